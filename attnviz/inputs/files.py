@@ -1,0 +1,66 @@
+"""Opening a file that a user named, and sentences about why it cannot be read."""
+
+import contextlib
+import difflib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from attnviz.errors import InputError
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file to read bytes from, closed at the end.
+
+    Raises:
+        InputError: it cannot be opened.
+    """
+    with told(path):
+        stream = path.open("rb")
+    with stream:
+        yield stream
+
+
+@contextlib.contextmanager
+def told(path: Path | None) -> Iterator[None]:
+    """Tell an operating system's error as a sentence; no path means standard input.
+
+    Raises:
+        InputError: in place of an OSError.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name, a closed stream
+        raise _sentence(path, error) from error
+
+
+def _sentence(path: Path | None, error: OSError | ValueError) -> InputError:
+    shown = "standard input" if path is None else repr(str(path))
+    match error.errno if isinstance(error, OSError) else errno.EINVAL:
+        case errno.ENOENT:
+            return InputError(f"there is no file {shown}", _nearest(path))
+        case errno.EISDIR:
+            return InputError(f"{shown} is a folder", "give a file in it")
+        case errno.EACCES | errno.EPERM:
+            return InputError(
+                f"there is no permission to read {shown}", "ask its owner for it, or give another"
+            )
+        case errno.ENAMETOOLONG:
+            return InputError(f"{shown[:40]}… is too long for a name", "give the path of a file")
+        case code:
+            why = os.strerror(code).lower() if code else str(error)
+            return InputError(f"{shown} cannot be read: {why}", "give another file")
+
+
+def _nearest(path: Path | None) -> str:
+    """A hint: the name in the same folder that is most like it."""
+    folder = Path() if path is None else path.parent
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return f"there is no folder {str(folder)!r} either"
+    close = difflib.get_close_matches("" if path is None else path.name, names, n=1)
+    return f"the nearest name is {str(folder / close[0])!r}" if close else "see what ls finds there"

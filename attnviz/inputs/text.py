@@ -1,0 +1,113 @@
+"""Where the one text, or the capture, of a command comes from."""
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from attnviz.errors import InputError, UsageError
+from attnviz.inputs.decoding import BYTE_ORDER_MARK, argument_text, check_not_blank, decode
+from attnviz.inputs.files import opened, told
+
+CAPTURE_SUFFIX = ".npz"
+STDIN = "-"
+HOW = 'give it in quotes, with --file FILE, or through a pipe: echo "a text" | attnviz show -'
+
+
+@dataclass(frozen=True)
+class Given:
+    """A text, and a note for the user if there is reason to doubt that it is the text meant."""
+
+    text: str
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class SavedCapture:
+    """An argument that names a saved capture; nothing was read yet."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class Stdin:
+    """Standard input, passed in: its bytes, and whether a person sits at the other end."""
+
+    stream: BinaryIO
+    is_terminal: bool
+
+
+Place: TypeAlias = str | Path | Stdin
+
+
+def read_text(argument: str | None, file: Path | None, stdin: Stdin) -> Given | SavedCapture:
+    """What a command shows: a text from the argument, a file or standard input, or a capture.
+
+    An argument is the text itself, unless it is `-` (standard input) or ends in `.npz`
+    (a saved capture). Without an argument and a file it is standard input. One newline
+    at the end of a file or of standard input is dropped, as an editor or `echo` put it
+    there, and so is a byte order mark at the start; all else stays exactly as it is.
+
+    Raises:
+        UsageError: two texts, or none.
+        InputError: a text that cannot be read, is not UTF-8, or is blank.
+    """
+    place = find_place(argument, file, stdin)
+    if isinstance(place, str):
+        if place.lower().endswith(CAPTURE_SUFFIX):
+            return SavedCapture(Path(place))
+        text = argument_text(place)
+        check_not_blank(text, "the text")
+        return Given(text, _doubt(place))
+    text, origin = _read(place)
+    check_not_blank(text, origin)
+    return Given(without_newline(text))
+
+
+def _read(place: Path | Stdin) -> tuple[str, str]:
+    """All of a file or of standard input, and what to call it."""
+    if isinstance(place, Path):
+        origin = repr(str(place))
+        with opened(place) as stream, told(place):
+            data = stream.read()
+        text = decode(data, origin, path=str(place))
+    else:
+        origin = "standard input"
+        with told(None):
+            data = place.stream.read()
+        text = decode(data, origin)
+    return text.removeprefix(BYTE_ORDER_MARK), origin
+
+
+def find_place(argument: str | None, file: Path | None, stdin: Stdin) -> Place:
+    """The one place that the options name: the argument, a file, or standard input.
+
+    Raises:
+        UsageError: two places, or none.
+        InputError: standard input is a terminal though `-` asks for it.
+    """
+    if argument is not None and file is not None:
+        raise UsageError("there are two texts: an argument and --file", "give one of them")
+    if file is not None and str(file) != STDIN:
+        return file
+    if argument is not None and argument != STDIN:
+        return argument
+    if not stdin.is_terminal:
+        return stdin
+    if argument is None and file is None:
+        raise UsageError("there is no text", HOW)
+    raise InputError("standard input is a terminal, and no text comes from there", HOW)
+
+
+def without_newline(text: str) -> str:
+    """A text without the one newline (or CR LF) at its end."""
+    return text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
+
+
+def _doubt(argument: str) -> str | None:
+    """A note for an argument that is also the name of a file."""
+    if not os.path.isfile(argument):
+        return None
+    name = shlex.quote(argument)
+    return f"{argument!r} is taken as the text, and is a file too: did you mean --file {name}?"
