@@ -1,0 +1,165 @@
+"""Bytes into a file, all of them or none: a temporary file, then a rename."""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from attnviz.errors import OutputError
+
+ELSEWHERE = "choose another place with -o"
+LINKS_AT_MOST = 40  # as the Linux kernel
+
+
+def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Write bytes, or chunks as they come, to a file, so that it is whole or untouched.
+
+    The bytes go to a temporary file in the same folder, which then takes the file's
+    name; whatever happens before (an error, Ctrl-C), the temporary file is removed and
+    an old file stays as it was. A replaced file keeps its permissions. A symbolic link
+    stays, and what it points at is written. What is no regular file (a pipe,
+    `/dev/stdout`) is written to directly.
+
+    Raises:
+        OutputError: the file cannot be written.
+        BrokenPipeError: the path is a pipe whose reader has gone.
+    """
+    chunks = (data,) if isinstance(data, bytes) else data
+    old = check_target(path)
+    if _is_device(path, old):
+        with _told(path):
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)  # append: >> keeps what is there
+        _fill(path, descriptor, chunks)
+        return
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}.tmp")
+    try:
+        with _told(path):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            descriptor = os.open(temporary, flags, 0o666)  # less the umask
+        _fill(path, descriptor, chunks, mode=None if old is None else old.st_mode, sync=True)
+        with _told(path):
+            os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(target.parent)
+
+
+def check_target(path: Path) -> os.stat_result | None:
+    """See early, before anything slow, whether a file can be written; touches nothing.
+
+    Returns:
+        what stands there now, if anything.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    shown = repr(str(path))
+    with _told(path):
+        try:
+            old = os.stat(path)
+        except FileNotFoundError:
+            old = None
+    if old is not None and stat.S_ISDIR(old.st_mode):
+        raise OutputError(f"{shown} is a folder", "give the name of a file in it")
+    if old is not None and not os.access(path, os.W_OK):
+        raise OutputError(f"there is no permission to write {shown}", ELSEWHERE)
+    if _is_device(path, old):
+        return old
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise OutputError(
+            f"the folder {str(folder)!r} does not exist", "make it first, or " + ELSEWHERE
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(
+            f"there is no permission to write in the folder {str(folder)!r}", ELSEWHERE
+        )
+    return old
+
+
+def _is_device(path: Path, old: os.stat_result | None) -> bool:
+    """Whether a path is to be written to directly, and never replaced.
+
+    `/dev/stdout` leads to whatever standard output is, which may be a regular file
+    that the shell has open; that file is not ours to replace either.
+    """
+    if old is None:
+        return False
+    if not stat.S_ISREG(old.st_mode):
+        return True
+    step = os.path.abspath(path)
+    for _ in range(LINKS_AT_MOST):
+        if step.startswith(("/dev/fd/", "/dev/std", "/proc/")):
+            return True
+        if not os.path.islink(step):
+            return False
+        step = os.path.normpath(os.path.join(os.path.dirname(step), os.readlink(step)))
+    return False
+
+
+def _fill(
+    path: Path,
+    descriptor: int,
+    chunks: Iterable[bytes],
+    *,
+    mode: int | None = None,
+    sync: bool = False,
+) -> None:
+    """Write the chunks to an open descriptor, and close it whatever happens."""
+    with os.fdopen(descriptor, "wb", buffering=0) as sink:
+        if mode is not None:
+            with contextlib.suppress(OSError):  # a file system without permissions
+                os.chmod(descriptor, stat.S_IMODE(mode))
+        for chunk in chunks:  # outside _told: an error of whoever makes the chunks is not ours
+            rest = memoryview(chunk)
+            with _told(path):
+                while rest:
+                    rest = rest[sink.write(rest) :]
+        if sync:
+            with _told(path):
+                os.fsync(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself survive a power cut, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Tell an operating system's error as a sentence; a closed pipe stays what it is."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise _sentence(repr(str(path)), error) from error
+
+
+def _sentence(shown: str, error: OSError | ValueError) -> OutputError:
+    code = error.errno if isinstance(error, OSError) else errno.EINVAL
+    match code:
+        case errno.ENOSPC | errno.EDQUOT:
+            return OutputError(f"no space is left to write {shown}", "make room, or " + ELSEWHERE)
+        case errno.ENAMETOOLONG:
+            return OutputError(f"the name {shown} is too long", "choose a shorter one with -o")
+        case errno.ENOTDIR:
+            return OutputError(f"{shown} lies in something that is no folder", ELSEWHERE)
+        case errno.EACCES | errno.EPERM:
+            return OutputError(f"there is no permission to write {shown}", ELSEWHERE)
+        case errno.EROFS:
+            return OutputError(f"{shown} lies on a disk that is read-only", ELSEWHERE)
+        case _:
+            why = os.strerror(code).lower() if code else str(error)
+            return OutputError(f"{shown} cannot be written: {why}", ELSEWHERE)

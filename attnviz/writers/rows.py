@@ -1,0 +1,109 @@
+"""Links as rows: JSON lines, CSV and TSV, streamed.
+
+Every row has the same columns, in the order of `COLUMNS`. Where a map is a reduction,
+the column that was reduced holds the reduction's name (`"head": "mean"`).
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.links import Links, links_of
+from attnviz.data.serial import quoted
+
+COLUMNS = ("line", "layer", "head", "query", "query_token", "key", "key_token", "weight")
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+CHUNK = 32_768  # links in one chunk: a few megabytes at most
+
+# What a spreadsheet takes for a formula at the start of a cell (OWASP, "CSV Injection").
+FORMULA = re.compile(r"[=+\-@\t\r]")
+
+
+def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = True) -> Iterator[str]:
+    """The links of every map of an exhibit as text, some thousand rows at a time.
+
+    Args:
+        exhibit: what to write; its filters decide which links there are.
+        form: `jsonl`, `csv` or `tsv`.
+        line: the number of the input line, 1 where the input is one text.
+        header: whether csv and tsv begin with the names of the columns.
+
+    Yields:
+        whole rows, each ended by a newline.
+    """
+    if form in SEPARATORS and header:
+        yield SEPARATORS[form].join(COLUMNS) + "\n"
+    for head_map in exhibit.maps:
+        links = links_of(exhibit, head_map)
+        for start in range(0, len(links), CHUNK):
+            part = slice(start, start + CHUNK)
+            some = Links(links.query[part], links.key[part], links.weight[part])
+            write = _json_rows if form == "jsonl" else _cell_rows
+            yield write(exhibit, head_map, some, line, form)
+
+
+def _json_rows(exhibit: Exhibit, head_map: HeadMap, links: Links, line: int, form: str) -> str:
+    layer, head = (quoted(x) if isinstance(x, str) else str(x) for x in _place(head_map))
+    start = f'{{"line": {line}, "layer": {layer}, "head": {head}, "query": '
+    return _joined(
+        exhibit,
+        links,
+        lambda index, label: f'{start}{index}, "query_token": {quoted(label)}, "key": ',
+        lambda index, label: f'{index}, "key_token": {quoted(label)}, "weight": ',
+        "}\n",
+    )
+
+
+def _cell_rows(exhibit: Exhibit, head_map: HeadMap, links: Links, line: int, form: str) -> str:
+    sep = SEPARATORS[form]
+    layer, head = _place(head_map)
+    start = f"{line}{sep}{layer}{sep}{head}{sep}"
+    return _joined(
+        exhibit,
+        links,
+        lambda index, label: f"{start}{index}{sep}{cell(label, sep)}{sep}",
+        lambda index, label: f"{index}{sep}{cell(label, sep)}{sep}",
+        "\n",
+    )
+
+
+def _place(head_map: HeadMap) -> tuple[int | str, int | str]:
+    """The layer and the head columns of a map."""
+    reduced = head_map.reduced or "all"
+    return (
+        reduced if head_map.layer is None else head_map.layer,
+        reduced if head_map.head is None else head_map.head,
+    )
+
+
+def _joined(
+    exhibit: Exhibit,
+    links: Links,
+    query_part: Callable[[int, str], str],
+    key_part: Callable[[int, str], str],
+    end: str,
+) -> str:
+    """One row per link: the text of its query, of its key, its weight.
+
+    The texts are made once for each token and not once for each link, which is what
+    makes a million rows a matter of a second.
+    """
+    query_tokens, key_tokens = exhibit.capture.query_tokens, exhibit.capture.key_tokens
+    queries = {i: query_part(i, query_tokens[i].label) for i in np.unique(links.query).tolist()}
+    keys = {i: key_part(i, key_tokens[i].label) for i in np.unique(links.key).tolist()}
+    rows = zip(links.query.tolist(), links.key.tolist(), map(str, links.weight), strict=True)
+    return "".join([f"{queries[q]}{keys[k]}{weight}{end}" for q, k, weight in rows])
+
+
+def cell(text: str, separator: str) -> str:
+    """A text as one cell: never a formula, quoted where it holds the separator or a quote.
+
+    What a spreadsheet would compute (`=1+1`) gets an apostrophe in front, which
+    spreadsheets take to mean "this is text".
+    """
+    guarded = f"'{text}" if FORMULA.match(text) else text
+    if separator in guarded or '"' in guarded or "\n" in guarded or "\r" in guarded:
+        return '"' + guarded.replace('"', '""') + '"'
+    return guarded
