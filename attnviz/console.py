@@ -1,0 +1,170 @@
+"""The stdout and stderr consoles: how wide, in how many colours, in which letters.
+
+Everything they depend on is passed in (streams, environment variables, the size of the
+terminal), so that a test asks for a pipe or a 16-colour terminal by saying so.
+
+What decides, strongest first:
+
+- width: `--width`, `COLUMNS`, the terminal's own, 80. Never under 40, which is the
+  narrowest that every view is laid out for.
+- colour: `--no-color`, `NO_COLOR`, `FORCE_COLOR`, whether the stream is a terminal;
+  then `COLORTERM` and `TERM` say how many colours there are.
+- letters: a stream whose encoding cannot write every character (`LANG=C`, latin-1)
+  gets plain ASCII: bars of `=`, `->` for an arrow, and `\\u695a` for a letter.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TextIO, TypeAlias
+
+from rich.console import Console
+
+from attnviz.errors import UsageError
+
+NARROWEST = 40
+DEFAULT_WIDTH = 80
+DEFAULT_HEIGHT = 25
+
+ColorSystem: TypeAlias = Literal["auto", "standard", "256", "truecolor"]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What the consoles depend on.
+
+    `columns` is the width of the terminal that the process is attached to, None where
+    there is none; `variables` are the environment variables.
+    """
+
+    stdout: TextIO
+    stderr: TextIO
+    variables: Mapping[str, str] = field(default_factory=dict)
+    columns: int | None = None
+
+    @classmethod
+    def of_process(cls) -> "Environment":
+        """This process's own streams, variables and terminal."""
+        return cls(sys.stdout, sys.stderr, dict(os.environ), _terminal_columns())
+
+
+@dataclass(frozen=True)
+class Display:
+    """What a renderer may count on: cells per line, colours, letters beyond ASCII."""
+
+    width: int = DEFAULT_WIDTH
+    color: bool = False
+    unicode: bool = True
+
+
+@dataclass(frozen=True)
+class Consoles:
+    """Where results go (`out`) and where everything else goes (`err`)."""
+
+    out: Console
+    err: Console
+
+    @property
+    def display(self) -> Display:
+        """The display that stdout offers to a renderer."""
+        return display_of(self.out)
+
+
+def make_consoles(
+    environment: Environment, *, width: int | None = None, no_color: bool = False
+) -> Consoles:
+    """Both consoles, as the environment and the options `--width` and `--no-color` say.
+
+    A stream that cannot encode a character writes its escape instead of failing; for
+    that, the stream's error handler is set.
+
+    Raises:
+        UsageError: `width` is under 40.
+    """
+    if width is not None and width < NARROWEST:
+        raise UsageError(f"--width {width} is too narrow", f"give {NARROWEST} or more")
+    cells = width or _width(environment)
+    return Consoles(
+        out=_console(environment.stdout, environment.variables, cells, no_color),
+        err=_console(environment.stderr, environment.variables, cells, no_color),
+    )
+
+
+def display_of(console: Console) -> Display:
+    """What a renderer may count on when this console prints what it returns."""
+    return Display(
+        width=console.width,
+        color=console.color_system is not None and not console.no_color,
+        unicode=_writes_everything(console.encoding),
+    )
+
+
+def _console(stream: TextIO, variables: Mapping[str, str], width: int, no_color: bool) -> Console:
+    if not _writes_everything(getattr(stream, "encoding", None) or "utf-8"):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    no_color = no_color or bool(variables.get("NO_COLOR"))
+    terminal = _is_terminal(stream) or (bool(variables.get("FORCE_COLOR")) and not no_color)
+    return Console(
+        file=stream,
+        width=width,
+        height=DEFAULT_HEIGHT,
+        color_system=_color_system(variables) if terminal else None,
+        force_terminal=terminal,
+        force_jupyter=False,
+        force_interactive=terminal and variables.get("TERM") != "dumb",
+        no_color=no_color,
+        # Text from outside is data: nothing in it is markup, an emoji code or a number to paint.
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+def _color_system(variables: Mapping[str, str]) -> ColorSystem | None:
+    """How many colours the variables promise; None where escape codes are not understood."""
+    term = variables.get("TERM", "").strip().lower()
+    if term in ("dumb", "unknown"):
+        return None
+    if variables.get("COLORTERM", "").strip().lower() in ("truecolor", "24bit"):
+        return "truecolor"
+    if variables.get("FORCE_COLOR") == "3" or term.endswith("-direct"):
+        return "truecolor"
+    if variables.get("FORCE_COLOR") == "2" or term.endswith(("256color", "kitty")):
+        return "256"
+    return "auto" if sys.platform == "win32" else "standard"
+
+
+def _width(environment: Environment) -> int:
+    columns = environment.variables.get("COLUMNS", "").strip()
+    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+        return max(NARROWEST, int(columns))
+    if _is_terminal(environment.stdout) and environment.columns:
+        return max(NARROWEST, environment.columns)
+    return DEFAULT_WIDTH
+
+
+def _terminal_columns() -> int | None:
+    for stream in (sys.__stdout__, sys.__stderr__):
+        try:
+            return os.get_terminal_size(stream.fileno()).columns  # type: ignore[union-attr]
+        except (AttributeError, ValueError, OSError):
+            continue
+    return None
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError):  # a stream that is gone, or a stand-in
+        return False
+
+
+def _writes_everything(encoding: str) -> bool:
+    try:
+        "▇→…楚\U0001f600".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,54 @@
+"""The one colour map of the terminal: viridis, as a small table, so that no picture library loads.
+
+Viridis gets lighter evenly from end to end and is told apart by colour-blind eyes. Rich
+brings its colours down to 256 or 16 where a terminal has no more.
+"""
+
+from rich.color import Color
+from rich.style import Style
+
+_TABLE = bytes.fromhex(
+    "440154 470d60 48186a 482374 472e7c 453882 424186 3e4a89 "
+    "3a548c 365d8d 32658e 2e6d8e 2b758e 287d8e 25848e 228c8d "
+    "1f948c 1e9c89 20a386 25ab82 2eb37c 3aba76 48c16e 58c765 "
+    "6ccd5a 7fd34e 93d741 a8db34 c0df25 d5e21a eae51a fde725"
+)
+VIRIDIS = tuple((_TABLE[i], _TABLE[i + 1], _TABLE[i + 2]) for i in range(0, len(_TABLE), 3))
+
+# Shades without colour: nothing shown, (almost) zero, then four steps.
+SHADES, ASCII_SHADES = "·░▒▓█", ".:+%@"
+
+# The ends of the map vanish on a dark or on a light terminal; thin marks keep to its middle.
+_VISIBLE = (0.25, 0.8)
+
+
+def color_of(weight: float) -> Color:
+    """The colour of a weight from 0 to 1; what lies outside takes the nearer end."""
+    return Color.from_rgb(*_rgb(weight))
+
+
+def cell_style(weight: float) -> Style:
+    """A cell filled with the weight's colour, and letters that can be read on it."""
+    red, green, blue = _rgb(weight)
+    light = 0.299 * red + 0.587 * green + 0.114 * blue > 120
+    letters = Color.from_rgb(0, 0, 0) if light else Color.from_rgb(255, 255, 255)
+    return Style(color=letters, bgcolor=Color.from_rgb(red, green, blue))
+
+
+def bar_style(weight: float) -> Style:
+    """A mark in the weight's colour that can be seen on dark and on light terminals."""
+    low, high = _VISIBLE
+    return Style(color=color_of(low + (high - low) * min(1.0, max(0.0, weight))))
+
+
+def shade_of(weight: float, *, unicode: bool = True) -> str:
+    """One character that stands for a weight from 0 to 1: `·` for less than 0.05, then ░▒▓█."""
+    shades = SHADES if unicode else ASCII_SHADES
+    if weight < 0.05:
+        return shades[0]
+    return shades[1 + min(3, int(weight * 4))]
+
+
+def _rgb(weight: float) -> tuple[int, int, int]:
+    place = min(1.0, max(0.0, weight)) * (len(VIRIDIS) - 1)
+    return VIRIDIS[round(place)]

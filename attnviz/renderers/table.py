@@ -1,0 +1,185 @@
+"""The default view: for each query token the tokens it attends to, strongest first.
+
+    creature → fluffy 0.48 ▇▇▇▇▇  blue 0.47 ▇▇▇▇▇  a 0.03 ▏  … 0.02 on 4 others
+
+Where three keys do not fit side by side they stand below each other.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.links import links_of
+from attnviz.renderers.colors import bar_style
+from attnviz.renderers.columns import GAP, NUMBER, Columns, Rank, arrange
+from attnviz.renderers.heading import heading, map_title
+from attnviz.renderers.labels import cut, distinct_labels, pad, widest
+
+# Without --top: so many keys side by side, or so many below each other, and none but the
+# first that is weaker than this; what is left over goes into the rest.
+SIDE_BY_SIDE, FAINT = (5, 4, 3), 0.01
+STACKED, FAINT_STACKED = 3, 0.05
+MOST_COLUMNS = 12
+LONG_REST, SHORT_REST = len("… 0.02 on 12 others"), len("… 0.02")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One query: its shown keys with their weights, strongest first, and what is left."""
+
+    query: int
+    keys: tuple[tuple[int, float], ...]
+    rest: float
+    others: int
+
+    def strongest(self, limit: int, faint: float) -> "Row":
+        """At most `limit` keys, and none but the first below `faint`; the others join the rest."""
+        n = sum(1 for rank, (_, weight) in enumerate(self.keys) if rank == 0 or weight >= faint)
+        kept, dropped = self.keys[: min(n, limit)], self.keys[min(n, limit) :]
+        rest = self.rest + sum(weight for _, weight in dropped)
+        return Row(self.query, kept, rest, self.others + len(dropped))
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """What every line of a block is laid out by: labels, columns, and where to draw."""
+
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    query_cells: int
+    columns: Columns
+    display: Display
+
+
+def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
+    """The exhibit as a table, one block per head."""
+    display = display or Display()
+    parts: list[RenderableType] = [heading(exhibit, unicode=display.unicode)]
+    for head_map in exhibit.maps:
+        parts.append(Text())
+        if len(exhibit.maps) > 1:
+            title = cut(map_title(exhibit, head_map), display.width, unicode=display.unicode)
+            parts.append(Text(title, style="bold"))
+        parts += _block(exhibit, head_map, display)
+    return Group(*parts)
+
+
+def rows_of(exhibit: Exhibit, head_map: HeadMap) -> list[Row]:
+    """The queries asked for, each with the links that the filters leave."""
+    if _unfiltered(exhibit):  # no more is shown, so no more is sorted into rows
+        exhibit = replace(exhibit, top=SIDE_BY_SIDE[0])
+    links, allowed = links_of(exhibit, head_map), exhibit.capture.allowed()
+    per_query = np.bincount(links.query, minlength=len(allowed))
+    rows, start = [], 0
+    for query in exhibit.queries:
+        end = start + int(per_query[query])
+        found = zip(links.key[start:end].tolist(), links.weight[start:end].tolist(), strict=True)
+        keys, start = tuple(found), end
+        total = float(head_map.weights[query][allowed[query]].sum())
+        rest = total - sum(weight for _, weight in keys)
+        rows.append(Row(query, keys, rest, int(allowed[query].sum()) - len(keys)))
+    return rows
+
+
+def _unfiltered(exhibit: Exhibit) -> bool:
+    return exhibit.top is None and exhibit.least <= 0
+
+
+def _block(exhibit: Exhibit, head_map: HeadMap, display: Display) -> Iterator[Text]:
+    queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
+    keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
+    query_cells = widest([queries[query] for query in exhibit.queries])
+    query_cells = min(query_cells, max(8, display.width // 5))
+    room = display.width - query_cells - len(" → ")
+    rows, columns = _fit(exhibit, rows_of(exhibit, head_map), keys, room, display)
+    sheet = _Sheet(queries, keys, query_cells, columns, display)
+    for row in rows:
+        yield from _lines(row, sheet)
+
+
+def _fit(
+    exhibit: Exhibit, rows: list[Row], keys: tuple[str, ...], room: int, display: Display
+) -> tuple[list[Row], Columns]:
+    """The keys to show of each row, and the columns that they fit into."""
+    numbers: Sequence[int] = SIDE_BY_SIDE
+    if _unfiltered(exhibit):
+        stacked = [row.strongest(STACKED, FAINT_STACKED) for row in rows]
+    else:
+        most = max((len(row.keys) for row in rows), default=0)
+        numbers, stacked = range(min(most, MOST_COLUMNS), 1, -1), rows
+    wide, narrow = max(8, display.width // 6), max(8, display.width // 8)
+    for n in numbers:
+        few = [row.strongest(n, FAINT) for row in rows] if _unfiltered(exhibit) else rows
+        for longest, rest in ((wide, LONG_REST), (wide, SHORT_REST), (narrow, SHORT_REST)):
+            columns = arrange(_ranks(few, keys, longest), n, room - rest - GAP)
+            if columns:
+                return few, columns
+    one = arrange(_ranks(stacked, keys, display.width), 1, room)
+    return stacked, one or Columns(((room - NUMBER, 0),), 0, 1.0)
+
+
+def _ranks(rows: list[Row], keys: tuple[str, ...], longest: int) -> list[Rank]:
+    """What the k-th strongest keys need, with labels of at most `longest` cells."""
+    ranks = []
+    for k in range(max((len(row.keys) for row in rows), default=0)):
+        found = [row.keys[k] for row in rows if len(row.keys) > k]
+        label = min(longest, widest([keys[key] for key, _ in found]))
+        ranks.append(Rank(label, max(weight for _, weight in found)))
+    return ranks
+
+
+def _lines(row: Row, sheet: _Sheet) -> Iterator[Text]:
+    """One query: as many lines as its keys need; what is left stands behind the last one."""
+    cells, unicode = sheet.columns.cells, sheet.display.unicode
+    line = Text(no_wrap=True, overflow="crop")
+    query = cut(sheet.queries[row.query], sheet.query_cells, unicode=unicode)
+    line.append(pad(query, sheet.query_cells, right=True), "bold")
+    line.append(" → " if unicode else " > ", "dim")
+    for rank, (key, weight) in enumerate(row.keys):
+        if rank and rank % len(cells) == 0:
+            yield _stripped(line)
+            line = _indented(sheet)
+        label, bar = cells[rank % len(cells)]
+        line.append("  " if rank % len(cells) else "")
+        line.append(pad(cut(sheet.keys[key], label, unicode=unicode), label))
+        share = weight / sheet.columns.full
+        line.append(f" {weight:4.2f} ", bar_style(share))
+        line.append(pad(_bar(share, sheet.columns.bar, unicode), bar), bar_style(share))
+    if row.others:
+        rest = _rest(row, room=sheet.display.width - line.cell_len - 2, unicode=unicode)
+        stacked = len(cells) == 1 and len(row.keys) > 1
+        if stacked or line.cell_len + 2 + len(rest) > sheet.display.width:
+            yield _stripped(line)
+            line = _indented(sheet)
+            rest = _rest(row, room=sheet.display.width - line.cell_len, unicode=unicode)
+        line.append("  " if row.keys and line.plain.strip() else "")
+        line.append(rest, "dim")
+    yield _stripped(line)
+
+
+def _stripped(line: Text) -> Text:
+    line.rstrip()
+    return line
+
+
+def _indented(sheet: _Sheet) -> Text:
+    return Text(" " * (sheet.query_cells + len(" → ")), no_wrap=True, overflow="crop")
+
+
+def _bar(share: float, cells: int, unicode: bool) -> str:
+    """A bar of at most `cells` cells; a thin mark for what is too little for one."""
+    full, thin = ("▇", "▏") if unicode else ("=", "-")
+    n = round(max(0.0, min(1.0, share)) * cells)
+    return full * n if n else thin if cells and share >= 0.005 else ""
+
+
+def _rest(row: Row, *, room: int, unicode: bool) -> str:
+    """`… 0.02 on 4 others`, without the number of others where there is no room for it."""
+    what = f"{'…' if unicode else '...'} {max(0.0, row.rest):.2f}"
+    others = f" on {row.others:,} other{'' if row.others == 1 else 's'}"
+    return what + others if len(what + others) <= room else what

@@ -1,0 +1,102 @@
+"""Hand-made captures and exhibits: seeded or given patterns, no model, no torch."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from attnviz.data.capture import Capture, FloatArray, LayerPattern, ModelIdentity
+from attnviz.data.card import NamedHead
+from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
+from attnviz.data.heads import Head
+from attnviz.data.tokens import Token
+
+
+def make_tokens(text: str | Sequence[str], *, bos: bool = False) -> tuple[str, tuple[Token, ...]]:
+    """A text and its tokens: words with the space before them, or the pieces that are given."""
+    pieces = re.findall(r"\s*\S+", text) if isinstance(text, str) else list(text)
+    tokens = [Token(0, 0, "", 0, 0, special=True)] if bos else []
+    start = 0
+    for piece in pieces:
+        end = start + len(piece)
+        tokens.append(Token(len(tokens), 100 + len(tokens), piece, start, end))
+        start = end
+    return "".join(pieces), tuple(tokens)
+
+
+def random_patterns(heads: int, size: int, *, causal: bool = True, seed: int = 0) -> FloatArray:
+    """(heads, size, size) seeded rows, each of which sums to 1 and is strong in few places."""
+    draw = np.random.default_rng(seed)
+    scores = draw.normal(0, 3, (heads, size, size))
+    if causal:
+        scores = np.where(np.tril(np.ones((size, size), bool)), scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
+
+
+def make_capture(
+    text: str | Sequence[str] = "a fluffy blue creature roamed the verdant forest",
+    *,
+    heads_per_layer: Sequence[int] = (2, 2),
+    patterns: Mapping[Head, FloatArray] | None = None,
+    bos: bool = False,
+    causal: bool = True,
+    trained: bool = True,
+    named_heads: tuple[NamedHead, ...] = (),
+    transforms: tuple[str, ...] = (),
+    seed: int = 0,
+) -> Capture:
+    """A capture with seeded patterns in every head but those that `patterns` gives."""
+    source, tokens = make_tokens(text, bos=bos)
+    layers = []
+    for layer, n in enumerate(heads_per_layer):
+        weights = random_patterns(n, len(tokens), causal=causal, seed=1000 * seed + layer)
+        for head, given in (patterns or {}).items():
+            if head.layer == layer:
+                weights[head.head] = given
+        layers.append(LayerPattern(layer, tuple(range(n)), weights))
+    model = ModelIdentity("tiny", "gpt2", tuple(heads_per_layer), 1234, "native", trained=trained)
+    return Capture(
+        text=source,
+        query_tokens=tokens,
+        key_tokens=tokens,
+        layers=tuple(layers),
+        model=model,
+        bos=bos,
+        causal=causal,
+        named_heads=named_heads,
+        transforms=transforms,
+    )
+
+
+def make_exhibit(
+    capture: Capture | None = None,
+    *,
+    heads: Sequence[Head] | None = None,
+    queries: Sequence[int] | None = None,
+    keys: Sequence[int] | None = None,
+    top: int | None = None,
+    least: float = 0.0,
+    about: str = "L0H0, chosen by hand",
+    reduced: Reduction | None = None,
+) -> Exhibit:
+    """An exhibit of some heads of a capture (default: the first), every token in it.
+
+    With `reduced`, the one map is the mean or maximum of the chosen heads.
+    """
+    capture = capture or make_capture()
+    chosen = tuple(heads) if heads is not None else capture.heads[:1]
+    maps = tuple(HeadMap(capture.weights(head), head.layer, head.head) for head in chosen)
+    if reduced:
+        stack = np.stack([m.weights for m in maps])
+        weights = stack.mean(axis=0) if reduced == "mean" else stack.max(axis=0)
+        maps = (HeadMap(weights.astype(np.float32), None, None, reduced),)
+    return Exhibit(
+        capture=capture,
+        maps=maps,
+        queries=tuple(range(len(capture.query_tokens)) if queries is None else queries),
+        keys=tuple(range(len(capture.key_tokens)) if keys is None else keys),
+        top=top,
+        least=least,
+        about=about,
+    )
