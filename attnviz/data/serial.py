@@ -1,19 +1,26 @@
-"""Records as JSON: the parts that the JSON object and a saved capture have in common."""
+"""Records as JSON: what the JSON object and a saved capture have in common.
+
+The way back, from JSON to records, is in `restore.py`.
+"""
 
 import json
 from typing import Any
 
-from attnviz.data.capture import ModelIdentity
+from attnviz.data.capture import Capture, ModelIdentity
 from attnviz.data.tokens import Token
 
+CAPTURE_SCHEMA = "attnviz-capture"
+CAPTURE_VERSION = 1
+CAPTURE_META = "meta"
 
-def quoted(text: str) -> str:
-    """A text as a JSON string that is safe on a terminal.
+
+def to_json(value: object) -> str:
+    """A value as JSON on one line that is safe on a terminal.
 
     Letters stay as they are; whatever cannot be printed (control and format characters,
     lone surrogates, unusual spaces) is written as `\\uXXXX`.
     """
-    written = json.dumps(text, ensure_ascii=False)
+    written = json.dumps(value, ensure_ascii=False, allow_nan=False)
     if written.isprintable():
         return written
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
@@ -44,4 +51,43 @@ def token_to_dict(token: Token) -> dict[str, Any]:
         "end": token.end,
         "special": token.special,
         "part": None if token.part is None else list(token.part),
+    }
+
+
+def layer_entry(layer: int) -> str:
+    """The name under which a saved capture holds a layer's array, (heads, n_queries, n_keys)."""
+    return f"layer_{layer}"
+
+
+def extra_entry(position: int) -> str:
+    """The name under which a saved capture holds the extra array at this position."""
+    return f"extra_{position}"
+
+
+def capture_to_dict(capture: Capture) -> dict[str, Any]:
+    """Everything of a capture but its arrays, in the order in which it is written."""
+    shared = capture.key_tokens == capture.query_tokens
+    return {
+        "schema": f"{CAPTURE_SCHEMA}/{CAPTURE_VERSION}",
+        "model": model_to_dict(capture.model),
+        "versions": dict(sorted(capture.versions.items())),
+        "text": capture.text,
+        "bos": capture.bos,
+        "kind": capture.kind,
+        "causal": capture.causal,
+        "transforms": list(capture.transforms),
+        "query_tokens": [token_to_dict(token) for token in capture.query_tokens],
+        "key_tokens": None if shared else [token_to_dict(token) for token in capture.key_tokens],
+        "layers": [{"layer": layer.layer, "heads": list(layer.heads)} for layer in capture.layers],
+        "extras": list(capture.extras),
+        "named_heads": [
+            {
+                "behaviour": named.behaviour,
+                "layer": named.head.layer,
+                "head": named.head.head,
+                "title": named.title,
+                "typical": named.typical,
+            }
+            for named in capture.named_heads
+        ],
     }

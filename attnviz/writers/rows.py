@@ -11,7 +11,7 @@ import numpy as np
 
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.links import Links, links_of
-from attnviz.data.serial import quoted
+from attnviz.data.serial import to_json
 
 COLUMNS = ("line", "layer", "head", "query", "query_token", "key", "key_token", "weight")
 SEPARATORS = {"csv": ",", "tsv": "\t"}
@@ -45,20 +45,20 @@ def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = Tru
 
 
 def _json_rows(exhibit: Exhibit, head_map: HeadMap, links: Links, line: int, form: str) -> str:
-    layer, head = (quoted(x) if isinstance(x, str) else str(x) for x in _place(head_map))
+    layer, head = (to_json(x) if isinstance(x, str) else str(x) for x in place(head_map))
     start = f'{{"line": {line}, "layer": {layer}, "head": {head}, "query": '
     return _joined(
         exhibit,
         links,
-        lambda index, label: f'{start}{index}, "query_token": {quoted(label)}, "key": ',
-        lambda index, label: f'{index}, "key_token": {quoted(label)}, "weight": ',
+        lambda index, label: f'{start}{index}, "query_token": {to_json(label)}, "key": ',
+        lambda index, label: f'{index}, "key_token": {to_json(label)}, "weight": ',
         "}\n",
     )
 
 
 def _cell_rows(exhibit: Exhibit, head_map: HeadMap, links: Links, line: int, form: str) -> str:
     sep = SEPARATORS[form]
-    layer, head = _place(head_map)
+    layer, head = place(head_map)
     start = f"{line}{sep}{layer}{sep}{head}{sep}"
     return _joined(
         exhibit,
@@ -69,7 +69,7 @@ def _cell_rows(exhibit: Exhibit, head_map: HeadMap, links: Links, line: int, for
     )
 
 
-def _place(head_map: HeadMap) -> tuple[int | str, int | str]:
+def place(head_map: HeadMap) -> tuple[int | str, int | str]:
     """The layer and the head columns of a map."""
     reduced = head_map.reduced or "all"
     return (

@@ -1,0 +1,223 @@
+"""Records from JSON: the way back from `serial.py`, which believes nothing it reads."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast, get_args
+
+from attnviz.data.capture import (
+    Capture,
+    FloatArray,
+    Kind,
+    LayerPattern,
+    ModelIdentity,
+)
+from attnviz.data.card import NamedHead
+from attnviz.data.heads import Head
+from attnviz.data.serial import CAPTURE_SCHEMA, CAPTURE_VERSION
+from attnviz.data.tokens import Token
+
+T = TypeVar("T")
+JsonObject = Mapping[str, Any]
+
+
+class NotACaptureError(ValueError):
+    """The object is some other program's."""
+
+
+class NewerCaptureError(ValueError):
+    """The object was written by a later version, in a layout not known here."""
+
+
+def check_schema(meta: object) -> JsonObject:
+    """See that an object is a capture's, of a version that can be read.
+
+    Raises:
+        NotACaptureError: it is not.
+        NewerCaptureError: it is of a later version.
+    """
+    schema = meta.get("schema") if isinstance(meta, dict) else None
+    written = schema if isinstance(schema, str) else ""
+    found = re.fullmatch(rf"{CAPTURE_SCHEMA}/([0-9]{{1,6}})", written)
+    if found is None:
+        raise NotACaptureError("it has no capture schema")
+    if int(found[1]) > CAPTURE_VERSION:
+        raise NewerCaptureError(written)
+    return cast(JsonObject, meta)
+
+
+def layers_from(meta: JsonObject) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """The layers of a capture, each a number and its heads, in order.
+
+    Raises:
+        ValueError: one that the model does not have, or that comes twice.
+    """
+    per_layer = _model(_object(meta, "model")).heads_per_layer
+    layers = []
+    for entry in _objects(meta, "layers"):
+        layer, heads = _get(entry, "layer", int), tuple(_list(entry, "heads", int))
+        for head in heads:
+            _check_head(Head(layer, head), per_layer)
+        _check(bool(heads) and len(set(heads)) == len(heads), f"the heads of layer {layer}")
+        layers.append((layer, heads))
+    numbers = [layer for layer, _ in layers]
+    _check(bool(numbers) and len(set(numbers)) == len(numbers), "the list of layers")
+    return tuple(layers)
+
+
+def tokens_from(meta: JsonObject) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+    """The query tokens and the key tokens.
+
+    Raises:
+        ValueError: one cannot be read, or points outside the text.
+    """
+    size = len(_get(meta, "text", str))
+    cross = meta.get("kind") == "cross"  # then the queries are of another text
+    queries = tuple(_token(t, None if cross else size) for t in _objects(meta, "query_tokens"))
+    if meta.get("key_tokens") is None:
+        keys = queries
+    else:
+        keys = tuple(_token(token, size) for token in _objects(meta, "key_tokens"))
+    _check(bool(queries) and bool(keys), "the list of tokens")
+    return queries, keys
+
+
+def capture_from(
+    meta: JsonObject,
+    arrays: Mapping[int, FloatArray],
+    extras: Mapping[str, FloatArray],
+) -> Capture:
+    """The capture that `capture_to_dict` was given.
+
+    Args:
+        meta: an object that `check_schema` let pass.
+        arrays: for each layer number, (heads, n_queries, n_keys).
+        extras: the extra arrays, by name.
+
+    Raises:
+        ValueError: something in it cannot be.
+    """
+    queries, keys = tokens_from(meta)
+    model = _model(_object(meta, "model"))
+    layers = layers_from(meta)
+    return Capture(
+        text=_get(meta, "text", str),
+        query_tokens=queries,
+        key_tokens=keys,
+        layers=tuple(LayerPattern(layer, heads, arrays[layer]) for layer, heads in layers),
+        model=model,
+        bos=_get(meta, "bos", bool),
+        kind=_one_of(meta, "kind", get_args(Kind)),
+        causal=_get(meta, "causal", bool),
+        versions=_texts(_object(meta, "versions")),
+        transforms=tuple(_list(meta, "transforms", str)),
+        extras=extras,
+        named_heads=tuple(
+            _named(entry, model.heads_per_layer) for entry in _objects(meta, "named_heads")
+        ),
+    )
+
+
+def extras_from(meta: JsonObject) -> tuple[str, ...]:
+    """The names of the extra arrays, in the order in which they are stored."""
+    names = tuple(_list(meta, "extras", str))
+    _check(len(set(names)) == len(names), "the list of extras")
+    return names
+
+
+def _model(entry: JsonObject) -> ModelIdentity:
+    per_layer = tuple(_list(entry, "heads_per_layer", int))
+    _check(all(n >= 0 for n in per_layer), "heads_per_layer")
+    revision = entry.get("revision")
+    return ModelIdentity(
+        name=_get(entry, "name", str),
+        architecture=_get(entry, "architecture", str),
+        heads_per_layer=per_layer,
+        parameters=_get(entry, "parameters", int),
+        engine=_one_of(entry, "engine", ("native", "transformers")),
+        dtype=_get(entry, "dtype", str),
+        revision=None if revision is None else _get(entry, "revision", str),
+        trained=_get(entry, "trained", bool),
+    )
+
+
+def _token(entry: JsonObject, size: int | None) -> Token:
+    start, end = _get(entry, "start", int), _get(entry, "end", int)
+    _check(0 <= start <= end and (size is None or end <= size), "a token's place in the text")
+    part = None
+    if entry.get("part") is not None:
+        numbers = tuple(_list(entry, "part", int))
+        _check(len(numbers) == 2 and 1 <= numbers[0] <= numbers[1], "a token's part")
+        part = (numbers[0], numbers[1])
+    return Token(
+        index=_get(entry, "index", int),
+        id=_get(entry, "id", int),
+        text=_get(entry, "text", str),
+        start=start,
+        end=end,
+        special=_get(entry, "special", bool),
+        part=part,
+    )
+
+
+def _named(entry: JsonObject, per_layer: tuple[int, ...]) -> NamedHead:
+    head = Head(_get(entry, "layer", int), _get(entry, "head", int))
+    _check_head(head, per_layer)
+    typical = entry.get("typical")
+    _check(_is(typical, int) or _is(typical, float), "typical")
+    return NamedHead(
+        behaviour=_get(entry, "behaviour", str),
+        head=head,
+        title=_get(entry, "title", str),
+        typical=float(cast(float, typical)),
+    )
+
+
+def _check_head(head: Head, per_layer: tuple[int, ...]) -> None:
+    known = 0 <= head.layer < len(per_layer) and 0 <= head.head < per_layer[head.layer]
+    _check(known, f"the head {head}")
+
+
+def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _get(entry, name, str) for name in entry}
+
+
+def _get(entry: JsonObject, name: str, kind: Callable[..., T]) -> T:
+    value = entry.get(name)
+    _check(_is(value, kind), name)
+    return cast(T, value)
+
+
+def _list(entry: JsonObject, name: str, kind: Callable[..., T]) -> list[T]:
+    values = entry.get(name)
+    if not isinstance(values, list) or not all(_is(value, kind) for value in values):
+        raise ValueError(f"{name} cannot be right")
+    return values
+
+
+def _object(entry: JsonObject, name: str) -> JsonObject:
+    value = entry.get(name)
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} cannot be right")
+    return value
+
+
+def _objects(entry: JsonObject, name: str) -> list[JsonObject]:
+    values = entry.get(name)
+    if not isinstance(values, list):
+        raise ValueError(f"{name} cannot be right")
+    return [_object({name: value}, name) for value in values]
+
+
+def _one_of(entry: JsonObject, name: str, known: tuple[str, ...]) -> Any:
+    value = _get(entry, name, str)
+    _check(value in known, name)
+    return value
+
+
+def _is(value: object, kind: Callable[..., Any]) -> bool:
+    return type(value) is kind  # not isinstance: True is no number here
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"{what} cannot be right")

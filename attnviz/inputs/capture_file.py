@@ -1,0 +1,161 @@
+"""A saved capture, read again: numpy only, never pickle, nothing believed unchecked.
+
+The layout is in `docs/formats.md`; `writers/npz.py` writes it.
+"""
+
+import contextlib
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.capture import Capture, FloatArray
+from attnviz.data.restore import (
+    JsonObject,
+    NewerCaptureError,
+    NotACaptureError,
+    capture_from,
+    check_schema,
+    extras_from,
+    layers_from,
+    tokens_from,
+)
+from attnviz.data.serial import CAPTURE_META, extra_entry, layer_entry
+from attnviz.errors import InputError
+from attnviz.inputs.files import opened
+
+CHUNK = 1 << 20
+META_AT_MOST = 1 << 28  # bytes: some hundred thousand tokens
+DEFLATE_AT_MOST = 1100  # deflate cannot shrink further than 1:1032; more is a lie
+MAKE_ONE = "make one with: attnviz show TEXT -o FILE.npz"
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    ValueError,  # a wrong header, JSON that is none, a check of restore.py
+    KeyError,
+    TypeError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,  # an encrypted entry
+    NotImplementedError,  # a compression that is not known
+    SyntaxError,  # a header that is not a literal
+    OSError,
+)
+
+
+def load_capture(path: Path) -> Capture:
+    """The capture that a file holds, bit for bit as it was saved.
+
+    Raises:
+        InputError: there is no such file, or it is no capture, damaged, or too new.
+    """
+    with opened(path) as stream, _told(repr(str(path))), zipfile.ZipFile(stream) as archive:
+        meta = check_schema(_meta(archive))
+        return capture_from(meta, _layers(archive, meta), _extras(archive, meta))
+
+
+def _meta(archive: zipfile.ZipFile) -> object:
+    if f"{CAPTURE_META}.npy" not in archive.namelist():
+        raise NotACaptureError("it has no metadata")
+    with _entry(archive, CAPTURE_META) as (stream, shape, dtype):
+        if shape or dtype.kind != "U" or not 0 < dtype.itemsize <= META_AT_MOST:
+            raise NotACaptureError("its metadata is no text")
+        return json.loads(str(_read(stream, shape, dtype)[()]))
+
+
+def _layers(archive: zipfile.ZipFile, meta: JsonObject) -> dict[int, FloatArray]:
+    """Every layer's array, (heads, n_queries, n_keys)."""
+    queries, keys = tokens_from(meta)
+    arrays = {}
+    for layer, heads in layers_from(meta):
+        expected = (len(heads), len(queries), len(keys))
+        with _entry(archive, layer_entry(layer)) as (stream, shape, dtype):
+            if shape != expected or dtype != np.float32:
+                raise ValueError(
+                    f"layer {layer} has the shape {shape} of {dtype}, where its tokens and "
+                    f"heads want {expected} of float32"
+                )
+            arrays[layer] = _read(stream, shape, dtype)
+        if not np.isfinite(arrays[layer]).all():
+            raise ValueError(f"layer {layer} holds weights that are no numbers")
+    return arrays
+
+
+def _extras(archive: zipfile.ZipFile, meta: JsonObject) -> dict[str, FloatArray]:
+    arrays = {}
+    for position, name in enumerate(extras_from(meta)):
+        with _entry(archive, extra_entry(position)) as (stream, shape, dtype):
+            if dtype != np.float32:
+                raise ValueError(f"the extra {name!r} is {dtype}, not float32")
+            arrays[name] = _read(stream, shape, dtype)
+    return arrays
+
+
+@contextlib.contextmanager
+def _entry(
+    archive: zipfile.ZipFile, name: str
+) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]]:
+    """An entry's stream after its header, its shape and its type.
+
+    The header is checked against the size of the entry before any memory is taken.
+    """
+    info = archive.getinfo(f"{name}.npy")
+    if info.file_size > DEFLATE_AT_MOST * (info.compress_size + 1):
+        raise ValueError(f"{name} claims to be larger than it can be")
+    with archive.open(info) as stream:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{name} has a header of another version")
+        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream)
+        count = 1
+        for size in shape:
+            count *= size
+        if fortran_order or min(shape, default=0) < 0 or dtype.hasobject:
+            raise ValueError(f"{name} has another layout")
+        if stream.tell() + count * dtype.itemsize != info.file_size:
+            raise ValueError(f"{name} has not the size that its shape {shape} wants")
+        yield stream, shape, dtype
+
+
+def _read(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The array that the rest of an entry holds, read piece by piece."""
+    array = np.empty(shape, dtype)
+    rest = array.reshape(-1).view(np.uint8).data
+    while rest:
+        piece = stream.read(min(CHUNK, len(rest)))
+        if not piece:
+            raise EOFError("it ends too early")
+        rest[: len(piece)] = piece
+        rest = rest[len(piece) :]
+    if stream.read(1):  # also what makes zipfile compare the checksum
+        raise ValueError("an entry is longer than it says")
+    return array
+
+
+@contextlib.contextmanager
+def _told(shown: str) -> Iterator[None]:
+    """Tell whatever is wrong with the file as a sentence."""
+    try:
+        yield
+    except NotACaptureError as error:
+        raise InputError(f"{shown} is an .npz file, but no saved capture", MAKE_ONE) from error
+    except NewerCaptureError as error:
+        raise InputError(
+            f"{shown} was saved by a later version of attnviz ({error})", "upgrade attnviz"
+        ) from error
+    except MemoryError as error:
+        raise InputError(
+            f"{shown} does not fit into memory", "save fewer heads with --layer and --head"
+        ) from error
+    except zipfile.BadZipFile as error:
+        raise InputError(f"{shown} is no saved capture, or a damaged one", MAKE_ONE) from error
+    except DAMAGE as error:
+        detail = str(error) or type(error).__name__
+        raise InputError(f"{shown} is damaged: {detail}", "save the capture again") from error

@@ -1,0 +1,119 @@
+"""The exhibit as one JSON object, described in `docs/formats.md`."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.capture import Capture
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.links import links_of
+from attnviz.data.serial import model_to_dict, to_json, token_to_dict
+from attnviz.writers.rows import place
+
+SCHEMA = "attnviz/1"
+
+
+def json_chunks(exhibit: Exhibit, *, line: int | None = None) -> Iterator[str]:
+    """An exhibit as one JSON object, some rows at a time, ended by a newline.
+
+    Args:
+        exhibit: what to write; see `_rows` for what its filters do.
+        line: the number of the input line; then the object stands on one line of its
+            own. Without it the object is spread over lines for a person to read.
+    """
+    wrap = "\n" if line is None else ""
+    gap = "\n" if line is None else " "
+    yield "{" + wrap
+    for name, value in _fields(exhibit, line).items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield f"{to_json(name)}: ["
+            yield from _separated(map(to_json, value), wrap, gap)
+            yield f"{wrap}],{gap}"
+        else:
+            yield f"{to_json(name)}: {to_json(value)},{gap}"
+    yield '"patterns": ['
+    for number, head_map in enumerate(exhibit.maps):
+        yield f",{gap}[" if number else f"{wrap}["
+        yield from _separated(_rows(exhibit, head_map), wrap, gap)
+        yield f"{wrap}]"
+    yield f"{wrap}]{wrap}}}\n"
+
+
+def _separated(items: Iterable[str], wrap: str, gap: str) -> Iterator[str]:
+    for number, item in enumerate(items):
+        yield f",{gap}{item}" if number else f"{wrap}{item}"
+
+
+def _fields(exhibit: Exhibit, line: int | None) -> dict[str, Any]:
+    """All but the patterns, in order."""
+    capture = exhibit.capture
+    return {
+        "schema": SCHEMA,
+        **({} if line is None else {"line": line}),
+        "model": model_to_dict(capture.model),
+        "versions": dict(sorted(capture.versions.items())),
+        "text": capture.text,
+        "bos": capture.bos,
+        "kind": capture.kind,
+        "causal": capture.causal,
+        "transforms": list(capture.transforms),
+        **_tokens(capture),
+        "about": exhibit.about,
+        "heads": [_head(capture, head_map) for head_map in exhibit.maps],
+        "queries": list(exhibit.queries),
+        "keys": list(exhibit.keys),
+        "top": exhibit.top,
+        "min": exhibit.least,
+    }
+
+
+def _tokens(capture: Capture) -> dict[str, Any]:
+    """One list where queries and keys are the same tokens, two where they are not."""
+    queries = [token_to_dict(token) for token in capture.query_tokens]
+    if capture.kind != "cross" and capture.key_tokens == capture.query_tokens:
+        return {"tokens": queries}
+    keys = [token_to_dict(token) for token in capture.key_tokens]
+    return {"query_tokens": queries, "key_tokens": keys}
+
+
+def _head(capture: Capture, head_map: HeadMap) -> dict[str, Any]:
+    layer, head = place(head_map)
+    return {
+        "layer": layer,
+        "head": head,
+        "name": head_map.label,
+        "behaviours": [
+            named.behaviour for named in capture.named_heads if named.head == (layer, head)
+        ],
+    }
+
+
+def _rows(exhibit: Exhibit, head_map: HeadMap) -> Iterator[str]:
+    """The rows of the queries asked for, in the columns of the keys asked for.
+
+    What `--top` or `--min` leaves out is null, so that no number is there that the
+    model did not compute. A pair that the mask forbids stays what it is in the model: 0.0.
+    """
+    queries, keys = list(exhibit.queries), list(exhibit.keys)
+    weights = head_map.weights[np.ix_(queries, keys)]
+    kept = np.isfinite(weights)  # JSON has no infinity
+    if exhibit.top is not None or exhibit.least > 0:
+        forbidden = ~exhibit.capture.allowed()[np.ix_(queries, keys)]
+        kept &= _among_links(exhibit, head_map) | forbidden
+    for row, known in zip(weights, kept, strict=True):
+        numbers: Iterable[str] = map(str, row)
+        if not known.all():
+            numbers = (
+                n if is_known else "null" for n, is_known in zip(numbers, known, strict=True)
+            )
+        yield "[" + ", ".join(numbers) + "]"
+
+
+def _among_links(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.bool_]:
+    """(queries asked for, keys asked for), True for what the filters leave."""
+    links = links_of(exhibit, head_map)
+    left = np.zeros(head_map.weights.shape, dtype=np.bool_)
+    left[links.query, links.key] = True
+    return left[np.ix_(list(exhibit.queries), list(exhibit.keys))]
