@@ -1,0 +1,1 @@
+"""Commands, one a file: parse, call, render; no maths."""

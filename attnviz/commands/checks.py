@@ -1,0 +1,54 @@
+"""Options of `show` that do not go together: said at once, before anything is read or run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from attnviz.commands.options import LINE
+from attnviz.errors import UsageError
+from attnviz.writers.formats import Format
+
+PICTURE_ONLY = ("cmap", "color_scale", "dpi", "title")
+FILTERS = ("query", "key", "top", "least", "reduce")
+SPELLING = {"least": "min"}
+
+
+def check_combination(given: Mapping[str, Any], form: Format) -> None:
+    """Every option that was given has a meaning for this format.
+
+    Args:
+        given: the command's parameters by name.
+        form: the format that was chosen.
+
+    Raises:
+        UsageError: naming the option, and what it is for.
+    """
+    view = given["view"]
+    if given["over"] and not given["reduce"]:
+        raise UsageError("--over says over what to reduce", "add --reduce mean or --reduce max")
+    if not form.picture:
+        _refuse(given, PICTURE_ONLY, form, "it is for pictures: -o FILE.png")
+    if view in ("table", "text") and form.picture:
+        raise UsageError(f"--view {view} cannot be a picture", "use --view heatmap or --view grid")
+    if form.name != "txt" and not form.picture:
+        _refuse(given, ("view", "orient"), form, "rows and captures have no view")
+    if form.name == "txt" and view not in ("heatmap", "grid"):
+        _refuse(given, ("orient",), form, "it turns --view heatmap, --view grid and pictures")
+    if form.name == "npz":
+        _refuse(given, FILTERS, form, "a capture holds whole patterns; filter when you show it")
+    _check_lines(given, form)
+
+
+def _check_lines(given: Mapping[str, Any], form: Format) -> None:
+    one_each = form.picture or form.name == "npz"
+    if given["lines"] and one_each and LINE not in str(given["output"] or ""):
+        raise UsageError(
+            f"with --lines each line makes a {form.name} of its own",
+            f"put {LINE} into the name: -o heads-{LINE}.{form.name}",
+        )
+
+
+def _refuse(given: Mapping[str, Any], names: tuple[str, ...], form: Format, why: str) -> None:
+    for name in names:
+        if given[name]:
+            option = f"--{SPELLING.get(name, name).replace('_', '-')}"
+            raise UsageError(f"{option} does nothing for {form.name}", why)

@@ -1,0 +1,316 @@
+"""Options that commands share: one spelling, one meaning, one definition."""
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from attnviz.commands.session import Session
+from attnviz.data.exhibit import ColorScale, Orient, Reduction
+from attnviz.pipeline import Side
+from attnviz.transforms.reduce import Over
+
+
+LINE = "{line}"
+"""What stands for the number of the line in the name of a file that each line gets."""
+
+View: TypeAlias = Literal["table", "heatmap", "grid", "text"]
+
+
+def _set_debug(context: typer.Context, value: bool) -> bool:
+    if isinstance(context.obj, Session):
+        context.obj.debug = value
+    return value
+
+
+def _set_quiet(context: typer.Context, value: bool) -> bool:
+    if isinstance(context.obj, Session):
+        context.obj.quiet = value
+    return value
+
+
+TEXT = "The text"
+MODEL = "The model"
+HEADS = "Which heads"
+TOKENS = "Which tokens"
+LOOK = "How it is shown"
+OUTPUT = "Where it goes"
+
+TextArgument: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TEXT",
+        help="The text; - reads standard input; a name that ends in .npz is a saved capture.",
+        show_default=False,
+    ),
+]
+FileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        help="Read the text from a file.",
+        rich_help_panel=TEXT,
+        show_default=False,
+    ),
+]
+LinesOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--lines",
+        help="Each line of the input is a text of its own, answered as soon as it is done.",
+        rich_help_panel=TEXT,
+    ),
+]
+TruncateOption: TypeAlias = Annotated[
+    Side | None,
+    typer.Option(
+        "--truncate",
+        help="Cut a text that is longer than the model's context, from this side.",
+        rich_help_panel=TEXT,
+        show_default=False,
+    ),
+]
+BosOption: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--bos/--no-bos",
+        help="Put a beginning token in front. Default: as the model was trained.",
+        rich_help_panel=TEXT,
+        show_default=False,
+    ),
+]
+SpecialOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--special",
+        help="Read <|endoftext|> in the text as the special token, not as text.",
+        rich_help_panel=TEXT,
+    ),
+]
+ModelOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        envvar="ATTNVIZ_MODEL",
+        help="builtin, a hub id such as gpt2, or a model's folder.",
+        rich_help_panel=MODEL,
+    ),
+]
+RevisionOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--revision",
+        metavar="REV",
+        help="A branch, tag or commit of a hub model.",
+        rich_help_panel=MODEL,
+        show_default=False,
+    ),
+]
+OfflineOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--offline",
+        help="Never use the network; a hub model must be in the cache.",
+        rich_help_panel=MODEL,
+    ),
+]
+LayerOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--layer",
+        "-l",
+        metavar="LAYERS",
+        help="Layers, from 0: 1, 0-3, 0,2 or all. Alone: all their heads.",
+        rich_help_panel=HEADS,
+        show_default=False,
+    ),
+]
+HeadOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--head",
+        "-H",
+        metavar="HEADS",
+        help="Heads, from 0: L1H2 or 1.2; 2 is head 2 of every chosen layer; 0-3, 0,2 or all.",
+        rich_help_panel=HEADS,
+        show_default=False,
+    ),
+]
+ReduceOption: TypeAlias = Annotated[
+    Reduction | None,
+    typer.Option(
+        "--reduce",
+        help="Show the mean or the maximum of the chosen heads (all, if none is chosen).",
+        rich_help_panel=HEADS,
+        show_default=False,
+    ),
+]
+OverOption: TypeAlias = Annotated[
+    Over | None,
+    typer.Option(
+        "--over",
+        help="Reduce over the heads of each layer, over layers, or over all. Default: all.",
+        rich_help_panel=HEADS,
+        show_default=False,
+    ),
+]
+QueryOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--query",
+        metavar="TOKEN",
+        help="Only these queries (rows): a token, creature#2 for the second one, or an index. "
+        "May be given several times.",
+        rich_help_panel=TOKENS,
+        show_default=False,
+    ),
+]
+KeyOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        metavar="TOKEN",
+        help="Only these keys (columns); as --query.",
+        rich_help_panel=TOKENS,
+        show_default=False,
+    ),
+]
+TopOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--top",
+        metavar="K",
+        min=1,
+        help="Only the K strongest keys of each query.",
+        rich_help_panel=TOKENS,
+        show_default=False,
+    ),
+]
+MinOption: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--min",
+        metavar="W",
+        min=0.0,
+        max=1.0,
+        help="Only links of at least this weight.",
+        rich_help_panel=TOKENS,
+        show_default=False,
+    ),
+]
+ViewOption: TypeAlias = Annotated[
+    View | None,
+    typer.Option(
+        "--view",
+        help="table: each query's strongest keys. heatmap: coloured cells. grid: every head in "
+        "miniature. text: the words, shaded by how much one query attends to them.",
+        rich_help_panel=LOOK,
+        show_default=False,
+    ),
+]
+OrientOption: TypeAlias = Annotated[
+    Orient | None,
+    typer.Option(
+        "--orient",
+        help="key-rows draws keys as rows, as some lessons do (columns then sum to 1).",
+        rich_help_panel=LOOK,
+        show_default="query-rows",
+    ),
+]
+CmapOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--cmap",
+        metavar="NAME",
+        help="Matplotlib's colour map for pictures.",
+        rich_help_panel=LOOK,
+        show_default="viridis",
+    ),
+]
+ColorScaleOption: TypeAlias = Annotated[
+    ColorScale | None,
+    typer.Option(
+        "--color-scale",
+        help="Colours of pictures: linear, log (small weights show), or each row by itself.",
+        rich_help_panel=LOOK,
+        show_default="linear",
+    ),
+]
+DpiOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--dpi",
+        metavar="N",
+        help="Dots per inch of a picture.",
+        rich_help_panel=LOOK,
+        show_default="150",
+    ),
+]
+TitleOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--title",
+        metavar="TITLE",
+        help="The title of a picture.",
+        rich_help_panel=LOOK,
+        show_default="model and head",
+    ),
+]
+WidthOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--width",
+        metavar="N",
+        help="Columns of terminal output, 40 or more.",
+        rich_help_panel=LOOK,
+        show_default="the terminal's",
+    ),
+]
+NoColorOption: TypeAlias = Annotated[
+    bool, typer.Option("--no-color", help="No colours (also: NO_COLOR=1).", rich_help_panel=LOOK)
+]
+FormatOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="txt (what the terminal shows), json, jsonl, csv, tsv, npz, png, svg or pdf.",
+        rich_help_panel=OUTPUT,
+        show_default="txt",
+    ),
+]
+OutputOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to a file; its suffix decides the format.",
+        rich_help_panel=OUTPUT,
+        show_default=False,
+    ),
+]
+QuietOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="No notes or progress on stderr.",
+        callback=_set_quiet,
+        rich_help_panel=OUTPUT,
+    ),
+]
+DebugOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--debug",
+        help="Show the traceback of an error.",
+        callback=_set_debug,
+        is_eager=True,
+        rich_help_panel=OUTPUT,
+    ),
+]

@@ -1,0 +1,53 @@
+"""What a command is given besides its options: streams, consoles, and where errors go."""
+
+import sys
+from dataclasses import dataclass, field
+
+import typer
+from rich.text import Text
+
+from attnviz.console import Consoles, Environment, make_consoles
+from attnviz.data.tokens import readable
+from attnviz.errors import ExitStatus
+from attnviz.inputs.text import Stdin
+
+
+@dataclass
+class Session:
+    """One run of the program.
+
+    `debug` and `quiet` are set by their options; `status` is what the program ends
+    with where it comes to its end.
+    """
+
+    environment: Environment
+    stdin: Stdin
+    debug: bool = False
+    quiet: bool = False
+    status: ExitStatus = ExitStatus.OK
+    consoles: Consoles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.consoles = make_consoles(self.environment)
+
+    def note(self, message: str) -> None:
+        """One line on stderr about something that a user may want to know."""
+        if not self.quiet:
+            self.consoles.err.print(Text(f"note: {readable(message)}"), soft_wrap=True)
+
+    def complain(self, message: str) -> None:
+        """One line on stderr about something that went wrong."""
+        self.consoles.err.print(Text(f"attnviz: {readable(message)}"), soft_wrap=True)
+
+
+def process_session() -> Session:
+    """The session of this process."""
+    stdin = Stdin(sys.stdin.buffer, sys.stdin.isatty())
+    return Session(Environment.of_process(), stdin)
+
+
+def session_of(context: typer.Context) -> Session:
+    """The session that `cli.run` put into the context."""
+    session = context.obj
+    assert isinstance(session, Session)
+    return session

@@ -1,0 +1,86 @@
+"""`attnviz show`: a text goes in, its attention comes out."""
+
+import typer
+
+from attnviz.commands import options as o
+from attnviz.commands.answers import Request, answer_lines, answer_text
+from attnviz.commands.checks import check_combination
+from attnviz.commands.deliver import Look, check_output, deliver
+from attnviz.commands.session import session_of
+from attnviz.console import make_consoles
+from attnviz.pipeline import HeadOptions, ModelOptions, ShowOptions, TextOptions
+from attnviz.writers.formats import choose_format
+
+EPILOG = """
+[bold]Examples[/]
+
+attnviz show "a fluffy blue creature roamed the verdant forest"
+
+attnviz show "Bark is very cute and he is a dog" --view text --query he
+
+attnviz show --file sample_texts/mystery.txt --head all -o heads.png
+
+echo "a fluffy blue creature" | attnviz show - -f jsonl | jq -c 'select(.weight > 0.3)'
+"""
+
+
+def show(
+    context: typer.Context,
+    text: o.TextArgument = None,
+    file: o.FileOption = None,
+    lines: o.LinesOption = False,
+    truncate: o.TruncateOption = None,
+    bos: o.BosOption = None,
+    special: o.SpecialOption = False,
+    model: o.ModelOption = "builtin",
+    revision: o.RevisionOption = None,
+    offline: o.OfflineOption = False,
+    layer: o.LayerOption = None,
+    head: o.HeadOption = None,
+    reduce: o.ReduceOption = None,
+    over: o.OverOption = None,
+    query: o.QueryOption = None,
+    key: o.KeyOption = None,
+    top: o.TopOption = None,
+    least: o.MinOption = 0.0,
+    view: o.ViewOption = None,
+    orient: o.OrientOption = None,
+    cmap: o.CmapOption = None,
+    color_scale: o.ColorScaleOption = None,
+    dpi: o.DpiOption = None,
+    title: o.TitleOption = None,
+    width: o.WidthOption = None,
+    no_color: o.NoColorOption = False,
+    form: o.FormatOption = None,
+    output: o.OutputOption = None,
+    quiet: o.QuietOption = False,
+    debug: o.DebugOption = False,
+) -> None:
+    """Show which tokens attend to which.
+
+    Without a choice of heads it shows the one that tells most about this text; the
+    first line says which one that is, and why.
+    """
+    session = session_of(context)
+    session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
+    chosen = choose_format(output, form, session.environment.stdout.isatty())
+    check_combination(context.params, chosen)
+    check_output(output)
+    everything = view == "grid" or reduce is not None or chosen.name == "npz"
+    request = Request(
+        model=ModelOptions(model, revision, offline, quiet),
+        text=TextOptions(bos, special, truncate),
+        heads=HeadOptions(layer, head, everything),
+        show=ShowOptions(
+            queries=tuple(query or ()),
+            keys=tuple(key or ()),
+            top=top,
+            least=least,
+            reduce=reduce,
+            over=over or "all",
+            one_query=view == "text",
+        ),
+    )
+    answer = answer_lines if lines else answer_text
+    look = Look(view, orient, cmap, color_scale, dpi, title)
+    deliver(session, answer(session, request, text, file), chosen, look, output)

@@ -1,0 +1,1 @@
+"""Frozen records that flow from room to room; numpy only."""

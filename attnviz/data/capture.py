@@ -1,0 +1,116 @@
+"""The capture: everything recorded from one run of a model over one text.
+
+Axes, everywhere: (layer, head, query, key). Rows are queries and columns are keys.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.card import NamedHead
+from attnviz.data.heads import Head
+from attnviz.data.tokens import Token
+
+FloatArray: TypeAlias = NDArray[np.float32]
+Kind: TypeAlias = Literal["self", "cross", "encoder", "decoder"]
+
+
+@dataclass(frozen=True)
+class PatternBlock:
+    """Some query rows of some heads of one layer, as a model hands them to its consumer.
+
+    `weights` has the shape (len(heads), rows, n_keys); its first row is the query
+    `first_query`.
+    """
+
+    layer: int
+    heads: tuple[int, ...]
+    first_query: int
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class LayerPattern:
+    """The chosen heads of one layer: `weights` (len(heads), n_queries, n_keys)."""
+
+    layer: int
+    heads: tuple[int, ...]
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class ModelIdentity:
+    """Which model made a capture, and how it was run."""
+
+    name: str
+    architecture: str
+    heads_per_layer: tuple[int, ...]
+    parameters: int
+    engine: Literal["native", "transformers"]
+    dtype: str = "float32"
+    revision: str | None = None
+    trained: bool = True
+
+    @property
+    def n_layer(self) -> int:
+        return len(self.heads_per_layer)
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Everything recorded from one run: text, tokens, patterns, and the model's identity.
+
+    `text` is the source whose slices the tokens are; `bos` says whether a beginning
+    token was put in front; `causal` whether a query sees only itself and what stands
+    before it; `transforms` what was done to the patterns since; `extras` holds arrays
+    recorded beside the pattern, by name; `named_heads` are the heads that the model's
+    card names, so that a saved capture shows the same default head without a model.
+    """
+
+    text: str
+    query_tokens: tuple[Token, ...]
+    key_tokens: tuple[Token, ...]
+    layers: tuple[LayerPattern, ...]
+    model: ModelIdentity
+    bos: bool
+    kind: Kind = "self"
+    causal: bool = True
+    versions: Mapping[str, str] = field(default_factory=dict)
+    transforms: tuple[str, ...] = ()
+    extras: Mapping[str, FloatArray] = field(default_factory=dict)
+    named_heads: tuple[NamedHead, ...] = ()
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The heads that this capture holds, in order."""
+        return tuple(Head(layer.layer, head) for layer in self.layers for head in layer.heads)
+
+    def weights(self, head: Head) -> FloatArray:
+        """The pattern of one head, (n_queries, n_keys).
+
+        Raises:
+            KeyError: the head is not in this capture.
+        """
+        for layer in self.layers:
+            if layer.layer == head.layer and head.head in layer.heads:
+                return layer.weights[layer.heads.index(head.head)]
+        raise KeyError(str(head))
+
+    def allowed(self) -> NDArray[np.bool_]:
+        """(n_queries, n_keys), True where the query may look at the key."""
+        shape = len(self.query_tokens), len(self.key_tokens)
+        everything = np.ones(shape, dtype=np.bool_)
+        return np.tril(everything) if self.causal else everything
+
+    def only(self, heads: tuple[Head, ...]) -> "Capture":
+        """The same capture with only these heads; each must be in it."""
+        layers = []
+        for layer in self.layers:
+            kept = tuple(h for h in layer.heads if Head(layer.layer, h) in heads)
+            if kept:
+                rows = [layer.heads.index(h) for h in kept]
+                layers.append(LayerPattern(layer.layer, kept, layer.weights[rows]))
+        return replace(self, layers=tuple(layers))

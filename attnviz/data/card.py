@@ -1,0 +1,41 @@
+"""A model's card: its named heads, and the figures measured on held-out texts."""
+
+from dataclasses import dataclass
+
+from attnviz.data.heads import Head
+
+
+@dataclass(frozen=True)
+class NamedHead:
+    """A head that is known for a behaviour, such as "adjectives": "nouns look at their adjectives".
+
+    `typical` is how active the head is on texts of other kinds, measured in training;
+    the rule that picks a default head compares with it.
+    """
+
+    behaviour: str
+    head: Head
+    title: str
+    typical: float = 0.0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure: `value` on held-out texts, the `bar` it had to reach, over `n` cases."""
+
+    behaviour: str
+    measure: str
+    value: float
+    bar: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """What a model folder says about itself."""
+
+    name: str
+    description: str
+    bos: bool
+    heads: tuple[NamedHead, ...] = ()
+    figures: tuple[Figure, ...] = ()

@@ -1,0 +1,64 @@
+"""Tokens: the pieces a text is cut into, and how a person reads them."""
+
+import unicodedata
+from dataclasses import dataclass
+
+SPECIAL_LABEL = "BOS"
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of a text.
+
+    `text` is the exact slice of the source, `start` and `end` its offsets in
+    characters. Tokens that share one character (a letter cut into bytes) all carry
+    that character's slice, and `part` says which one this is: (1, 3) is the first of
+    three. A special token (BOS) has no slice: its offsets are equal and its text is
+    empty.
+    """
+
+    index: int
+    id: int
+    text: str
+    start: int
+    end: int
+    special: bool = False
+    part: tuple[int, int] | None = None
+
+    @property
+    def label(self) -> str:
+        """The token as a person reads it: no space mark, nothing that a terminal would obey."""
+        if self.special:
+            return SPECIAL_LABEL
+        label = readable(self.text)
+        return f"{label} {self.part[0]}/{self.part[1]}" if self.part else label
+
+
+def readable(text: str) -> str:
+    """A text with its outer spaces dropped and every control character escaped.
+
+    Spaces alone become `␣`, so that no label is empty. Format characters (category
+    Cf: direction marks, joiners) are escaped too, as they would reorder or hide what
+    stands beside them.
+    """
+    bare = text.strip(" ") or "␣" * len(text)
+    return "".join(_escaped(character) for character in bare)
+
+
+def _escaped(character: str) -> str:
+    if character == "\n":
+        return "\\n"
+    if character == "\t":
+        return "\\t"
+    if character == "\r":
+        return "\\r"
+    if unicodedata.category(character)[0] != "C" and character not in "\u2028\u2029":
+        return character
+    code = ord(character)
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )

@@ -1,0 +1,1 @@
+"""Models: torch and transformers live here (and in training) and nowhere else."""

@@ -1,0 +1,121 @@
+"""Attention, written out: scaled dot-product, multi-head, self-, masked and cross-attention.
+
+Vaswani et al. 2017, "Attention Is All You Need", arXiv 1706.03762, equation 1 and
+section 3.2.2. Vectors are rows (x·W). Letters in the shape comments:
+
+    B batch   n_q queries   n_k keys   d d_model   h heads   d_k width of one head
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from attnviz.models.hooks import HookPoint
+
+
+def attention_scores(q: Tensor, k: Tensor) -> Tensor:
+    """How well each key answers each query: q·k / √d_k, before mask and softmax.
+
+    Args:
+        q: queries (..., n_q, d_k).
+        k: keys (..., n_k, d_k).
+
+    Returns:
+        Scores (..., n_q, n_k).
+    """
+    return q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+
+
+def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Softmax over the keys; each row sums to 1.
+
+    Args:
+        scores: (..., n_q, n_k).
+        mask: boolean, broadcast to the scores; True where the query may look at the
+            key. Every row needs at least one True.
+
+    Returns:
+        Weights (..., n_q, n_k), exactly 0 where the mask is False.
+    """
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return torch.softmax(scores, dim=-1)
+
+
+def weighted_sum(pattern: Tensor, v: Tensor) -> Tensor:
+    """The values, mixed by weight: (..., n_q, n_k) and (..., n_k, d_v) give z (..., n_q, d_v)."""
+    return pattern @ v
+
+
+def causal_mask(n: int, device: torch.device | None = None) -> Tensor:
+    """(n, n), True on and below the diagonal: a query sees itself and what stands before it."""
+    return torch.ones(n, n, dtype=torch.bool, device=device).tril()
+
+
+class Projection(nn.Module):
+    """x·W + b with W stored (d_in, d_out), as GPT-2's checkpoints do."""
+
+    def __init__(self, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(d_in, d_out))
+        self.bias = nn.Parameter(torch.zeros(d_out))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, self.weight.t(), self.bias)
+
+
+class MultiHeadAttention(nn.Module):
+    """h heads side by side, each with its own d_k-wide slice of W_Q, W_K, W_V and W_O.
+
+    Hook points, all per head: `q` (B, h, n_q, d_k), `k` and `v` (B, h, n_k, d_k),
+    `scores` (before the mask) and `pattern` (B, h, n_q, n_k), `z` (B, h, n_q, d_k).
+
+    Raises:
+        ValueError: d_model is no multiple of the number of heads.
+    """
+
+    def __init__(self, d_model: int, n_head: int) -> None:
+        super().__init__()
+        if d_model % n_head:
+            raise ValueError(f"d_model {d_model} is not divisible by {n_head} heads")
+        self.n_head = n_head
+        self.w_q = Projection(d_model, d_model)
+        self.w_k = Projection(d_model, d_model)
+        self.w_v = Projection(d_model, d_model)
+        self.w_o = Projection(d_model, d_model)
+        self.q, self.k, self.v = HookPoint(), HookPoint(), HookPoint()
+        self.scores, self.pattern, self.z = HookPoint(), HookPoint(), HookPoint()
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, *, source: Tensor | None = None
+    ) -> Tensor:
+        """Attend from x to itself, or to `source` (cross-attention).
+
+        Args:
+            x: the sequence that asks (B, n_q, d).
+            mask: broadcast to (B, h, n_q, n_k), True where a query may look; None allows all.
+            source: the sequence that gives keys and values (B, n_k, d); None means x.
+
+        Returns:
+            (B, n_q, d).
+        """
+        source = x if source is None else source
+        q = self.q(self._split(self.w_q(x)))  # (B, h, n_q, d_k)
+        k = self.k(self._split(self.w_k(source)))  # (B, h, n_k, d_k)
+        v = self.v(self._split(self.w_v(source)))  # (B, h, n_k, d_k)
+        scores = self.scores(attention_scores(q, k))  # (B, h, n_q, n_k)
+        pattern = self.pattern(attention_pattern(scores, mask))  # (B, h, n_q, n_k)
+        z = self.z(weighted_sum(pattern, v))  # (B, h, n_q, d_k)
+        merged: Tensor = self.w_o(self._merge(z))  # (B, n_q, d)
+        return merged
+
+    def _split(self, x: Tensor) -> Tensor:
+        """(B, n, d) to (B, h, n, d_k): every head gets its own slice of the width."""
+        return x.view(*x.shape[:-1], self.n_head, -1).transpose(1, 2)
+
+    @staticmethod
+    def _merge(z: Tensor) -> Tensor:
+        """(B, h, n, d_k) to (B, n, d): the heads' outputs, one after the other."""
+        return z.transpose(1, 2).flatten(-2)

@@ -1,0 +1,211 @@
+"""A model folder in Hugging Face's GPT-2 layout, read into and written from `gpt.GPT`.
+
+The folder holds `config.json`, `model.safetensors` and `tokenizer.json`, and may hold
+`card.json`. GPT-2 keeps W_Q, W_K and W_V side by side in one matrix (`c_attn`); here
+they are apart, as the formulas have them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from attnviz.errors import ModelError
+from attnviz.models.gpt import GPT, GPTConfig
+
+CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+PREFIX = "transformer."
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The folder's config.json as it stands.
+
+    Raises:
+        ModelError: the folder or the file is missing, or it is no JSON object.
+    """
+    if not folder.is_dir():
+        raise ModelError(f"there is no model folder {str(folder)!r}", "check the path")
+    path = folder / CONFIG
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(
+            f"the folder {str(folder)!r} has no {CONFIG}",
+            "choose a folder that a model was saved in (config.json, model.safetensors, "
+            "tokenizer.json)",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"{str(path)!r} cannot be read ({error})", "save the model again"
+        ) from None
+    if not isinstance(config, dict):
+        raise ModelError(f"{str(path)!r} is no model configuration", "save the model again")
+    return config
+
+
+def load_checkpoint(folder: Path) -> GPT:
+    """A folder's model, ready to run (no gradients, evaluation mode).
+
+    Raises:
+        ModelError: a file is missing or damaged, weights have other shapes than the
+            configuration says, or are not finite.
+    """
+    raw = read_config(folder)
+    names = [field.name for field in fields(GPTConfig)]
+    try:
+        model = GPT(GPTConfig(**{name: raw[name] for name in names if name in raw}))
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"{str(folder / CONFIG)!r} describes no GPT-2 ({error})", "choose another folder"
+        ) from None
+    state = from_gpt2(read_weights(folder))
+    check_shapes({name: tuple(t.shape) for name, t in model.state_dict().items()}, state, folder)
+    model.load_state_dict(state)
+    check_finite(dict(model.named_parameters()), folder)
+    return model.eval().requires_grad_(False)
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of model.safetensors by name.
+
+    Raises:
+        ModelError: the file is missing, truncated, or there are only pickled weights.
+    """
+    check_weights_exist(folder)
+    try:
+        tensors: dict[str, Tensor] = load_file(folder / WEIGHTS)
+    except (SafetensorError, OSError) as error:
+        raise damaged(folder, error) from None
+    return tensors
+
+
+def check_weights_exist(folder: Path) -> None:
+    """Whole or in shards, as safetensors.
+
+    Raises:
+        ModelError: there are none, or only pickled ones (which could run code).
+    """
+    if not (folder / WEIGHTS).is_file() and not (folder / f"{WEIGHTS}.index.json").is_file():
+        pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
+        refused = f" (pickled weights such as {pickled[0].name} are not loaded)" if pickled else ""
+        raise ModelError(
+            f"the folder {str(folder)!r} has no {WEIGHTS}{refused}",
+            "save the model there with save_pretrained, which writes safetensors",
+        )
+
+
+def check_shapes(
+    expected: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor], folder: Path
+) -> None:
+    """Every expected tensor is there, with the shape that the configuration says.
+
+    Raises:
+        ModelError: naming the first tensor that is missing or has another shape.
+    """
+    for name, shape in expected.items():
+        if name not in found:
+            raise lacks(folder, name)
+        if tuple(found[name].shape) != shape:
+            raise other_shape(folder, name, tuple(found[name].shape), shape)
+
+
+def damaged(folder: Path, error: Exception) -> ModelError:
+    """The error for weights that cannot be read."""
+    first_line = str(error).strip().split("\n")[0].rstrip(".")
+    return ModelError(
+        f"the model in {str(folder)!r} is damaged or incomplete ({first_line})",
+        "copy or download it again",
+    )
+
+
+def lacks(folder: Path, name: str) -> ModelError:
+    """The error for a tensor that is not in the weights."""
+    return ModelError(
+        f"the weights in {str(folder)!r} lack {name}, which config.json asks for",
+        "use the config.json that belongs to these weights",
+    )
+
+
+def other_shape(
+    folder: Path, name: str, found: tuple[int, ...], expected: tuple[int, ...]
+) -> ModelError:
+    """The error for a tensor whose shape is not the one that the configuration says."""
+    return ModelError(
+        f"in {str(folder)!r} the weights of {name} have the shape {found}, but config.json "
+        f"asks for {expected}",
+        "use the config.json that belongs to these weights",
+    )
+
+
+def check_finite(parameters: Mapping[str, Tensor], folder: Path) -> None:
+    """No weight is NaN or infinite.
+
+    Raises:
+        ModelError: naming the first tensor that holds one.
+    """
+    for name, parameter in parameters.items():
+        # One sum tells: a NaN or an infinity anywhere survives it.
+        if not torch.isfinite(parameter.float().sum()):
+            raise ModelError(
+                f"the weights of {name} in {str(folder)!r} hold NaN or infinite numbers",
+                "the training that made them went wrong; use another checkpoint",
+            )
+
+
+def save_checkpoint(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
+    """Write the folder; transformers' `GPT2LMHeadModel.from_pretrained` can read it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = gpt2_config(model.config, tokenizer)
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    save_file(to_gpt2(model.state_dict()), folder / WEIGHTS, metadata={"format": "pt"})
+    tokenizer.save(str(folder / TOKENIZER))
+
+
+def gpt2_config(config: GPTConfig, tokenizer: Tokenizer) -> dict[str, Any]:
+    """config.json as GPT-2 has it; BOS and EOS are the tokenizer's `<|endoftext|>`."""
+    end = tokenizer.token_to_id("<|endoftext|>")
+    return {
+        "architectures": ["GPT2LMHeadModel"],
+        "model_type": "gpt2",
+        "activation_function": "gelu_new",
+        **{field.name: getattr(config, field.name) for field in fields(GPTConfig)},
+        "attn_pdrop": 0.0,
+        "embd_pdrop": 0.0,
+        "resid_pdrop": 0.0,
+        "tie_word_embeddings": True,
+        "bos_token_id": end,
+        "eos_token_id": end,
+        "dtype": "float32",
+    }
+
+
+def to_gpt2(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """This model's tensors under GPT-2's names: W_Q, W_K, W_V joined side by side."""
+    joined = {}
+    for name, tensor in state.items():
+        if ".attn.w_q." in name:
+            parts = [state[name.replace(".w_q.", f".w_{letter}.")] for letter in "qkv"]
+            joined[PREFIX + name.replace(".w_q.", ".c_attn.")] = torch.cat(parts, dim=-1)
+        elif ".attn.w_k." not in name and ".attn.w_v." not in name:
+            joined[PREFIX + name.replace(".attn.w_o.", ".attn.c_proj.")] = tensor.contiguous()
+    return joined
+
+
+def from_gpt2(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """GPT-2's tensors under this model's names: `c_attn` split into W_Q, W_K, W_V."""
+    apart = {}
+    for name, tensor in state.items():
+        bare = name.removeprefix(PREFIX)
+        if ".attn.c_attn." in bare:
+            for letter, part in zip("qkv", tensor.chunk(3, dim=-1), strict=True):
+                apart[bare.replace(".c_attn.", f".w_{letter}.")] = part.contiguous()
+        elif bare != "lm_head.weight":  # tied to wte
+            apart[bare.replace(".attn.c_proj.", ".attn.w_o.")] = tensor
+    return apart

@@ -1,0 +1,246 @@
+"""Text to capture to exhibit. Read this first: it sets the order of everything.
+
+    load ─► encode ─► fit the context ─► run with hooks ─► capture ─► choose ─► exhibit
+
+Nothing here prints; torch is imported only when a model is loaded.
+"""
+
+import importlib.metadata
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+
+from attnviz.analyses.default_head import default_head
+from attnviz.data.capture import Capture, LayerPattern, PatternBlock
+from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
+from attnviz.data.heads import Head, choose_heads, every_head
+from attnviz.data.positions import find_positions, last_word, one_position
+from attnviz.data.tokens import Token
+from attnviz.errors import InputError, UsageError
+from attnviz.transforms.reduce import Over, reduce_maps
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+Side: TypeAlias = Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How a text becomes tokens.
+
+    `bos` None means as the model was trained; `special` reads `<|endoftext|>` in the
+    text as the special token; `truncate` cuts a text that is too long from that side.
+    """
+
+    bos: bool | None = None
+    special: bool = False
+    truncate: Side | None = None
+
+
+@dataclass(frozen=True)
+class HeadOptions:
+    """Which heads: `layers` and `heads` as on the command line, or `everything`, or a default."""
+
+    layers: str | None = None
+    heads: str | None = None
+    everything: bool = False
+
+    @property
+    def chosen(self) -> bool:
+        """Did the user name layers or heads?"""
+        return self.layers is not None or self.heads is not None
+
+
+@dataclass(frozen=True)
+class ShowOptions:
+    """What to show of a capture; `queries` and `keys` as on the command line.
+
+    `one_query` asks for exactly one position; without a name, the last word's.
+    """
+
+    queries: Sequence[str] = ()
+    keys: Sequence[str] = ()
+    top: int | None = None
+    least: float = 0.0
+    reduce: Reduction | None = None
+    over: Over = "all"
+    one_query: bool = False
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which model: `name` is builtin, a hub id or a folder; `quiet` shows no progress."""
+
+    name: str = "builtin"
+    revision: str | None = None
+    offline: bool = False
+    quiet: bool = False
+
+
+def load_model(options: ModelOptions) -> "LoadedModel":
+    """Load the model; the one place where torch comes in.
+
+    Raises:
+        ModelError: it cannot be found, fetched or loaded.
+    """
+    from attnviz.models.catalog import load
+
+    return load(options.name, options.revision, offline=options.offline, quiet=options.quiet)
+
+
+def tokenize(model: "LoadedModel", text: str, options: TextOptions) -> tuple[Token, ...]:
+    """The tokens that the model will see.
+
+    Raises:
+        InputError: nothing but blanks, or longer than the model's context.
+    """
+    if not text.strip():
+        raise InputError("the text is empty", "give at least one word")
+    bos = model.card.bos if options.bos is None else options.bos
+    tokens = model.tokenizer.encode(text, bos=bos, special=options.special)
+    return _fit(tokens, model.context, options.truncate)
+
+
+def _fit(tokens: tuple[Token, ...], context: int, side: Side | None) -> tuple[Token, ...]:
+    """Cut to the context, on the side asked for; a beginning token stays."""
+    if len(tokens) <= context:
+        return tokens
+    if side is None:
+        raise InputError(
+            f"the text has {len(tokens)} tokens, but the model takes at most {context}",
+            "shorten it, or cut it with --truncate left or --truncate right",
+        )
+    bos = tokens[:1] if tokens[0].special else ()
+    rest, room = tokens[len(bos) :], context - len(bos)
+    kept = rest[len(rest) - room :] if side == "left" else rest[:room]
+    return tuple(replace(token, index=i) for i, token in enumerate(bos + kept))
+
+
+@dataclass
+class KeepEverything:
+    """A consumer that keeps every block whole, by layer."""
+
+    layers: list[LayerPattern] = field(default_factory=list)
+
+    def __call__(self, block: PatternBlock) -> None:
+        self.layers.append(LayerPattern(block.layer, block.heads, block.weights))
+
+
+def heads_to_record(model: "LoadedModel", options: HeadOptions) -> tuple[Head, ...]:
+    """The heads that a run must record: those named, else those a default is picked from.
+
+    Raises:
+        UsageError: a head that the model does not have.
+    """
+    if options.chosen:
+        return choose_heads(model.identity.heads_per_layer, options.layers, options.heads)
+    named = tuple(sorted({named.head for named in model.card.heads}))
+    if named and not options.everything:
+        return named
+    return every_head(model.identity.heads_per_layer)
+
+
+def capture(
+    model: "LoadedModel", text: str, heads: Sequence[Head], options: TextOptions
+) -> Capture:
+    """Run a text and record the patterns of these heads.
+
+    Raises:
+        InputError: nothing but blanks, or longer than the model's context.
+    """
+    tokens = tokenize(model, text, options)
+    wanted: dict[int, tuple[int, ...]] = {}
+    for layer, head in sorted(heads):
+        wanted[layer] = (*wanted.get(layer, ()), head)
+    keep = KeepEverything()
+    model.run([token.id for token in tokens], wanted, keep)
+    return Capture(
+        text=text,
+        query_tokens=tokens,
+        key_tokens=tokens,
+        layers=tuple(keep.layers),
+        model=model.identity,
+        bos=tokens[0].special,
+        versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
+        named_heads=model.card.heads,
+    )
+
+
+@dataclass(frozen=True)
+class Picked:
+    """The part of a capture to be shown, and the sentence that says which heads and why."""
+
+    capture: Capture
+    about: str
+
+
+def pick_heads(captured: Capture, options: HeadOptions) -> Picked:
+    """Pick the heads to show, from a fresh or a saved capture.
+
+    Raises:
+        UsageError: a head that the model does not have, or that the capture lacks.
+    """
+    if options.chosen:
+        heads = choose_heads(captured.model.heads_per_layer, options.layers, options.heads)
+        missing = [str(head) for head in heads if head not in captured.heads]
+        if missing:
+            raise UsageError(
+                f"the capture does not hold {', '.join(missing[:8])}",
+                f"it holds {listed(captured.heads)}; capture the text again with --head all",
+            )
+        return Picked(captured.only(heads), listed(heads))
+    if options.everything:
+        return Picked(captured, listed(captured.heads))
+    choice = default_head(captured)
+    return Picked(captured.only((choice.head,)), f"{choice.head}: {choice.reason}")
+
+
+def listed(heads: Sequence[Head]) -> str:
+    """`L0H1, L2H3`, or `L0H0 to L3H3 (16 heads)` where there are many."""
+    names = [str(head) for head in heads]
+    return (
+        ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]} ({len(names)} heads)"
+    )
+
+
+def exhibit(picked: Picked, options: ShowOptions) -> Exhibit:
+    """Put heads on show: reduced if asked for, filtered by query, key and weight.
+
+    Raises:
+        UsageError: a query or key that is not in the text, or an ambiguous one where
+            one position is needed.
+    """
+    captured = picked.capture
+    maps = tuple(HeadMap(captured.weights(h), h.layer, h.head) for h in captured.heads)
+    if options.reduce is not None:
+        maps = reduce_maps(maps, options.reduce, options.over)
+        done = f"{options.reduce} over {_OVER[options.over]}"
+        captured = replace(captured, transforms=(*captured.transforms, done))
+    return Exhibit(
+        capture=captured,
+        maps=maps,
+        queries=_queries(captured.query_tokens, options),
+        keys=_positions(captured.key_tokens, options.keys, "--key"),
+        top=options.top,
+        least=options.least,
+        about=picked.about,
+    )
+
+
+_OVER: dict[Over, str] = {"heads": "heads", "layers": "layers", "all": "all heads and layers"}
+
+
+def _queries(tokens: Sequence[Token], options: ShowOptions) -> tuple[int, ...]:
+    if not options.one_query:
+        return _positions(tokens, options.queries, "--query")
+    if not options.queries:
+        return (last_word(tokens),)
+    if len(options.queries) > 1:
+        raise UsageError("this view shows one query", "give --query once")
+    return (one_position(tokens, options.queries[0], "--query"),)
+
+
+def _positions(tokens: Sequence[Token], names: Sequence[str], option: str) -> tuple[int, ...]:
+    return find_positions(tokens, names, option) if names else tuple(range(len(tokens)))

@@ -1,0 +1,1 @@
+"""Pattern to pattern: pure functions on records."""
