@@ -49,6 +49,11 @@ def block_maximum(values: FloatArray, rows: int, columns: int) -> FloatArray:
     return values
 
 
+def block_of(tokens: tuple[int, ...], cells: tuple[int, ...]) -> tuple[int, int]:
+    """How many (rows, columns) of a matrix of shape `tokens` went into each of its blocks."""
+    return math.ceil(tokens[0] / cells[0]), math.ceil(tokens[1] / cells[1])
+
+
 def strongest(matrices: list[FloatArray]) -> float:
     """The largest weight in any of them: the top of their common scale; 1.0 where all is empty."""
     most = max((float(np.fmax.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)

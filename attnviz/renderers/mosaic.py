@@ -1,0 +1,186 @@
+"""Many heads as one picture: one array of colours, drawn by one image, however many heads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.capture import FloatArray
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.renderers.canvas import new_figure, place, renderer_of
+from attnviz.renderers.frame import add_key, hatch_ground, name_sides, write, write_titles
+from attnviz.renderers.matrix import block_maximum, block_of, left_out, rows_sum_to_one, shown
+from attnviz.renderers.paint import Scale, per_row, scale_for
+from attnviz.renderers.ticks import POINTS, Ticks, ticks_for, write_columns, write_rows
+from attnviz.renderers.wording import PictureOptions, Words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LARGEST_SIDE = 14.0  # inches, for all panes of a row or a column
+LARGEST_PANE, LEAST_PANE = 2.6, 0.4
+LARGEST_CELL = 0.4
+MOST_CELLS = 2400  # along a side of the whole picture
+MOST_TITLED = 36  # more panes than these are named by row and column alone
+PANE_TITLE, LAYER_NAME = 8.0, 26.0  # points: a title's height, a layer name's width
+LEAST_LABELLED = 0.1  # inches: smaller cells have no token labels
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where each map stands: layers down, heads across; None stands for "reduced over all"."""
+
+    layers: tuple[int | None, ...]
+    heads: tuple[int | None, ...]
+
+    def slot(self, head_map: HeadMap) -> tuple[int, int]:
+        return self.layers.index(head_map.layer), self.heads.index(head_map.head)
+
+
+@dataclass(frozen=True)
+class Mosaic:
+    """The measures of the one array: all in cells, but `cell` (height, width) in inches."""
+
+    grid: Grid
+    pane: tuple[int, int]
+    gap: tuple[int, int]
+    cell: tuple[float, float]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, columns = len(self.grid.layers), len(self.grid.heads)
+        down = rows * (self.pane[0] + self.gap[0]) - self.gap[0]
+        across = columns * (self.pane[1] + self.gap[1]) - self.gap[1]
+        return down, across
+
+    def corner(self, slot: tuple[int, int]) -> tuple[int, int]:
+        """The first row and column of the pane in this slot."""
+        return slot[0] * (self.pane[0] + self.gap[0]), slot[1] * (self.pane[1] + self.gap[1])
+
+
+def grid_of(maps: Sequence[HeadMap]) -> Grid:
+    """The rows and columns that these maps need."""
+
+    def ordered(numbers: set[int | None]) -> tuple[int | None, ...]:
+        return tuple(sorted(numbers, key=lambda n: (n is None, n or 0)))
+
+    return Grid(ordered({m.layer for m in maps}), ordered({m.head for m in maps}))
+
+
+def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Figure":
+    """All maps of the exhibit as one figure; what is on it may still lie outside its edges."""
+    grid = grid_of(exhibit.maps)
+    rows, columns = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
+    if options.orient == "key-rows":
+        rows, columns = columns, rows
+    most = MOST_CELLS // max(len(grid.layers), len(grid.heads), 1)
+    size = _pane_inches(grid)
+    most = max(8, min(most, int(size * options.dpi)))
+    panes = [_pane(exhibit, head_map, options, most) for head_map in exhibit.maps]
+    titled = len(panes) <= MOST_TITLED
+    mosaic = _measure(grid, panes[0].shape, size, options.dpi, titled)
+    scale = scale_for(options.cmap, options.color_scale, panes)
+    figure = new_figure(options.dpi)
+    height, width = (n * cell for n, cell in zip(mosaic.shape, mosaic.cell, strict=True))
+    axes = place(figure, 0, 0, width, height)
+    hatch_ground(axes)
+    slots = [grid.slot(head_map) for head_map in exhibit.maps]
+    axes.imshow(
+        assemble(mosaic, scale, slots, panes),
+        extent=(0, mosaic.shape[1], mosaic.shape[0], 0),
+        interpolation="nearest",
+        aspect="auto",
+        zorder=1,
+    )
+    _write_tokens(axes, mosaic, rows, columns)
+    _write_names(axes, mosaic, exhibit, titled)
+    sums = all(rows_sum_to_one(exhibit, head_map) for head_map in exhibit.maps)
+    block = block_of((len(rows[1]), len(columns[1])), mosaic.pane)
+    name_sides(axes, options.orient, sums=sums, block=block)
+    write_titles(axes, words, width, above=PANE_TITLE + 7)
+    empty = left_out(exhibit) if any(np.isnan(pane).any() for pane in panes) else ""
+    add_key(figure, scale, (width, 0.0, height), empty)
+    return figure
+
+
+def assemble(
+    mosaic: Mosaic, scale: Scale, slots: Sequence[tuple[int, int]], panes: Sequence[FloatArray]
+) -> NDArray[np.uint8]:
+    """The one array, (rows, columns, 4): white between the panes and where there is none."""
+    image = np.full((*mosaic.shape, 4), 255, np.uint8)
+    for slot, pane in zip(slots, panes, strict=True):
+        top, left = mosaic.corner(slot)
+        image[top : top + pane.shape[0], left : left + pane.shape[1]] = scale.paint(pane)
+    return image
+
+
+def _pane(exhibit: Exhibit, head_map: HeadMap, options: PictureOptions, most: int) -> FloatArray:
+    """One map as it is drawn: scaled, turned, and reduced to at most `most` cells a side."""
+    values = shown(exhibit, head_map)
+    if options.color_scale == "row":
+        values = per_row(values)
+    if options.orient == "key-rows":
+        values = values.T
+    return block_maximum(values, most, most)
+
+
+def _pane_inches(grid: Grid) -> float:
+    """How large a pane may be: the more there are, the smaller."""
+    most = max(len(grid.layers), len(grid.heads), 1)
+    return max(LEAST_PANE, min(LARGEST_PANE, 0.86 * LARGEST_SIDE / most))
+
+
+def _measure(grid: Grid, pane: tuple[int, ...], size: float, dpi: int, titled: bool) -> Mosaic:
+    """Cells of whole pixels, and gaps that leave room for the titles of the panes."""
+    down, across = (max(1, int(min(LARGEST_CELL, size / n) * dpi)) / dpi for n in pane)
+    room = (PANE_TITLE + 7) / POINTS if titled else 0.09
+    gap = max(1, -int(-room // down)), max(1, -int(-0.09 // across))
+    return Mosaic(grid, (pane[0], pane[1]), gap, (down, across))
+
+
+def _write_tokens(
+    axes: "Axes",
+    mosaic: Mosaic,
+    rows: tuple[Sequence[str], Sequence[int]],
+    columns: tuple[Sequence[str], Sequence[int]],
+) -> None:
+    """Token labels at the left of every layer and below every head, where they can be read."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    if len(rows[1]) == mosaic.pane[0] and mosaic.cell[0] >= LEAST_LABELLED:
+        tops = [mosaic.corner((n, 0))[0] for n in range(len(mosaic.grid.layers))]
+        write_rows(axes, _repeated(ticks_for(*rows, mosaic.cell[0]), tops))
+    if len(columns[1]) == mosaic.pane[1] and mosaic.cell[1] >= LEAST_LABELLED:
+        lefts = [mosaic.corner((0, n))[1] for n in range(len(mosaic.grid.heads))]
+        ticks = _repeated(ticks_for(*columns, mosaic.cell[1]), lefts)
+        write_columns(axes, ticks, mosaic.cell[1])
+
+
+def _repeated(ticks: Ticks, starts: Sequence[int]) -> Ticks:
+    places = tuple(start + place for start in starts for place in ticks.places)
+    return Ticks(places, ticks.labels * len(starts), min(ticks.size, 8.0))
+
+
+def _write_names(axes: "Axes", mosaic: Mosaic, exhibit: Exhibit, titled: bool) -> None:
+    """`L1H2` over each pane; of many panes `L1` at the left of each row, `H2` over each column."""
+    if titled:
+        for head_map in exhibit.maps:
+            top, left = mosaic.corner(mosaic.grid.slot(head_map))
+            write(axes, head_map.label, (left, top), (0, 3), size=PANE_TITLE)
+        return
+    for n, head in enumerate(mosaic.grid.heads):
+        at = mosaic.corner((0, n))[1] + mosaic.pane[1] / 2, 0.0
+        name = "all" if head is None else f"H{head}"
+        write(axes, name, at, (0, 3), size=PANE_TITLE, align=("center", "bottom"))
+    figure = axes.get_figure(root=True)
+    assert figure is not None  # the axes were placed on it
+    tokens = axes.yaxis.get_tightbbox(renderer_of(figure), for_layout_only=True)
+    out = 6 + (tokens.width / figure.dpi * POINTS if tokens else 0.0)
+    for n, layer in enumerate(mosaic.grid.layers):
+        at = 0.0, mosaic.corner((n, 0))[0] + mosaic.pane[0] / 2
+        name = "all" if layer is None else f"L{layer}"
+        write(axes, name, at, (-out, 0), size=PANE_TITLE, align=("right", "center"))
+    axes.yaxis.labelpad += LAYER_NAME

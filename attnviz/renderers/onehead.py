@@ -1,0 +1,93 @@
+"""One head as a heatmap, with its numbers where they fit."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.data.capture import FloatArray
+from attnviz.data.exhibit import Exhibit
+from attnviz.renderers.canvas import new_figure, place
+from attnviz.renderers.frame import add_key, hatch_ground, name_sides, write_titles
+from attnviz.renderers.matrix import block_maximum, block_of, left_out, rows_sum_to_one, shown
+from attnviz.renderers.paint import Scale, per_row, scale_for
+from attnviz.renderers.ticks import POINTS, ticks_for, write_columns, write_rows
+from attnviz.renderers.wording import PictureOptions, Words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LARGEST_CELL = 0.62  # inches
+LARGEST_SIDE = 9.0
+# More cells than these are two pixels or less, and a strong link among them is lost to the eye.
+MOST_CELLS = 512
+# The smallest cells with a number in them, as 0.48 and as .48.
+ROOM_FOR_FOUR, ROOM_FOR_THREE = 0.42, 0.28
+
+
+def draw_one(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Figure":
+    """The exhibit's only map as a figure; everything on it may still lie outside its edges."""
+    weights = shown(exhibit, exhibit.maps[0])  # (queries, keys)
+    values = per_row(weights) if options.color_scale == "row" else weights
+    rows, columns = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
+    if options.orient == "key-rows":
+        weights, values, rows, columns = weights.T, values.T, columns, rows
+    height, width = (_cell(n, options.dpi) * n for n in values.shape)
+    figure = new_figure(options.dpi)
+    axes = place(figure, 0, 0, width, height)
+    hatch_ground(axes)
+    cells = block_maximum(values, MOST_CELLS, MOST_CELLS)
+    scale = scale_for(options.cmap, options.color_scale, [cells])
+    _draw_cells(axes, scale, cells, values.shape)
+    _write_numbers(axes, scale, weights, values, width / values.shape[1])
+    write_rows(axes, ticks_for(*rows, height / values.shape[0]))
+    write_columns(axes, ticks_for(*columns, width / values.shape[1]), width / values.shape[1])
+    sums = rows_sum_to_one(exhibit, exhibit.maps[0])
+    name_sides(axes, options.orient, sums=sums, block=block_of(values.shape, cells.shape))
+    write_titles(axes, words, width)
+    empty = left_out(exhibit) if np.isnan(weights).any() else ""
+    add_key(figure, scale, (width, 0.0, height), empty)
+    return figure
+
+
+def _cell(n: int, dpi: int) -> float:
+    """How wide or high one of `n` cells is, in inches: whole pixels while there are enough."""
+    pixels = min(LARGEST_CELL, LARGEST_SIDE / n) * dpi
+    return (int(pixels) if pixels >= 1 else pixels) / dpi
+
+
+def _draw_cells(axes: "Axes", scale: Scale, cells: FloatArray, shape: tuple[int, ...]) -> None:
+    """Draw the cells so that axes count tokens, however many of them a cell stands for."""
+    steps = block_of(shape, cells.shape)
+    bottom, right = (step * blocks for step, blocks in zip(steps, cells.shape, strict=True))
+    axes.imshow(
+        scale.paint(cells),
+        extent=(0, right, bottom, 0),
+        interpolation="nearest",
+        aspect="auto",
+        zorder=1,
+    )
+    axes.set_xlim(0, shape[1])
+    axes.set_ylim(shape[0], 0)
+
+
+def _write_numbers(
+    axes: "Axes", scale: Scale, weights: FloatArray, values: FloatArray, cell: float
+) -> None:
+    """The weights themselves in the cells, black or white, whichever can be read."""
+    height = min(LARGEST_CELL, LARGEST_SIDE / weights.shape[0])
+    if min(cell, height) < ROOM_FOR_THREE:
+        return
+    size = min(9.0, cell * POINTS * (0.3 if cell >= ROOM_FOR_FOUR else 0.36))
+    light = scale.paint(values)[..., :3] @ np.array([0.299, 0.587, 0.114]) > 130
+    for row, column in np.argwhere(~np.isnan(weights)):
+        number = f"{weights[row, column]:.2f}"
+        axes.text(
+            column + 0.5,
+            row + 0.5,
+            number if cell >= ROOM_FOR_FOUR else number.replace("0.", "."),
+            ha="center",
+            va="center_baseline",
+            fontsize=size,
+            color="black" if light[row, column] else "white",
+        )

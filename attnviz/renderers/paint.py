@@ -1,0 +1,93 @@
+"""Weights to colours in pictures: one scale for all heads of a picture, and its colour bar."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.capture import FloatArray
+from attnviz.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+
+ColorScale: TypeAlias = Literal["linear", "log", "row"]
+
+# What lies below a thousandth of the strongest weight is drawn alike on a log scale.
+LOG_RANGE = 1000.0
+EMPTY, HATCH = "#f0f0f0", "#d4d4d4"
+
+_BAR_LABELS = {
+    "linear": "weight",
+    "log": "weight, logarithmic",
+    "row": "weight / the query's strongest",
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How weights become colours: the map by name, and the weights at its ends."""
+
+    cmap: str
+    kind: ColorScale
+    low: float
+    high: float
+
+    def mappable(self) -> "ScalarMappable":
+        """What matplotlib colours and draws colour bars with."""
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import LogNorm, Normalize
+
+        norm = LogNorm if self.kind == "log" else Normalize
+        return ScalarMappable(norm(self.low, self.high), self.cmap)
+
+    def paint(self, values: FloatArray) -> NDArray[np.uint8]:
+        """(rows, columns) weights to (rows, columns, 4) colours; transparent where NaN."""
+        if self.kind == "log":
+            values = np.fmax(values, np.where(np.isnan(values), np.nan, np.float32(self.low)))
+        mappable = self.mappable()
+        colors = mappable.cmap(mappable.norm(np.nan_to_num(values, nan=self.high)), bytes=True)
+        painted: NDArray[np.uint8] = np.array(colors, np.uint8)
+        painted[np.isnan(values), 3] = 0
+        return painted
+
+
+def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray]) -> Scale:
+    """One scale for all these matrices: from 0 (or what is less) to the strongest weight."""
+    high = max((float(np.fmax.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
+    low = min((float(np.fmin.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
+    if kind == "row" or high <= 0:
+        high = 1.0
+    return Scale(cmap, kind, high / LOG_RANGE if kind == "log" else low, high)
+
+
+def per_row(weights: FloatArray) -> FloatArray:
+    """(queries, keys) weights, each row divided by its strongest one."""
+    most = np.fmax.reduce(weights, axis=1, initial=0.0)[:, None]
+    divided: FloatArray = np.divide(weights, np.where(most > 0, most, 1), dtype=np.float32)
+    return divided
+
+
+def check_cmap(name: str) -> None:
+    """Refuse a colour map that matplotlib doesn't have, and name the nearest that it has."""
+    import matplotlib
+
+    known = list(matplotlib.colormaps)
+    if name not in known:
+        near = get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else "try viridis, magma, Blues or Greys"
+        raise UsageError(f"there is no colour map {name!r}", hint.rstrip("?"))
+
+
+def draw_color_bar(axes: "Axes", scale: Scale) -> None:
+    """Fill the axes with the scale's colour bar."""
+    figure = axes.figure
+    bar = figure.colorbar(
+        scale.mappable(), cax=axes, extend="min" if scale.kind == "log" else "neither"
+    )
+    bar.set_label(_BAR_LABELS[scale.kind], fontsize=8)
+    bar.ax.tick_params(labelsize=7, width=0.6, length=3)
+    bar.outline.set_linewidth(0.6)

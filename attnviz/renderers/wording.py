@@ -1,0 +1,54 @@
+"""What is asked of a picture, and the words that are written on it."""
+
+from dataclasses import dataclass
+
+from attnviz.data.exhibit import Exhibit
+from attnviz.data.tokens import readable
+from attnviz.renderers.fonts import Lettering, lettering
+from attnviz.renderers.heading import facts, map_title
+from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.matrix import Orient
+from attnviz.renderers.paint import ColorScale
+
+
+@dataclass(frozen=True)
+class PictureOptions:
+    """How a picture is drawn; `title` None means the model and the head, `""` no title."""
+
+    cmap: str = "viridis"
+    dpi: int = 150
+    title: str | None = None
+    color_scale: ColorScale = "linear"
+    orient: Orient = "query-rows"
+
+
+@dataclass(frozen=True)
+class Words:
+    """Everything that is written on a picture, in letters that its fonts have."""
+
+    title: str
+    subtitle: str
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    fonts: Lettering
+
+
+def words_for(exhibit: Exhibit, options: PictureOptions) -> Words:
+    """The words of this exhibit's picture, in letters that the installed fonts have."""
+    capture = exhibit.capture
+    if options.title is not None:
+        title, subtitle = readable(options.title) if options.title else "", ""
+    elif len(exhibit.maps) == 1:
+        title, subtitle = map_title(exhibit, exhibit.maps[0]), facts(capture)
+    else:
+        title, subtitle = f"{len(exhibit.maps)} attention heads", facts(capture)
+    queries = distinct_labels(capture.query_tokens)
+    keys = distinct_labels(capture.key_tokens)
+    fonts = lettering([title, subtitle, *queries, *keys])
+    return Words(
+        fonts.spell(title),
+        fonts.spell(subtitle),
+        tuple(map(fonts.spell, queries)),
+        tuple(map(fonts.spell, keys)),
+        fonts,
+    )
