@@ -1,0 +1,33 @@
+"""Plain records, all with the same fields, as JSON, JSON lines, CSV or TSV."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from attnviz.data.serial import to_json
+from attnviz.writers.rows import SEPARATORS, cell
+
+
+def record_chunks(records: Sequence[Mapping[str, object]], form: str) -> Iterator[str]:
+    """The records, one a line.
+
+    Args:
+        records: at least one; all have the keys of the first, in its order.
+        form: `json` (a list), `jsonl`, `csv` or `tsv` (with a header; a field that is
+            missing is an empty cell, a list is joined by spaces).
+    """
+    if form == "json":
+        yield "[\n" + ",\n".join(map(to_json, records)) + "\n]\n"
+    elif form == "jsonl":
+        yield from (to_json(record) + "\n" for record in records)
+    else:
+        separator = SEPARATORS[form]
+        yield separator.join(records[0]) + "\n"
+        for record in records:
+            yield separator.join(_cell(value, separator) for value in record.values()) + "\n"
+
+
+def _cell(value: object, separator: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return cell(" ".join(map(str, value)), separator)
+    return cell(value, separator) if isinstance(value, str) else to_json(value)
