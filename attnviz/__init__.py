@@ -1,0 +1,47 @@
+"""See which tokens attend to which.
+
+    import attnviz
+
+    capture = attnviz.capture("a fluffy blue creature", heads="L1H2")
+    capture.pattern(1, 2)       # (n_queries, n_keys), float32
+    capture.links(top=3)
+    capture.save("creature.npz")
+
+Importing the package loads no torch; the first `capture` or `load_model` does.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from attnviz.api import AttentionCapture, Link, Model, capture, load, load_model
+    from attnviz.data.tokens import Token
+    from attnviz.errors import AttnvizError
+
+__all__ = [
+    "AttentionCapture",
+    "AttnvizError",
+    "Link",
+    "Model",
+    "Token",
+    "__version__",
+    "capture",
+    "load",
+    "load_model",
+]
+
+_HOME = {"Token": "attnviz.data.tokens", "AttnvizError": "attnviz.errors"}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+    import importlib.metadata
+
+    if name == "__version__":
+        return importlib.metadata.version("attnviz")
+    if name in __all__:
+        return getattr(importlib.import_module(_HOME.get(name, "attnviz.api")), name)
+    raise AttributeError(f"module 'attnviz' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,10 +10,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from attnviz.commands.models import models
+from attnviz.commands import models, show, tokens
 from attnviz.commands.session import Session, process_session
-from attnviz.commands.show import show
-from attnviz.commands.tokens import tokens
 from attnviz.errors import AttnvizError, ExitStatus
 
 ISSUES = "https://github.com/attnviz/attnviz/issues"
@@ -26,9 +24,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(show)
-app.command()(tokens)
-app.command()(models)
+app.command(epilog=show.EPILOG)(show.show)
+app.command(epilog=tokens.EPILOG)(tokens.tokens)
+app.command(epilog=models.EPILOG)(models.models)
 
 
 def _print_version(value: bool) -> None:

@@ -1,20 +1,20 @@
 """Answers to where they were asked to go: the terminal, a stream, or a file."""
 
-import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.commands.answers import Answer
 from attnviz.commands.options import LINE, View
-from attnviz.commands.session import Session
+from attnviz.commands.session import Session, plain_text
 from attnviz.console import Display
 from attnviz.data.exhibit import ColorScale, Exhibit, Orient
+from attnviz.renderers.wording import PictureOptions
 from attnviz.writers.atomic import check_target, write_bytes
 from attnviz.writers.formats import Format
 from attnviz.writers.stream import write_stream
@@ -32,6 +32,17 @@ class Look:
     color_scale: ColorScale | None = None
     dpi: int | None = None
     title: str | None = None
+
+    def of_picture(self) -> PictureOptions:
+        """What concerns pictures, with their defaults."""
+        given = {
+            "cmap": self.cmap,
+            "dpi": self.dpi,
+            "color_scale": self.color_scale,
+            "orient": self.orient,
+        }
+        asked = {name: value for name, value in given.items() if value is not None}
+        return PictureOptions(**asked, title=self.title)  # type: ignore[arg-type]
 
 
 def deliver(
@@ -84,36 +95,21 @@ def _saved(_session: Session, answer: Answer, _form: Format, _look: Look, _numbe
 
 
 def _picture(session: Session, answer: Answer, form: Format, look: Look, _number: int) -> Chunks:
-    from attnviz.renderers.figure import Style, draw, figure_bytes
+    from attnviz.renderers.figure import draw, figure_bytes
+    from attnviz.renderers.canvas import PictureFormat
 
-    style = Style(
-        cmap=look.cmap or "viridis",
-        dpi=look.dpi or 150,
-        title=look.title,
-        color_scale=look.color_scale or "linear",
-        orient=look.orient or "query-rows",
-    )
-    drawn = draw(answer.exhibit, style)
+    options = look.of_picture()
+    drawn = draw(answer.exhibit, options)
     for note in drawn.notes:
         session.note(note)
-    return [figure_bytes(drawn.figure, form.name, dpi=style.dpi)]
+    name = cast("PictureFormat", form.name)
+    return [figure_bytes(drawn.figure, name, dpi=options.dpi)]
 
 
 def _text(session: Session, answer: Answer, _form: Format, look: Look, number: int) -> Chunks:
     """What the terminal would show, without colours and as UTF-8, for a file."""
     width = session.consoles.out.width
-    plain = Console(
-        file=io.StringIO(),
-        width=width,
-        color_system=None,
-        markup=False,
-        emoji=False,
-        highlight=False,
-    )
-    with plain.capture() as shown:
-        for part in _parts(answer, Display(width), look, first=number == 0):
-            plain.print(part)
-    return [shown.get()]
+    return [plain_text(_parts(answer, Display(width), look, first=number == 0), width)]
 
 
 _WRITERS: dict[str, Callable[[Session, Answer, Format, Look, int], Chunks]] = {

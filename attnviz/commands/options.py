@@ -10,7 +10,6 @@ from attnviz.data.exhibit import ColorScale, Orient, Reduction
 from attnviz.pipeline import Side
 from attnviz.transforms.reduce import Over
 
-
 LINE = "{line}"
 """What stands for the number of the line in the name of a file that each line gets."""
 
@@ -279,6 +278,17 @@ FormatOption: TypeAlias = Annotated[
         "-f",
         metavar="FORMAT",
         help="txt (what the terminal shows), json, jsonl, csv, tsv, npz, png, svg or pdf.",
+        rich_help_panel=OUTPUT,
+        show_default="txt",
+    ),
+]
+RecordFormatOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="txt (what the terminal shows), json, jsonl, csv or tsv.",
         rich_help_panel=OUTPUT,
         show_default="txt",
     ),

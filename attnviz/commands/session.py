@@ -1,9 +1,12 @@
 """What a command is given besides its options: streams, consoles, and where errors go."""
 
+import io
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import typer
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from attnviz.console import Consoles, Environment, make_consoles
@@ -38,6 +41,22 @@ class Session:
     def complain(self, message: str) -> None:
         """One line on stderr about something that went wrong."""
         self.consoles.err.print(Text(f"attnviz: {readable(message)}"), soft_wrap=True)
+
+
+def plain_text(parts: Iterable[RenderableType], width: int) -> str:
+    """What a terminal without colours would show, for a file."""
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        color_system=None,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    with console.capture() as shown:
+        for part in parts:
+            console.print(part)
+    return shown.get()
 
 
 def process_session() -> Session:

@@ -1,7 +1,77 @@
 """`attnviz tokens`: how a model cuts a text."""
 
+from collections.abc import Iterator, Sequence
+
 import typer
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from attnviz.commands import options as o
+from attnviz.commands.records import deliver_records, record_format
+from attnviz.commands.session import session_of
+from attnviz.console import make_consoles
+from attnviz.data.serial import token_to_dict
+from attnviz.data.tokens import Token
+from attnviz.errors import UsageError
+from attnviz.inputs.text import SavedCapture, read_text
+from attnviz.pipeline import ModelOptions, TextOptions, load_model, tokenize
+
+EPILOG = """
+[bold]Examples[/]
+
+attnviz tokens "a fluffy blue creature"
+
+attnviz tokens --file sample_texts/chinese.txt -f jsonl | jq -r .label
+"""
 
 
-def tokens(context: typer.Context) -> None:
-    """Show."""
+def tokens(
+    context: typer.Context,
+    text: o.TextArgument = None,
+    file: o.FileOption = None,
+    truncate: o.TruncateOption = None,
+    bos: o.BosOption = None,
+    special: o.SpecialOption = False,
+    model: o.ModelOption = "builtin",
+    revision: o.RevisionOption = None,
+    offline: o.OfflineOption = False,
+    width: o.WidthOption = None,
+    no_color: o.NoColorOption = False,
+    form: o.RecordFormatOption = None,
+    output: o.OutputOption = None,
+    quiet: o.QuietOption = False,
+    debug: o.DebugOption = False,
+) -> None:
+    """Show how a model cuts a text: each token's index, id, text and characters."""
+    session = session_of(context)
+    session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
+    chosen = record_format(session, output, form)
+    given = read_text(text, file, session.stdin)
+    if isinstance(given, SavedCapture):
+        raise UsageError("this command takes a text, not a capture", "attnviz show shows a capture")
+    if given.note:
+        session.note(given.note)
+    loaded = load_model(ModelOptions(model, revision, offline, quiet))
+    cut = tokenize(loaded, given.text, TextOptions(bos, special, truncate))
+    shown = _shown(loaded.identity.name, cut)
+    deliver_records(session, [token_to_dict(token) for token in cut], shown, chosen, output)
+
+
+def _shown(model: str, cut: Sequence[Token]) -> Iterator[RenderableType]:
+    words = f"{len(cut)} token" + "s" * (len(cut) != 1)
+    yield Text(f"{words}, model {model}", style="dim")
+    yield Text()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("index", justify="right")
+    table.add_column("id", justify="right")
+    table.add_column("token", overflow="fold", min_width=5)
+    table.add_column("characters", justify="right", no_wrap=True)
+    for token in cut:
+        table.add_row(str(token.index), str(token.id), Text(token.label), _characters(token))
+    yield table
+
+
+def _characters(token: Token) -> str:
+    """The span in the source, the end not included."""
+    return "" if token.special else f"{token.start}–{token.end}"

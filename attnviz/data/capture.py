@@ -96,7 +96,8 @@ class Capture:
         """
         for layer in self.layers:
             if layer.layer == head.layer and head.head in layer.heads:
-                return layer.weights[layer.heads.index(head.head)]
+                weights: FloatArray = layer.weights[layer.heads.index(head.head)]
+                return weights
         raise KeyError(str(head))
 
     def allowed(self) -> NDArray[np.bool_]:

@@ -78,9 +78,12 @@ def _matches(tokens: Sequence[Token], name: str, option: str) -> list[tuple[int,
 
 def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
     """Equal labels; without one, equal but for case; without one, runs of tokens that spell it."""
-    exact = [(token.index,) for token in tokens if word in (token.label, token.text)]
-    folded = [(token.index,) for token in tokens if token.label.casefold() == word.casefold()]
-    return exact or folded or _spelled(tokens, word)
+    exact: list[tuple[int, ...]] = [(token.index,) for token in tokens if word in (token.label, token.text)]
+    if exact:
+        return exact
+    folded = word.casefold()
+    alike = [(token.index,) for token in tokens if token.label.casefold() == folded]
+    return [*alike] or _spelled(tokens, word)
 
 
 def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:

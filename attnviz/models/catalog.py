@@ -1,19 +1,90 @@
 """A model's name to a loaded model."""
 
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from attnviz.data.card import ModelCard
 from attnviz.errors import ModelError
-from attnviz.models.checkpoint import WEIGHTS
-from attnviz.models.loaded import LoadedModel
+from attnviz.models.card import read_card
+from attnviz.models.folder import (
+    CONFIG,
+    WEIGHTS,
+    builtin_folder,
+    count_parameters,
+    read_config,
+)
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 BUILTIN = "builtin"
-HUB = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2")
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """A model's sizes, known without loading it."""
+
+    name: str
+    layers: int
+    heads_per_layer: int
+    parameters: int
+    context: int
+    where: str
+
+
+_ON_HUB = "from the hub, once"
+_HUB_FACTS = (
+    ModelFacts("gpt2", 12, 12, 124_439_808, 1024, _ON_HUB),
+    ModelFacts("gpt2-medium", 24, 16, 354_823_168, 1024, _ON_HUB),
+    ModelFacts("gpt2-large", 36, 20, 774_030_080, 1024, _ON_HUB),
+    ModelFacts("gpt2-xl", 48, 25, 1_557_611_200, 1024, _ON_HUB),
+    ModelFacts("distilgpt2", 6, 12, 81_912_576, 1024, _ON_HUB),
+)
+HUB = tuple(facts.name for facts in _HUB_FACTS)
+
+
+def known_models() -> tuple[ModelFacts, ...]:
+    """The built-in model, and the models of the hub that need no more than their name."""
+    return (_facts_of(builtin_folder(), BUILTIN, "bundled"), *_HUB_FACTS)
+
+
+def describe(name: str) -> tuple[ModelFacts, ModelCard]:
+    """A model's sizes and card; nothing is fetched.
+
+    Raises:
+        ModelError: it is not known and no model's folder, or the folder is damaged.
+    """
+    if name == BUILTIN:
+        return known_models()[0], read_card(builtin_folder(), name)
+    for facts in _HUB_FACTS:
+        if facts.name == name:
+            return facts, ModelCard(name, "", bos=False)
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        raise ModelError(
+            f"{name!r} is neither a known model nor a folder{nearest(name)}",
+            f"known are {', '.join((BUILTIN, *HUB))}",
+        )
+    return _facts_of(folder, name, "a folder"), read_card(folder, name)
+
+
+def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:
+    config = read_config(folder)
+    try:
+        sizes = (int(config["n_layer"]), int(config["n_head"]))
+        context = int(config["n_positions"])
+    except (KeyError, TypeError, ValueError):
+        raise ModelError(
+            f"{str(folder / CONFIG)!r} describes no GPT-2", "choose the folder of a GPT-2 model"
+        ) from None
+    return ModelFacts(name, *sizes, count_parameters(folder), context, where)
 
 
 def load(
     name: str = BUILTIN, revision: str | None = None, *, offline: bool = False, quiet: bool = False
-) -> LoadedModel:
+) -> "LoadedModel":
     """Load a model: the bundled one, a local folder, or one from the hub's cache or the hub.
 
     A name that is both a folder here and a known hub model (`gpt2`) is the hub model;
@@ -40,8 +111,8 @@ def load(
     return load_huggingface(folder, name, revision or folder.name)
 
 
-def _builtin(revision: str | None) -> LoadedModel:
-    from attnviz.models.native import builtin_folder, load_native, untrained
+def _builtin(revision: str | None) -> "LoadedModel":
+    from attnviz.models.native import load_native, untrained
 
     if revision is not None:
         raise ModelError(

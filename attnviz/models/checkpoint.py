@@ -18,36 +18,10 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from attnviz.errors import ModelError
+from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS, check_weights_exist, read_config
 from attnviz.models.gpt import GPT, GPTConfig
 
-CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 PREFIX = "transformer."
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """The folder's config.json as it stands.
-
-    Raises:
-        ModelError: the folder or the file is missing, or it is no JSON object.
-    """
-    if not folder.is_dir():
-        raise ModelError(f"there is no model folder {str(folder)!r}", "check the path")
-    path = folder / CONFIG
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(
-            f"the folder {str(folder)!r} has no {CONFIG}",
-            "choose a folder that a model was saved in (config.json, model.safetensors, "
-            "tokenizer.json)",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{str(path)!r} cannot be read ({error})", "save the model again"
-        ) from None
-    if not isinstance(config, dict):
-        raise ModelError(f"{str(path)!r} is no model configuration", "save the model again")
-    return config
 
 
 def load_checkpoint(folder: Path) -> GPT:
@@ -84,21 +58,6 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     except (SafetensorError, OSError) as error:
         raise damaged(folder, error) from None
     return tensors
-
-
-def check_weights_exist(folder: Path) -> None:
-    """Whole or in shards, as safetensors.
-
-    Raises:
-        ModelError: there are none, or only pickled ones (which could run code).
-    """
-    if not (folder / WEIGHTS).is_file() and not (folder / f"{WEIGHTS}.index.json").is_file():
-        pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
-        refused = f" (pickled weights such as {pickled[0].name} are not loaded)" if pickled else ""
-        raise ModelError(
-            f"the folder {str(folder)!r} has no {WEIGHTS}{refused}",
-            "save the model there with save_pretrained, which writes safetensors",
-        )
 
 
 def check_shapes(

@@ -68,8 +68,8 @@ class Block(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         x = self.resid_pre(x)  # (B, n, d)
         x = self.resid_mid(x + self.attn(self.ln_1(x), mask))  # (B, n, d)
-        x = self.resid_post(x + self.mlp(self.ln_2(x)))  # (B, n, d)
-        return x
+        out: Tensor = self.resid_post(x + self.mlp(self.ln_2(x)))  # (B, n, d)
+        return out
 
 
 class GPT(nn.Module):

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from attnviz.errors import ModelError
-from attnviz.models.checkpoint import CONFIG, TOKENIZER, WEIGHTS
+from attnviz.models.folder import CONFIG, INDEX, TOKENIZER, WEIGHTS
 
 # Weights only as safetensors: pickled files can run code, so they are not even fetched.
-FILES = [CONFIG, TOKENIZER, "tokenizer_config.json", WEIGHTS, f"{WEIGHTS}.index.json"]
+FILES = [CONFIG, TOKENIZER, "tokenizer_config.json", WEIGHTS, INDEX]
 PATTERNS = [*FILES, "model-*.safetensors"]
 
 
@@ -67,7 +67,7 @@ def _cached(name: str, revision: str | None) -> Path | None:
         folder = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
     except LocalEntryNotFoundError:
         return None
-    weights = (folder / WEIGHTS).is_file() or (folder / f"{WEIGHTS}.index.json").is_file()
+    weights = (folder / WEIGHTS).is_file() or (folder / INDEX).is_file()
     return folder if weights and all((folder / f).is_file() for f in (CONFIG, TOKENIZER)) else None
 
 

@@ -5,7 +5,7 @@ return the pattern they used, so what a hook sees is what the model computed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,11 @@ from attnviz.errors import ModelError
 from attnviz.models.card import read_card
 from attnviz.models.checkpoint import (
     check_finite,
-    check_weights_exist,
     damaged,
     lacks,
     other_shape,
-    read_config,
 )
+from attnviz.models.folder import check_weights_exist, read_config
 from attnviz.models.loaded import Consumer, Wanted
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 
@@ -60,10 +59,8 @@ class HuggingFaceModel:
             for layer, heads in wanted.items():
                 hook = _recorder(layer, heads, consume, is_last=layer == last)
                 attached.callback(blocks[layer].attn.register_forward_hook(hook).remove)
-            try:
+            with suppress(_LastLayerSeen):
                 self.model.transformer(torch.tensor([list(ids)]), use_cache=False)
-            except _LastLayerSeen:
-                pass
 
 
 def _recorder(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +9,11 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
-import attnviz.models
 from attnviz.data.capture import ModelIdentity, PatternBlock
 from attnviz.data.card import ModelCard
 from attnviz.models.card import read_card
-from attnviz.models.checkpoint import load_checkpoint, read_config
+from attnviz.models.checkpoint import load_checkpoint
+from attnviz.models.folder import read_config
 from attnviz.models.gpt import GPT, GPTConfig
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.loaded import Consumer, Wanted
@@ -49,11 +48,6 @@ class NativeModel:
         last = max(wanted, default=-1)
         with torch.inference_mode(), attached(self.model, hooks):
             self.model.hidden(torch.tensor([list(ids)]), n_layer=last + 1)
-
-
-def builtin_folder() -> Path:
-    """Where the bundled model lies; it need not exist in a checkout without weights."""
-    return Path(str(files(attnviz.models))) / "builtin"
 
 
 def load_native(folder: Path, name: str) -> NativeModel:

@@ -10,7 +10,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 
 from attnviz.data.tokens import Token
 from attnviz.errors import ModelError
-from attnviz.models.checkpoint import TOKENIZER
+from attnviz.models.folder import TOKENIZER
 
 END = "<|endoftext|>"
 

@@ -1,0 +1,212 @@
+"""The public Python API: capture a text, look at the patterns, save, load."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from attnviz.data.capture import Capture, FloatArray
+from attnviz.data.card import NamedHead
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.heads import Head
+from attnviz.data.links import links_of
+from attnviz.data.tokens import Token
+from attnviz.errors import UsageError
+from attnviz.inputs.capture_file import load_capture
+from attnviz.pipeline import (
+    HeadOptions,
+    ModelOptions,
+    Side,
+    TextOptions,
+    heads_to_record,
+    pick_heads,
+)
+from attnviz.pipeline import capture as run_capture
+from attnviz.pipeline import load_model as run_load_model
+from attnviz.writers.atomic import write_bytes
+from attnviz.writers.npz import npz_chunks
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+FilePath: TypeAlias = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Link:
+    """One query, one key, and how much the one attends to the other in one head."""
+
+    layer: int
+    head: int
+    query: Token
+    key: Token
+    weight: float
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model in memory, to capture many texts with; made by `load_model`."""
+
+    _loaded: "LoadedModel"
+
+    @property
+    def name(self) -> str:
+        """The name that it was loaded by."""
+        return self._loaded.identity.name
+
+    @property
+    def heads_per_layer(self) -> tuple[int, ...]:
+        """How many heads each layer has."""
+        return self._loaded.identity.heads_per_layer
+
+    @property
+    def named_heads(self) -> tuple[NamedHead, ...]:
+        """The heads that the model's card names, each with its behaviour."""
+        return self._loaded.card.heads
+
+    def capture(
+        self,
+        text: str,
+        *,
+        heads: str | None = None,
+        layers: str | None = None,
+        bos: bool | None = None,
+        special: bool = False,
+        truncate: Side | None = None,
+    ) -> "AttentionCapture":
+        """Run a text and record its attention; see `attnviz.capture`."""
+        options = HeadOptions(layers, heads, everything=True)
+        recorded = heads_to_record(self._loaded, options)
+        return AttentionCapture(
+            run_capture(self._loaded, text, recorded, TextOptions(bos, special, truncate))
+        )
+
+
+@dataclass(frozen=True)
+class AttentionCapture:
+    """The attention of one text: a thin handle over the capture record (`record`)."""
+
+    record: Capture
+
+    @property
+    def text(self) -> str:
+        """The text that was run."""
+        return self.record.text
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """The tokens; their `index` is the position in every pattern."""
+        return self.record.query_tokens
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The heads that were recorded, in order."""
+        return self.record.heads
+
+    def pattern(self, layer: int, head: int) -> FloatArray:
+        """The weights of one head, float32 (n_queries, n_keys); each row sums to 1.
+
+        Raises:
+            UsageError: the head was not recorded.
+        """
+        try:
+            return self.record.weights(Head(layer, head))
+        except KeyError:
+            raise UsageError(
+                f"the capture does not hold {Head(layer, head)}",
+                "capture the text again with this head, or with heads=None for all",
+            ) from None
+
+    def links(
+        self, top: int | None = None, *, least: float = 0.0, heads: str | None = None
+    ) -> list[Link]:
+        """The links by head and query, strongest first; never one that the mask forbids.
+
+        Args:
+            top: at most so many keys for each query of each head; None means all.
+            least: the smallest weight.
+            heads: only these of the recorded heads (`"L1H2"`, `"1.2,1.3"`); None means all.
+
+        Raises:
+            UsageError: a head that was not recorded.
+        """
+        record = pick_heads(self.record, HeadOptions(heads=heads, everything=True)).capture
+        everywhere = tuple(range(len(record.query_tokens))), tuple(range(len(record.key_tokens)))
+        found: list[Link] = []
+        for at in record.heads:
+            head_map = HeadMap(record.weights(at), at.layer, at.head)
+            links = links_of(Exhibit(record, (head_map,), *everywhere, top, least), head_map)
+            found += [
+                Link(*at, record.query_tokens[query], record.key_tokens[key], weight)
+                for query, key, weight in zip(
+                    links.query.tolist(), links.key.tolist(), links.weight.tolist(), strict=True
+                )
+            ]
+        return found
+
+    def save(self, path: FilePath) -> None:
+        """Save everything as an `.npz`, which `attnviz.load` and `attnviz show` read.
+
+        Raises:
+            UsageError: the name does not end in `.npz`.
+            OutputError: the file cannot be written.
+        """
+        if Path(path).suffix.lower() != ".npz":
+            raise UsageError(f"{str(path)!r} does not end in .npz", "name it capture.npz")
+        write_bytes(Path(path), npz_chunks(self.record))
+
+
+def load_model(
+    name: str = "builtin", *, revision: str | None = None, offline: bool = False
+) -> Model:
+    """Load a model once, to capture many texts with it.
+
+    Args:
+        name: `builtin`, a hub id such as `gpt2`, or a model's folder.
+        revision: a branch, tag or commit of a hub model.
+        offline: never use the network.
+
+    Raises:
+        ModelError: it cannot be found, fetched or loaded.
+    """
+    return Model(run_load_model(ModelOptions(name, revision, offline, quiet=True)))
+
+
+def capture(
+    text: str,
+    model: str | Model = "builtin",
+    *,
+    heads: str | None = None,
+    layers: str | None = None,
+    bos: bool | None = None,
+    special: bool = False,
+    truncate: Side | None = None,
+) -> AttentionCapture:
+    """Run a text through a model and record which tokens attend to which.
+
+    Args:
+        text: the text.
+        model: a name as for `load_model`, or a loaded model.
+        heads: `"L1H2"`, `"1.2,1.3"`, `"0-3"`; None means all.
+        layers: `"1"`, `"0-2"`; None means all.
+        bos: put a beginning token in front; None means as the model was trained.
+        special: read `<|endoftext|>` in the text as the special token.
+        truncate: cut a text that is too long from this side.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    loaded = load_model(model) if isinstance(model, str) else model
+    return loaded.capture(
+        text, heads=heads, layers=layers, bos=bos, special=special, truncate=truncate
+    )
+
+
+def load(path: FilePath) -> AttentionCapture:
+    """Load a saved capture; no torch is loaded.
+
+    Raises:
+        InputError: there is no such file, or it is no capture.
+    """
+    return AttentionCapture(load_capture(Path(path)))

@@ -1,0 +1,114 @@
+"""What every test may use: tiny seeded models, and the command line inside this process."""
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+
+from attnviz.cli import main
+from attnviz.commands.session import Session
+from attnviz.console import Environment
+from attnviz.errors import ExitStatus
+from attnviz.inputs.text import Stdin
+from attnviz.models.checkpoint import save_checkpoint
+from attnviz.models.gpt import GPT, GPTConfig
+from attnviz.models.tokenizer import END
+
+
+@pytest.fixture(autouse=True)
+def _no_network_and_no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test may reach a hub or see the settings of whoever runs it."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name in ("ATTNVIZ_MODEL", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def bytes_tokenizer() -> Tokenizer:
+    """Every byte a token; 257 in all with `<|endoftext|>`, which is 0."""
+    alphabet = [END, *sorted(ByteLevel.alphabet())]
+    tokenizer = Tokenizer(BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    tokenizer.add_special_tokens([END])
+    return tokenizer
+
+
+def tiny_model(seed: int = 0, **sizes: int) -> GPT:
+    """A seeded model with a different odd size on every axis, weights large enough to matter."""
+    config = {
+        "vocab_size": 257,
+        "n_positions": 61,
+        "n_embd": 21,
+        "n_layer": 2,
+        "n_head": 3,
+        "n_inner": 43,
+    }
+    torch.manual_seed(seed)
+    model = GPT(GPTConfig(**{**config, **sizes}))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.3)
+    return model.eval().requires_grad_(False)
+
+
+@pytest.fixture(scope="session")
+def gpt2_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that transformers could have saved: a tiny random GPT-2 over bytes."""
+    folder = tmp_path_factory.mktemp("gpt2") / "tiny"
+    save_checkpoint(folder, tiny_model(), bytes_tokenizer())
+    return folder
+
+
+class Terminal(io.TextIOWrapper):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended, and what it wrote."""
+
+    status: ExitStatus
+    raw: bytes
+    err: str
+
+    @property
+    def out(self) -> str:
+        return self.raw.decode()
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    """Run a command line in this process: `run("show", "a text", stdin=b"", terminal=False)`."""
+
+    def run(
+        *arguments: str,
+        stdin: bytes | None = None,
+        terminal: bool = False,
+        variables: dict[str, str] | None = None,
+        columns: int | None = None,
+    ) -> Result:
+        out, err = io.BytesIO(), io.BytesIO()
+        kind = Terminal if terminal else io.TextIOWrapper
+        environment = Environment(
+            kind(out, "utf-8", write_through=True),
+            io.TextIOWrapper(err, "utf-8", write_through=True),
+            variables or {},
+            columns,
+        )
+        source = Stdin(io.BytesIO(stdin or b""), is_terminal=stdin is None)
+        status = main(arguments, Session(environment, source))
+        environment.stdout.flush()
+        return Result(status, out.getvalue(), err.getvalue().decode())
+
+    yield run
