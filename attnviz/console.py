@@ -51,11 +51,15 @@ class Environment:
 
 @dataclass(frozen=True)
 class Display:
-    """What a renderer may count on: cells per line, colours, letters beyond ASCII."""
+    """What a renderer may count on: cells per line, colours, letters beyond ASCII.
+
+    `sixteen`: there is colour, but only the sixteen that every colour terminal has.
+    """
 
     width: int = DEFAULT_WIDTH
     color: bool = False
     unicode: bool = True
+    sixteen: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ def display_of(console: Console) -> Display:
         width=console.width,
         color=console.color_system is not None and not console.no_color,
         unicode=_writes_everything(console.encoding),
+        sixteen=console.color_system == "standard",
     )
 
 

@@ -1,11 +1,13 @@
 """The one colour map of the terminal: viridis, as a small table, so that no picture library loads.
 
 Viridis gets lighter evenly from end to end and is told apart by colour-blind eyes. Rich
-brings its colours down to 256 or 16 where a terminal has no more.
+brings its colours down to 256 where a terminal has no more; for 16 there is a ramp of five.
 """
 
 from rich.color import Color
 from rich.style import Style
+
+from attnviz.console import Display
 
 _TABLE = bytes.fromhex(
     "440154 470d60 48186a 482374 472e7c 453882 424186 3e4a89 "
@@ -18,27 +20,40 @@ VIRIDIS = tuple((_TABLE[i], _TABLE[i + 1], _TABLE[i + 2]) for i in range(0, len(
 # Shades without colour: nothing shown, (almost) zero, then four steps.
 SHADES, ASCII_SHADES = "·░▒▓█", ".:+%@"
 
+# Of sixteen colours those that come in viridis's order: blue, cyan, green, yellow, light yellow;
+# as marks on any ground: light blue, cyan, green.
+_SIXTEEN, _SIXTEEN_BARS = (4, 6, 2, 3, 11), (12, 6, 2)
+
 # The ends of the map vanish on a dark or on a light terminal; thin marks keep to its middle.
 _VISIBLE = (0.25, 0.8)
 
 
-def color_of(weight: float) -> Color:
-    """The colour of a weight from 0 to 1; what lies outside takes the nearer end."""
-    return Color.from_rgb(*_rgb(weight))
+def cell_style(weight: float, display: Display) -> Style:
+    """A cell filled with the colour of a weight from 0 to 1, and letters that stand out on it."""
+    color = color_of(weight, display)
+    red, green, blue = color.get_truecolor()
+    light = 0.299 * red + 0.587 * green + 0.114 * blue > 90
+    if display.sixteen:
+        return Style(color=Color.from_ansi(0 if light else 15), bgcolor=color)
+    ink = Color.from_rgb(0, 0, 0) if light else Color.from_rgb(255, 255, 255)
+    return Style(color=ink, bgcolor=color)
 
 
-def cell_style(weight: float) -> Style:
-    """A cell filled with the weight's colour, and letters that can be read on it."""
-    red, green, blue = _rgb(weight)
-    light = 0.299 * red + 0.587 * green + 0.114 * blue > 120
-    letters = Color.from_rgb(0, 0, 0) if light else Color.from_rgb(255, 255, 255)
-    return Style(color=letters, bgcolor=Color.from_rgb(red, green, blue))
-
-
-def bar_style(weight: float) -> Style:
+def bar_style(weight: float, display: Display) -> Style:
     """A mark in the weight's colour that can be seen on dark and on light terminals."""
+    weight = min(1.0, max(0.0, weight))
+    if display.sixteen:
+        return Style(color=Color.from_ansi(_SIXTEEN_BARS[min(2, int(weight * 3))]))
     low, high = _VISIBLE
-    return Style(color=color_of(low + (high - low) * min(1.0, max(0.0, weight))))
+    return Style(color=color_of(low + (high - low) * weight, display))
+
+
+def color_of(weight: float, display: Display) -> Color:
+    """The colour of a weight from 0 to 1; what lies outside takes the nearer end."""
+    weight = min(1.0, max(0.0, weight))
+    if display.sixteen:
+        return Color.from_ansi(_SIXTEEN[min(4, int(weight * 5))])
+    return Color.from_rgb(*VIRIDIS[round(weight * (len(VIRIDIS) - 1))])
 
 
 def shade_of(weight: float, *, unicode: bool = True) -> str:
@@ -47,8 +62,3 @@ def shade_of(weight: float, *, unicode: bool = True) -> str:
     if weight < 0.05:
         return shades[0]
     return shades[1 + min(3, int(weight * 4))]
-
-
-def _rgb(weight: float) -> tuple[int, int, int]:
-    place = min(1.0, max(0.0, weight)) * (len(VIRIDIS) - 1)
-    return VIRIDIS[round(place)]

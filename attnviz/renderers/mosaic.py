@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from attnviz.data.capture import FloatArray
 from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
 from attnviz.renderers.canvas import new_figure, place, renderer_of
 from attnviz.renderers.frame import add_key, hatch_ground, name_sides, write, write_titles
 from attnviz.renderers.matrix import block_maximum, block_of, left_out, rows_sum_to_one, shown
@@ -30,17 +31,6 @@ LEAST_LABELLED = 0.1  # inches: smaller cells have no token labels
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Where each map stands: layers down, heads across; None stands for "reduced over all"."""
-
-    layers: tuple[int | None, ...]
-    heads: tuple[int | None, ...]
-
-    def slot(self, head_map: HeadMap) -> tuple[int, int]:
-        return self.layers.index(head_map.layer), self.heads.index(head_map.head)
-
-
-@dataclass(frozen=True)
 class Mosaic:
     """The measures of the one array: all in cells, but `cell` (height, width) in inches."""
 
@@ -59,15 +49,6 @@ class Mosaic:
     def corner(self, slot: tuple[int, int]) -> tuple[int, int]:
         """The first row and column of the pane in this slot."""
         return slot[0] * (self.pane[0] + self.gap[0]), slot[1] * (self.pane[1] + self.gap[1])
-
-
-def grid_of(maps: Sequence[HeadMap]) -> Grid:
-    """The rows and columns that these maps need."""
-
-    def ordered(numbers: set[int | None]) -> tuple[int | None, ...]:
-        return tuple(sorted(numbers, key=lambda n: (n is None, n or 0)))
-
-    return Grid(ordered({m.layer for m in maps}), ordered({m.head for m in maps}))
 
 
 def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Figure":
@@ -173,14 +154,12 @@ def _write_names(axes: "Axes", mosaic: Mosaic, exhibit: Exhibit, titled: bool) -
         return
     for n, head in enumerate(mosaic.grid.heads):
         at = mosaic.corner((0, n))[1] + mosaic.pane[1] / 2, 0.0
-        name = "all" if head is None else f"H{head}"
-        write(axes, name, at, (0, 3), size=PANE_TITLE, align=("center", "bottom"))
+        write(axes, head_name(head), at, (0, 3), size=PANE_TITLE, align=("center", "bottom"))
     figure = axes.get_figure(root=True)
     assert figure is not None  # the axes were placed on it
     tokens = axes.yaxis.get_tightbbox(renderer_of(figure), for_layout_only=True)
     out = 6 + (tokens.width / figure.dpi * POINTS if tokens else 0.0)
     for n, layer in enumerate(mosaic.grid.layers):
         at = 0.0, mosaic.corner((n, 0))[0] + mosaic.pane[0] / 2
-        name = "all" if layer is None else f"L{layer}"
-        write(axes, name, at, (-out, 0), size=PANE_TITLE, align=("right", "center"))
+        write(axes, layer_name(layer), at, (-out, 0), size=PANE_TITLE, align=("right", "center"))
     axes.yaxis.labelpad += LAYER_NAME

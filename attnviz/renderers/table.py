@@ -148,8 +148,9 @@ def _lines(row: Row, sheet: _Sheet) -> Iterator[Text]:
         line.append("  " if rank % len(cells) else "")
         line.append(pad(cut(sheet.keys[key], label, unicode=unicode), label))
         share = weight / sheet.columns.full
-        line.append(f" {weight:4.2f} ", bar_style(share))
-        line.append(pad(_bar(share, sheet.columns.bar, unicode), bar), bar_style(share))
+        line.append(f" {weight:4.2f} ")
+        drawn = _bar(share, sheet.columns.bar, unicode)
+        line.append(pad(drawn, bar), bar_style(share, sheet.display))
     if row.others:
         rest = _rest(row, room=sheet.display.width - line.cell_len - 2, unicode=unicode)
         stacked = len(cells) == 1 and len(row.keys) > 1

@@ -1,0 +1,180 @@
+"""One head as coloured cells in the terminal, with numbers where they fit.
+
+Rows are queries and columns are keys, or the other way round. Without colour, cells hold
+numbers or shades; a masked link is blank, a weight of zero is not. What does not fit the
+width is cropped, and a last line says so.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, split_graphemes
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.capture import FloatArray
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.renderers.colors import cell_style, shade_of
+from attnviz.renderers.heading import heading, map_title
+from attnviz.renderers.labels import cut, distinct_labels, pad, widest
+from attnviz.renderers.legend import legend
+from attnviz.renderers.matrix import Orient, rows_sum_to_one, shown, strongest
+
+WIDEST_CELL, NUMBER_CELLS, PLAIN_CELLS = 14, (6, 5, 4), (2, 1)
+TALLEST_LABEL = 10
+LEVEL = 10  # cells from this width on have level labels, even if some are cut
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The tokens along one side: their indices in the text, and their labels."""
+
+    what: str
+    indices: tuple[int, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """In cells: the row labels, and each of the first `columns` columns."""
+
+    label: int
+    cell: int
+    columns: int
+
+    @property
+    def numbers(self) -> bool:
+        return self.cell >= min(NUMBER_CELLS)
+
+
+def render(
+    exhibit: Exhibit, display: Display | None = None, *, orient: Orient = "query-rows"
+) -> RenderableType:
+    """The exhibit as coloured cells, one block per head, all on one scale."""
+    display = display or Display()
+    matrices = [shown(exhibit, head_map) for head_map in exhibit.maps]
+    most = strongest(matrices)
+    rows, columns = _side(exhibit, "query", display), _side(exhibit, "key", display)
+    if orient == "key-rows":
+        rows, columns, matrices = columns, rows, [matrix.T for matrix in matrices]
+    layout = _layout(rows, columns, display)
+    parts: list[RenderableType] = [heading(exhibit, unicode=display.unicode)]
+    for head_map, matrix in zip(exhibit.maps, matrices, strict=True):
+        parts.append(Text())
+        if len(exhibit.maps) > 1:
+            parts.append(_title(exhibit, head_map, display))
+        parts += _header(columns, layout, display)
+        parts += _rows(matrix / most, matrix, rows, layout, display)
+    parts.append(Text())
+    sums = all(rows_sum_to_one(exhibit, head_map) for head_map in exhibit.maps)
+    numbers = layout.numbers
+    parts.append(legend(exhibit, display, most, numbers=numbers, orient=orient, sums=sums))
+    if layout.columns < len(columns.indices):
+        parts.append(_left_out(columns, layout))
+    return Group(*parts)
+
+
+def _side(exhibit: Exhibit, what: str, display: Display) -> _Side:
+    tokens, indices = (
+        (exhibit.capture.query_tokens, exhibit.queries)
+        if what == "query"
+        else (exhibit.capture.key_tokens, exhibit.keys)
+    )
+    labels = distinct_labels(tokens, unicode=display.unicode)
+    return _Side(what, indices, tuple(labels[index] for index in indices))
+
+
+def _title(exhibit: Exhibit, head_map: HeadMap, display: Display) -> Text:
+    title = cut(map_title(exhibit, head_map), display.width, unicode=display.unicode)
+    return Text(title, style="bold", no_wrap=True)
+
+
+def _layout(rows: _Side, columns: _Side, display: Display) -> _Layout:
+    """The widest cells in which all columns fit; the narrowest, and fewer columns, if none do."""
+    label = min(widest(rows.labels), max(8, display.width // 5))
+    room, n = display.width - label - 1, max(1, len(columns.indices))
+    whole = min(WIDEST_CELL, widest(columns.labels) + 1)
+    for cell in (*([whole] if whole > max(NUMBER_CELLS) else []), *NUMBER_CELLS, *PLAIN_CELLS):
+        if cell * n <= room:
+            return _Layout(label, cell, len(columns.indices))
+    return _Layout(label, 1, room)
+
+
+def _header(columns: _Side, layout: _Layout, display: Display) -> Iterator[Text]:
+    """The column labels: level where all of them fit a cell, else downwards."""
+    labels, cell = columns.labels[: layout.columns], layout.cell
+    margin = " " * (layout.label + 1)
+    if widest(labels) < cell or cell >= LEVEL:
+        cuts = (cut(label, cell - 1, unicode=display.unicode) for label in labels)
+        line = "".join(pad(label, cell - 1, right=True) + " " for label in cuts)
+        yield Text((margin + line).rstrip(), no_wrap=True, overflow="crop")
+        return
+    if cell == 1 and any(size > 1 for label in labels for _, size in _letters(label)):
+        # A wide letter does not fit a narrow column; the index is what --key takes, too.
+        labels = tuple(str(index) for index in columns.indices[: layout.columns])
+    stacks = [_letters(cut(label, TALLEST_LABEL, unicode=display.unicode)) for label in labels]
+    tallest = max(map(len, stacks), default=0)
+    for level in range(tallest):
+        line = margin
+        for stack in stacks:
+            place = level - (tallest - len(stack))  # labels stand on the cells below them
+            letter = stack[place][0] if place >= 0 else ""
+            line += pad(pad(letter, (cell + 1) // 2, right=True), cell)
+        yield Text(line.rstrip(), no_wrap=True, overflow="crop")
+
+
+def _letters(label: str) -> list[tuple[str, int]]:
+    """The letters as a reader counts them, each with its width in cells."""
+    spans, _ = split_graphemes(label)
+    return [(label[start:end], cell_len(label[start:end])) for start, end, _ in spans]
+
+
+def _rows(
+    shares: FloatArray, weights: FloatArray, rows: _Side, layout: _Layout, display: Display
+) -> Iterator[Text]:
+    for label, row_shares, row_weights in zip(rows.labels, shares, weights, strict=True):
+        line = Text(no_wrap=True, overflow="crop")
+        label = cut(label, layout.label, unicode=display.unicode)
+        line.append(pad(label, layout.label, right=True) + " ")
+        shown_columns = slice(layout.columns)
+        for share, weight in zip(
+            row_shares[shown_columns].tolist(), row_weights[shown_columns].tolist(), strict=True
+        ):
+            if math.isnan(share):
+                line.append(" " * layout.cell)
+            elif display.color:
+                number = f"{_number(weight, layout.cell)} " if layout.numbers else ""
+                line.append(number.rjust(layout.cell), cell_style(share, display))
+            elif layout.numbers:
+                zero = shade_of(0, unicode=display.unicode)
+                number = zero if abs(weight) < 0.005 else _number(weight, layout.cell)
+                line.append(f"{number} ".rjust(layout.cell))
+            else:
+                line.append(_shade(share, layout.cell, display))
+        if not display.color:
+            line.rstrip()
+        yield line
+
+
+def _shade(share: float, cell: int, display: Display) -> str:
+    shade = shade_of(share, unicode=display.unicode)
+    return shade.ljust(cell) if share < 0.05 else shade * cell
+
+
+def _number(weight: float, cell: int) -> str:
+    """`0.48`, or `.48` where cells are narrow."""
+    number = f"{weight:.2f}"
+    return number if cell > 4 else number.replace("0.", ".", 1)[:3]
+
+
+def _left_out(columns: _Side, layout: _Layout) -> Text:
+    """The line that says which columns did not fit, and how to see them."""
+    rest: Sequence[int] = columns.indices[layout.columns :]
+    what = "keys" if columns.what == "key" else "queries"
+    which = (
+        f"{what} {rest[0]} to {rest[-1]} are" if len(rest) > 1 else f"{columns.what} {rest[0]} is"
+    )
+    hint = f"use --{columns.what}, a wider terminal, or -o FILE.png"
+    return Text(f"{which} left out: {hint}", overflow="fold")

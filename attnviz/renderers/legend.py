@@ -1,0 +1,44 @@
+"""The lines below a view of the terminal: what its colours, shades and empty cells stand for."""
+
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.exhibit import Exhibit
+from attnviz.renderers.colors import SHADES, cell_style, shade_of
+from attnviz.renderers.matrix import Orient, left_out
+
+STEPS = 16
+
+
+def legend(
+    exhibit: Exhibit, display: Display, most: float, *, numbers: bool, orient: Orient, sums: bool
+) -> Text:
+    """What a cell means: its colour or shade, an empty one, and which side the queries are on."""
+    text = Text(overflow="fold")
+    if display.color:
+        text.append("0 ")
+        for step in range(STEPS):
+            text.append(" ", cell_style(step / (STEPS - 1), display))
+        text.append(f" {most:.2f}")
+    elif numbers:
+        text.append(f"{shade_of(0, unicode=display.unicode)} less than 0.005")
+    else:
+        text.append(_shades(display, most))
+    empty = left_out(exhibit)
+    if empty:
+        text.append(f", blank: {empty}")
+    rows, columns = ("queries", "keys") if orient == "query-rows" else ("keys", "queries")
+    text.append(f"; rows are {rows}, columns are {columns}")
+    if sums and orient == "key-rows":
+        text.append(", each column sums to 1")
+    text.stylize("dim", 0 if not display.color else text.plain.index(f" {most:.2f}"))
+    return text
+
+
+def _shades(display: Display, most: float) -> str:
+    """`· under 0.05  ░ from 0.05  ▒ from 0.25 ...`, of the strongest weight."""
+    levels = [0.05, 0.25, 0.5, 0.75]
+    under = f"{shade_of(0, unicode=display.unicode)} under {levels[0] * most:.2f}"
+    steps = [f"{shade_of(n, unicode=display.unicode)} {n * most:.2f}" for n in levels]
+    assert len(steps) == len(SHADES) - 1
+    return "  ".join([under, *steps])
