@@ -21,7 +21,7 @@ def read_lines(
 
     Raises:
         UsageError: two places to read from, none, or a saved capture.
-        InputError: standard input is a terminal; when iterated, a file that cannot be read.
+        InputError: standard input is a terminal or closed; when iterated, a file that cannot be read.
     """
     place = find_place(argument, file, stdin)
     if isinstance(place, str):
@@ -30,7 +30,7 @@ def read_lines(
         return _texts(io.BytesIO(argument_text(place).encode("utf-8")))
     if isinstance(place, Path):
         return _of_file(place)
-    return _texts(_arriving(place.stream, None))
+    return _texts(_arriving(place, None))
 
 
 def _of_file(path: Path) -> Iterator[tuple[int, str | InputError]]:

@@ -32,13 +32,16 @@ class SavedCapture:
 
 @dataclass(frozen=True)
 class Stdin:
-    """Standard input, passed in: its bytes, and whether a person sits at the other end."""
+    """Standard input, passed in: its bytes, and whether a person sits at the other end.
 
-    stream: BinaryIO
+    There is no stream where the shell has closed it (`<&-`).
+    """
+
+    stream: BinaryIO | None
     is_terminal: bool
 
 
-Place: TypeAlias = str | Path | Stdin
+Place: TypeAlias = str | Path | BinaryIO
 
 
 def read_text(argument: str | None, file: Path | None, stdin: Stdin) -> Given | SavedCapture:
@@ -65,7 +68,7 @@ def read_text(argument: str | None, file: Path | None, stdin: Stdin) -> Given | 
     return Given(without_newline(text))
 
 
-def _read(place: Path | Stdin) -> tuple[str, str]:
+def _read(place: Path | BinaryIO) -> tuple[str, str]:
     """All of a file or of standard input, and what to call it."""
     if isinstance(place, Path):
         origin = repr(str(place))
@@ -75,7 +78,7 @@ def _read(place: Path | Stdin) -> tuple[str, str]:
     else:
         origin = "standard input"
         with told(None):
-            data = place.stream.read()
+            data = place.read()
         text = decode(data, origin)
     return text.removeprefix(BYTE_ORDER_MARK), origin
 
@@ -85,7 +88,7 @@ def find_place(argument: str | None, file: Path | None, stdin: Stdin) -> Place:
 
     Raises:
         UsageError: two places, or none.
-        InputError: standard input is a terminal though `-` asks for it.
+        InputError: `-` asks for standard input, which is a terminal or closed.
     """
     if argument is not None and file is not None:
         raise UsageError("there are two texts: an argument and --file", "give one of them")
@@ -93,11 +96,12 @@ def find_place(argument: str | None, file: Path | None, stdin: Stdin) -> Place:
         return file
     if argument is not None and argument != STDIN:
         return argument
-    if not stdin.is_terminal:
-        return stdin
+    if stdin.stream is not None and not stdin.is_terminal:
+        return stdin.stream
     if argument is None and file is None:
         raise UsageError("there is no text", HOW)
-    raise InputError("standard input is a terminal, and no text comes from there", HOW)
+    state = "closed" if stdin.stream is None else "a terminal"
+    raise InputError(f"standard input is {state}, and no text comes from there", HOW)
 
 
 def without_newline(text: str) -> str:

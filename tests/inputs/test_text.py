@@ -26,6 +26,7 @@ class Untouched(io.BytesIO):
 
 
 TERMINAL = Stdin(Untouched(), is_terminal=True)
+CLOSED = Stdin(None, is_terminal=False)
 UNREAD = Stdin(Untouched(), is_terminal=False)
 
 
@@ -92,6 +93,8 @@ def test_an_argument_that_is_also_a_file_is_text_with_a_note(
         (None, None, TERMINAL, UsageError, "there is no text; give it in quotes, with --file"),
         ("-", None, TERMINAL, InputError, "standard input is a terminal, .*; give it in quotes"),
         (None, "-", TERMINAL, InputError, "standard input is a terminal"),
+        (None, None, CLOSED, UsageError, "there is no text; give it in quotes, with --file"),
+        ("-", None, CLOSED, InputError, "standard input is closed, and no text comes from there"),
         ("", None, UNREAD, InputError, "the text is empty; give at least one word"),
         (" \t\n", None, UNREAD, InputError, "the text is blank; give at least one word"),
         (None, None, piped(), InputError, "standard input is empty; give at least one word"),
