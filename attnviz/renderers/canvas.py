@@ -41,9 +41,10 @@ _METADATA: dict[PictureFormat, dict[str, str | None]] = {
 @contextmanager
 def drawing() -> Iterator[None]:
     """Matplotlib with its own defaults instead of the user's, its warnings kept to itself."""
-    logger = logging.getLogger("matplotlib")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    loggers = {name: logging.getLogger(name) for name in ("matplotlib", "fontTools")}
+    levels = {name: logger.level for name, logger in loggers.items()}
+    for logger in loggers.values():
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -55,7 +56,8 @@ def drawing() -> Iterator[None]:
             with matplotlib.rc_context({**plain, **_SETTINGS}):  # type: ignore[dict-item]
                 yield
     finally:
-        logger.setLevel(level)
+        for name, logger in loggers.items():
+            logger.setLevel(levels[name])
 
 
 def use_fonts(families: Sequence[str]) -> None:
@@ -100,7 +102,7 @@ def check_size(figure: "Figure", dpi: int) -> None:
     if side * dpi > LARGEST_SIDE:
         raise UsageError(
             f"--dpi {dpi} makes this picture {side * dpi:,.0f} pixels large",
-            f"give {int(LARGEST_SIDE / side)} or less, or write an SVG or a PDF",
+            f"give {int(LARGEST_SIDE / side)} or less",
         )
 
 

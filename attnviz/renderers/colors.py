@@ -31,10 +31,10 @@ _VISIBLE = (0.25, 0.8)
 def cell_style(weight: float, display: Display) -> Style:
     """A cell filled with the colour of a weight from 0 to 1, and letters that stand out on it."""
     color = color_of(weight, display)
+    if display.sixteen:  # whose shades a terminal chooses: only its blue is dark in all of them
+        return Style(color=Color.from_ansi(15 if color.number == 4 else 0), bgcolor=color)
     red, green, blue = color.get_truecolor()
-    light = 0.299 * red + 0.587 * green + 0.114 * blue > 90
-    if display.sixteen:
-        return Style(color=Color.from_ansi(0 if light else 15), bgcolor=color)
+    light = 0.299 * red + 0.587 * green + 0.114 * blue > 110
     ink = Color.from_rgb(0, 0, 0) if light else Color.from_rgb(255, 255, 255)
     return Style(color=ink, bgcolor=color)
 

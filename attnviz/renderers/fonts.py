@@ -38,7 +38,7 @@ class Lettering:
         more = f" and {len(some) - 3:,} more" if len(some) > 3 else ""
         return (
             f"no installed font has {codes}{more}, so the picture shows code points; "
-            "install a font that has them, such as Noto Sans"
+            "install a font that has them, such as one of the Noto fonts"
         )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TITLE, SUBTITLE = 12.0, 8.5
 GREY = "#555555"
+LEAST_FOR_SUMS = 1.9  # inches
 BAR_LEFT, BAR_WIDTH, BAR_LEAST, BAR_MOST = 0.18, 0.15, 1.1, 4.5  # inches
 SWATCH = 0.15
 
@@ -81,6 +82,9 @@ def name_sides(axes: "Axes", orient: Orient, *, sums: bool, block: Sequence[int]
 
     A cell may stand for a `block` of (rows, columns) links; then this is said, too.
     """
+    # On a picture of few rows there is no room for more than the word.
+    height = axes.get_window_extent().height / axes.figure.dpi
+    sums = sums and (orient == "key-rows" or height > LEAST_FOR_SUMS)
     one = "each row sums to 1" if orient == "query-rows" else "each column sums to 1"
     query = f"query ({one})" if sums else "query"
     across, down = ("key", query) if orient == "query-rows" else (query, "key")

@@ -23,7 +23,7 @@ EMPTY, HATCH = "#f0f0f0", "#d4d4d4"
 _BAR_LABELS = {
     "linear": "weight",
     "log": "weight, logarithmic",
-    "row": "weight / the query's strongest",
+    "row": "weight ÷ strongest",
 }
 
 
@@ -78,8 +78,8 @@ def check_cmap(name: str) -> None:
     known = list(matplotlib.colormaps)
     if name not in known:
         near = get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else "try viridis, magma, Blues or Greys"
-        raise UsageError(f"there is no colour map {name!r}", hint.rstrip("?"))
+        hint = f"the nearest is {near[0]}" if near else "try viridis, magma, Blues or Greys"
+        raise UsageError(f"there is no colour map {name!r}", hint)
 
 
 def draw_color_bar(axes: "Axes", scale: Scale) -> None:
