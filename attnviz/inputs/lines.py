@@ -21,7 +21,8 @@ def read_lines(
 
     Raises:
         UsageError: two places to read from, none, or a saved capture.
-        InputError: standard input is a terminal or closed; when iterated, a file that cannot be read.
+        InputError: standard input is a terminal or closed; when iterated, a file that
+            cannot be read.
     """
     place = find_place(argument, file, stdin)
     if isinstance(place, str):
