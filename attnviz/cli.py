@@ -1,12 +1,13 @@
 """The list of commands, and the one place where an error becomes an exit code."""
 
 import contextlib
+import functools
 import importlib.metadata
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -24,9 +25,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog=show.EPILOG)(show.show)
-app.command(epilog=tokens.EPILOG)(tokens.tokens)
-app.command(epilog=models.EPILOG)(models.models)
+
+
+def _pipe_may_close(command: Callable[..., None]) -> Callable[..., None]:
+    """End a command quietly where the reader of its output has gone (`| head -1`).
+
+    Typer would turn that into exit code 1 before `main` sees it.
+    """
+
+    @functools.wraps(command)
+    def wrapped(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except BrokenPipeError:
+            raise typer.Exit(ExitStatus.OK) from None
+
+    return wrapped
+
+
+for _module, _command in ((show, show.show), (tokens, tokens.tokens), (models, models.models)):
+    app.command(epilog=_module.EPILOG)(_pipe_may_close(_command))
 
 
 def _print_version(value: bool) -> None:
@@ -56,19 +74,19 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
             list(arguments), prog_name="attnviz", standalone_mode=False, obj=session
         )
         session.environment.stdout.flush()
-        return ExitStatus(returned) if isinstance(returned, int) else session.status
     except AttnvizError as error:
         return _ended(session, str(error), error.status)
     except typer.TyperException as error:
         return _ended(session, _usage(error), ExitStatus.USAGE)
-    except (KeyboardInterrupt, typer.Abort):
-        return _ended(session, "interrupted", ExitStatus.INTERRUPTED)
     except BrokenPipeError:
         return ExitStatus.OK
     except Exception as error:
         what = f"{type(error).__name__}: {error}".rstrip(".")
         hint = f"please report it at {ISSUES} with the output of the same command and --debug"
         return _ended(session, f"this is a bug ({what}); {hint}.", ExitStatus.BUG)
+    if returned == ExitStatus.INTERRUPTED:  # typer returns what it raised Exit with
+        return _ended(session, "interrupted", ExitStatus.INTERRUPTED)
+    return ExitStatus(returned) if isinstance(returned, int) else session.status
 
 
 def _ended(session: Session, message: str, status: ExitStatus) -> ExitStatus:

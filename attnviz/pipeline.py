@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-
 from attnviz.analyses.default_head import default_head
 from attnviz.data.capture import Capture, LayerPattern, PatternBlock
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction

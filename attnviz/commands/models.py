@@ -134,7 +134,5 @@ def _figures(figures: Sequence[Figure]) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     for figure in figures:
         bar = "" if figure.bar is None else f"{figure.bar:.2f}"
-        table.add_row(
-            figure.behaviour, figure.measure, f"{figure.value:.3f}", bar, f"{figure.n:,}"
-        )
+        table.add_row(figure.behaviour, figure.measure, f"{figure.value:.3f}", bar, f"{figure.n:,}")
     return table

@@ -61,7 +61,8 @@ def plain_text(parts: Iterable[RenderableType], width: int) -> str:
 
 def process_session() -> Session:
     """The session of this process."""
-    stdin = Stdin(sys.stdin.buffer, sys.stdin.isatty())
+    closed = sys.stdin is None or sys.stdin.closed  # `<&-`
+    stdin = Stdin(None, False) if closed else Stdin(sys.stdin.buffer, sys.stdin.isatty())
     return Session(Environment.of_process(), stdin)
 
 

@@ -36,9 +36,9 @@ def choose_heads(
     Raises:
         UsageError: a name that cannot be read, or is out of range.
     """
-    chosen_layers = _numbers(layers or "all", len(heads_per_layer), "layer")
+    chosen_layers = _numbers("all" if layers is None else layers, len(heads_per_layer), "layer")
     chosen: list[Head] = []
-    for item in (heads or "all").split(","):
+    for item in ("all" if heads is None else heads).split(","):
         named = re.fullmatch(r"(?:[lL](\d+)[hH](\d+)|(\d+)\.(\d+))", item.strip())
         if named:
             layer, head = (int(group) for group in named.groups() if group is not None)

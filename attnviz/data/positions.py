@@ -78,7 +78,9 @@ def _matches(tokens: Sequence[Token], name: str, option: str) -> list[tuple[int,
 
 def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
     """Equal labels; without one, equal but for case; without one, runs of tokens that spell it."""
-    exact: list[tuple[int, ...]] = [(token.index,) for token in tokens if word in (token.label, token.text)]
+    exact: list[tuple[int, ...]] = [
+        (token.index,) for token in tokens if word in (token.label, token.text)
+    ]
     if exact:
         return exact
     folded = word.casefold()

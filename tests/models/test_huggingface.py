@@ -134,7 +134,11 @@ BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
     ("no weights", lambda f: (f / "model.safetensors").unlink(), "has no model.safetensors"),
     ("pickled weights", _pickle, "pickled weights such as pytorch_model.bin are not loaded"),
     ("half the weights", _truncate, "damaged or incomplete"),
-    ("other shapes", _edit_config(n_positions=60), r"\(61, 21\), but config.json asks for \(60, 21"),
+    (
+        "other shapes",
+        _edit_config(n_positions=60),
+        r"\(61, 21\), but config.json asks for \(60, 21",
+    ),
     ("a layer too many", _edit_config(n_layer=3), r"lack .*h\.2\."),
     ("NaN weights", _nan, "h.1.mlp.c_fc.bias .* NaN"),
     ("no tokenizer", lambda f: (f / "tokenizer.json").unlink(), "has no tokenizer.json"),
@@ -173,7 +177,7 @@ def test_another_architecture_is_refused_by_name(gpt2_folder: Path, tmp_path: Pa
     [
         ("builtn", "did you mean builtin"),
         ("gpt22", r"did you mean gpt2\?"),
-        ("./nowhere", "no model folder './nowhere'"),
+        ("./nowhere", "no model folder 'nowhere'"),
         ("not a name!", "neither a folder nor a model's name"),
     ],
 )

@@ -16,7 +16,9 @@ SIZES = [  # odd ones, so that a swapped axis cannot go unnoticed
     GPTConfig(vocab_size=101, n_positions=23, n_embd=21, n_layer=2, n_head=3),
     GPTConfig(vocab_size=53, n_positions=19, n_embd=35, n_layer=3, n_head=5, n_inner=29),
     GPTConfig(vocab_size=67, n_positions=17, n_embd=11, n_layer=1, n_head=1),
-    GPTConfig(vocab_size=71, n_positions=31, n_embd=14, n_layer=4, n_head=7, layer_norm_epsilon=0.1),
+    GPTConfig(
+        vocab_size=71, n_positions=31, n_embd=14, n_layer=4, n_head=7, layer_norm_epsilon=0.1
+    ),
 ]
 
 

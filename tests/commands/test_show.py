@@ -1,0 +1,256 @@
+"""`attnviz show`: what goes in, what comes out, and where."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.errors import ExitStatus
+from tests.conftest import Run
+
+TEXT = "two words"
+
+
+@pytest.fixture
+def model(gpt2_folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The tiny model, also as the default, so that commands need not name it."""
+    monkeypatch.setenv("ATTNVIZ_MODEL", str(gpt2_folder))
+    return str(gpt2_folder)
+
+
+def test_the_first_line_says_which_head_and_why_and_the_model(run: Run, model: str) -> None:
+    shown = run("show", TEXT, "--width", "200")
+    first = shown.out.splitlines()[0]
+    assert shown.status is ExitStatus.OK
+    assert "9 tokens without BOS" in first
+    assert "looks away most" in first
+    assert model in first
+
+
+def test_a_jsonl_row_is_a_link_with_the_documented_fields(run: Run, model: str) -> None:
+    rows = [
+        json.loads(row) for row in run("show", TEXT, "-H", "1.2", "-f", "jsonl").out.splitlines()
+    ]
+    assert list(rows[0]) == [
+        "line",
+        "layer",
+        "head",
+        "query",
+        "query_token",
+        "key",
+        "key_token",
+        "weight",
+    ]
+    assert len(rows) == 9 * 10 / 2  # every unmasked pair
+    assert all(row["key"] <= row["query"] for row in rows)
+    capture = attnviz.capture(TEXT, model=model, heads="L1H2")
+    for row in rows:
+        weight = capture.pattern(1, 2)[row["query"], row["key"]]
+        assert np.float32(row["weight"]) == weight
+
+
+def test_rows_of_every_format_agree(run: Run, model: str) -> None:
+    links = [
+        json.loads(row) for row in run("show", TEXT, "-l", "1", "-f", "jsonl").out.splitlines()
+    ]
+    for form, separator in (("csv", ","), ("tsv", "\t")):
+        text = run("show", TEXT, "-l", "1", "-f", form).out
+        rows = list(csv.DictReader(io.StringIO(text), delimiter=separator))
+        assert [row["weight"] for row in rows] == [str(np.float32(x["weight"])) for x in links]
+        assert [row["query_token"] for row in rows] == [x["query_token"] for x in links]
+
+
+FILTERS: list[tuple[list[str], int]] = [
+    (["--query", "w"], 2 + 5 + 1 - 1),  # both w: positions 1 and 4
+    (["--query", "w#2"], 5),
+    (["--query", "0"], 1),
+    (["--query", "8", "--key", "w"], 2),
+    (["--top", "1"], 9),
+    (["--top", "2"], 17),
+    (["--min", "1"], 1),  # only the first token, which sees nothing but itself
+]
+
+
+@pytest.mark.parametrize(("options", "count"), FILTERS)
+def test_filters_leave_the_links_asked_for(
+    run: Run, model: str, options: list[str], count: int
+) -> None:
+    shown = run("show", TEXT, "-H", "0.1", "-f", "jsonl", *options)
+    assert len(shown.out.splitlines()) == count
+
+
+def test_heads_are_chosen_by_layer_and_number(run: Run, model: str) -> None:
+    shown = json.loads(run("show", TEXT, "-l", "0-1", "-H", "0,2", "-f", "json").out)
+    assert [head["name"] for head in shown["heads"]] == ["L0H0", "L0H2", "L1H0", "L1H2"]
+
+
+@pytest.mark.parametrize(
+    ("over", "names"),
+    [
+        ("heads", ["L0 mean", "L1 mean"]),
+        ("layers", ["H0 mean", "H1 mean", "H2 mean"]),
+        ("all", ["mean"]),
+    ],
+)
+def test_heads_are_reduced_over_what_is_asked(
+    run: Run, model: str, over: str, names: list[str]
+) -> None:
+    shown = json.loads(run("show", TEXT, "--reduce", "mean", "--over", over, "-f", "json").out)
+    assert [head["name"] for head in shown["heads"]] == names
+    for pattern in shown["patterns"]:
+        np.testing.assert_allclose(np.sum(pattern, axis=1), 1, atol=1e-5)
+
+
+def test_a_reduction_is_the_formula_on_the_heads(run: Run, model: str) -> None:
+    everything = np.stack([attnviz.capture(TEXT, model=model).pattern(1, h) for h in range(3)])
+    for how, expected in (("mean", everything.mean(0)), ("max", everything.max(0))):
+        shown = run("show", TEXT, "-l", "1", "--reduce", how, "-f", "json")
+        np.testing.assert_allclose(json.loads(shown.out)["patterns"][0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["argument", "file", "dash", "pipe"],
+)
+def test_the_text_comes_from_wherever_it_is(
+    run: Run, model: str, tmp_path: Path, source: str
+) -> None:
+    (tmp_path / "text.txt").write_text(TEXT + "\n")
+    arguments, stdin = {
+        "argument": ([TEXT], None),
+        "file": (["--file", str(tmp_path / "text.txt")], None),
+        "dash": (["-"], TEXT.encode() + b"\n"),
+        "pipe": ([], TEXT.encode()),
+    }[source]
+    shown = run("show", *arguments, "-f", "json", stdin=stdin)
+    assert json.loads(shown.out)["text"] == TEXT
+
+
+def test_each_line_is_answered_with_its_number_and_the_head_of_the_first(
+    run: Run, model: str
+) -> None:
+    shown = run("show", "--lines", "-", "-f", "jsonl", stdin=b"a first line\nand a second\n")
+    rows = [json.loads(row) for row in shown.out.splitlines()]
+    assert {row["line"] for row in rows} == {1, 2}
+    assert len({(row["layer"], row["head"]) for row in rows}) == 1
+    first = run("show", "a first line", "-f", "jsonl")
+    assert [r for r in shown.out.splitlines() if '"line": 1' in r] == first.out.splitlines()
+
+
+def test_a_bad_line_is_told_and_the_rest_go_on(run: Run, model: str) -> None:
+    stdin = b"good\n\n\xff\xfe bad\n" + b"x" * 99 + b"\nalso good\n"
+    shown = run("show", "--lines", "-", "-f", "json", stdin=stdin)
+    assert shown.status is ExitStatus.INPUT
+    assert [json.loads(line)["line"] for line in shown.out.splitlines()] == [1, 5]
+    errors = shown.err.splitlines()
+    assert len(errors) == 3
+    assert [f"line {n}" in error for n, error in zip((2, 3, 4), errors, strict=True)] == [True] * 3
+    assert "99 tokens, but the model takes at most 61" in errors[2]
+
+
+def test_lines_go_into_one_file_or_into_one_each(run: Run, model: str, tmp_path: Path) -> None:
+    run("show", "--lines", "-", "-o", str(tmp_path / "all.csv"), stdin=b"one\n\ntwo\n")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "all.csv").read_text())))
+    assert {row["line"] for row in rows} == {"1", "3"}
+    shown = run("show", "--lines", "-", "-o", str(tmp_path / "{line}.npz"), stdin=b"one\n\ntwo\n")
+    assert shown.status is ExitStatus.INPUT
+    assert sorted(p.name for p in tmp_path.glob("*.npz")) == ["1.npz", "3.npz"]
+    assert attnviz.load(tmp_path / "3.npz").text == "two"
+
+
+def test_without_one_good_line_no_file_is_touched(run: Run, model: str, tmp_path: Path) -> None:
+    target = tmp_path / "all.csv"
+    target.write_text("old")
+    shown = run("show", "--lines", "-", "-o", str(target), stdin=b"\n \n")
+    assert shown.status is ExitStatus.INPUT
+    assert target.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["all.csv"]
+
+
+@pytest.mark.parametrize("options", [[], ["-f", "jsonl"], ["-f", "json"], ["--view", "grid"]])
+def test_a_saved_capture_shows_what_the_model_showed(
+    run: Run, model: str, tmp_path: Path, options: list[str]
+) -> None:
+    path = str(tmp_path / "capture.npz")
+    assert run("show", TEXT, "-o", path).status is ExitStatus.OK
+    assert run("show", path, *options).out == run("show", TEXT, *options).out
+
+
+def test_a_capture_of_one_head_says_what_it_holds(run: Run, model: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "capture.npz")
+    run("show", TEXT, "-H", "L1H2", "-o", path)
+    shown = run("show", path, "-H", "L0H0")
+    assert shown.status is ExitStatus.USAGE
+    assert "does not hold L0H0; it holds L1H2" in shown.err
+
+
+def test_an_argument_that_names_a_file_is_text_with_a_note(
+    run: Run, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt").write_text("inside")
+    shown = run("show", "notes.txt", "-f", "json")
+    assert json.loads(shown.out)["text"] == "notes.txt"
+    assert "did you mean --file" in shown.err
+    assert run("show", "notes.txt", "-f", "json", "--quiet").err == ""
+
+
+def test_bos_is_put_in_front_only_where_asked_for_and_always_said(run: Run, model: str) -> None:
+    with_bos, without = (
+        json.loads(run("show", TEXT, o, "-f", "json").out) for o in ("--bos", "--no-bos")
+    )
+    assert [with_bos["bos"], without["bos"]] == [True, False]
+    assert with_bos["tokens"][0]["label"] == "BOS"
+    assert len(with_bos["tokens"]) == len(without["tokens"]) + 1
+
+
+def test_what_looks_like_a_special_token_is_text_unless_asked_for(run: Run, model: str) -> None:
+    text = "a<|endoftext|>b"
+    plain, special = (
+        json.loads(run("show", text, *o, "-f", "json").out) for o in ([], ["--special"])
+    )
+    assert len(plain["tokens"]) == len(text)
+    assert [token["id"] for token in special["tokens"]][1] == 0
+    assert len(special["tokens"]) == 3
+
+
+@pytest.mark.parametrize(("side", "kept"), [("left", "56789"), ("right", "01234")])
+def test_a_long_text_is_cut_from_the_side_that_was_named(
+    run: Run, model: str, side: str, kept: str
+) -> None:
+    text = "01234" + "x" * 70 + "56789"
+    shown = json.loads(run("show", text, "--truncate", side, "--bos", "-f", "json").out)
+    tokens = shown["tokens"]
+    assert len(tokens) == 61
+    assert tokens[0]["special"]
+    assert [token["index"] for token in tokens] == list(range(61))
+    ends = tokens[-5:] if side == "left" else tokens[1:6]
+    assert "".join(token["text"] for token in ends) == kept
+    assert all(text[t["start"] : t["end"]] == t["text"] for t in tokens)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_picture_is_written_and_is_the_same_each_time(
+    run: Run, model: str, tmp_path: Path, suffix: str
+) -> None:
+    first, second = tmp_path / f"1.{suffix}", tmp_path / f"2.{suffix}"
+    for path in (first, second):
+        assert run("show", TEXT, "-o", str(path)).status is ExitStatus.OK
+    assert first.read_bytes() == second.read_bytes()
+    assert first.read_bytes()[:4] in (b"\x89PNG", b"<?xm", b"%PDF")
+    assert run("show", TEXT, "-f", suffix).raw == first.read_bytes()
+
+
+def test_results_go_to_stdout_and_nothing_else_does(run: Run, model: str) -> None:
+    assert run("show", TEXT).err == ""
+
+
+def test_a_view_in_a_file_is_plain_text(run: Run, model: str, tmp_path: Path) -> None:
+    target = tmp_path / "view.txt"
+    run("show", TEXT, "-o", str(target), "--width", "60", terminal=True)
+    assert target.read_text() == run("show", TEXT, "--width", "60").out
+    assert "\x1b" not in target.read_text()

@@ -1,0 +1,88 @@
+"""What `--query` and `--key` find in a text."""
+
+import pytest
+
+from attnviz.data.positions import find_positions, last_word, one_position
+from attnviz.data.tokens import Token
+from attnviz.errors import UsageError
+
+
+def _tokens(*pieces: str, bos: bool = False) -> list[Token]:
+    tokens, start = [Token(0, 0, "", 0, 0, special=True)] if bos else [], 0
+    for piece in pieces:
+        tokens.append(Token(len(tokens), 9, piece, start, start + len(piece)))
+        start += len(piece)
+    return tokens
+
+
+#          0     1     2          3     4     5     6     7
+TEXT = _tokens("the", " 3", " creature", " ro", "amed", " the", " Bl", "ue", " creature", ".", "3")
+
+FOUND: list[tuple[str, tuple[int, ...]]] = [
+    ("creature", (2, 8)),
+    ("creature#1", (2,)),
+    ("creature#2", (8,)),
+    ("3", (3,)),  # digits are an index
+    ("3#1", (1,)),  # the token "3"
+    ("3#2", (10,)),
+    ("CREATURE", (2, 8)),  # equal but for case, where nothing is equal
+    ("roamed", (3, 4)),  # a word that was cut into two tokens
+    ("blue", ()),  # ... is spelled exactly
+    ("Blue", (6, 7)),
+    ("Blue creature", (6, 7, 8)),
+    (".", (9,)),
+]
+
+
+@pytest.mark.parametrize(("name", "expected"), FOUND)
+def test_a_name_finds_all_its_positions(name: str, expected: tuple[int, ...]) -> None:
+    if expected:
+        assert find_positions(TEXT, [name], "--query") == expected
+    else:
+        with pytest.raises(UsageError, match="is not in the text"):
+            find_positions(TEXT, [name], "--query")
+
+
+def test_several_names_find_each_position_once_in_order() -> None:
+    assert find_positions(TEXT, ["creature", "8", "the#1"], "--key") == (0, 2, 8)
+
+
+def test_a_token_that_contains_a_number_sign_is_found_as_it_stands() -> None:
+    assert find_positions(_tokens("C#1", " C", " C"), ["C#1"], "--query") == (0,)
+
+
+def test_the_beginning_token_is_found_by_its_label() -> None:
+    assert find_positions(_tokens("a", bos=True), ["BOS"], "--key") == (0,)
+
+
+REFUSED: list[tuple[str, str]] = [
+    ("99", "no position in this text; its tokens are 0 to 10; 99#1 would be the token '99'"),
+    ("creatur", "its tokens are: the 3 creature ro amed Bl ue . (did you mean creature?)"),
+    ("creature#3", "'creature' occurs 2 times; count from 1 to 2"),
+    ("creature#0", "count from 1 to 2"),
+    ("zebra#1", "'zebra' is not in the text"),
+    ("roa", "'roa' is not in the text"),  # no part of a token
+    (" ", "is not in the text"),
+]
+
+
+@pytest.mark.parametrize(("name", "says"), REFUSED)
+def test_a_name_that_finds_nothing_lists_what_there_is(name: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_positions(TEXT, [name], "--query")
+    assert says in str(caught.value)
+
+
+def test_where_one_position_is_needed_several_are_listed() -> None:
+    with pytest.raises(UsageError, match=r"stands at 2 positions \(2, 8\).*creature#1"):
+        one_position(TEXT, "creature", "--query")
+    assert one_position(TEXT, "creature#2", "--query") == 8
+
+
+def test_of_a_word_in_several_tokens_the_last_one_stands_for_it() -> None:
+    assert one_position(TEXT, "roamed", "--query") == 4
+
+
+def test_the_last_word_is_the_last_token_with_a_letter_or_digit() -> None:
+    assert last_word(_tokens("a", " dog", " .", "!")) == 1
+    assert last_word(_tokens("?", "!", bos=True)) == 2

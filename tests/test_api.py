@@ -1,0 +1,82 @@
+"""The public Python API."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attnviz
+from tests.factories import make_capture
+
+TEXT = "a word"
+
+
+def test_a_capture_holds_every_head_unless_some_are_chosen(gpt2_folder: Path) -> None:
+    capture = attnviz.capture(TEXT, model=str(gpt2_folder))
+    assert [str(head) for head in capture.heads] == ["L0H0", "L0H1", "L0H2", "L1H0", "L1H1", "L1H2"]
+    chosen = attnviz.capture(TEXT, model=str(gpt2_folder), heads="L1H2,0.1")
+    assert [str(head) for head in chosen.heads] == ["L0H1", "L1H2"]
+    np.testing.assert_array_equal(chosen.pattern(1, 2), capture.pattern(1, 2))
+
+
+def test_a_pattern_is_a_row_per_query_that_sums_to_one(gpt2_folder: Path) -> None:
+    capture = attnviz.capture(TEXT, model=str(gpt2_folder), bos=True)
+    pattern = capture.pattern(0, 1)
+    assert pattern.dtype == np.float32
+    assert pattern.shape == (len(TEXT) + 1, len(TEXT) + 1)
+    np.testing.assert_allclose(pattern.sum(axis=1), 1, atol=1e-5)
+    assert (np.triu(pattern, 1) == 0).all()
+
+
+def test_a_loaded_model_captures_many_texts(gpt2_folder: Path) -> None:
+    model = attnviz.load_model(str(gpt2_folder))
+    assert model.heads_per_layer == (3, 3)
+    for text in ("one", "two"):
+        from_name = attnviz.capture(text, model=str(gpt2_folder))
+        np.testing.assert_array_equal(model.capture(text).pattern(1, 1), from_name.pattern(1, 1))
+        assert attnviz.capture(text, model=model).text == text
+
+
+def test_links_are_the_strongest_keys_of_each_query() -> None:
+    capture = attnviz.AttentionCapture(make_capture())
+    links = capture.links(top=2, heads="L1H0")
+    pattern = capture.pattern(1, 0)
+    assert len(links) == 2 * len(capture.tokens) - 1
+    for query in range(1, len(capture.tokens)):
+        found = [link for link in links if link.query.index == query]
+        keys = sorted(range(query + 1), key=lambda key: -pattern[query, key])[:2]
+        assert [link.key.index for link in found] == keys
+        assert [link.weight for link in found] == [pattern[query, key] for key in keys]
+
+
+def test_links_never_name_a_pair_that_the_mask_forbids() -> None:
+    links = attnviz.AttentionCapture(make_capture()).links()
+    assert all(link.key.index <= link.query.index for link in links)
+
+
+def test_a_saved_capture_is_loaded_bit_for_bit(tmp_path: Path) -> None:
+    capture = attnviz.AttentionCapture(make_capture(bos=True))
+    capture.save(tmp_path / "c.npz")
+    again = attnviz.load(tmp_path / "c.npz")
+    assert again.tokens == capture.tokens
+    assert again.record.model == capture.record.model
+    for head in capture.heads:
+        np.testing.assert_array_equal(again.pattern(*head), capture.pattern(*head))
+
+
+def test_what_was_not_recorded_is_said_in_a_sentence(tmp_path: Path) -> None:
+    capture = attnviz.AttentionCapture(make_capture())
+    with pytest.raises(attnviz.AttnvizError, match="does not hold L7H0"):
+        capture.pattern(7, 0)
+    with pytest.raises(attnviz.AttnvizError, match=r"does not end in \.npz"):
+        capture.save(tmp_path / "c.json")
+    with pytest.raises(attnviz.AttnvizError, match="text is empty"):
+        attnviz.capture(" ")
+
+
+def test_the_package_offers_what_it_documents() -> None:
+    assert set(attnviz.__all__) == set(dir(attnviz))
+    for name in attnviz.__all__:
+        assert getattr(attnviz, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        attnviz.nothing  # noqa: B018

@@ -1,0 +1,92 @@
+"""The program as a process: pipes that close, interruptions, bytes in arguments."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = [sys.executable, "-m", "attnviz"]
+
+
+@pytest.fixture
+def environment(gpt2_folder: Path) -> dict[str, str]:
+    return {**os.environ, "ATTNVIZ_MODEL": str(gpt2_folder)}
+
+
+def test_a_pipe_that_closes_early_is_no_error(environment: dict[str, str]) -> None:
+    program = subprocess.Popen(
+        [*PROGRAM, "show", "x" * 60, "-H", "all", "-f", "jsonl"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    assert program.stdout is not None
+    assert program.stderr is not None
+    assert program.stdout.readline().startswith(b'{"line": 1')
+    program.stdout.close()
+    assert program.wait() == 0
+    assert program.stderr.read() == b""
+    program.stderr.close()
+
+
+def test_each_line_is_answered_before_the_next_one_comes(environment: dict[str, str]) -> None:
+    program = subprocess.Popen(
+        [*PROGRAM, "show", "--lines", "-", "-f", "json"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    )
+    assert program.stdin is not None
+    assert program.stdout is not None
+    for word in (b"one", b"two"):
+        program.stdin.write(word + b"\n")
+        program.stdin.flush()
+        assert b'"text": "' + word in program.stdout.readline()
+    program.stdin.close()
+    assert program.wait() == 0
+    program.stdout.close()
+
+
+def test_an_interruption_ends_with_130_and_one_line(environment: dict[str, str]) -> None:
+    program = subprocess.Popen(
+        [*PROGRAM, "show", "--lines", "-", "-f", "json"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(b"one\n")
+    program.stdin.flush()
+    program.stdout.readline()  # now it is running and waits for the next line
+    program.send_signal(signal.SIGINT)
+    _, errors = program.communicate()
+    assert program.returncode == 130
+    assert errors == b"attnviz: interrupted\n"
+
+
+def test_an_argument_that_is_not_utf8_is_refused(environment: dict[str, str]) -> None:
+    ended = subprocess.run([*PROGRAM, "show", b"caf\xe9"], capture_output=True, env=environment)
+    assert ended.returncode == 3
+    assert b"UTF-8" in ended.stderr
+    assert ended.stdout == b""
+
+
+def test_a_stream_in_ascii_gets_escapes_and_no_crash(environment: dict[str, str]) -> None:
+    ended = subprocess.run(
+        [*PROGRAM, "show", "楚"],
+        capture_output=True,
+        env={**environment, "PYTHONIOENCODING": "ascii"},
+        check=True,
+    )
+    assert b"\\u695a" in ended.stdout
+    ended.stdout.decode("ascii")
+
+
+def test_the_module_and_the_program_are_the_same() -> None:
+    ended = subprocess.run([*PROGRAM, "--version"], capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith("attnviz ")
