@@ -1,10 +1,13 @@
 """Hand-made captures and exhibits: seeded or given patterns, no model, no torch."""
 
+import io
 import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from rich.console import Console, RenderableType
 
+from attnviz.console import Display
 from attnviz.data.capture import Capture, FloatArray, LayerPattern, ModelIdentity
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
@@ -100,3 +103,20 @@ def make_exhibit(
         least=least,
         about=about,
     )
+
+
+def printed(renderable: RenderableType, display: Display) -> list[str]:
+    """The lines that a console of this display prints, with escape codes if it has colour."""
+    stream = io.StringIO()
+    console = Console(
+        file=stream,
+        width=display.width,
+        color_system="truecolor" if display.color else None,
+        force_terminal=display.color,
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    console.print(renderable)
+    return stream.getvalue().split("\n")[:-1]

@@ -29,14 +29,16 @@ class Columns:
     full: float
 
 
-def arrange(ranks: Sequence[Rank], n: int, room: int) -> Columns | None:
+def arrange(
+    ranks: Sequence[Rank], n: int, room: int, *, shortest: int = SHORTEST_BAR
+) -> Columns | None:
     """`n` columns (fewer if there are fewer ranks) with the longest bars that fit in `room` cells.
 
-    Rank k goes to column k modulo n. None where even the shortest bars do not fit.
+    Rank k goes to column k modulo n. None where even bars of `shortest` cells do not fit.
     """
     n = max(1, min(n, len(ranks)))
     full = max([1.0, *(rank.strongest for rank in ranks)])
-    for bar in range(LONGEST_BAR, SHORTEST_BAR - 1, -1):
+    for bar in range(LONGEST_BAR, shortest - 1, -1):
         cells = []
         for column in range(n):
             mine = ranks[column::n]

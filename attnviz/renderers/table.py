@@ -16,7 +16,7 @@ from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.links import links_of
 from attnviz.renderers.colors import bar_style
-from attnviz.renderers.columns import GAP, NUMBER, Columns, Rank, arrange
+from attnviz.renderers.columns import GAP, NUMBER, SHORTEST_BAR, Columns, Rank, arrange
 from attnviz.renderers.heading import heading, map_title
 from attnviz.renderers.labels import cut, distinct_labels, pad, widest
 
@@ -113,10 +113,14 @@ def _fit(
         most = max((len(row.keys) for row in rows), default=0)
         numbers, stacked = range(min(most, MOST_COLUMNS), 1, -1), rows
     wide, narrow = max(8, display.width // 6), max(8, display.width // 8)
+    # From the most comfortable: cells of a label, of the rest, of the shortest bar.
+    ways = ((wide, LONG_REST, 8), (wide, SHORT_REST, 6), (narrow, SHORT_REST, SHORTEST_BAR))
     for n in numbers:
         few = [row.strongest(n, FAINT) for row in rows] if _unfiltered(exhibit) else rows
-        for longest, rest in ((wide, LONG_REST), (wide, SHORT_REST), (narrow, SHORT_REST)):
-            columns = arrange(_ranks(few, keys, longest), n, room - rest - GAP)
+        # A fourth key is worth less than bars that can be compared.
+        for longest, rest, shortest in ways if n <= 3 else ways[:2]:
+            ranks = _ranks(few, keys, longest)
+            columns = arrange(ranks, n, room - rest - GAP, shortest=shortest)
             if columns:
                 return few, columns
     one = arrange(_ranks(stacked, keys, display.width), 1, room)

@@ -195,6 +195,7 @@ def _summary(exhibit: Exhibit, head_map: HeadMap, display: Display) -> Text:
     found = [
         f"{keys[key]} {weight:.2f}"
         for key, weight in zip(links.key.tolist(), links.weight.tolist(), strict=True)
+        if weight >= LEAST
     ]
     query = queries[exhibit.queries[0]]
     mark = "underlined" if display.color else "^"

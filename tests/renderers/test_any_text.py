@@ -1,0 +1,107 @@
+"""Every terminal view, whatever the text, the width and the terminal."""
+
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.exhibit import Exhibit
+from attnviz.renderers import grid, heatmap, table, text
+from tests.factories import make_capture, make_exhibit, printed
+
+displays = st.builds(
+    Display,
+    width=st.integers(40, 200),
+    color=st.booleans(),
+    unicode=st.booleans(),
+    sixteen=st.booleans(),
+)
+awkward = st.sampled_from(
+    [
+        *(" the", " the", "楚留香", "😀", "x" * 90, "  ", " \n\n x", "$x^2$"),
+        *("e\u0301", "\u0301", "❤\ufe0f", "1\ufe0f\u20e3"),  # marks, wide by a selector
+        *("[red]", "[/]", ":smile:", "\x1b[31m"),
+        *("\n", "\t", "\x00", "\u202e", "\u200d", "\udc80"),
+    ]
+)
+pieces = st.lists(awkward | st.text(min_size=1, max_size=12), min_size=1, max_size=12)
+
+views = pytest.mark.parametrize(
+    "view",
+    [
+        table.render,
+        heatmap.render,
+        grid.render,
+        text.render,
+        lambda exhibit, display: heatmap.render(exhibit, display, orient="key-rows"),
+        lambda exhibit, display: grid.render(exhibit, display, orient="key-rows"),
+    ],
+    ids=["table", "heatmap", "grid", "text", "heatmap turned", "grid turned"],
+)
+
+
+def exhibit_of(words: list[str], view: object, top: int | None = None) -> Exhibit:
+    capture = make_capture(words, heads_per_layer=(3, 2), bos=len(words) % 2 == 0)
+    queries = [len(capture.query_tokens) - 1] if view is text.render else None
+    return make_exhibit(capture, heads=capture.heads, queries=queries, top=top)
+
+
+View = Callable[[Exhibit, Display], RenderableType]
+
+
+@views
+@given(words=pieces, display=displays, top=st.none() | st.integers(1, 15))
+@settings(max_examples=60, deadline=None)
+def test_no_line_is_wider_than_the_display(
+    view: View, words: list[str], display: Display, top: int | None
+) -> None:
+    shown = view(exhibit_of(words, view, top), display)
+    assert isinstance(shown, Group)
+    for part in shown.renderables:
+        assert isinstance(part, Text)
+        # Rich folds the others; these it would crop, and what they say would be lost.
+        assert not part.no_wrap or part.cell_len <= display.width
+
+
+@views
+@given(words=pieces, display=displays)
+@settings(max_examples=60, deadline=None)
+def test_nothing_that_a_terminal_obeys_comes_through(
+    view: View, words: list[str], display: Display
+) -> None:
+    plain = Display(display.width, color=False, unicode=display.unicode)
+    lines = printed(view(exhibit_of(words, view), plain), plain)
+    assert not [c for line in lines for c in line if unicodedata.category(c)[0] == "C"]
+    assert plain.unicode or "".join(lines).isascii()
+
+
+@pytest.mark.parametrize("view", [table.render, text.render])
+def test_markup_and_escape_codes_are_shown_as_text(view: View) -> None:
+    display = Display(120)
+    words = ["a ", "[red]", "\x1b[31m", ":smile:"]
+    lines = " ".join(printed(view(exhibit_of(words, view), display), display))
+    for shown in ("[red]", "\\x1b[31m", ":smile:"):
+        assert shown in lines
+
+
+@views
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_view_says_what_it_shows_in_its_first_line(view: View, width: int) -> None:
+    display = Display(width)
+    capture = make_capture("a b c", bos=True, trained=False, transforms=("words",))
+    exhibit = make_exhibit(capture, queries=[3], about="L0H0: chosen for a reason")
+    said = " ".join(" ".join(printed(view(exhibit, display), display)).split())
+    assert said.startswith("L0H0: chosen for a reason · tiny (untrained), 4 tokens with BOS, words")
+
+
+@views
+def test_colours_are_codes_only_where_the_display_has_colour(view: View) -> None:
+    exhibit = exhibit_of(["a", " b", " c"], view)
+    for color in (False, True):
+        display = Display(80, color=color)
+        assert ("\x1b[" in "".join(printed(view(exhibit, display), display))) == color
