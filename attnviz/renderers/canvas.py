@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PictureFormat: TypeAlias = Literal["png", "svg", "pdf"]
 
 LARGEST_SIDE = 12_000  # pixels; a larger picture fills the memory, and no viewer opens it
-LEAST_DPI = 30
+LEAST_DPI, MOST_DPI = 30, 2400
 MARGIN = 0.12  # inches around everything that is drawn
 
 # SVG keeps text as text (it can be searched and edited; the viewer's fonts draw it). PDF
@@ -92,8 +92,8 @@ def check_dpi(dpi: int) -> None:
     """Refuse what is no resolution at all, before anything is drawn."""
     if dpi < LEAST_DPI:
         raise UsageError(f"--dpi {dpi} is too few pixels", f"give {LEAST_DPI} or more, such as 150")
-    if dpi > LARGEST_SIDE:
-        raise UsageError(f"--dpi {dpi} is too many pixels", "give fewer, such as 300")
+    if dpi > MOST_DPI:
+        raise UsageError(f"--dpi {dpi} is too many pixels", f"give {MOST_DPI} or less, such as 300")
 
 
 def check_size(figure: "Figure", dpi: int) -> None:
@@ -107,11 +107,15 @@ def check_size(figure: "Figure", dpi: int) -> None:
 
 
 def new_figure(dpi: int) -> "Figure":
-    """An empty figure of 10 x 10 inches, on which axes are placed by `place`."""
+    """An empty figure on which axes are placed by `place`.
+
+    It is small, as measuring text on it takes memory for all of its pixels; `fit` makes it
+    as large as it has to be.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 10), dpi=dpi, facecolor="white")
+    figure = Figure(figsize=(0.5, 0.5), dpi=dpi, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 

@@ -56,6 +56,8 @@ def _lettering(wanted: frozenset[str]) -> Lettering:
     families = [FIRST]
     for name, path in _other_fonts() if missing else ():
         found = _letters_of(path, missing)
+        if found and findfont(name) != path:  # the family's regular face, which will be used
+            found = _letters_of(findfont(name), missing)
         if found:
             families.append(name)
             missing -= found
