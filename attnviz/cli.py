@@ -20,7 +20,6 @@ ISSUES = "https://github.com/attnviz/attnviz/issues"
 app = typer.Typer(
     name="attnviz",
     help="See which tokens attend to which.",
-    no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -71,7 +70,7 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     """Run the command line; every error ends here, as one sentence on stderr."""
     try:
         returned = typer.main.get_command(app).main(
-            list(arguments), prog_name="attnviz", standalone_mode=False, obj=session
+            list(arguments) or ["--help"], prog_name="attnviz", standalone_mode=False, obj=session
         )
         session.environment.stdout.flush()
     except AttnvizError as error:

@@ -1,9 +1,13 @@
 """What every test may use: tiny seeded models, and the command line inside this process."""
 
 import io
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+# No test may reach a hub; the hub's library reads this once, when it is imported.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
@@ -22,9 +26,8 @@ from attnviz.models.tokenizer import END
 
 
 @pytest.fixture(autouse=True)
-def _no_network_and_no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test may reach a hub or see the settings of whoever runs it."""
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the settings of whoever runs it."""
     for name in ("ATTNVIZ_MODEL", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
 

@@ -108,7 +108,7 @@ def load(
     from attnviz.models.hub import fetch
 
     folder = fetch(name, revision, offline=offline, quiet=quiet, nearest=nearest(name))
-    return load_huggingface(folder, name, revision or folder.name)
+    return load_huggingface(folder, name, folder.name)  # the cache names it by its commit
 
 
 def _builtin(revision: str | None) -> "LoadedModel":

@@ -9,7 +9,8 @@ from typing import Any
 from attnviz.errors import ModelError
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
-INDEX = f"{WEIGHTS}.index.json"
+INDEX = f"{WEIGHTS}.index.json"  # where the weights are in several files
+MERGES = ("vocab.json", "merges.txt")  # a tokenizer as GPT-2 first came with it
 
 
 def builtin_folder() -> Path:

@@ -3,11 +3,13 @@
 from pathlib import Path
 
 from attnviz.errors import ModelError
-from attnviz.models.folder import CONFIG, INDEX, TOKENIZER, WEIGHTS
+from attnviz.models.folder import CONFIG, INDEX, MERGES, TOKENIZER, WEIGHTS
 
 # Weights only as safetensors: pickled files can run code, so they are not even fetched.
-FILES = [CONFIG, TOKENIZER, "tokenizer_config.json", WEIGHTS, INDEX]
-PATTERNS = [*FILES, "model-*.safetensors"]
+PATTERNS = [
+    *(CONFIG, WEIGHTS, INDEX, "model-*.safetensors"),
+    *(TOKENIZER, *MERGES, "tokenizer_config.json", "card.json"),
+]
 
 
 def fetch(
@@ -67,8 +69,13 @@ def _cached(name: str, revision: str | None) -> Path | None:
         folder = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
     except LocalEntryNotFoundError:
         return None
-    weights = (folder / WEIGHTS).is_file() or (folder / INDEX).is_file()
-    return folder if weights and all((folder / f).is_file() for f in (CONFIG, TOKENIZER)) else None
+    there = {path.name for path in folder.iterdir()}
+    complete = (
+        CONFIG in there
+        and not there.isdisjoint((WEIGHTS, INDEX))
+        and (TOKENIZER in there or there.issuperset(MERGES))
+    )
+    return folder if complete else None
 
 
 def _reason(error: Exception) -> str:

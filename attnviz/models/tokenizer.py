@@ -10,7 +10,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 
 from attnviz.data.tokens import Token
 from attnviz.errors import ModelError
-from attnviz.models.folder import TOKENIZER
+from attnviz.models.folder import MERGES, TOKENIZER
 
 END = "<|endoftext|>"
 
@@ -56,7 +56,7 @@ def load_tokenizer(folder: Path, bos_id: int | None) -> TextTokenizer:
     Raises:
         ModelError: the files are missing or damaged.
     """
-    vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
+    vocabulary, merges = (folder / name for name in MERGES)
     try:
         if (folder / TOKENIZER).is_file():
             return TextTokenizer(Tokenizer.from_file(str(folder / TOKENIZER)), bos_id)

@@ -1,0 +1,73 @@
+"""Hub models: from the cache without a request, else a sentence that says how to fetch them.
+
+All tests run with HF_HUB_OFFLINE=1, under which the hub's library raises at any request.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from attnviz.errors import ExitStatus, ModelError
+from attnviz.models import hub
+from attnviz.models.catalog import load
+from tests.conftest import Run
+
+COMMITS = {"main": "a" * 40, "v1": "b" * 40}
+
+
+@pytest.fixture
+def cached(gpt2_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache as the hub's library lays it out, with `someone/tiny` in two revisions."""
+    repository = tmp_path / "models--someone--tiny"
+    (repository / "refs").mkdir(parents=True)
+    for name, commit in COMMITS.items():
+        (repository / "refs" / name).write_text(commit)
+        shutil.copytree(gpt2_folder, repository / "snapshots" / commit)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    return repository
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_cached_model_is_used_without_a_request(cached: Path, offline: bool) -> None:
+    model = load("someone/tiny", offline=offline)
+    assert model.identity.name == "someone/tiny"
+    assert model.identity.revision == COMMITS["main"]
+
+
+def test_a_revision_chooses_among_the_cached_ones(cached: Path) -> None:
+    assert load("someone/tiny", "v1").identity.revision == COMMITS["v1"]
+    with pytest.raises(ModelError, match="not in the cache"):
+        load("someone/tiny", "v2", offline=True)
+
+
+def test_a_cache_without_weights_counts_as_not_there(cached: Path) -> None:
+    (cached / "snapshots" / COMMITS["main"] / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"not in the cache.*hf download someone/tiny"):
+        load("someone/tiny", offline=True)
+
+
+def test_without_a_network_the_error_says_how_to_fetch_the_model_once(run: Run) -> None:
+    ended = run("show", "a", "-m", "someone/other")
+    assert ended.status is ExitStatus.MODEL
+    assert "could not be reached" in ended.err
+    assert "hf download someone/other" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_nothing_but_safetensors_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def snapshot(*_: object, allow_patterns: list[str] | None = None, **__: object) -> str:
+        if allow_patterns is None:  # the look into the cache
+            raise hub_errors.LocalEntryNotFoundError("not there")
+        asked.append(allow_patterns)
+        return "/fetched"
+
+    import huggingface_hub
+    import huggingface_hub.errors as hub_errors
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    assert hub.fetch("someone/tiny", None, offline=False, quiet=False) == Path("/fetched")
+    assert all(name.endswith((".json", ".safetensors", ".txt")) for name in asked[0])

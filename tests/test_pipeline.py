@@ -1,0 +1,118 @@
+"""From any text to tokens, patterns and an exhibit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import attnviz
+from attnviz.errors import InputError
+from attnviz.models.native import NativeModel
+from attnviz.pipeline import (
+    HeadOptions,
+    ModelOptions,
+    ShowOptions,
+    TextOptions,
+    capture,
+    exhibit,
+    heads_to_record,
+    load_model,
+    pick_heads,
+    tokenize,
+)
+
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(
+    str.strip
+)
+
+
+@pytest.fixture(scope="module")
+def builtin() -> NativeModel:
+    model = load_model(ModelOptions())
+    assert isinstance(model, NativeModel)
+    return model
+
+
+@given(text=ANY_TEXT)
+@settings(deadline=None, max_examples=60)
+def test_for_any_text_rows_sum_to_one_and_nothing_looks_ahead(
+    builtin: NativeModel, text: str
+) -> None:
+    heads = heads_to_record(builtin, HeadOptions(everything=True))
+    record = capture(builtin, text, heads, TextOptions())
+    for head in record.heads:
+        weights = record.weights(head)
+        np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
+        assert (np.triu(weights, 1) == 0).all()
+        assert np.isfinite(weights).all()
+
+
+@given(text=ANY_TEXT)
+@settings(deadline=None, max_examples=300)
+def test_for_any_text_offsets_cover_every_character_that_is_no_space(
+    builtin: NativeModel, text: str
+) -> None:
+    tokens = tokenize(builtin, text, TextOptions(bos=True))
+    covered = {i for token in tokens for i in range(token.start, token.end)}
+    assert {i for i, character in enumerate(text) if character != " "} <= covered
+    for token in tokens[1:]:
+        assert token.text == text[token.start : token.end]
+        assert token.label
+    assert [token.index for token in tokens] == list(range(len(tokens)))
+    assert [t.start for t in tokens] == sorted(t.start for t in tokens)
+
+
+@given(text=ANY_TEXT)
+@settings(deadline=None, max_examples=100)
+def test_parts_of_one_character_are_numbered_and_share_its_slice(
+    builtin: NativeModel, text: str
+) -> None:
+    tokens = tokenize(builtin, text, TextOptions(bos=False))
+    for before, token in zip(tokens, tokens[1:], strict=False):
+        overlaps = token.start < before.end
+        assert overlaps == (before.part is not None and before.part[0] < before.part[1])
+        if overlaps:
+            assert before.part is not None
+            assert token.part == (before.part[0] + 1, before.part[1])
+
+
+def test_a_letter_in_three_bytes_is_three_parts(builtin: NativeModel) -> None:
+    labels = [token.label for token in tokenize(builtin, "楚留", TextOptions(bos=False))]
+    assert labels == ["楚 1/3", "楚 2/3", "楚 3/3", "留 1/3", "留 2/3", "留 3/3"]
+
+
+def test_a_text_that_fills_the_context_is_taken_and_one_token_more_is_not(
+    builtin: NativeModel,
+) -> None:
+    fits = "the " * (builtin.context - 1)
+    assert len(tokenize(builtin, fits.strip(), TextOptions())) == builtin.context
+    with pytest.raises(
+        InputError, match=rf"{builtin.context + 1} tokens.*at most {builtin.context}"
+    ):
+        tokenize(builtin, fits + "the", TextOptions())
+
+
+def test_a_default_records_only_the_heads_that_it_is_chosen_from(builtin: NativeModel) -> None:
+    heads = heads_to_record(builtin, HeadOptions())
+    assert set(heads) == {named.head for named in builtin.card.heads}
+    assert len(heads_to_record(builtin, HeadOptions(everything=True))) == 16
+
+
+def test_a_saved_capture_picks_the_same_default_without_the_model(builtin: NativeModel) -> None:
+    everything = heads_to_record(builtin, HeadOptions(everything=True))
+    few = heads_to_record(builtin, HeadOptions())
+    text = "a fluffy blue creature roamed the verdant forest"
+    picked = [
+        pick_heads(capture(builtin, text, heads, TextOptions()), HeadOptions())
+        for heads in (everything, few)
+    ]
+    assert picked[0].about == picked[1].about
+    assert picked[0].capture.heads == picked[1].capture.heads
+
+
+def test_an_exhibit_filters_by_token_and_keeps_the_order_of_the_text(builtin: NativeModel) -> None:
+    record = attnviz.capture("the cat saw the dog", heads="L0H0").record
+    picked = pick_heads(record, HeadOptions(heads="L0H0"))
+    shown = exhibit(picked, ShowOptions(queries=("dog", "the"), keys=("BOS",)))
+    assert shown.queries == (1, 4, 5)
+    assert shown.keys == (0,)

@@ -1,0 +1,52 @@
+"""The wheel holds everything that the program needs, and runs from anywhere."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def test_the_wheel_holds_the_model_and_its_weights_are_at_most_8_mb(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        sizes = {info.filename: info.file_size for info in archive.infolist()}
+    folder = "attnviz/models/builtin/"
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "card.json"):
+        assert sizes[folder + name] > 0
+    assert sizes[folder + "model.safetensors"] <= 8 * MEGABYTE
+    assert "attnviz/py.typed" in sizes
+    assert not any(name.startswith(("tests/", "docs/")) for name in sizes)
+
+
+def test_the_wheel_runs_from_another_folder(wheel: Path, tmp_path: Path) -> None:
+    """Unpacked alone, and away from the checkout, it shows the attention of a text."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    program = (
+        "import attnviz, attnviz.cli, sys; "
+        f"assert attnviz.__file__.startswith({str(tmp_path)!r}), attnviz.__file__; "
+        "sys.argv = ['attnviz', 'show', 'a fluffy blue creature']; attnviz.cli.run()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site"), "ATTNVIZ_MODEL": "builtin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "creature → " in ended.stdout
