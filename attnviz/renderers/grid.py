@@ -106,10 +106,11 @@ def _band(
         for top in range(0, height, 2):
             line = Text(no_wrap=True, overflow="crop")
             line.append(pad(layer_name(layer) if top == 0 else "", layout.label), "bold")
-            for head in heads:
+            for place, head in enumerate(heads):
+                line.append(" " * GAP if place else "")
                 points = slots.get((row, head), np.full((height, width), np.nan, np.float32))
                 _append_points(line, points[top : top + 2], display)
-                line.append(" " * (width - points.shape[1] + GAP))
+                line.append(" " * (width - points.shape[1]))
             if not display.color:
                 line.rstrip()
             yield line

@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 import pytest
+from rich.console import Group
+from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.card import NamedHead
@@ -35,6 +37,14 @@ def test_every_head_is_there_at_every_width(width: int, layers: int, heads: int)
         assert len(re.findall(rf"^L{layer} ", text, re.M)) == bands
 
 
+def test_miniatures_may_fill_the_width_to_the_last_cell() -> None:
+    display = Display(41, color=True)  # 3 for the label, three of 12, and two gaps of one
+    whole = render(model(1, 3, 12), display)
+    assert isinstance(whole, Group)
+    cells = [part.cell_len for part in whole.renderables if isinstance(part, Text) and part.no_wrap]
+    assert max(cells) == 41
+
+
 def test_gpt2_stands_in_one_band_at_80() -> None:
     text = lines(model(12, 12, 60))
     assert sum(1 for line in text if "H11" in line and "H0" in line) == 1
@@ -55,6 +65,12 @@ def test_a_block_is_empty_only_where_all_of_it_is() -> None:
     assert small[0, 0] == 0.25
     assert np.isnan(small[0, 1])
     assert np.isnan(small[1]).all()
+
+
+def test_short_texts_are_drawn_larger() -> None:
+    pattern = np.ones((2, 2), np.float32)
+    capture = make_capture("a b", patterns={Head(0, 0): pattern}, heads_per_layer=(1,))
+    assert any("█" * 16 in line for line in lines(make_exhibit(capture)))
 
 
 def test_the_reduction_is_said() -> None:
