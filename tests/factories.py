@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from attnviz.console import Display
@@ -13,6 +14,17 @@ from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
+
+# Pieces of text that have broken terminals, markup or measuring somewhere.
+_awkward = st.sampled_from(
+    [
+        *(" the", " the", "楚留香", "😀", "x" * 90, "  ", " \n\n x", "$x^2$"),
+        *("e\u0301", "\u0301", "❤\ufe0f", "1\ufe0f\u20e3"),  # marks, wide by a selector
+        *("[red]", "[/]", ":smile:", "\x1b[31m"),
+        *("\n", "\t", "\x00", "\u202e", "\u200d", "\udc80"),
+    ]
+)
+awkward_pieces = st.lists(_awkward | st.text(min_size=1, max_size=12), min_size=1, max_size=12)
 
 
 def make_tokens(text: str | Sequence[str], *, bos: bool = False) -> tuple[str, tuple[Token, ...]]:

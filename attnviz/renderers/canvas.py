@@ -67,7 +67,9 @@ def use_fonts(families: Sequence[str]) -> None:
     """
     import matplotlib
 
-    matplotlib.rcParams["font.family"] = list(families)
+    # An SVG names its fonts; a viewer that has none of them is to take its own sans-serif.
+    matplotlib.rcParams["font.sans-serif"] = list(families)
+    matplotlib.rcParams["font.family"] = [*families, "sans-serif"]
 
 
 def figure_bytes(figure: "Figure", format: PictureFormat, dpi: int | None = None) -> bytes:

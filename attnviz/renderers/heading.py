@@ -22,7 +22,8 @@ def heading(exhibit: Exhibit, *, unicode: bool = True) -> Text:
 def facts(capture: Capture) -> str:
     """`builtin (untrained), 9 tokens with BOS`: what was run, on how much."""
     name = readable(capture.model.name)
-    model = name if capture.model.trained else f"{name} (untrained)"
+    said = capture.model.trained or name == "untrained"
+    model = name if said else f"{name} (untrained)"
     if capture.kind == "cross":
         size = f"{_count(len(capture.query_tokens), 'query token')} to "
         size += _count(len(capture.key_tokens), "key token")

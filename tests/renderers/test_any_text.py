@@ -12,7 +12,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit
 from attnviz.renderers import grid, heatmap, table, text
-from tests.factories import make_capture, make_exhibit, printed
+from tests.factories import awkward_pieces, make_capture, make_exhibit, printed
 
 displays = st.builds(
     Display,
@@ -21,16 +21,6 @@ displays = st.builds(
     unicode=st.booleans(),
     sixteen=st.booleans(),
 )
-awkward = st.sampled_from(
-    [
-        *(" the", " the", "楚留香", "😀", "x" * 90, "  ", " \n\n x", "$x^2$"),
-        *("e\u0301", "\u0301", "❤\ufe0f", "1\ufe0f\u20e3"),  # marks, wide by a selector
-        *("[red]", "[/]", ":smile:", "\x1b[31m"),
-        *("\n", "\t", "\x00", "\u202e", "\u200d", "\udc80"),
-    ]
-)
-pieces = st.lists(awkward | st.text(min_size=1, max_size=12), min_size=1, max_size=12)
-
 views = pytest.mark.parametrize(
     "view",
     [
@@ -55,7 +45,7 @@ View = Callable[[Exhibit, Display], RenderableType]
 
 
 @views
-@given(words=pieces, display=displays, top=st.none() | st.integers(1, 15))
+@given(words=awkward_pieces, display=displays, top=st.none() | st.integers(1, 15))
 @settings(max_examples=60, deadline=None)
 def test_no_line_is_wider_than_the_display(
     view: View, words: list[str], display: Display, top: int | None
@@ -69,7 +59,7 @@ def test_no_line_is_wider_than_the_display(
 
 
 @views
-@given(words=pieces, display=displays)
+@given(words=awkward_pieces, display=displays)
 @settings(max_examples=60, deadline=None)
 def test_nothing_that_a_terminal_obeys_comes_through(
     view: View, words: list[str], display: Display

@@ -2,13 +2,17 @@
 
 import hashlib
 import io
+import re
 import subprocess
 import sys
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
@@ -22,6 +26,7 @@ from attnviz.renderers import fonts
 from attnviz.renderers.canvas import LARGEST_SIDE, PictureFormat
 from attnviz.renderers.figure import Drawn, draw, figure_bytes
 from attnviz.renderers.wording import PictureOptions
+from tests.factories import awkward_pieces as pieces
 from tests.factories import make_capture, make_exhibit
 
 PATTERN = np.array([[1, 0, 0], [0, 1, 0], [0.3, 0.1, 0.6]], np.float32)
@@ -303,6 +308,13 @@ def test_a_letter_that_another_font_has_is_drawn_with_that_font() -> None:
         figure_bytes(drawn.figure, format)
 
 
+def test_an_svg_falls_back_to_the_fonts_of_its_viewer() -> None:
+    svg = figure_bytes(draw(three()).figure, "svg").decode()
+    styles = re.findall(r'<text style="([^"]*)"', svg)
+    assert styles
+    assert all("sans-serif" in style for style in styles)
+
+
 def test_ordinary_text_needs_no_note() -> None:
     assert draw(make_exhibit(make_capture("naïve Привет مرحبا"))).notes == ()
 
@@ -392,3 +404,12 @@ def test_importing_a_renderer_does_not_import_matplotlib(module: str) -> None:
     code = f"import sys, attnviz.renderers.{module}; print('matplotlib' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"
+
+
+@given(words=pieces, format=st.sampled_from(FORMATS), title=st.text(max_size=20))
+@settings(max_examples=12, deadline=None)
+def test_any_text_can_be_drawn(words: list[str], format: PictureFormat, title: str) -> None:
+    drawn = draw(make_exhibit(make_capture(words)), PictureOptions(title=title, dpi=40))
+    content = figure_bytes(drawn.figure, format)
+    if format == "svg":
+        ElementTree.fromstring(content)

@@ -143,3 +143,4 @@ def test_weights_above_1_scale_the_bars() -> None:
     text = "\n".join(lines(make_exhibit(capture)))
     assert "4.00 ▇▇▇▇▇▇▇▇▇▇" in text
     assert not re.search("▇{11}", text)
+    assert re.search("2.00 ▇{5} ", text)
