@@ -90,3 +90,20 @@ def test_a_stream_in_ascii_gets_escapes_and_no_crash(environment: dict[str, str]
 def test_the_module_and_the_program_are_the_same() -> None:
     ended = subprocess.run([*PROGRAM, "--version"], capture_output=True, text=True, check=True)
     assert ended.stdout.startswith("attnviz ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+@pytest.mark.parametrize("form", ["txt", "csv", "npz"])
+def test_a_full_disk_behind_stdout_is_told_in_one_line(
+    environment: dict[str, str], form: str
+) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [*PROGRAM, "show", "a word", "-f", form],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment,
+        )
+    assert ended.returncode == 5
+    assert ended.stderr.count(b"\n") == 1
+    assert b"no space is left" in ended.stderr

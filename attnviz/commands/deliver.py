@@ -122,9 +122,7 @@ _WRITERS: dict[str, Callable[[Session, Answer, Format, Look, int], Chunks]] = {
 
 
 def _print(session: Session, answer: Answer, look: Look, *, first: bool) -> None:
-    for part in _parts(answer, session.consoles.display, look, first=first):
-        session.consoles.out.print(part)
-    session.environment.stdout.flush()
+    session.show(_parts(answer, session.consoles.display, look, first=first))
 
 
 def _parts(

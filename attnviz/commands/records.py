@@ -40,8 +40,7 @@ def deliver_records(
         OutputError: the file or the stream cannot take them.
     """
     if form == "txt" and output is None:
-        for part in shown:
-            session.consoles.out.print(part)
+        session.show(shown)
         return
     if form == "txt":
         chunks: Iterable[str] = [plain_text(shown, session.consoles.out.width)]

@@ -13,6 +13,7 @@ from attnviz.console import Consoles, Environment, make_consoles
 from attnviz.data.tokens import readable
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
+from attnviz.writers.stream import told
 
 
 @dataclass
@@ -32,6 +33,18 @@ class Session:
 
     def __post_init__(self) -> None:
         self.consoles = make_consoles(self.environment)
+
+    def show(self, parts: Iterable[RenderableType]) -> None:
+        """Print to stdout, as each part comes.
+
+        Raises:
+            OutputError: stdout cannot take it.
+            BrokenPipeError: its reader has gone; no error to a user.
+        """
+        for part in parts:
+            with told():
+                self.consoles.out.print(part)
+                self.environment.stdout.flush()
 
     def note(self, message: str) -> None:
         """One line on stderr about something that a user may want to know."""

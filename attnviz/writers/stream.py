@@ -1,8 +1,9 @@
 """Chunks to a stream that is already open, such as standard output."""
 
+import contextlib
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from attnviz.errors import OutputError
@@ -18,19 +19,17 @@ def write_stream(stream: BinaryIO, chunks: Iterable[str | bytes]) -> None:
         BrokenPipeError: the reader has gone (`| head -1`); no error to a user.
         OutputError: the stream cannot take more, for instance as the disk is full.
     """
-    for chunk in chunks:
-        data = chunk.encode("utf-8") if isinstance(chunk, str) else chunk
-        _told(stream, data)
-    _told(stream, None)
+    with told():
+        for chunk in chunks:
+            stream.write(chunk.encode("utf-8") if isinstance(chunk, str) else chunk)
+        stream.flush()
 
 
-def _told(stream: BinaryIO, data: bytes | None) -> None:
-    """Write the data, or flush where there is none."""
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Tell an error of standard output as a sentence; a closed pipe stays what it is."""
     try:
-        if data is None:
-            stream.flush()
-        else:
-            stream.write(data)
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:
