@@ -95,8 +95,8 @@ def _saved(_session: Session, answer: Answer, _form: Format, _look: Look, _numbe
 
 
 def _picture(session: Session, answer: Answer, form: Format, look: Look, _number: int) -> Chunks:
-    from attnviz.renderers.figure import draw, figure_bytes
     from attnviz.renderers.canvas import PictureFormat
+    from attnviz.renderers.figure import draw, figure_bytes
 
     options = look.of_picture()
     drawn = draw(answer.exhibit, options)

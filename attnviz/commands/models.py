@@ -13,7 +13,8 @@ from attnviz.commands.records import deliver_records, record_format
 from attnviz.commands.session import session_of
 from attnviz.console import make_consoles
 from attnviz.data.card import Figure, ModelCard
-from attnviz.models.catalog import ModelFacts, describe, known_models
+from attnviz.models.catalog import describe, known_models
+from attnviz.models.known import ModelFacts
 
 EPILOG = """
 [bold]Examples[/]

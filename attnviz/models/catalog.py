@@ -1,7 +1,5 @@
 """A model's name to a loaded model."""
 
-from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,39 +13,15 @@ from attnviz.models.folder import (
     count_parameters,
     read_config,
 )
+from attnviz.models.known import BUILTIN, HUB_MODELS, NAMES, ModelFacts, nearest
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
-BUILTIN = "builtin"
-
-
-@dataclass(frozen=True)
-class ModelFacts:
-    """A model's sizes, known without loading it."""
-
-    name: str
-    layers: int
-    heads_per_layer: int
-    parameters: int
-    context: int
-    where: str
-
-
-_ON_HUB = "from the hub, once"
-_HUB_FACTS = (
-    ModelFacts("gpt2", 12, 12, 124_439_808, 1024, _ON_HUB),
-    ModelFacts("gpt2-medium", 24, 16, 354_823_168, 1024, _ON_HUB),
-    ModelFacts("gpt2-large", 36, 20, 774_030_080, 1024, _ON_HUB),
-    ModelFacts("gpt2-xl", 48, 25, 1_557_611_200, 1024, _ON_HUB),
-    ModelFacts("distilgpt2", 6, 12, 81_912_576, 1024, _ON_HUB),
-)
-HUB = tuple(facts.name for facts in _HUB_FACTS)
-
 
 def known_models() -> tuple[ModelFacts, ...]:
     """The built-in model, and the models of the hub that need no more than their name."""
-    return (_facts_of(builtin_folder(), BUILTIN, "bundled"), *_HUB_FACTS)
+    return (_facts_of(builtin_folder(), BUILTIN, "bundled"), *HUB_MODELS)
 
 
 def describe(name: str) -> tuple[ModelFacts, ModelCard]:
@@ -58,14 +32,14 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     """
     if name == BUILTIN:
         return known_models()[0], read_card(builtin_folder(), name)
-    for facts in _HUB_FACTS:
+    for facts in HUB_MODELS:
         if facts.name == name:
             return facts, ModelCard(name, "", bos=False)
     folder = Path(name).expanduser()
     if not folder.is_dir():
         raise ModelError(
             f"{name!r} is neither a known model nor a folder{nearest(name)}",
-            f"known are {', '.join((BUILTIN, *HUB))}",
+            f"known are {', '.join(NAMES)}",
         )
     return _facts_of(folder, name, "a folder"), read_card(folder, name)
 
@@ -98,7 +72,7 @@ def load(
     from attnviz.models.huggingface import load_huggingface
 
     folder = Path(name).expanduser()
-    if name not in HUB and (folder.is_dir() or _looks_like_a_path(name)):
+    if name not in NAMES and (folder.is_dir() or _looks_like_a_path(name)):
         if revision is not None:
             raise ModelError(
                 f"--revision {revision} was given for a folder",
@@ -107,7 +81,7 @@ def load(
         return load_huggingface(folder, name, None)
     from attnviz.models.hub import fetch
 
-    folder = fetch(name, revision, offline=offline, quiet=quiet, nearest=nearest(name))
+    folder = fetch(name, revision, offline=offline, quiet=quiet)
     return load_huggingface(folder, name, folder.name)  # the cache names it by its commit
 
 
@@ -124,9 +98,3 @@ def _builtin(revision: str | None) -> "LoadedModel":
 
 def _looks_like_a_path(name: str) -> bool:
     return name.startswith((".", "/", "~")) or name.count("/") > 1
-
-
-def nearest(name: str) -> str:
-    """`(did you mean gpt2?)`, or nothing where no known name is near."""
-    near = get_close_matches(name, (BUILTIN, *HUB), n=1)
-    return f" (did you mean {near[0]}?)" if near and near[0] != name else ""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from attnviz.errors import ModelError
 from attnviz.models.folder import CONFIG, INDEX, MERGES, TOKENIZER, WEIGHTS
+from attnviz.models.known import nearest
 
 # Weights only as safetensors: pickled files can run code, so they are not even fetched.
 PATTERNS = [
@@ -12,13 +13,10 @@ PATTERNS = [
 ]
 
 
-def fetch(
-    name: str, revision: str | None, *, offline: bool, quiet: bool, nearest: str = ""
-) -> Path:
+def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Path:
     """The local folder of a hub model.
 
     A complete folder in the cache is used as it is and causes no request at all.
-    `nearest` is put into the error where the model cannot be had ("did you mean …?").
 
     Raises:
         ModelError: not in the cache and offline, out of reach, or no such model.
@@ -51,11 +49,11 @@ def fetch(
             f"the model {name!r} has no revision {revision!r}", "leave --revision out, or mend it"
         ) from None
     except RepositoryNotFoundError:
-        raise ModelError(f"the hub has no model {name!r}{nearest}", _how(name)) from None
+        raise ModelError(f"the hub has no model {name!r}{nearest(name)}", _how(name)) from None
     except (LocalEntryNotFoundError, OSError) as error:
         why = "--offline was given" if offline else _reason(error)
         raise ModelError(
-            f"the model {name!r} is not in the cache and was not fetched ({why}){nearest}",
+            f"the model {name!r} is not in the cache and was not fetched ({why}){nearest(name)}",
             _how(name),
         ) from None
 
