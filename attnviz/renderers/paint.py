@@ -59,8 +59,7 @@ def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray]) -> Scale:
     """One scale for all these matrices: from 0 (or what is less) to the strongest weight."""
     high = max((float(np.fmax.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
     low = min((float(np.fmin.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
-    if kind == "row" or high <= 0:
-        high = 1.0
+    high = high if high > 0 else 1.0
     return Scale(cmap, kind, high / LOG_RANGE if kind == "log" else low, high)
 
 

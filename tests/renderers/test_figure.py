@@ -2,9 +2,11 @@
 
 import hashlib
 import io
+import logging
 import re
 import subprocess
 import sys
+import warnings
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -23,7 +25,7 @@ from attnviz.data.exhibit import Exhibit
 from attnviz.data.heads import Head
 from attnviz.errors import UsageError
 from attnviz.renderers import fonts
-from attnviz.renderers.canvas import LARGEST_SIDE, PictureFormat
+from attnviz.renderers.canvas import LARGEST_SIDE, PictureFormat, drawing
 from attnviz.renderers.figure import Drawn, draw, figure_bytes
 from attnviz.renderers.wording import PictureOptions
 from tests.factories import awkward_pieces as pieces
@@ -130,6 +132,11 @@ def test_filtered_links_are_left_empty_and_said_to_be() -> None:
     drawn = draw(three(top=1))
     assert cells(drawn)[2, 0, 3] == 0
     assert "masked or left out by --top" in written(drawn)
+
+
+def test_rows_that_are_not_whole_are_not_said_to_sum_to_1() -> None:
+    assert "query (each row sums to 1)" in written(draw(three()))
+    assert "query" in written(draw(three(keys=[0, 1])))
 
 
 def test_numbers_are_written_where_they_fit() -> None:
@@ -255,18 +262,30 @@ def test_the_same_input_gives_the_same_bytes_in_another_process() -> None:
 
 
 def test_what_the_user_set_in_matplotlib_changes_nothing_and_stays_set() -> None:
-    plain = figure_bytes(draw(three()).figure, "png")
-    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red", "svg.hashsalt": "x"}):
+    plain_family, plain = mpl.rcParams["font.family"], figure_bytes(draw(three()).figure, "png")
+    theirs = {"font.size": 30, "ytick.color": "red", "savefig.bbox": "tight"}
+    with mpl.rc_context(theirs):  # type: ignore[arg-type]
         assert figure_bytes(draw(three()).figure, "png") == plain
-        assert mpl.rcParams["font.size"] == 30
+        assert mpl.rcParams["ytick.color"] == "red"
+        assert mpl.rcParams["font.family"] == plain_family
+
+
+def test_warnings_of_the_libraries_stay_inside(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with drawing():
+        warnings.warn("Glyph 26970 missing from font", stacklevel=1)  # an error in these tests
+        logging.getLogger("matplotlib.font_manager").warning("building the font cache")
+        logging.getLogger("fontTools.subset").warning("FFTM NOT subset")
+    assert caplog.records == []
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_dollar_sign_is_no_mathematics() -> None:
     capture = make_capture(["$x^2$", " $", " $\\frac"])
     drawn = draw(make_exhibit(capture), PictureOptions(title="for $5 or $6"))
     svg = figure_bytes(drawn.figure, "svg").decode()
-    assert ">$x^2$</text>" in svg
-    assert ">$\\frac</text>" in svg
+    assert svg.count(">$x^2$</text>") == svg.count(">$\\frac</text>") == 2  # on both sides
     assert ">for $5 or $6</text>" in svg
 
 

@@ -67,6 +67,18 @@ def test_key_rows_turn_the_table_and_say_what_sums_to_1() -> None:
     )
 
 
+def test_columns_that_are_not_whole_are_not_said_to_sum_to_1() -> None:
+    assert "sums to 1" not in " ".join(lines(three(keys=[0, 1]), orient="key-rows"))
+
+
+def test_the_strongest_weight_takes_the_end_of_the_scale() -> None:
+    even = np.full((3, 3), 1 / 3, np.float32)
+    capture = make_capture("cat saw dog", patterns={Head(0, 0): even}, causal=False)
+    text = lines(make_exhibit(capture), color=True)
+    assert sum("253;231;37" in line for line in text) == 3 + 1  # each row, and the legend
+    assert any("0.33" in line for line in text[-2:])
+
+
 def test_a_column_label_stands_over_its_column() -> None:
     text = lines(three(), color=True)
     header = next(line for line in text if "cat" in line and "saw" in line)
