@@ -26,7 +26,7 @@ LARGEST_PANE, LEAST_PANE = 2.6, 0.4
 LARGEST_CELL = 0.4
 MOST_CELLS = 2400  # along a side of the whole picture
 MOST_TITLED = 36  # more panes than these are named by row and column alone
-PANE_TITLE, LAYER_NAME = 8.0, 26.0  # points: a title's height, a layer name's width
+PANE_TITLE, LAYER_NAME = 8.0, 34.0  # points: a title's height, a layer name's width
 LEAST_LABELLED = 0.1  # inches: smaller cells have no token labels
 
 
@@ -158,7 +158,7 @@ def _write_names(axes: "Axes", mosaic: Mosaic, exhibit: Exhibit, titled: bool) -
     figure = axes.get_figure(root=True)
     assert figure is not None  # the axes were placed on it
     tokens = axes.yaxis.get_tightbbox(renderer_of(figure), for_layout_only=True)
-    out = 6 + (tokens.width / figure.dpi * POINTS if tokens else 0.0)
+    out = 14 + (tokens.width / figure.dpi * POINTS if tokens else 0.0)
     for n, layer in enumerate(mosaic.grid.layers):
         at = 0.0, mosaic.corner((n, 0))[0] + mosaic.pane[0] / 2
         write(axes, layer_name(layer), at, (-out, 0), size=PANE_TITLE, align=("right", "center"))
