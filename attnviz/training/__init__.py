@@ -1,0 +1,1 @@
+"""The built-in model's training: a little world, a loop, figures measured on held-out texts."""

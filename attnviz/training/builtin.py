@@ -1,0 +1,88 @@
+"""Train the built-in model: `python -m attnviz.training.builtin -o DIR`.
+
+About 32 million tokens, an hour or less on one core of an ordinary computer. The folder
+then holds a checkpoint in Hugging Face's GPT-2 layout and its card, with the figures
+measured on held-out texts. An interrupted run goes on where it was.
+"""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
+
+from attnviz.models.checkpoint import save_checkpoint
+from attnviz.models.gpt import GPTConfig
+from attnviz.training import tokenizer as tokenizers
+from attnviz.training.card import Training, write_card
+from attnviz.training.evaluate import evaluate, table
+from attnviz.training.loop import Progress, Recipe, fresh_model, train
+from attnviz.training.probe import Probe
+
+CONFIG = GPTConfig(
+    vocab_size=tokenizers.VOCABULARY, n_positions=256, n_embd=128, n_layer=4, n_head=4, n_inner=384
+)
+STATE, LOG = "training.pt", "training.jsonl"
+TOKENIZER_CONFIG = {
+    # transformers builds a GPT2Tokenizer anew, with other cuts; this class keeps tokenizer.json
+    "tokenizer_class": "PreTrainedTokenizerFast",
+    "bos_token": tokenizers.END,
+    "eos_token": tokenizers.END,
+    "model_max_length": CONFIG.n_positions,
+    "clean_up_tokenization_spaces": False,
+    "split_special_tokens": True,
+}
+
+
+def main(
+    output: Annotated[Path, typer.Option("-o", "--output", help="folder to write")],
+    seed: Annotated[int, typer.Option(help="of the texts and of the first weights")] = 0,
+    steps: Annotated[int, typer.Option(help="about 1,900 tokens each")] = Recipe.steps,
+    checkpoint_every: Annotated[int, typer.Option(help="steps between checkpoints")] = 1000,
+) -> None:
+    """Train the built-in model on its little world; an interrupted run goes on where it was."""
+    torch.set_num_threads(1)  # small matrices: one thread wastes least, and repeats bit for bit
+    output.mkdir(parents=True, exist_ok=True)
+    recipe = replace(Recipe(), seed=seed, steps=steps)
+    end = _train(output, recipe, checkpoint_every)
+    report = evaluate(Probe.open(output))
+    write_card(output, report, Training(recipe, end))
+    (output / STATE).unlink()
+    Console().print(table(report))
+
+
+def _train(output: Path, recipe: Recipe, checkpoint_every: int) -> Progress:
+    """Train behind a progress bar on stderr; the checkpoint lies in the folder."""
+    tokenizer = tokenizers.build()
+    model = fresh_model(CONFIG, recipe.seed)
+    columns = (
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} steps, {task.description}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with ProgressBar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("starting", total=recipe.steps)
+
+        def report(now: Progress) -> None:
+            said = f"loss {now.loss:.3f}, {now.tokens / now.seconds:,.0f} tokens/s"
+            bar.update(task, completed=now.step, description=said)
+            with (output / LOG).open("a", encoding="utf-8") as log:
+                log.write(json.dumps(asdict(now)) + "\n")
+            if now.step % checkpoint_every == 0:
+                save_checkpoint(output, model, tokenizer)
+
+        end = train(model, tokenizer, recipe, report, output / STATE)
+    save_checkpoint(output, model, tokenizer)
+    settings = json.dumps(TOKENIZER_CONFIG, indent=2) + "\n"
+    (output / "tokenizer_config.json").write_text(settings, encoding="utf-8")
+    return end
+
+
+if __name__ == "__main__":
+    typer.run(main)

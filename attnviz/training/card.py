@@ -1,0 +1,79 @@
+"""The built-in model's card: `card.json`, written beside the weights."""
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+import torch
+
+from attnviz.data.card import Figure
+from attnviz.training.evaluate import Report, named_heads
+from attnviz.training.loop import Progress, Recipe
+
+SCHEMA = 1
+DESCRIPTION = (
+    "A small GPT-2 trained from scratch by next-token prediction on a little world of generated "
+    "English texts. Its heads were not wired by hand, and no attention targets were used; "
+    "in the later part of the training the mean entropy of the attention cost a little "
+    "(see training.penalty), which makes heads crisper."
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the weights were made."""
+
+    recipe: Recipe
+    end: Progress
+
+
+def write_card(folder: Path, report: Report, training: Training) -> None:
+    """Write `card.json`; it holds plain JSON, and numbers that the evaluation measured."""
+    card = {
+        "schema": SCHEMA,
+        "name": "builtin",
+        "description": DESCRIPTION,
+        "bos": True,
+        "heads": [
+            {
+                "behaviour": named.behaviour,
+                "head": str(named.head),
+                "title": named.title,
+                "typical": named.typical,
+            }
+            for named in named_heads(report)
+        ],
+        "figures": [_figure(figure) for figure in report.figures],
+        "training": _training(training),
+    }
+    text = json.dumps(card, indent=2, ensure_ascii=False)
+    (folder / "card.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {
+        "behaviour": figure.behaviour,
+        "measure": figure.measure,
+        "held_out": figure.value,
+        "bar": figure.bar,
+        "n": figure.n,
+    }
+
+
+def _training(training: Training) -> dict[str, Any]:
+    end = training.end
+    return {
+        **asdict(training.recipe),
+        "tokens": end.tokens,
+        "minutes": round(end.seconds / 60, 1),
+        "tokens_per_second": round(end.tokens / end.seconds),
+        "final_loss": round(end.loss, 4),
+        "versions": {
+            "python": platform.python_version(),
+            "torch": str(torch.__version__),
+            "tokenizers": tokenizers.__version__,
+        },
+    }

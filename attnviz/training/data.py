@@ -1,0 +1,171 @@
+"""Texts to batches: packed rows, a block-diagonal mask, positions, and where the loss is taken.
+
+Letters in the shape comments: B rows, n tokens in a row.
+"""
+
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnviz.training.tokenizer import WordEncoder
+from attnviz.training.world.text import Text
+from attnviz.training.world.texts import EARLY, Shares, texts
+
+IGNORED = -1
+PADDING = -1
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How batches are made: (rows, width) of short and of long rows, and the two shares.
+
+    A document starts at a random position with probability `shifted`. Words that the
+    text determines always count in the loss; of the others, which are noise, a share.
+    A share of the documents is no text but random tokens that come again.
+    """
+
+    n_positions: int
+    short: tuple[int, int] = (16, 128)
+    long: tuple[int, int] = (8, 256)
+    shifted: float = 0.25
+    others: float = 0.2
+    random_tokens: float = 0.03
+
+
+@dataclass(frozen=True)
+class Document:
+    """Token ids with BOS in front; `counts` says which tokens are worth predicting."""
+
+    ids: Sequence[int]
+    counts: Sequence[bool]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """ids, positions, document numbers and targets, each (B, n); padding has document -1."""
+
+    ids: Tensor
+    positions: Tensor
+    documents: Tensor
+    targets: Tensor
+
+    def mask(self) -> Tensor:
+        """(B, 1, n, n), True where the query may look: the same document, and not the future.
+
+        Padding sees itself, so that no row is empty.
+        """
+        n = self.ids.size(1)
+        same = self.documents[:, :, None] == self.documents[:, None, :]  # (B, n, n)
+        causal = torch.ones(n, n, dtype=torch.bool).tril()
+        return (same & causal).unsqueeze(1)
+
+    def predictions(self) -> tuple[Tensor, Tensor]:
+        """Flat indices of the tokens whose successor counts, and those successors."""
+        flat = self.targets.flatten()
+        where = (flat != IGNORED).nonzero().squeeze(1)
+        return where, flat[where]
+
+
+def document(text: Text, encoder: WordEncoder, rng: random.Random, others: float) -> Document:
+    """Encode a text, and draw which of its undetermined words count."""
+    ids, positions = encoder.text(text)
+    determined = {answer.word for answer in text.answers}
+    counts = [False]
+    for word, pieces in enumerate(positions):
+        counted = word in determined
+        counts += [counted or rng.random() < others for _ in pieces]
+    return Document(ids, counts)
+
+
+def random_tokens(encoder: WordEncoder, rng: random.Random) -> Document:
+    """Any tokens of the vocabulary, pieces and bytes too, that come twice or three times."""
+    block = [rng.randrange(encoder.bos) for _ in range(rng.choice((4, 8, 16, 32, 50, 80, 100)))]
+    times = 2 if len(block) > 16 else rng.choice((2, 3))
+    counts = [False] * (len(block) + 2) + [True] * ((times - 1) * len(block) - 1)
+    return Document([encoder.bos, *block * times], counts)
+
+
+def batches(
+    seed: int | str,
+    steps: int,
+    encoder: WordEncoder,
+    packing: Packing,
+    shares: Shares = EARLY,
+) -> list[Batch]:
+    """So many batches, a pure function of the seed; short and long rows are mixed."""
+    rng = random.Random(f"batches {seed}")
+    stream = texts(seed, shares=shares)
+    short: list[Document] = []
+    long: list[Document] = []
+    made: list[Batch] = []
+    while len(made) < steps:
+        for text in itertools.islice(stream, 400):
+            item = document(text, encoder, rng, packing.others)
+            if rng.random() < packing.random_tokens:
+                item = random_tokens(encoder, rng)
+            if len(item.ids) <= packing.short[1]:
+                short.append(item)
+            elif len(item.ids) <= packing.long[1]:
+                long.append(item)
+        made += _take(short, packing.short, rng, packing)
+        made += _take(long, packing.long, rng, packing)
+    rng.shuffle(made)
+    return made[:steps]
+
+
+def _take(
+    waiting: list[Document], shape: tuple[int, int], rng: random.Random, packing: Packing
+) -> list[Batch]:
+    """Full batches from the waiting documents, which lose what was taken."""
+    rows, width = shape
+    made: list[Batch] = []
+    while sum(len(d.ids) for d in waiting) > rows * width * 1.3:
+        packed = pack(waiting, rows, width)
+        made.append(_batch(packed, width, rng, packing))
+    return made
+
+
+def pack(waiting: list[Document], rows: int, width: int) -> list[list[Document]]:
+    """First fit: each row takes documents, in order, as long as they fit; they leave `waiting`."""
+    packed: list[list[Document]] = [[] for _ in range(rows)]
+    free = [width] * rows
+    left: list[Document] = []
+    for item in waiting:
+        row = next((r for r in range(rows) if free[r] >= len(item.ids)), None)
+        if row is None:
+            left.append(item)
+        else:
+            packed[row].append(item)
+            free[row] -= len(item.ids)
+    waiting[:] = left
+    return packed
+
+
+def _batch(packed: list[list[Document]], width: int, rng: random.Random, packing: Packing) -> Batch:
+    shape = (len(packed), width)
+    ids, positions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    documents, targets = np.full(shape, PADDING), np.full(shape, IGNORED)
+    for row, items in enumerate(packed):
+        at = 0
+        for number, item in enumerate(items):
+            n = len(item.ids)
+            room = packing.n_positions - n
+            offset = rng.randint(0, room) if rng.random() < packing.shifted else 0
+            span = slice(at, at + n)
+            ids[row, span] = item.ids
+            positions[row, span] = np.arange(offset, offset + n)
+            documents[row, span] = number
+            targets[row, at : at + n - 1] = _targets(item)
+            at += n
+    return Batch(*(torch.from_numpy(a) for a in (ids, positions, documents, targets)))
+
+
+def _targets(item: Document) -> NDArray[np.int64]:
+    """Each token's successor where it counts: (n - 1)."""
+    return np.where(item.counts[1:], item.ids[1:], IGNORED)

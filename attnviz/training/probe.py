@@ -1,0 +1,81 @@
+"""Run a checkpoint over texts of the little world: every head's pattern, and what it predicts."""
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from attnviz.models.checkpoint import load_checkpoint
+from attnviz.models.gpt import GPT
+from attnviz.models.hooks import attached
+from attnviz.training.tokenizer import WordEncoder
+from attnviz.training.world.text import Text
+from attnviz.training.world.texts import texts
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A text as the model saw it.
+
+    `patterns` (layer, head, query, key); `predicted` the likeliest successor of each
+    token; `positions` and `pieces` the token positions and ids of each word.
+    """
+
+    text: Text
+    positions: Sequence[Sequence[int]]
+    pieces: Sequence[Sequence[int]]
+    patterns: NDArray[np.float32]
+    predicted: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A model with its tokenizer, ready to look at texts."""
+
+    model: GPT
+    encoder: WordEncoder
+
+    @classmethod
+    def open(cls, folder: Path) -> "Probe":
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        tokenizer.encode_special_tokens = True
+        return cls(load_checkpoint(folder), WordEncoder(tokenizer))
+
+    def see(self, text: Text) -> Seen:
+        ids, positions = self.encoder.text(text)
+        patterns, predicted = self.run(ids)
+        pieces = [self.encoder.word(word) for word in text.words]
+        return Seen(text, positions, pieces, patterns, predicted)
+
+    def run(self, ids: Sequence[int]) -> tuple[NDArray[np.float32], list[int]]:
+        """Patterns (layer, head, n, n) and the likeliest successors (n)."""
+        found: list[torch.Tensor] = []
+        hooks = {
+            f"h.{n}.attn.pattern": lambda p: found.append(p[0])
+            for n in range(self.model.config.n_layer)
+        }
+        with torch.inference_mode(), attached(self.model, hooks):
+            logits = self.model(torch.tensor([list(ids)]))[0]  # (n, V)
+        return torch.stack(found).numpy(), logits.argmax(-1).tolist()
+
+    def see_kind(
+        self, kind: str, seed: str, count: int, wanted: Callable[[Text], bool] = lambda _: True
+    ) -> Iterator[Seen]:
+        """Held-out texts of one kind that fit into the context."""
+        stream = filter(wanted, texts(seed, kind, held_out=True))
+        fitting = (t for t in stream if len(self.encoder.text(t)[0]) <= 256)
+        return (self.see(text) for text in itertools.islice(fitting, count))
+
+    def see_repeated(self, seed: str, count: int) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Patterns over BOS and 20 to 100 random tokens, twice: (how many, patterns)."""
+        rng = random.Random(seed)
+        for _ in range(count):
+            period = rng.randint(20, 100)
+            block = [rng.randrange(self.model.config.vocab_size - 1) for _ in range(period)]
+            yield period, self.run([self.encoder.bos, *block, *block])[0]

@@ -1,0 +1,132 @@
+"""A text of the little world, and what is known about it: who must look where, what must follow."""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+CLOSING = frozenset({",", ".", "?", ":", ";", ")", "!"})
+OPENING = frozenset({"("})
+SENTENCE_ENDS = frozenset({".", "?", "!"})
+
+
+@dataclass(frozen=True)
+class Link:
+    """A ground truth: the word `query` must look at the words `keys`, all of them indices."""
+
+    behaviour: str
+    query: int
+    keys: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A word that the text before it determines; any of `accepted` would be right."""
+
+    measure: str
+    word: int
+    accepted: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words and punctuation marks in order, with their links and answers.
+
+    `tags` tell variants of a kind apart in the evaluation ("made-up", "far", ...).
+    """
+
+    kind: str
+    words: tuple[str, ...]
+    links: tuple[Link, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    tags: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def source(self) -> str:
+        """The text as a person would type it."""
+        spaces = [" " if _spaced(a, b) else "" for a, b in pairwise(self.words)]
+        return "".join(w + s for w, s in zip(self.words, [*spaces, ""], strict=True))
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Each word's (start, end) in `source`, in characters."""
+        spans: list[tuple[int, int]] = []
+        for previous, word in zip((None, *self.words), self.words, strict=False):
+            gap = 1 if previous is not None and _spaced(previous, word) else 0
+            start = spans[-1][1] + gap if spans else 0
+            spans.append((start, start + len(word)))
+        return spans
+
+
+def _spaced(left: str, right: str) -> bool:
+    return right not in CLOSING and left not in OPENING
+
+
+class Writer:
+    """Writes a text word by word and remembers the ground truth on the way.
+
+    With `capitals`, sentences begin with a capital letter.
+    """
+
+    def __init__(self, kind: str, *, capitals: bool) -> None:
+        self._kind = kind
+        self._capitals = capitals
+        self._words: list[str] = []
+        self._links: list[Link] = []
+        self._answers: list[Answer] = []
+        self._tags: set[str] = set()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What is written so far."""
+        return tuple(self._words)
+
+    def say(self, *phrases: str) -> int:
+        """Append words, which phrases hold with spaces between; the index of the last one."""
+        for phrase in phrases:
+            for word in phrase.split():
+                self._words.append(self._cased(word))
+        return len(self._words) - 1
+
+    def _cased(self, word: str) -> str:
+        starts = not self._words or self._words[-1] in SENTENCE_ENDS
+        return word[0].upper() + word[1:] if starts and self._capitals else word
+
+    def link(self, behaviour: str, query: int, keys: list[int]) -> None:
+        """The word at `query` must look at the words at `keys`."""
+        self._links.append(Link(behaviour, query, frozenset(keys)))
+
+    def answer(self, measure: str, word: str, accepted: set[str] | None = None) -> int:
+        """Append a word that the text so far determines; its index."""
+        right = frozenset(self._cased(w) for w in accepted or {word})
+        index = self.say(word)
+        self._answers.append(Answer(measure, index, right))
+        return index
+
+    def tag(self, *tags: str) -> None:
+        self._tags.update(tags)
+
+    def text(self) -> Text:
+        return Text(
+            self._kind,
+            tuple(self._words),
+            tuple(self._links),
+            tuple(self._answers),
+            frozenset(self._tags),
+        )
+
+
+def joined(texts: list[Text]) -> Text:
+    """Several texts as one; every link and answer keeps its word."""
+    words: list[str] = []
+    links: list[Link] = []
+    answers: list[Answer] = []
+    for text in texts:
+        shift = len(words)
+        words += text.words
+        links += [
+            Link(x.behaviour, x.query + shift, frozenset(k + shift for k in x.keys))
+            for x in text.links
+        ]
+        answers += [Answer(a.measure, a.word + shift, a.accepted) for a in text.answers]
+    kind = texts[0].kind if len(texts) == 1 else "joined"
+    tags = frozenset().union(*(text.tags for text in texts))
+    return Text(kind, tuple(words), tuple(links), tuple(answers), tags)

@@ -1,0 +1,68 @@
+"""Endless texts of the little world, a pure function of a seed."""
+
+import random
+from collections.abc import Iterator, Mapping
+
+from attnviz.training.world import (
+    adjectives,
+    mystery,
+    plain,
+    pronouns,
+    repetition,
+    senses,
+)
+from attnviz.training.world.lexicon import World
+from attnviz.training.world.text import Text, joined
+
+KINDS = {
+    "adjectives": adjectives.write,
+    "pronouns": pronouns.write,
+    "pairs": pronouns.write_pair,
+    "mystery": mystery.write,
+    "senses": senses.write,
+    "repetition": repetition.write,
+    "plain": plain.write,
+}
+Shares = Mapping[str, int]
+
+# How often each kind is written, in texts. What is learned last gets more room later on.
+EARLY: Shares = {
+    "adjectives": 40,
+    "pronouns": 24,
+    "mystery": 9,
+    "senses": 16,
+    "repetition": 5,
+    "plain": 6,
+}
+LATE: Shares = {
+    "adjectives": 34,
+    "pronouns": 26,
+    "pairs": 30,
+    "mystery": 9,
+    "senses": 16,
+    "repetition": 4,
+    "plain": 4,
+}
+JOINED_SHARE = 0.15
+
+
+def texts(
+    seed: int | str, kind: str | None = None, *, held_out: bool = False, shares: Shares = EARLY
+) -> Iterator[Text]:
+    """Texts without end: of one kind, or of all kinds by their shares, some joined to long ones.
+
+    Held-out texts use only combinations of words that training texts never contain.
+    """
+    world = World(random.Random(f"{seed} {kind} {held_out}"), held_out)
+    while True:
+        if kind is not None:
+            yield KINDS[kind](world)
+        elif world.chance(JOINED_SHARE):
+            yield joined([_any(world, shares) for _ in range(world.rng.choice((2, 3, 4)))])
+        else:
+            yield _any(world, shares)
+
+
+def _any(world: World, shares: Shares) -> Text:
+    kind = world.rng.choices(list(shares), weights=list(shares.values()))[0]
+    return KINDS[kind](world)

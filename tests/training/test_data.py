@@ -1,0 +1,62 @@
+"""Batches: documents do not see each other, and only what counts is predicted."""
+
+import random
+
+import pytest
+import torch
+
+from attnviz.training import tokenizer as tokenizers
+from attnviz.training.data import IGNORED, PADDING, Batch, Document, Packing, batches, pack
+from attnviz.training.tokenizer import WordEncoder
+
+
+@pytest.fixture(scope="module")
+def encoder() -> WordEncoder:
+    return WordEncoder(tokenizers.build())
+
+
+@pytest.fixture(scope="module")
+def some(encoder: WordEncoder) -> list[Batch]:
+    return batches("test", 4, encoder, Packing(256))
+
+
+def test_a_query_sees_its_own_document_up_to_itself_and_nothing_else(some: list[Batch]) -> None:
+    for batch in some:
+        mask = batch.mask()[:, 0]  # (B, n, n)
+        for row, query, key in mask.nonzero().tolist():
+            assert key <= query
+            assert batch.documents[row, key] == batch.documents[row, query]
+        assert mask.any(-1).all()
+
+
+def test_every_document_begins_with_bos_and_counts_its_own_positions(
+    some: list[Batch], encoder: WordEncoder
+) -> None:
+    for batch in some:
+        starts = batch.ids == encoder.bos
+        assert torch.equal(starts.sum(-1), batch.documents.amax(-1) + 1)
+        same = batch.documents[:, 1:] == batch.documents[:, :-1]
+        inside = same & (batch.documents[:, 1:] != PADDING)
+        steps = batch.positions[:, 1:] - batch.positions[:, :-1]
+        assert (steps[inside] == 1).all()
+        assert batch.positions.max() < 256
+
+
+def test_a_target_is_the_next_token_of_the_same_document(some: list[Batch]) -> None:
+    for batch in some:
+        rows, columns = (batch.targets != IGNORED).nonzero(as_tuple=True)
+        assert torch.equal(batch.targets[rows, columns], batch.ids[rows, columns + 1])
+        assert torch.equal(batch.documents[rows, columns], batch.documents[rows, columns + 1])
+
+
+def test_the_same_seed_gives_the_same_batches(encoder: WordEncoder, some: list[Batch]) -> None:
+    again = batches("test", 4, encoder, Packing(256))
+    assert all(torch.equal(a.ids, b.ids) for a, b in zip(some, again, strict=True))
+
+
+def test_what_does_not_fit_into_the_rows_waits() -> None:
+    waiting = [Document([0] * n, [True] * n) for n in (3, 5, 4, 5)]
+    random.seed(0)
+    rows = pack(waiting, rows=2, width=8)
+    assert [[len(d.ids) for d in row] for row in rows] == [[3, 5], [4]]
+    assert [len(d.ids) for d in waiting] == [5]

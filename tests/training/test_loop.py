@@ -1,0 +1,75 @@
+"""The loop: an interrupted run ends with the weights of an uninterrupted one."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnviz.models.gpt import GPT, GPTConfig
+from attnviz.training import tokenizer as tokenizers
+from attnviz.training.loop import Progress, Recipe, fresh_model, train
+from attnviz.training.loss import chunked_cross_entropy
+
+TINY = GPTConfig(tokenizers.VOCABULARY, n_positions=256, n_embd=8, n_layer=1, n_head=2)
+RECIPE = Recipe(steps=4, shard=2, penalty_from=0.5)
+
+
+class Interrupted(Exception):
+    """Raised by a test in the middle of a run."""
+
+
+def run(state: Path, *, stop_at: int | None = None) -> GPT:
+    def report(progress: Progress) -> None:
+        assert math.isfinite(progress.loss)
+        if progress.step == stop_at:
+            raise Interrupted
+
+    model = fresh_model(TINY, RECIPE.seed)
+    train(model, tokenizers.build(), RECIPE, report, state)
+    return model
+
+
+def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path: Path) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        whole = run(tmp_path / "whole.pt")
+        with pytest.raises(Interrupted):
+            run(tmp_path / "parts.pt", stop_at=2)
+        resumed = run(tmp_path / "parts.pt")
+    finally:
+        torch.set_num_threads(threads)
+    for name, parameter in whole.named_parameters():
+        assert torch.equal(parameter, dict(resumed.named_parameters())[name]), name
+
+
+def test_a_state_of_another_recipe_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        run(tmp_path / "state.pt", stop_at=2)
+    other = replace(RECIPE, learning_rate=1.0)
+    with pytest.raises(ValueError, match="another recipe"):
+        train(fresh_model(TINY, 0), tokenizers.build(), other, print, tmp_path / "state.pt")
+
+
+def test_the_learning_rate_runs_in_straight_lines_through_its_points() -> None:
+    recipe = Recipe(steps=1000, learning_rate=2.0, rates=((0, 0.0), (0.1, 1.0), (0.5, 1.0), (1, 0)))
+    assert recipe.rate(0) == 0
+    assert recipe.rate(50) == pytest.approx(1.0)
+    assert recipe.rate(100) == recipe.rate(500) == 2.0
+    assert recipe.rate(750) == pytest.approx(1.0)
+
+
+def test_chunked_cross_entropy_is_cross_entropy() -> None:
+    torch.manual_seed(0)
+    hidden = torch.randn(700, 16, requires_grad=True)
+    embedding = torch.randn(37, 16, requires_grad=True)
+    targets = torch.randint(0, 37, (700,))
+    wanted = torch.nn.functional.cross_entropy(hidden @ embedding.t(), targets)
+    wanted_grads = torch.autograd.grad(wanted, (hidden, embedding))
+    found = chunked_cross_entropy(hidden, embedding, targets)
+    grads = torch.autograd.grad(found, (hidden, embedding))
+    assert found.item() == pytest.approx(wanted.item(), abs=0.01)  # bfloat16 products
+    for grad, wanted_grad in zip(grads, wanted_grads, strict=True):
+        assert (grad - wanted_grad).norm() < 0.02 * wanted_grad.norm()
