@@ -7,8 +7,9 @@ What decides, strongest first:
 
 - width: `--width`, `COLUMNS`, the terminal's own, 80. Never under 40, which is the
   narrowest that every view is laid out for.
-- colour: `--no-color`, `NO_COLOR`, `FORCE_COLOR`, whether the stream is a terminal;
-  then `COLORTERM` and `TERM` say how many colours there are.
+- colour: `--no-color`, `NO_COLOR`, `FORCE_COLOR` (`0` and nothing do not force it),
+  whether the stream is a terminal; then `COLORTERM` and `TERM` say how many colours there
+  are.
 - letters: a stream whose encoding cannot write every character (`LANG=C`, latin-1)
   gets plain ASCII: bars of `=`, `->` for an arrow, and `\\u695a` for a letter.
 """
@@ -36,17 +37,32 @@ class Environment:
 
     `columns` is the width of the terminal that the process is attached to, None where
     there is none; `variables` are the environment variables.
+
+    `stdout_closed`: the process was started without a standard output (`>&-`). What is
+    written to `stdout` is then lost, so whoever has results to write there reports that
+    as an error instead.
     """
 
     stdout: TextIO
     stderr: TextIO
     variables: Mapping[str, str] = field(default_factory=dict)
     columns: int | None = None
+    stdout_closed: bool = False
 
     @classmethod
     def of_process(cls) -> "Environment":
-        """This process's own streams, variables and terminal."""
-        return cls(sys.stdout, sys.stderr, dict(os.environ), _terminal_columns())
+        """This process's own streams, variables and terminal.
+
+        A stream that is closed is replaced by one that forgets what it is given: a
+        console without a stream would fall back to stdout, and errors do not belong there.
+        """
+        return cls(
+            stdout=_nowhere() if _is_closed(sys.stdout) else sys.stdout,
+            stderr=_nowhere() if _is_closed(sys.stderr) else sys.stderr,
+            variables=dict(os.environ),
+            columns=_terminal_columns(),
+            stdout_closed=_is_closed(sys.stdout),
+        )
 
 
 @dataclass(frozen=True)
@@ -111,7 +127,8 @@ def _console(stream: TextIO, variables: Mapping[str, str], width: int, no_color:
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
     no_color = no_color or bool(variables.get("NO_COLOR"))
-    terminal = _is_terminal(stream) or (bool(variables.get("FORCE_COLOR")) and not no_color)
+    forced = variables.get("FORCE_COLOR", "") not in ("", "0")
+    terminal = _is_terminal(stream) or (forced and not no_color)
     return Console(
         file=stream,
         width=width,
@@ -158,6 +175,18 @@ def _terminal_columns() -> int | None:
         except (AttributeError, ValueError, OSError):
             continue
     return None
+
+
+def _is_closed(stream: TextIO | None) -> bool:
+    """Whether a standard stream is gone: Python has None where the process was started with `>&-`.
+
+    The type of `sys.stdout` does not say so.
+    """
+    return stream is None or stream.closed
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")
 
 
 def _is_terminal(stream: TextIO) -> bool:

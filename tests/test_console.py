@@ -1,6 +1,8 @@
 """The consoles: what width, colour and letters each environment gets."""
 
 import io
+import subprocess
+import sys
 
 import pytest
 
@@ -79,6 +81,9 @@ TRUE = {"COLORTERM": "truecolor"}
         (False, {"FORCE_COLOR": "1", **TRUE}, False, "truecolor"),
         (False, {"FORCE_COLOR": "3"}, False, "truecolor"),
         (False, {"FORCE_COLOR": "", **TRUE}, False, None),  # empty means that it is not set
+        (False, {"FORCE_COLOR": "0", **TRUE}, False, None),  # as Node reads it
+        (True, {"FORCE_COLOR": "0", **TRUE}, False, "truecolor"),  # not forced, and not forbidden
+        (False, {"FORCE_COLOR": "true", **TRUE}, False, "truecolor"),
         (False, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, None),  # no wins over force
         (False, {"FORCE_COLOR": "1"}, True, None),
     ],
@@ -135,3 +140,56 @@ def test_a_closed_stream_is_no_terminal() -> None:
     stream = Stream()
     stream.close()
     assert not consoles(TRUE, stdout=stream).display.color
+
+
+@pytest.mark.parametrize("gone", [("stdout",), ("stderr",), ("stdout", "stderr")])
+@pytest.mark.parametrize("how", ["None", "closed"])
+def test_a_process_whose_streams_are_closed_writes_nowhere(
+    monkeypatch: pytest.MonkeyPatch, gone: tuple[str, ...], how: str
+) -> None:
+    streams = {"stdout": Stream(terminal=False), "stderr": Stream(terminal=False)}
+    for name, stream in streams.items():
+        monkeypatch.setattr(sys, name, stream)
+    for name in gone:
+        if how == "None":
+            monkeypatch.setattr(sys, name, None)
+        else:
+            streams[name].close()
+    environment = Environment.of_process()
+    assert environment.stdout_closed == ("stdout" in gone)
+    made = make_consoles(environment)
+    made.out.print("result")
+    made.err.print("error")
+    for name, said in (("stdout", b"result\n"), ("stderr", b"error\n")):
+        if name not in gone:
+            assert streams[name].written() == said
+        else:
+            getattr(environment, name).close()
+
+
+SAY_WHERE = """
+from attnviz.console import Environment, make_consoles
+environment = Environment.of_process()
+consoles = make_consoles(environment)
+consoles.err.print("an error")
+consoles.out.print(f"closed: {environment.stdout_closed}")
+environment.stdout.flush()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell that closes streams")
+@pytest.mark.parametrize(
+    ("closing", "out", "err"),
+    [
+        ("", "closed: False\n", "an error\n"),
+        (">&-", "", "an error\n"),
+        ("2>&-", "closed: False\n", ""),  # and no error on stdout
+        (">&- 2>&-", "", ""),
+    ],
+)
+def test_streams_that_a_shell_closed_are_no_crash(closing: str, out: str, err: str) -> None:
+    command = f'exec "$0" -c "$1" {closing}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable, SAY_WHERE], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, out, err)
