@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
+from attnviz.data.exhibit import Orient
 from attnviz.renderers.canvas import place
-from attnviz.renderers.matrix import Orient
 from attnviz.renderers.paint import EMPTY, HATCH, Scale, draw_color_bar
 from attnviz.renderers.ticks import POINTS
 from attnviz.renderers.wording import Words

@@ -16,14 +16,13 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.capture import FloatArray
-from attnviz.data.exhibit import Exhibit
+from attnviz.data.exhibit import Exhibit, Orient
 from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
 from attnviz.renderers.colors import color_of, shade_of
 from attnviz.renderers.heading import heading, map_title
 from attnviz.renderers.labels import cut, pad, widest
 from attnviz.renderers.legend import legend
 from attnviz.renderers.matrix import (
-    Orient,
     block_maximum,
     block_of,
     rows_sum_to_one,
@@ -53,7 +52,7 @@ def render(
     tokens = max(len(exhibit.queries), len(exhibit.keys), 1)
     layout = _layout(grid, tokens, display)
     whole = [shown(exhibit, head_map) for head_map in exhibit.maps]
-    most = strongest(whole)
+    most, sums = strongest(whole), all(map(rows_sum_to_one, whole))
     if orient == "key-rows":
         whole = [matrix.T for matrix in whole]
     small = [block_maximum(matrix, layout.size, layout.size) for matrix in whole]
@@ -69,7 +68,7 @@ def render(
         parts += _band(grid, slots, heads, layout, display)
     parts += [Text(), *_names(exhibit, display)]
     block = block_of(whole[0].shape, small[0].shape)
-    sums = max(block) == 1 and all(rows_sum_to_one(exhibit, m) for m in exhibit.maps)
+    sums = sums and max(block) == 1
     parts.append(legend(exhibit, display, most, numbers=False, orient=orient, sums=sums))
     if max(block) > 1:
         note = f"each point shows the strongest of {block[0]} x {block[1]} weights"

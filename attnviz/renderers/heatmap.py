@@ -15,12 +15,12 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.capture import FloatArray
-from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.exhibit import Exhibit, HeadMap, Orient
 from attnviz.renderers.colors import cell_style, shade_of
 from attnviz.renderers.heading import heading, map_title
 from attnviz.renderers.labels import cut, distinct_labels, pad, widest
 from attnviz.renderers.legend import legend
-from attnviz.renderers.matrix import Orient, rows_sum_to_one, shown, strongest
+from attnviz.renderers.matrix import rows_sum_to_one, shown, strongest
 
 WIDEST_CELL, NUMBER_CELLS, PLAIN_CELLS = 14, (6, 5, 4), (2, 1)
 TALLEST_LABEL = 10
@@ -55,7 +55,7 @@ def render(
     """The exhibit as coloured cells, one block per head, all on one scale."""
     display = display or Display()
     matrices = [shown(exhibit, head_map) for head_map in exhibit.maps]
-    most = strongest(matrices)
+    most, sums = strongest(matrices), all(map(rows_sum_to_one, matrices))
     rows, columns = _side(exhibit, "query", display), _side(exhibit, "key", display)
     if orient == "key-rows":
         rows, columns, matrices = columns, rows, [matrix.T for matrix in matrices]
@@ -68,7 +68,6 @@ def render(
         parts += _header(columns, layout, display)
         parts += _rows(matrix / most, matrix, rows, layout, display)
     parts.append(Text())
-    sums = all(rows_sum_to_one(exhibit, head_map) for head_map in exhibit.maps)
     numbers = layout.numbers
     parts.append(legend(exhibit, display, most, numbers=numbers, orient=orient, sums=sums))
     if layout.columns < len(columns.indices):

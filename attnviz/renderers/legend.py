@@ -3,9 +3,9 @@
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit
+from attnviz.data.exhibit import Exhibit, Orient
 from attnviz.renderers.colors import SHADES, cell_style, shade_of
-from attnviz.renderers.matrix import Orient, left_out
+from attnviz.renderers.matrix import left_out
 
 STEPS = 16
 

@@ -5,7 +5,6 @@ In these matrices NaN stands for "nothing to show here": the mask forbids the li
 """
 
 import math
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,6 @@ from numpy.typing import NDArray
 from attnviz.data.capture import FloatArray
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.links import links_of
-
-Orient: TypeAlias = Literal["query-rows", "key-rows"]
 
 
 def shown(exhibit: Exhibit, head_map: HeadMap) -> FloatArray:
@@ -70,7 +67,6 @@ def left_out(exhibit: Exhibit) -> str:
     return " or ".join(reasons)
 
 
-def rows_sum_to_one(exhibit: Exhibit, head_map: HeadMap) -> bool:
-    """Whether every query's shown weights sum to 1, as a reader may check by adding them up."""
-    sums = np.nansum(shown(exhibit, head_map), axis=1)
-    return bool(np.allclose(sums, 1.0, atol=0.005))
+def rows_sum_to_one(weights: FloatArray) -> bool:
+    """Whether each row of shown (queries, keys) weights sums to 1, as a reader may add them up."""
+    return bool(np.allclose(np.nansum(weights, axis=1), 1.0, atol=0.005))

@@ -60,7 +60,8 @@ def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Fig
     most = MOST_CELLS // max(len(grid.layers), len(grid.heads), 1)
     size = _pane_inches(grid)
     most = max(8, min(most, int(size * options.dpi)))
-    panes = [_pane(exhibit, head_map, options, most) for head_map in exhibit.maps]
+    made = [_pane(exhibit, head_map, options, most) for head_map in exhibit.maps]
+    panes = [pane for pane, _ in made]
     titled = len(panes) <= MOST_TITLED
     mosaic = _measure(grid, panes[0].shape, size, options.dpi, titled)
     scale = scale_for(options.cmap, options.color_scale, panes)
@@ -78,7 +79,7 @@ def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Fig
     )
     _write_tokens(axes, mosaic, rows, columns)
     _write_names(axes, mosaic, exhibit, titled)
-    sums = all(rows_sum_to_one(exhibit, head_map) for head_map in exhibit.maps)
+    sums = all(whole for _, whole in made)
     block = block_of((len(rows[1]), len(columns[1])), mosaic.pane)
     name_sides(axes, options.orient, sums=sums, block=block)
     write_titles(axes, words, width, above=PANE_TITLE + 7)
@@ -98,14 +99,20 @@ def assemble(
     return image
 
 
-def _pane(exhibit: Exhibit, head_map: HeadMap, options: PictureOptions, most: int) -> FloatArray:
-    """One map as it is drawn: scaled, turned, and reduced to at most `most` cells a side."""
+def _pane(
+    exhibit: Exhibit, head_map: HeadMap, options: PictureOptions, most: int
+) -> tuple[FloatArray, bool]:
+    """One map as it is drawn: scaled, turned, and reduced to at most `most` cells a side.
+
+    And whether its rows sum to 1, which cannot be seen any more once it is reduced.
+    """
     values = shown(exhibit, head_map)
+    sums = rows_sum_to_one(values)
     if options.color_scale == "row":
         values = per_row(values)
     if options.orient == "key-rows":
         values = values.T
-    return block_maximum(values, most, most)
+    return block_maximum(values, most, most), sums
 
 
 def _pane_inches(grid: Grid) -> float:

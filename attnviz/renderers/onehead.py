@@ -28,6 +28,7 @@ ROOM_FOR_FOUR, ROOM_FOR_THREE = 0.42, 0.28
 def draw_one(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Figure":
     """The exhibit's only map as a figure; everything on it may still lie outside its edges."""
     weights = shown(exhibit, exhibit.maps[0])  # (queries, keys)
+    sums = rows_sum_to_one(weights)
     values = per_row(weights) if options.color_scale == "row" else weights
     rows, columns = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
     if options.orient == "key-rows":
@@ -42,7 +43,6 @@ def draw_one(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Figure
     _write_numbers(axes, scale, weights, values, width / values.shape[1])
     write_rows(axes, ticks_for(*rows, height / values.shape[0]))
     write_columns(axes, ticks_for(*columns, width / values.shape[1]), width / values.shape[1])
-    sums = rows_sum_to_one(exhibit, exhibit.maps[0])
     name_sides(axes, options.orient, sums=sums, block=block_of(values.shape, cells.shape))
     write_titles(axes, words, width)
     empty = left_out(exhibit) if np.isnan(weights).any() else ""

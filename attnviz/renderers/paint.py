@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.capture import FloatArray
+from attnviz.data.exhibit import ColorScale
 from attnviz.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
-
-ColorScale: TypeAlias = Literal["linear", "log", "row"]
 
 # What lies below a thousandth of the strongest weight is drawn alike on a log scale.
 LOG_RANGE = 1000.0

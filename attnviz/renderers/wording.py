@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
-from attnviz.data.exhibit import Exhibit
+from attnviz.data.exhibit import ColorScale, Exhibit, Orient
 from attnviz.data.tokens import readable
 from attnviz.renderers.fonts import Lettering, lettering
 from attnviz.renderers.heading import facts, map_title
 from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.matrix import Orient
-from attnviz.renderers.paint import ColorScale
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ import pytest
 from rich.cells import cell_len
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit
+from attnviz.data.exhibit import Exhibit, Orient
 from attnviz.data.heads import Head
 from attnviz.renderers.heatmap import render
-from attnviz.renderers.matrix import Orient
 from tests.factories import make_capture, make_exhibit, printed
 
 PATTERN = np.array([[1, 0, 0], [0, 1, 0], [0.3, 0.1, 0.6]], np.float32)
