@@ -13,9 +13,9 @@ from attnviz.data.links import links_of
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
+from attnviz.models.catalog import Source
 from attnviz.pipeline import (
     HeadOptions,
-    ModelOptions,
     Side,
     TextOptions,
     heads_to_record,
@@ -82,7 +82,7 @@ class Model:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AttentionCapture:
     """The attention of one text: a thin handle over the capture record (`record`)."""
 
@@ -104,7 +104,7 @@ class AttentionCapture:
         return self.record.heads
 
     def pattern(self, layer: int, head: int) -> FloatArray:
-        """The weights of one head, float32 (n_queries, n_keys); each row sums to 1.
+        """The weights of one head, float32 (n_queries, n_keys), read-only; rows sum to 1.
 
         Raises:
             UsageError: the head was not recorded.
@@ -128,8 +128,10 @@ class AttentionCapture:
             heads: only these of the recorded heads (`"L1H2"`, `"1.2,1.3"`); None means all.
 
         Raises:
-            UsageError: a head that was not recorded.
+            UsageError: a head that was not recorded, or a `top` under 1.
         """
+        if top is not None and top < 1:
+            raise UsageError(f"top is {top}", "give 1 or more, or None for all")
         record = pick_heads(self.record, HeadOptions(heads=heads, everything=True)).capture
         everywhere = tuple(range(len(record.query_tokens))), tuple(range(len(record.key_tokens)))
         found: list[Link] = []
@@ -169,7 +171,7 @@ def load_model(
     Raises:
         ModelError: it cannot be found, fetched or loaded.
     """
-    return Model(run_load_model(ModelOptions(name, revision, offline, quiet=True)))
+    return Model(run_load_model(Source(name, revision, offline, quiet=True)))
 
 
 def capture(

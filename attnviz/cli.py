@@ -1,19 +1,19 @@
 """The list of commands, and the one place where an error becomes an exit code."""
 
 import contextlib
-import functools
 import importlib.metadata
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NoReturn
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
 
 import typer
 
 from attnviz.commands import models, show, tokens
 from attnviz.commands.session import Session, process_session
-from attnviz.errors import AttnvizError, ExitStatus
+from attnviz.errors import AttnvizError, ExitStatus, OutputError
+from attnviz.writers.stream import told
 
 ISSUES = "https://github.com/attnviz/attnviz/issues"
 
@@ -26,24 +26,9 @@ app = typer.Typer(
 )
 
 
-def _pipe_may_close(command: Callable[..., None]) -> Callable[..., None]:
-    """End a command quietly where the reader of its output has gone (`| head -1`).
-
-    Typer would turn that into exit code 1 before `main` sees it.
-    """
-
-    @functools.wraps(command)
-    def wrapped(*arguments: Any, **options: Any) -> None:
-        try:
-            command(*arguments, **options)
-        except BrokenPipeError:
-            raise typer.Exit(ExitStatus.OK) from None
-
-    return wrapped
-
-
-for _module, _command in ((show, show.show), (tokens, tokens.tokens), (models, models.models)):
-    app.command(epilog=_module.EPILOG)(_pipe_may_close(_command))
+app.command(epilog=show.EPILOG)(show.show)
+app.command(epilog=tokens.EPILOG)(tokens.tokens)
+app.command(epilog=models.EPILOG)(models.models)
 
 
 def _print_version(value: bool) -> None:
@@ -69,16 +54,22 @@ def _main(
 def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     """Run the command line; every error ends here, as one sentence on stderr."""
     try:
-        returned = typer.main.get_command(app).main(
-            list(arguments) or ["--help"], prog_name="attnviz", standalone_mode=False, obj=session
-        )
-        session.environment.stdout.flush()
+        with told():  # of what typer itself prints: help and version
+            returned = typer.main.get_command(app).main(
+                list(arguments) or ["--help"],
+                prog_name="attnviz",
+                standalone_mode=False,
+                obj=session,
+            )
+            session.environment.stdout.flush()
     except AttnvizError as error:
         return _ended(session, str(error), error.status)
     except typer.TyperException as error:
         return _ended(session, _usage(error), ExitStatus.USAGE)
     except BrokenPipeError:
         return ExitStatus.OK
+    except SystemExit as ended:
+        return _exited(ended)
     except Exception as error:
         what = f"{type(error).__name__}: {error}".rstrip(".")
         hint = f"please report it at {ISSUES} with the output of the same command and --debug"
@@ -86,6 +77,13 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     if returned == ExitStatus.INTERRUPTED:  # typer returns what it raised Exit with
         return _ended(session, "interrupted", ExitStatus.INTERRUPTED)
     return ExitStatus(returned) if isinstance(returned, int) else session.status
+
+
+def _exited(ended: SystemExit) -> ExitStatus:
+    """Typer exits by itself where a pipe closed (with 1: no error here) and after completion."""
+    if isinstance(ended.__context__, BrokenPipeError):
+        return ExitStatus.OK
+    return ExitStatus(ended.code) if isinstance(ended.code, int) else ExitStatus.OK
 
 
 def _ended(session: Session, message: str, status: ExitStatus) -> ExitStatus:
@@ -99,14 +97,18 @@ def _usage(error: typer.TyperException) -> str:
     """Typer's own usage errors, in the form of all others."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "attnviz"
-    wrong = " ".join(error.format_message().split()).rstrip(".")
+    wrong = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
     return f"{wrong[:1].lower()}{wrong[1:]}; see {command} --help."
 
 
 def run() -> NoReturn:
-    """The `attnviz` program."""
-    status = main(sys.argv[1:], process_session())
+    """Run this process's command line, and end the process."""
+    session = process_session()
+    if session.environment.stdout_closed:
+        closed = OutputError("standard output is closed", "send it somewhere")
+        sys.exit(_ended(session, str(closed), closed.status))
+    status = main(sys.argv[1:], session)
     # A reader that has gone (`| head -1`) is met again when Python flushes at its exit.
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(status)

@@ -15,12 +15,15 @@ from attnviz.data.capture import Capture, LayerPattern, PatternBlock
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.heads import Head, choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
-from attnviz.data.tokens import Token
+from attnviz.data.tokens import Token, numbered
 from attnviz.errors import InputError, UsageError
+from attnviz.inputs.decoding import check_encodable, check_not_blank
+from attnviz.models.catalog import Source
 from attnviz.transforms.reduce import Over, reduce_maps
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
+    from attnviz.models.tokenizer import TextTokenizer
 
 Side: TypeAlias = Literal["left", "right"]
 
@@ -68,17 +71,7 @@ class ShowOptions:
     one_query: bool = False
 
 
-@dataclass(frozen=True)
-class ModelOptions:
-    """Which model: `name` is builtin, a hub id or a folder; `quiet` shows no progress."""
-
-    name: str = "builtin"
-    revision: str | None = None
-    offline: bool = False
-    quiet: bool = False
-
-
-def load_model(options: ModelOptions) -> "LoadedModel":
+def load_model(source: Source) -> "LoadedModel":
     """Load the model; the one place where torch comes in.
 
     Raises:
@@ -86,35 +79,53 @@ def load_model(options: ModelOptions) -> "LoadedModel":
     """
     from attnviz.models.catalog import load
 
-    return load(options.name, options.revision, offline=options.offline, quiet=options.quiet)
+    return load(source)
 
 
-def tokenize(model: "LoadedModel", text: str, options: TextOptions) -> tuple[Token, ...]:
-    """The tokens that the model will see.
+def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[Token, ...]:
+    """All tokens of a text, be they more than the model takes.
 
     Raises:
-        InputError: nothing but blanks, or longer than the model's context.
+        InputError: nothing but blanks, or no text that UTF-8 can write.
+        UsageError: a beginning token was asked for, and the model has none.
     """
-    if not text.strip():
-        raise InputError("the text is empty", "give at least one word")
-    bos = model.card.bos if options.bos is None else options.bos
-    tokens = model.tokenizer.encode(text, bos=bos, special=options.special)
-    return _fit(tokens, model.context, options.truncate)
+    check_not_blank(text, "the text")
+    check_encodable(text)
+    if options.bos and tokenizer.bos_id is None:
+        raise UsageError("this model has no beginning token", "leave --bos out")
+    bos = tokenizer.bos if options.bos is None else options.bos
+    return tokenizer.encode(text, bos=bos, special=options.special)
 
 
-def _fit(tokens: tuple[Token, ...], context: int, side: Side | None) -> tuple[Token, ...]:
-    """Cut to the context, on the side asked for; a beginning token stays."""
-    if len(tokens) <= context:
-        return tokens
+@dataclass(frozen=True)
+class Fitted:
+    """Tokens that fit the context, and how many were left out before and after them."""
+
+    tokens: tuple[Token, ...]
+    left_out: tuple[int, int] = (0, 0)
+
+
+def fit(tokens: tuple[Token, ...], context: int, side: Side | None) -> Fitted:
+    """Cut to the context, on the side asked for; a beginning token stays.
+
+    Raises:
+        InputError: the text is too long and no side was named.
+    """
+    if side not in (None, "left", "right"):
+        raise UsageError(f"truncate is {side!r}", "give left or right")
+    more = len(tokens) - context
+    if more <= 0:
+        return Fitted(tokens)
     if side is None:
         raise InputError(
             f"the text has {len(tokens)} tokens, but the model takes at most {context}",
             "shorten it, or cut it with --truncate left or --truncate right",
         )
     bos = tokens[:1] if tokens[0].special else ()
-    rest, room = tokens[len(bos) :], context - len(bos)
-    kept = rest[len(rest) - room :] if side == "left" else rest[:room]
-    return tuple(replace(token, index=i) for i, token in enumerate(bos + kept))
+    rest = tokens[len(bos) :]
+    if side == "left":
+        return Fitted(numbered(bos + rest[more:]), (more, 0))
+    return Fitted(numbered(bos + rest[:-more]), (0, more))
 
 
 @dataclass
@@ -148,8 +159,10 @@ def capture(
 
     Raises:
         InputError: nothing but blanks, or longer than the model's context.
+        UsageError: a beginning token was asked for, and the model has none.
     """
-    tokens = tokenize(model, text, options)
+    fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
+    tokens = fitted.tokens
     wanted: dict[int, tuple[int, ...]] = {}
     for layer, head in sorted(heads):
         wanted[layer] = (*wanted.get(layer, ()), head)
@@ -162,6 +175,7 @@ def capture(
         layers=tuple(keep.layers),
         model=model.identity,
         bos=tokens[0].special,
+        left_out=fitted.left_out,
         versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
         named_heads=model.card.heads,
     )

@@ -1,11 +1,18 @@
 """Write docs/cli.md from the commands' own help, or (`--check`) say that it has drifted."""
 
+import os
 import sys
 from pathlib import Path
 
-from typer.testing import CliRunner
+# Typer and Rich look at the environment, some of it when they are imported: give them one
+# that is the same everywhere.
+for _name in set(os.environ) - {"PATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT", "PYTHONPATH"}:
+    del os.environ[_name]
+os.environ.update(COLUMNS="100", TERM="dumb")
 
-from attnviz.cli import app
+from typer.testing import CliRunner  # noqa: E402
+
+from attnviz.cli import app  # noqa: E402
 
 TARGET = Path(__file__).with_name("cli.md")
 COMMANDS = ["", "show", "tokens", "models"]
@@ -16,20 +23,19 @@ Made by `python docs/make_cli.py` from the commands' own help.
 
 
 def main() -> int:
-    runner = CliRunner(env={"COLUMNS": "100", "TERM": "dumb", "ATTNVIZ_MODEL": ""})
+    """Write or compare; the exit code."""
     parts = [HEADER]
     for command in COMMANDS:
-        shown = runner.invoke(app, [*command.split(), "--help"], prog_name="attnviz")
+        shown = CliRunner().invoke(app, [*command.split(), "--help"], prog_name="attnviz")
         lines = [line.rstrip() for line in shown.stdout.strip().splitlines()]
         name = f"attnviz {command}".strip()
         parts.append("\n".join([f"## `{name}`", "", "```text", *lines, "```", ""]))
     text = "\n".join(parts)
-    if "--check" in sys.argv:
-        if TARGET.read_text(encoding="utf-8") != text:
-            print("docs/cli.md has drifted: run python docs/make_cli.py", file=sys.stderr)
-            return 1
-        return 0
-    TARGET.write_text(text, encoding="utf-8")
+    if "--check" not in sys.argv:
+        TARGET.write_text(text, encoding="utf-8")
+    elif TARGET.read_text(encoding="utf-8") != text:
+        print("docs/cli.md has drifted: run python docs/make_cli.py", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -64,13 +64,34 @@ def test_a_saved_capture_is_loaded_bit_for_bit(tmp_path: Path) -> None:
         np.testing.assert_array_equal(again.pattern(*head), capture.pattern(*head))
 
 
+def test_nobody_can_change_what_was_recorded(gpt2_folder: Path, tmp_path: Path) -> None:
+    capture = attnviz.capture(TEXT, model=str(gpt2_folder))
+    capture.save(tmp_path / "c.npz")
+    for one in (capture, attnviz.load(tmp_path / "c.npz")):
+        with pytest.raises(ValueError, match="read-only"):
+            one.pattern(0, 0)[0, 0] = 42
+        assert one.pattern(0, 0)[0, 0] == 1
+    assert capture == capture
+    assert len({capture, capture}) == 1
+
+
+def test_what_cannot_be_a_text_or_an_option_is_said_in_a_sentence(gpt2_folder: Path) -> None:
+    model = attnviz.load_model(str(gpt2_folder))
+    with pytest.raises(attnviz.AttnvizError, match="half a character"):
+        model.capture("a\ud800")
+    with pytest.raises(attnviz.AttnvizError, match="give left or right"):
+        model.capture("a", truncate="middle")  # type: ignore[arg-type]
+    with pytest.raises(attnviz.AttnvizError, match="top is 0"):
+        model.capture("a").links(top=0)
+
+
 def test_what_was_not_recorded_is_said_in_a_sentence(tmp_path: Path) -> None:
     capture = attnviz.AttentionCapture(make_capture())
     with pytest.raises(attnviz.AttnvizError, match="does not hold L7H0"):
         capture.pattern(7, 0)
     with pytest.raises(attnviz.AttnvizError, match=r"does not end in \.npz"):
         capture.save(tmp_path / "c.json")
-    with pytest.raises(attnviz.AttnvizError, match="text is empty"):
+    with pytest.raises(attnviz.AttnvizError, match="text is blank"):
         attnviz.capture(" ")
 
 

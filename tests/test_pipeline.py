@@ -1,24 +1,27 @@
 """From any text to tokens, patterns and an exhibit."""
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnviz
-from attnviz.errors import InputError
+from attnviz.errors import InputError, UsageError
+from attnviz.models.catalog import Source
 from attnviz.models.native import NativeModel
 from attnviz.pipeline import (
     HeadOptions,
-    ModelOptions,
     ShowOptions,
     TextOptions,
     capture,
+    encode,
     exhibit,
     heads_to_record,
     load_model,
     pick_heads,
-    tokenize,
 )
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(
@@ -28,7 +31,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_siz
 
 @pytest.fixture(scope="module")
 def builtin() -> NativeModel:
-    model = load_model(ModelOptions())
+    model = load_model(Source())
     assert isinstance(model, NativeModel)
     return model
 
@@ -52,9 +55,9 @@ def test_for_any_text_rows_sum_to_one_and_nothing_looks_ahead(
 def test_for_any_text_offsets_cover_every_character_that_is_no_space(
     builtin: NativeModel, text: str
 ) -> None:
-    tokens = tokenize(builtin, text, TextOptions(bos=True))
+    tokens = encode(builtin.tokenizer, text, TextOptions(bos=True))
     covered = {i for token in tokens for i in range(token.start, token.end)}
-    assert {i for i, character in enumerate(text) if character != " "} <= covered
+    assert {i for i, character in enumerate(text) if character not in " \n"} <= covered
     for token in tokens[1:]:
         assert token.text == text[token.start : token.end]
         assert token.label
@@ -67,8 +70,8 @@ def test_for_any_text_offsets_cover_every_character_that_is_no_space(
 def test_parts_of_one_character_are_numbered_and_share_its_slice(
     builtin: NativeModel, text: str
 ) -> None:
-    tokens = tokenize(builtin, text, TextOptions(bos=False))
-    for before, token in zip(tokens, tokens[1:], strict=False):
+    tokens = encode(builtin.tokenizer, text, TextOptions(bos=False))
+    for before, token in itertools.pairwise(tokens):
         overlaps = token.start < before.end
         assert overlaps == (before.part is not None and before.part[0] < before.part[1])
         if overlaps:
@@ -76,20 +79,38 @@ def test_parts_of_one_character_are_numbered_and_share_its_slice(
             assert token.part == (before.part[0] + 1, before.part[1])
 
 
-def test_a_letter_in_three_bytes_is_three_parts(builtin: NativeModel) -> None:
-    labels = [token.label for token in tokenize(builtin, "楚留", TextOptions(bos=False))]
-    assert labels == ["楚 1/3", "楚 2/3", "楚 3/3", "留 1/3", "留 2/3", "留 3/3"]
+def test_a_letter_in_several_tokens_is_shown_as_parts_of_that_letter(builtin: NativeModel) -> None:
+    """The first letter of a word has one part more: the mark that a word begins."""
+    labels = [token.label for token in encode(builtin.tokenizer, "楚留", TextOptions(bos=False))]
+    assert labels == [f"楚 {i}/4" for i in (1, 2, 3, 4)] + [f"留 {i}/3" for i in (1, 2, 3)]
 
 
 def test_a_text_that_fills_the_context_is_taken_and_one_token_more_is_not(
     builtin: NativeModel,
 ) -> None:
-    fits = "the " * (builtin.context - 1)
-    assert len(tokenize(builtin, fits.strip(), TextOptions())) == builtin.context
-    with pytest.raises(
-        InputError, match=rf"{builtin.context + 1} tokens.*at most {builtin.context}"
-    ):
-        tokenize(builtin, fits + "the", TextOptions())
+    context = builtin.tokenizer.context
+    heads = heads_to_record(builtin, HeadOptions(heads="L0H0"))
+    fits = " ".join(["the"] * (context - 1))  # and BOS
+    assert len(capture(builtin, fits, heads, TextOptions()).query_tokens) == context
+    with pytest.raises(InputError, match=rf"{context + 1} tokens.*at most {context}"):
+        capture(builtin, fits + " the", heads, TextOptions())
+
+
+def test_what_was_cut_off_is_recorded(builtin: NativeModel) -> None:
+    context = builtin.tokenizer.context
+    heads = heads_to_record(builtin, HeadOptions(heads="L0H0"))
+    long = " ".join(["the"] * (context + 9))
+    left = capture(builtin, long, heads, TextOptions(truncate="left"))
+    right = capture(builtin, long, heads, TextOptions(truncate="right"))
+    assert (left.left_out, right.left_out) == ((10, 0), (0, 10))
+    assert len(left.query_tokens) == len(right.query_tokens) == context
+
+
+def test_a_beginning_token_that_the_model_lacks_is_refused(builtin: NativeModel) -> None:
+    without = replace(builtin.tokenizer, bos_id=None)
+    assert not encode(without, "a", TextOptions())[0].special
+    with pytest.raises(UsageError, match="no beginning token"):
+        encode(without, "a", TextOptions(bos=True))
 
 
 def test_a_default_records_only_the_heads_that_it_is_chosen_from(builtin: NativeModel) -> None:

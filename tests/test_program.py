@@ -87,6 +87,49 @@ def test_a_stream_in_ascii_gets_escapes_and_no_crash(environment: dict[str, str]
     ended.stdout.decode("ascii")
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["show", "--help"], ["show", "a word"]])
+def test_a_reader_that_leaves_at_once_is_no_error(
+    environment: dict[str, str], arguments: list[str]
+) -> None:
+    ended = subprocess.run(
+        ["bash", "-c", '"$@" | true; exit ${PIPESTATUS[0]}', "bash", *PROGRAM, *arguments],
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_closed_stdout_is_told_and_a_closed_stderr_tells_nothing_elsewhere(
+    environment: dict[str, str],
+) -> None:
+    closed = subprocess.run(
+        ["bash", "-c", '"$@" >&-', "bash", *PROGRAM, "show", "a"],
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    assert closed.returncode == 5
+    assert closed.stderr == b"attnviz: standard output is closed; send it somewhere.\n"
+    silent = subprocess.run(
+        ["bash", "-c", '"$@" 2>&-', "bash", *PROGRAM, "show", ""],
+        stdout=subprocess.PIPE,
+        env=environment,
+    )
+    assert (silent.returncode, silent.stdout) == (3, b"")
+
+
+def test_a_key_pressed_while_the_program_starts_is_one_line(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """A module that it imports early interrupts it, as Ctrl-C in its first moments would."""
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    ended = subprocess.run(
+        [*PROGRAM, "show", "a"],
+        capture_output=True,
+        env={**environment, "PYTHONPATH": str(tmp_path)},
+    )
+    assert (ended.returncode, ended.stderr) == (130, b"attnviz: interrupted\n")
+
+
 def test_the_module_and_the_program_are_the_same() -> None:
     ended = subprocess.run([*PROGRAM, "--version"], capture_output=True, text=True, check=True)
     assert ended.stdout.startswith("attnviz ")

@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnviz.commands.session import Session
+from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit
-from attnviz.errors import AttnvizError, ExitStatus, InputError, UsageError
+from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.lines import read_lines
 from attnviz.inputs.text import SavedCapture, read_text
+from attnviz.models.catalog import Source
 from attnviz.pipeline import (
     HeadOptions,
-    ModelOptions,
     ShowOptions,
     TextOptions,
     capture,
@@ -25,12 +26,17 @@ from attnviz.pipeline import (
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for, apart from the text and from where the answer goes."""
+    """What was asked for, apart from the text and from where the answer goes.
 
-    model: ModelOptions
+    `run_options` are the options given that concern a run, which a saved capture has
+    behind it.
+    """
+
+    model: Source
     text: TextOptions
     heads: HeadOptions
     show: ShowOptions
+    run_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,19 +57,26 @@ def answer_text(
     """
     given = read_text(argument, file, session.stdin)
     if isinstance(given, SavedCapture):
-        if request.text != TextOptions():
+        if request.run_options:
             raise UsageError(
-                "a saved capture has its tokens already",
-                "leave --bos, --no-bos, --special and --truncate out",
+                "a saved capture was run already", f"leave {', '.join(request.run_options)} out"
             )
-        picked = pick_heads(load_capture(given.path), request.heads)
+        captured = load_capture(given.path)
     else:
         if given.note:
             session.note(given.note)
         model = load_model(request.model)
         heads = heads_to_record(model, request.heads)
-        picked = pick_heads(capture(model, given.text, heads, request.text), request.heads)
-    yield Answer(exhibit(picked, request.show))
+        captured = capture(model, given.text, heads, request.text)
+    _note_what_is_left_out(session, captured)
+    yield Answer(exhibit(pick_heads(captured, request.heads), request.show))
+
+
+def _note_what_is_left_out(session: Session, captured: Capture, where: str = "") -> None:
+    before, after = captured.left_out
+    if before or after:
+        side = "first" if before else "last"
+        session.note(f"{where}the {side} {before or after} tokens are left out, to fit the model")
 
 
 def answer_lines(
@@ -84,28 +97,25 @@ def answer_lines(
     options, about, bad, good = request.heads, "", 0, 0
     heads = heads_to_record(model, options)
     for number, text in lines:
+        if isinstance(text, InputError):
+            session.complain(str(text))  # it names the line
+            bad += 1
+            continue
         try:
-            if isinstance(text, InputError):
-                raise text
-            picked = pick_heads(capture(model, text, heads, request.text), options)
-            answer = Answer(
-                exhibit(replace(picked, about=about or picked.about), request.show), number
-            )
+            captured = capture(model, text, heads, request.text)
+            picked = pick_heads(captured, options)
+            shown = exhibit(replace(picked, about=about or picked.about), request.show)
         except (InputError, UsageError) as error:
-            session.complain(_of_line(number, error))
+            session.complain(f"line {number}: {error}")
             bad += 1
             continue
         if not options.chosen and not options.everything:
             heads, about = picked.capture.heads, picked.about
             options = HeadOptions(heads=",".join(map(str, heads)))
         good += 1
-        yield answer
+        _note_what_is_left_out(session, captured, f"line {number}: ")
+        yield Answer(shown, number)
     if bad and not good:
         raise InputError("no line could be shown", "see the errors above")
     if bad:
         session.status = ExitStatus.INPUT
-
-
-def _of_line(number: int, error: AttnvizError) -> str:
-    where = f"line {number}"
-    return str(error) if where in str(error) else f"{where}: {error}"

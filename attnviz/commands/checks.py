@@ -39,6 +39,8 @@ def check_combination(given: Mapping[str, Any], form: Format) -> None:
 
 
 def _check_lines(given: Mapping[str, Any], form: Format) -> None:
+    if LINE in str(given["output"] or "") and not given["lines"]:
+        raise UsageError(f"{LINE} in -o stands for the number of a line", "add --lines")
     one_each = form.picture or form.name == "npz"
     if given["lines"] and one_each and LINE not in str(given["output"] or ""):
         raise UsageError(

@@ -14,8 +14,9 @@ from attnviz.commands.options import LINE, View
 from attnviz.commands.session import Session, plain_text
 from attnviz.console import Display
 from attnviz.data.exhibit import ColorScale, Exhibit, Orient
+from attnviz.errors import UsageError
 from attnviz.renderers.wording import PictureOptions
-from attnviz.writers.atomic import check_target, write_bytes
+from attnviz.writers.atomic import check_target, is_terminal, write_bytes
 from attnviz.writers.formats import Format
 from attnviz.writers.stream import write_stream
 
@@ -154,11 +155,18 @@ def view(exhibit: Exhibit, display: Display, look: Look) -> RenderableType:
     return table.render(exhibit, display)
 
 
-def check_output(output: Path | None) -> None:
+def check_output(output: Path | None, form: Format) -> None:
     """See early, before a model is loaded, whether the file can be written.
 
     Raises:
         OutputError: it cannot.
+        UsageError: bytes would go to a terminal (`-o /dev/tty`).
     """
-    if output is not None:
-        check_target(Path(str(output).replace(LINE, "1")))
+    if output is None:
+        return
+    check_target(Path(str(output).replace(LINE, "1")))
+    if form.binary and is_terminal(output):
+        raise UsageError(
+            f"{form.name} is not text, and a terminal cannot show it",
+            f"write it to a file with -o FILE{form.suffix}",
+        )

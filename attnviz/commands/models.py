@@ -23,7 +23,7 @@ attnviz models
 
 attnviz models builtin
 
-attnviz models builtin -f json | jq '.[].heads'
+attnviz models builtin -f json | jq '.[].named_heads'
 """
 
 NameArgument = Annotated[

@@ -1,5 +1,6 @@
 """Options that commands share: one spelling, one meaning, one definition."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -26,6 +27,16 @@ def _set_quiet(context: typer.Context, value: bool) -> bool:
     if isinstance(context.obj, Session):
         context.obj.quiet = value
     return value
+
+
+RUN = ("model", "revision", "offline", "bos", "special", "truncate")
+"""Options that concern the run of a model."""
+
+
+def given(context: typer.Context, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of the options that stood on the command line, as they are spelled."""
+    sources = ((name, context.get_parameter_source(name)) for name in names)
+    return tuple(f"--{name}" for name, source in sources if source and source.name == "COMMANDLINE")
 
 
 TEXT = "The text"

@@ -8,7 +8,8 @@ from attnviz.commands.checks import check_combination
 from attnviz.commands.deliver import Look, check_output, deliver
 from attnviz.commands.session import session_of
 from attnviz.console import make_consoles
-from attnviz.pipeline import HeadOptions, ModelOptions, ShowOptions, TextOptions
+from attnviz.models.catalog import Source
+from attnviz.pipeline import HeadOptions, ShowOptions, TextOptions
 from attnviz.writers.formats import choose_format
 
 EPILOG = """
@@ -65,10 +66,10 @@ def show(
     session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
     chosen = choose_format(output, form, session.environment.stdout.isatty())
     check_combination(context.params, chosen)
-    check_output(output)
+    check_output(output, chosen)
     everything = view == "grid" or reduce is not None or chosen.name == "npz"
     request = Request(
-        model=ModelOptions(model, revision, offline, quiet),
+        model=Source(model, revision, offline, quiet),
         text=TextOptions(bos, special, truncate),
         heads=HeadOptions(layer, head, everything),
         show=ShowOptions(
@@ -80,6 +81,7 @@ def show(
             over=over or "all",
             one_query=view == "text",
         ),
+        run_options=o.given(context, o.RUN),
     )
     answer = answer_lines if lines else answer_text
     look = Look(view, orient, cmap, color_scale, dpi, title)

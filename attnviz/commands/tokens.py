@@ -15,7 +15,8 @@ from attnviz.data.serial import token_to_dict
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
 from attnviz.inputs.text import SavedCapture, read_text
-from attnviz.pipeline import ModelOptions, TextOptions, load_model, tokenize
+from attnviz.models.catalog import Source, tokenizer_of
+from attnviz.pipeline import TextOptions, encode, fit
 
 EPILOG = """
 [bold]Examples[/]
@@ -52,9 +53,13 @@ def tokens(
         raise UsageError("this command takes a text, not a capture", "attnviz show shows a capture")
     if given.note:
         session.note(given.note)
-    loaded = load_model(ModelOptions(model, revision, offline, quiet))
-    cut = tokenize(loaded, given.text, TextOptions(bos, special, truncate))
-    shown = _shown(loaded.identity.name, cut)
+    tokenizer = tokenizer_of(Source(model, revision, offline, quiet))
+    cut = encode(tokenizer, given.text, TextOptions(bos, special))
+    if truncate is not None:
+        cut = fit(cut, tokenizer.context, truncate).tokens
+    elif len(cut) > tokenizer.context:
+        session.note(f"the model takes at most {tokenizer.context} of these {len(cut)} tokens")
+    shown = _shown(model, cut)
     deliver_records(session, [token_to_dict(token) for token in cut], shown, chosen, output)
 
 

@@ -18,7 +18,7 @@ FloatArray: TypeAlias = NDArray[np.float32]
 Kind: TypeAlias = Literal["self", "cross", "encoder", "decoder"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PatternBlock:
     """Some query rows of some heads of one layer, as a model hands them to its consumer.
 
@@ -32,13 +32,16 @@ class PatternBlock:
     weights: FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LayerPattern:
-    """The chosen heads of one layer: `weights` (len(heads), n_queries, n_keys)."""
+    """The chosen heads of one layer: `weights` (len(heads), n_queries, n_keys), read-only."""
 
     layer: int
     heads: tuple[int, ...]
     weights: FloatArray
+
+    def __post_init__(self) -> None:
+        self.weights.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -59,15 +62,17 @@ class ModelIdentity:
         return len(self.heads_per_layer)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Capture:
     """Everything recorded from one run: text, tokens, patterns, and the model's identity.
 
     `text` is the source whose slices the tokens are; `bos` says whether a beginning
-    token was put in front; `causal` whether a query sees only itself and what stands
-    before it; `transforms` what was done to the patterns since; `extras` holds arrays
-    recorded beside the pattern, by name; `named_heads` are the heads that the model's
-    card names, so that a saved capture shows the same default head without a model.
+    token was put in front; `left_out` how many tokens were cut off before and after
+    those that are here, to fit the model's context; `causal` whether a query sees only
+    itself and what stands before it; `transforms` what was done to the patterns since;
+    `extras` holds arrays recorded beside the pattern, by name; `named_heads` are the
+    heads that the model's card names, so that a saved capture shows the same default
+    head without a model.
     """
 
     text: str
@@ -76,6 +81,7 @@ class Capture:
     layers: tuple[LayerPattern, ...]
     model: ModelIdentity
     bos: bool
+    left_out: tuple[int, int] = (0, 0)
     kind: Kind = "self"
     causal: bool = True
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ Orient: TypeAlias = Literal["query-rows", "key-rows"]
 ColorScale: TypeAlias = Literal["linear", "log", "row"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeadMap:
     """One matrix to be shown, `weights` (n_queries, n_keys): a head, or a reduction of several.
 
@@ -31,7 +31,7 @@ class HeadMap:
         return " ".join(part for part in (layer + head, self.reduced or "") if part)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Exhibit:
     """A capture, the maps chosen from it, and the filters that every view and format obeys.
 

@@ -39,7 +39,7 @@ def choose_heads(
     chosen_layers = _numbers("all" if layers is None else layers, len(heads_per_layer), "layer")
     chosen: list[Head] = []
     for item in ("all" if heads is None else heads).split(","):
-        named = re.fullmatch(r"(?:[lL](\d+)[hH](\d+)|(\d+)\.(\d+))", item.strip())
+        named = re.fullmatch(r"(?:[lL](\d{1,9})[hH](\d{1,9})|(\d{1,9})\.(\d{1,9}))", item.strip())
         if named:
             layer, head = (int(group) for group in named.groups() if group is not None)
             _check_full_name(Head(layer, head), heads_per_layer, chosen_layers, layers)
@@ -75,7 +75,7 @@ def _numbers(spec: str, count: int, what: str) -> list[int]:
     """The numbers that `0-3`, `0,2` or `all` name, each below `count`."""
     numbers: list[int] = []
     for item in spec.split(","):
-        found = re.fullmatch(r"(\d+)(?:-(\d+))?", item.strip())
+        found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", item.strip())
         if item.strip().lower() == "all":
             numbers += range(count)
         elif found is None:

@@ -50,14 +50,16 @@ def last_word(tokens: Sequence[Token]) -> int:
 
 def _matches(tokens: Sequence[Token], name: str, option: str) -> list[tuple[int, ...]]:
     """The occurrences of a name, each as the positions of its tokens; at least one."""
-    if re.fullmatch(r"[0-9]+", name):
+    if re.fullmatch(r"[0-9]{1,9}", name):
         if int(name) < len(tokens):
             return [(int(name),)]
         raise UsageError(
             f"{option} {name} is no position in this text",
             f"its tokens are 0 to {len(tokens) - 1}; {name}#1 would be the token {name!r}",
         )
-    numbered = re.fullmatch(r"(.+)#([0-9]+)", name, flags=re.DOTALL)
+    numbered = re.fullmatch(r"(.+)#([0-9]{1,9})", name, flags=re.DOTALL)
+    if not name.strip():
+        raise UsageError(f"{option} names no token", "give a token of the text")
     occurrences = _occurrences(tokens, name)
     if occurrences or numbered is None:
         if not occurrences:

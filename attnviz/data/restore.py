@@ -18,6 +18,7 @@ from attnviz.data.tokens import Token
 
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]
+MOST_HEADS = 1_000_000  # more than any model has; a forged file could ask for any number
 
 
 class NotACaptureError(ValueError):
@@ -78,6 +79,8 @@ def tokens_from(meta: JsonObject) -> tuple[tuple[Token, ...], tuple[Token, ...]]
     else:
         keys = tuple(_token(token, size) for token in _objects(meta, "key_tokens"))
     _check(bool(queries) and bool(keys), "the list of tokens")
+    for tokens in (queries, keys):
+        _check(all(token.index == i for i, token in enumerate(tokens)), "a token's index")
     return queries, keys
 
 
@@ -106,6 +109,7 @@ def capture_from(
         layers=tuple(LayerPattern(layer, heads, arrays[layer]) for layer, heads in layers),
         model=model,
         bos=_get(meta, "bos", bool),
+        left_out=_left_out(meta),
         kind=_one_of(meta, "kind", get_args(Kind)),
         causal=_get(meta, "causal", bool),
         versions=_texts(_object(meta, "versions")),
@@ -124,9 +128,16 @@ def extras_from(meta: JsonObject) -> tuple[str, ...]:
     return names
 
 
+def _left_out(meta: JsonObject) -> tuple[int, int]:
+    numbers = _list(meta, "left_out", int)
+    _check(len(numbers) == 2 and min(numbers) >= 0, "left_out")
+    return numbers[0], numbers[1]
+
+
 def _model(entry: JsonObject) -> ModelIdentity:
     per_layer = tuple(_list(entry, "heads_per_layer", int))
     _check(all(n >= 0 for n in per_layer), "heads_per_layer")
+    _check(sum(per_layer) <= MOST_HEADS, "heads_per_layer")
     revision = entry.get("revision")
     return ModelIdentity(
         name=_get(entry, "name", str),

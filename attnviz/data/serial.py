@@ -73,6 +73,7 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
         "versions": dict(sorted(capture.versions.items())),
         "text": capture.text,
         "bos": capture.bos,
+        "left_out": list(capture.left_out),
         "kind": capture.kind,
         "causal": capture.causal,
         "transforms": list(capture.transforms),

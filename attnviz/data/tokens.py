@@ -1,7 +1,8 @@
 """Tokens: the pieces a text is cut into, and how a person reads them."""
 
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 SPECIAL_LABEL = "BOS"
 
@@ -32,6 +33,11 @@ class Token:
             return SPECIAL_LABEL
         label = readable(self.text)
         return f"{label} {self.part[0]}/{self.part[1]}" if self.part else label
+
+
+def numbered(tokens: Iterable[Token]) -> tuple[Token, ...]:
+    """The same tokens with indices from 0."""
+    return tuple(replace(token, index=i) for i, token in enumerate(tokens))
 
 
 def readable(text: str) -> str:

@@ -47,12 +47,25 @@ def argument_text(argument: str) -> str:
         try:
             data = os.fsencode(argument)
         except UnicodeEncodeError:
-            raise InputError(
-                f"the text holds half a character (U+{ord(argument[error.start]):04X} "
-                f"at character {error.start})",
-                "leave it out",
-            ) from error
+            raise _half_a_character(argument, error.start) from error
     return decode(data, "the text")
+
+
+def check_encodable(text: str) -> None:
+    """See that the text can be written as UTF-8.
+
+    Raises:
+        InputError: it holds a lone surrogate.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise _half_a_character(text, error.start) from None
+
+
+def _half_a_character(text: str, at: int) -> InputError:
+    code = f"U+{ord(text[at]):04X}"
+    return InputError(f"the text holds half a character ({code} at character {at})", "leave it out")
 
 
 def check_not_blank(text: str, origin: str) -> None:

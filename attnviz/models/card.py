@@ -1,31 +1,42 @@
 """A folder's `card.json`, as the training writes it."""
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from attnviz.data.card import Figure, ModelCard, NamedHead
-from attnviz.data.heads import Head
+from attnviz.data.heads import Head, every_head
 from attnviz.errors import ModelError
+from attnviz.models.folder import read_object
 
-CARD = "card.json"
+CARD, SCHEMA = "card.json", 1
 
 
-def read_card(folder: Path, name: str) -> ModelCard:
-    """The card of a model folder; an empty one where the folder has none.
+def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelCard:
+    """The card of a model folder; an empty one where the folder has none of ours.
 
     Raises:
-        ModelError: the card is there but cannot be read.
+        ModelError: the card is there but cannot be read, or names a head that the model
+            does not have.
     """
     path = folder / CARD
-    if not path.is_file():
+    raw = read_object(path) if path.is_file() else {}
+    if raw.get("schema") != SCHEMA:  # another program's file of the same name
         return ModelCard(name, "", bos=False)
     try:
-        return _card(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        card = _card(raw)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(
             f"the card {str(path)!r} cannot be read ({error})", "write it again or remove it"
         ) from None
+    known = every_head(heads_per_layer)
+    for named in card.heads:
+        if named.head not in known:
+            raise ModelError(
+                f"the card {str(path)!r} names the head {named.head}, which the model lacks",
+                "use the card that belongs to this model, or remove it",
+            )
+    return card
 
 
 def _card(raw: dict[str, Any]) -> ModelCard:

@@ -1,22 +1,85 @@
-"""A model's name to a loaded model."""
+"""A model's name to its folder, its facts, its tokenizer, or the loaded model."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.data.card import ModelCard
 from attnviz.errors import ModelError
 from attnviz.models.card import read_card
-from attnviz.models.folder import (
-    CONFIG,
-    WEIGHTS,
-    builtin_folder,
-    count_parameters,
-    read_config,
-)
+from attnviz.models.config import gpt2_config
+from attnviz.models.folder import builtin_folder, count_parameters
 from attnviz.models.known import BUILTIN, HUB_MODELS, NAMES, ModelFacts, nearest
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
+    from attnviz.models.tokenizer import TextTokenizer
+
+
+@dataclass(frozen=True)
+class Source:
+    """Which model, and how it may be had: `name` is builtin, a hub id or a folder."""
+
+    name: str = BUILTIN
+    revision: str | None = None
+    offline: bool = False
+    quiet: bool = False
+
+
+def load(source: Source) -> "LoadedModel":
+    """Load a model, ready to run.
+
+    Raises:
+        ModelError: it cannot be found, fetched or loaded.
+    """
+    folder, revision = locate(source)
+    if source.name == BUILTIN:
+        from attnviz.models.native import load_native
+
+        return load_native(folder, source.name)
+    from attnviz.models.huggingface import load_huggingface
+
+    return load_huggingface(folder, source.name, revision)
+
+
+def tokenizer_of(source: Source) -> "TextTokenizer":
+    """A model's tokenizer alone, without its weights.
+
+    Raises:
+        ModelError: it cannot be found, fetched or loaded.
+    """
+    from attnviz.models.tokenizer import load_tokenizer
+
+    folder, _ = locate(source)
+    config = gpt2_config(folder)
+    card = read_card(folder, source.name, config.sizes.heads_per_layer)
+    return load_tokenizer(folder, config, card.bos)
+
+
+def locate(source: Source) -> tuple[Path, str | None]:
+    """The model's folder on this machine, fetched if need be, and the commit of a hub model.
+
+    A name that is both a folder here and a known hub model (`gpt2`) is the hub model;
+    written as a path (`./gpt2`) it is the folder.
+
+    Raises:
+        ModelError: it cannot be found or fetched.
+    """
+    name = source.name
+    if not name.strip():
+        raise ModelError(
+            "the model has no name", "give builtin, a hub id such as gpt2, or a folder"
+        )
+    if _is_local(name):
+        if source.revision is not None:
+            raise ModelError(
+                f"{name!r} has no revisions", "leave --revision out, or name a hub model"
+            )
+        return _local_folder(name), None
+    from attnviz.models.hub import fetch
+
+    folder = fetch(name, source.revision, offline=source.offline, quiet=source.quiet)
+    return folder, folder.name  # the cache names it by its commit
 
 
 def known_models() -> tuple[ModelFacts, ...]:
@@ -28,73 +91,41 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     """A model's sizes and card; nothing is fetched.
 
     Raises:
-        ModelError: it is not known and no model's folder, or the folder is damaged.
+        ModelError: it is not known, not in the cache and no model's folder, or damaged.
     """
-    if name == BUILTIN:
-        return known_models()[0], read_card(builtin_folder(), name)
+    from attnviz.models.hub import cached
+
+    folder = _local_folder(name) if _is_local(name) else cached(name)
+    if folder is not None:
+        facts = _facts_of(folder, name, _where(name))
+        return facts, read_card(folder, name, (facts.heads_per_layer,) * facts.layers)
     for facts in HUB_MODELS:
         if facts.name == name:
             return facts, ModelCard(name, "", bos=False)
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
-        raise ModelError(
-            f"{name!r} is neither a known model nor a folder{nearest(name)}",
-            f"known are {', '.join(NAMES)}",
-        )
-    return _facts_of(folder, name, "a folder"), read_card(folder, name)
+    raise ModelError(
+        f"{name!r} is no known model, not in the cache and no folder{nearest(name)}",
+        f"known are {', '.join(NAMES)}",
+    )
+
+
+def _is_local(name: str) -> bool:
+    if name in NAMES:
+        return name == BUILTIN
+    looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
+    return looks_like_a_path or Path(name).is_dir()
+
+
+def _local_folder(name: str) -> Path:
+    return builtin_folder() if name == BUILTIN else Path(name).expanduser()
+
+
+def _where(name: str) -> str:
+    if name == BUILTIN:
+        return "bundled"
+    return "a folder" if _is_local(name) else "in the cache"
 
 
 def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:
-    config = read_config(folder)
-    try:
-        sizes = (int(config["n_layer"]), int(config["n_head"]))
-        context = int(config["n_positions"])
-    except (KeyError, TypeError, ValueError):
-        raise ModelError(
-            f"{str(folder / CONFIG)!r} describes no GPT-2", "choose the folder of a GPT-2 model"
-        ) from None
-    return ModelFacts(name, *sizes, count_parameters(folder), context, where)
-
-
-def load(
-    name: str = BUILTIN, revision: str | None = None, *, offline: bool = False, quiet: bool = False
-) -> "LoadedModel":
-    """Load a model: the bundled one, a local folder, or one from the hub's cache or the hub.
-
-    A name that is both a folder here and a known hub model (`gpt2`) is the hub model;
-    written as a path (`./gpt2`) it is the folder.
-
-    Raises:
-        ModelError: it cannot be found, fetched or loaded.
-    """
-    if name == BUILTIN:
-        return _builtin(revision)
-    from attnviz.models.huggingface import load_huggingface
-
-    folder = Path(name).expanduser()
-    if name not in NAMES and (folder.is_dir() or _looks_like_a_path(name)):
-        if revision is not None:
-            raise ModelError(
-                f"--revision {revision} was given for a folder",
-                "leave it out; it chooses among versions of a hub model",
-            )
-        return load_huggingface(folder, name, None)
-    from attnviz.models.hub import fetch
-
-    folder = fetch(name, revision, offline=offline, quiet=quiet)
-    return load_huggingface(folder, name, folder.name)  # the cache names it by its commit
-
-
-def _builtin(revision: str | None) -> "LoadedModel":
-    from attnviz.models.native import load_native, untrained
-
-    if revision is not None:
-        raise ModelError(
-            "the built-in model has no revisions", "leave --revision out, or name a hub model"
-        )
-    folder = builtin_folder()
-    return load_native(folder, BUILTIN) if (folder / WEIGHTS).is_file() else untrained()
-
-
-def _looks_like_a_path(name: str) -> bool:
-    return name.startswith((".", "/", "~")) or name.count("/") > 1
+    sizes = gpt2_config(folder).sizes
+    parameters = count_parameters(folder)
+    return ModelFacts(name, sizes.n_layer, sizes.n_head, parameters, sizes.n_positions, where)

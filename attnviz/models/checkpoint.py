@@ -18,8 +18,9 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from attnviz.errors import ModelError
-from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS, check_weights_exist, read_config
-from attnviz.models.gpt import GPT, GPTConfig
+from attnviz.models.config import GPTConfig, check_computable, gpt2_config
+from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS, weight_files
+from attnviz.models.gpt import GPT
 
 PREFIX = "transformer."
 
@@ -28,17 +29,12 @@ def load_checkpoint(folder: Path) -> GPT:
     """A folder's model, ready to run (no gradients, evaluation mode).
 
     Raises:
-        ModelError: a file is missing or damaged, weights have other shapes than the
-            configuration says, or are not finite.
+        ModelError: a file is missing or damaged, the configuration asks for what gpt.py
+            does not compute, weights have other shapes than it says, or are not finite.
     """
-    raw = read_config(folder)
-    names = [field.name for field in fields(GPTConfig)]
-    try:
-        model = GPT(GPTConfig(**{name: raw[name] for name in names if name in raw}))
-    except (TypeError, ValueError) as error:
-        raise ModelError(
-            f"{str(folder / CONFIG)!r} describes no GPT-2 ({error})", "choose another folder"
-        ) from None
+    config = gpt2_config(folder)
+    check_computable(config, folder)
+    model = GPT(config.sizes)
     state = from_gpt2(read_weights(folder))
     check_shapes({name: tuple(t.shape) for name, t in model.state_dict().items()}, state, folder)
     model.load_state_dict(state)
@@ -47,14 +43,15 @@ def load_checkpoint(folder: Path) -> GPT:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of model.safetensors by name.
+    """The tensors of model.safetensors, or of its several files, by name.
 
     Raises:
         ModelError: the file is missing, truncated, or there are only pickled weights.
     """
-    check_weights_exist(folder)
+    tensors: dict[str, Tensor] = {}
     try:
-        tensors: dict[str, Tensor] = load_file(folder / WEIGHTS)
+        for path in weight_files(folder):
+            tensors.update(load_file(path))
     except (SafetensorError, OSError) as error:
         raise damaged(folder, error) from None
     return tensors
@@ -121,13 +118,13 @@ def check_finite(parameters: Mapping[str, Tensor], folder: Path) -> None:
 def save_checkpoint(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
     """Write the folder; transformers' `GPT2LMHeadModel.from_pretrained` can read it."""
     folder.mkdir(parents=True, exist_ok=True)
-    config = gpt2_config(model.config, tokenizer)
+    config = _written_config(model.config, tokenizer)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     save_file(to_gpt2(model.state_dict()), folder / WEIGHTS, metadata={"format": "pt"})
     tokenizer.save(str(folder / TOKENIZER))
 
 
-def gpt2_config(config: GPTConfig, tokenizer: Tokenizer) -> dict[str, Any]:
+def _written_config(config: GPTConfig, tokenizer: Tokenizer) -> dict[str, Any]:
     """config.json as GPT-2 has it; BOS and EOS are the tokenizer's `<|endoftext|>`."""
     end = tokenizer.token_to_id("<|endoftext|>")
     return {

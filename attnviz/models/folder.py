@@ -27,59 +27,82 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise ModelError(f"there is no model folder {str(folder)!r}", "check the path")
     path = folder / CONFIG
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.is_file():
         raise ModelError(
             f"the folder {str(folder)!r} has no {CONFIG}",
             f"choose a folder that a model was saved in ({CONFIG}, {WEIGHTS}, {TOKENIZER})",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{str(path)!r} cannot be read ({error})", "save the model again"
-        ) from None
-    if not isinstance(config, dict):
-        raise ModelError(f"{str(path)!r} is no model configuration", "save the model again")
-    return config
+        )
+    return read_object(path)
 
 
-def check_weights_exist(folder: Path) -> None:
-    """Whole or in shards, as safetensors.
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON file that holds an object.
 
     Raises:
-        ModelError: there are none, or only pickled ones (which could run code).
+        ModelError: it cannot be read, or is no JSON object.
     """
-    if not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file():
-        pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
-        refused = f" (pickled weights such as {pickled[0].name} are not loaded)" if pickled else ""
-        raise ModelError(
-            f"the folder {str(folder)!r} has no {WEIGHTS}{refused}",
-            "save the model there with save_pretrained, which writes safetensors",
-        )
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{str(path)!r} cannot be read ({error})", "save it again") from None
+    if not isinstance(read, dict):
+        raise ModelError(f"{str(path)!r} is no JSON object", "save it again")
+    return read
 
 
-def _is_extra(name: str) -> bool:
-    """Is it no parameter of its own: metadata, a mask buffer of old files, the tied output?"""
-    return name.endswith((".attn.bias", ".attn.masked_bias", "lm_head.weight", "__metadata__"))
+def weight_files(folder: Path) -> list[Path]:
+    """The files that hold the weights: one, or those that the index of several names.
+
+    Raises:
+        ModelError: there is none, one of several is missing, or there are only pickled
+            weights (which could run code).
+    """
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if (folder / INDEX).is_file():
+        named = read_object(folder / INDEX).get("weight_map")
+        names = sorted(set(named.values())) if isinstance(named, dict) else []
+        missing = [name for name in names if not (folder / str(name)).is_file()]
+        if not names or missing:
+            raise ModelError(
+                f"of the weights in {str(folder)!r} {missing[0] if missing else 'all'} is missing",
+                "copy or download the model again",
+            )
+        return [folder / name for name in names]
+    pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
+    refused = f" (pickled weights such as {pickled[0].name} are not loaded)" if pickled else ""
+    raise ModelError(
+        f"the folder {str(folder)!r} has no {WEIGHTS}{refused}",
+        "save the model there with save_pretrained, which writes safetensors",
+    )
 
 
 def count_parameters(folder: Path) -> int:
-    """How many numbers model.safetensors holds, read from its header alone.
+    """How many numbers the weights hold, read from the headers of their files alone.
 
     Raises:
-        ModelError: the file is missing or damaged.
+        ModelError: a file is missing or damaged.
     """
-    path = folder / WEIGHTS
-    check_weights_exist(folder)
+    return sum(_count(path) for path in weight_files(folder))
+
+
+def _count(path: Path) -> int:
     try:
+        size = path.stat().st_size
         with path.open("rb") as stream:
-            size = int.from_bytes(stream.read(8), "little")
-            header = json.loads(stream.read(size))
-        return sum(
-            math.prod(entry["shape"]) for name, entry in header.items() if not _is_extra(name)
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            length = int.from_bytes(stream.read(8), "little")
+            header = json.loads(stream.read(min(length, size)))
+        entries = {n: e for n, e in header.items() if n != "__metadata__"}
+        if size != 8 + length + max((e["data_offsets"][1] for e in entries.values()), default=0):
+            raise ValueError("the file has another size than its header says")
+        return sum(math.prod(e["shape"]) for n, e in entries.items() if not _is_extra(n))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelError(
             f"the weights in {str(path)!r} are damaged or incomplete ({error})",
             "copy or download the file again",
         ) from None
+
+
+def _is_extra(name: str) -> bool:
+    """Is it no parameter of its own: a mask buffer of old files, or the tied output?"""
+    return name.endswith((".attn.bias", ".attn.masked_bias", "lm_head.weight"))

@@ -9,31 +9,13 @@ shape comments:
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from attnviz.models.attention import MultiHeadAttention, Projection, causal_mask
+from attnviz.models.config import GPTConfig
 from attnviz.models.hooks import HookPoint
-
-
-@dataclass(frozen=True)
-class GPTConfig:
-    """The sizes of a model; the names are those of GPT-2's config.json."""
-
-    vocab_size: int
-    n_positions: int
-    n_embd: int
-    n_layer: int
-    n_head: int
-    n_inner: int | None = None
-    layer_norm_epsilon: float = 1e-5
-
-    @property
-    def d_mlp(self) -> int:
-        """Width of the hidden layer of the MLP; four times d_model unless given."""
-        return self.n_inner or 4 * self.n_embd
 
 
 class MLP(nn.Module):

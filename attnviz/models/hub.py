@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from attnviz.errors import ModelError
-from attnviz.models.folder import CONFIG, INDEX, MERGES, TOKENIZER, WEIGHTS
+from attnviz.models.folder import CONFIG, INDEX, MERGES, TOKENIZER, WEIGHTS, weight_files
 from attnviz.models.known import nearest
 
 # Weights only as safetensors: pickled files can run code, so they are not even fetched.
@@ -21,10 +21,49 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
     Raises:
         ModelError: not in the cache and offline, out of reach, or no such model.
     """
+    folder = cached(name, revision)
+    if folder is not None:
+        return folder
+    if offline:
+        raise _not_fetched(name, "--offline was given")
+    return _download(name, revision, quiet=quiet)
+
+
+def cached(name: str, revision: str | None = None) -> Path | None:
+    """The cached folder, if it holds configuration, tokenizer and all weights.
+
+    Raises:
+        ModelError: the name is none that a hub model can have.
+    """
+    import huggingface_hub as hub
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        folder = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+    except HFValidationError:
+        raise ModelError(
+            f"{name!r} is neither a folder nor a model's name{nearest(name)}",
+            "give builtin, a hub id such as gpt2, or a folder",
+        ) from None
+    return folder if _complete(folder) else None
+
+
+def _complete(folder: Path) -> bool:
+    there = {path.name for path in folder.iterdir()}
+    if CONFIG not in there or not (TOKENIZER in there or there.issuperset(MERGES)):
+        return False
+    try:
+        return bool(weight_files(folder))
+    except ModelError:  # an interrupted download: some files are missing
+        return False
+
+
+def _download(name: str, revision: str | None, *, quiet: bool) -> Path:
     import huggingface_hub as hub
     from huggingface_hub.errors import (
-        HFValidationError,
-        LocalEntryNotFoundError,
+        GatedRepoError,
         RepositoryNotFoundError,
         RevisionNotFoundError,
     )
@@ -33,52 +72,27 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
     if quiet:
         disable_progress_bars()
     try:
-        cached = _cached(name, revision)
-        if cached is not None:
-            return cached
-        if offline:
-            raise LocalEntryNotFoundError("--offline was given")
         return Path(hub.snapshot_download(name, revision=revision, allow_patterns=PATTERNS))
-    except HFValidationError:
-        raise ModelError(
-            f"{name!r} is neither a folder nor a model's name",
-            "give builtin, a hub id such as gpt2, or a folder",
-        ) from None
     except RevisionNotFoundError:
         raise ModelError(
             f"the model {name!r} has no revision {revision!r}", "leave --revision out, or mend it"
         ) from None
-    except RepositoryNotFoundError:
-        raise ModelError(f"the hub has no model {name!r}{nearest(name)}", _how(name)) from None
-    except (LocalEntryNotFoundError, OSError) as error:
-        why = "--offline was given" if offline else _reason(error)
+    except GatedRepoError:
         raise ModelError(
-            f"the model {name!r} is not in the cache and was not fetched ({why}){nearest(name)}",
-            _how(name),
+            f"the hub gives {name!r} only to those who accepted its terms",
+            "accept them on its page, then run: hf auth login",
         ) from None
+    except RepositoryNotFoundError:
+        raise ModelError(
+            f"the hub has no model {name!r}{nearest(name)}",
+            "check its name; a model that is not public needs: hf auth login",
+        ) from None
+    except Exception:  # without a network, a library in there can raise anything
+        raise _not_fetched(name, "the hub could not be reached") from None
 
 
-def _cached(name: str, revision: str | None) -> Path | None:
-    """The cached folder, if it holds configuration, tokenizer and weights."""
-    import huggingface_hub as hub
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        folder = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
-    except LocalEntryNotFoundError:
-        return None
-    there = {path.name for path in folder.iterdir()}
-    complete = (
-        CONFIG in there
-        and not there.isdisjoint((WEIGHTS, INDEX))
-        and (TOKENIZER in there or there.issuperset(MERGES))
+def _not_fetched(name: str, why: str) -> ModelError:
+    return ModelError(
+        f"the model {name!r} is not in the cache and was not fetched: {why}{nearest(name)}",
+        f"fetch it once where there is a network (hf download {name}), or use --model builtin",
     )
-    return folder if complete else None
-
-
-def _reason(error: Exception) -> str:
-    return "the hub could not be reached" if not isinstance(error, PermissionError) else str(error)
-
-
-def _how(name: str) -> str:
-    return f"fetch it once where there is a network: hf download {name}, or use --model builtin"

@@ -15,7 +15,6 @@ import torch
 
 from attnviz.data.capture import ModelIdentity, PatternBlock
 from attnviz.data.card import ModelCard
-from attnviz.errors import ModelError
 from attnviz.models.card import read_card
 from attnviz.models.checkpoint import (
     check_finite,
@@ -23,11 +22,10 @@ from attnviz.models.checkpoint import (
     lacks,
     other_shape,
 )
-from attnviz.models.folder import check_weights_exist, read_config
+from attnviz.models.config import gpt2_config
+from attnviz.models.folder import weight_files
 from attnviz.models.loaded import Consumer, Wanted
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
-
-SUPPORTED = ("gpt2",)
 
 
 class _LastLayerSeen(Exception):
@@ -42,10 +40,6 @@ class HuggingFaceModel:
     identity: ModelIdentity
     card: ModelCard
     tokenizer: TextTokenizer
-
-    @property
-    def context(self) -> int:
-        return int(self.model.config.n_positions)
 
     def versions(self) -> Mapping[str, str]:
         import transformers
@@ -81,34 +75,27 @@ def load_huggingface(folder: Path, name: str, revision: str | None) -> HuggingFa
     Raises:
         ModelError: another architecture, or a file that is missing or damaged.
     """
-    raw = read_config(folder)
-    architecture = str(raw.get("model_type", "unknown"))
-    if architecture not in SUPPORTED:
-        raise ModelError(
-            f"the model {name!r} has the architecture {architecture!r}, which attnviz cannot "
-            "capture yet",
-            f"use a model of the architecture {', '.join(SUPPORTED)}",
-        )
+    config = gpt2_config(folder)
+    card = read_card(folder, name, config.sizes.heads_per_layer)
+    tokenizer = load_tokenizer(folder, config, card.bos)
     model = _load_weights(folder)
     identity = ModelIdentity(
         name=name,
-        architecture=architecture,
-        heads_per_layer=(model.config.n_head,) * model.config.n_layer,
+        architecture="gpt2",
+        heads_per_layer=config.sizes.heads_per_layer,
         parameters=model.num_parameters(),
         engine="transformers",
         revision=revision,
     )
-    tokenizer = load_tokenizer(folder, raw.get("bos_token_id"))
-    return HuggingFaceModel(model, identity, read_card(folder, name), tokenizer)
+    return HuggingFaceModel(model, identity, card, tokenizer)
 
 
 def _load_weights(folder: Path) -> Any:
     """A GPT2LMHeadModel in float32, with every weight of the folder checked."""
-    from safetensors import SafetensorError
     from transformers import GPT2LMHeadModel
     from transformers.utils import logging
 
-    check_weights_exist(folder)
+    weight_files(folder)  # says best what is missing
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
@@ -121,7 +108,7 @@ def _load_weights(folder: Path) -> Any:
             ignore_mismatched_sizes=True,  # reported below, by name and shape
             output_loading_info=True,
         )
-    except (OSError, SafetensorError, ValueError, TypeError, RuntimeError) as error:
+    except Exception as error:  # a damaged file or setting can raise anything in there
         raise damaged(folder, error) from None
     for name, found, expected in sorted(report["mismatched_keys"]):
         raise other_shape(folder, name, tuple(found), tuple(expected))

@@ -28,10 +28,6 @@ class LoadedModel(Protocol):
     def tokenizer(self) -> TextTokenizer:
         """Cuts a text into this model's tokens."""
 
-    @property
-    def context(self) -> int:
-        """The largest number of tokens it takes, BOS included."""
-
     def versions(self) -> Mapping[str, str]:
         """The libraries that ran it, by name."""
 

@@ -1,6 +1,5 @@
 """A text to tokens, with exact character offsets; the same for every engine."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,8 +7,9 @@ from tokenizers import Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
-from attnviz.data.tokens import Token
+from attnviz.data.tokens import Token, numbered
 from attnviz.errors import ModelError
+from attnviz.models.config import FolderConfig
 from attnviz.models.folder import MERGES, TOKENIZER
 
 END = "<|endoftext|>"
@@ -17,10 +17,18 @@ END = "<|endoftext|>"
 
 @dataclass(frozen=True)
 class TextTokenizer:
-    """A byte-level tokenizer, and the beginning token that may stand in front of a text."""
+    """A byte-level tokenizer, and what its model takes.
+
+    `bos_id` is the beginning token that may stand in front of a text, `vocab_size` how
+    many tokens the model knows, `context` the largest number of tokens that it takes,
+    BOS included, `bos` whether it was trained with a BOS in front.
+    """
 
     backend: Tokenizer
     bos_id: int | None
+    vocab_size: int
+    context: int
+    bos: bool
 
     def encode(self, text: str, *, bos: bool, special: bool) -> tuple[Token, ...]:
         """The tokens of a text.
@@ -30,6 +38,9 @@ class TextTokenizer:
             bos: put a beginning token in front.
             special: read `<|endoftext|>` in the text as the special token; otherwise
                 it is text like any other.
+
+        Raises:
+            ModelError: the tokenizer makes a token that the model does not know.
         """
         self.backend.encode_special_tokens = not special
         encoding = self.backend.encode(text, add_special_tokens=False)
@@ -39,32 +50,44 @@ class TextTokenizer:
                 zip(encoding.ids, encoding.offsets, strict=True)
             )
         ]
+        unknown = max((token.id for token in tokens), default=0)
+        if unknown >= self.vocab_size:
+            raise ModelError(
+                f"the tokenizer makes the token {unknown}, but the model knows 0 to "
+                f"{self.vocab_size - 1}",
+                "use the tokenizer that belongs to the model",
+            )
         tokens = _mark_parts(tokens, text)
         if bos and self.bos_id is not None:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
 
 
-def numbered(tokens: Sequence[Token]) -> tuple[Token, ...]:
-    """The same tokens with indices from 0."""
-    return tuple(replace(token, index=i) for i, token in enumerate(tokens))
-
-
-def load_tokenizer(folder: Path, bos_id: int | None) -> TextTokenizer:
-    """The tokenizer of a model folder: tokenizer.json, or GPT-2's vocab.json and merges.txt.
+def load_tokenizer(folder: Path, config: FolderConfig, bos: bool) -> TextTokenizer:
+    """The tokenizer of a model folder; `bos` says whether the model was trained with one.
 
     Raises:
         ModelError: the files are missing or damaged.
     """
+    backend = _backend(folder)
+    # Saved with many fine-tuned models; a text must be neither cut nor padded in silence.
+    backend.no_truncation()
+    backend.no_padding()
+    sizes = config.sizes
+    return TextTokenizer(backend, config.bos_id, sizes.vocab_size, sizes.n_positions, bos)
+
+
+def _backend(folder: Path) -> Tokenizer:
+    """tokenizer.json, or GPT-2's first form: vocab.json and merges.txt."""
     vocabulary, merges = (folder / name for name in MERGES)
     try:
         if (folder / TOKENIZER).is_file():
-            return TextTokenizer(Tokenizer.from_file(str(folder / TOKENIZER)), bos_id)
+            return Tokenizer.from_file(str(folder / TOKENIZER))
         if vocabulary.is_file() and merges.is_file():
             backend = Tokenizer(BPE.from_file(str(vocabulary), str(merges)))
             backend.pre_tokenizer = ByteLevel(add_prefix_space=False)
             backend.add_special_tokens([END])
-            return TextTokenizer(backend, bos_id)
+            return backend
     except Exception as error:  # tokenizers raises plain Exception
         raise ModelError(
             f"the tokenizer in {str(folder)!r} cannot be read ({error})", "save it again"

@@ -83,6 +83,20 @@ def check_target(path: Path) -> os.stat_result | None:
     return old
 
 
+def is_terminal(path: Path) -> bool:
+    """Whether writing to the path would show on a terminal (`/dev/tty`)."""
+    try:
+        if not stat.S_ISCHR(os.stat(path).st_mode):
+            return False
+        descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.isatty(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _is_device(path: Path, old: os.stat_result | None) -> bool:
     """Whether a path is to be written to directly, and never replaced.
 

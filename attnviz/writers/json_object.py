@@ -56,6 +56,7 @@ def _fields(exhibit: Exhibit, line: int | None) -> dict[str, Any]:
         "versions": dict(sorted(capture.versions.items())),
         "text": capture.text,
         "bos": capture.bos,
+        "left_out": list(capture.left_out),
         "kind": capture.kind,
         "causal": capture.causal,
         "transforms": list(capture.transforms),

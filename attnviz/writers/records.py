@@ -30,4 +30,7 @@ def _cell(value: object, separator: str) -> str:
         return ""
     if isinstance(value, list | tuple):
         return cell(" ".join(map(str, value)), separator)
-    return cell(value, separator) if isinstance(value, str) else to_json(value)
+    if not isinstance(value, str):
+        return to_json(value)
+    # As in JSON where it cannot be printed, so that a terminal that shows it obeys nothing.
+    return cell(value if value.isprintable() else to_json(value)[1:-1], separator)

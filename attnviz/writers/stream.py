@@ -33,6 +33,8 @@ def told() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if error.filename is not None:  # of some file, so none of ours to tell
+            raise
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         why = "no space is left there" if full else os.strerror(error.errno or errno.EIO).lower()
         raise OutputError(

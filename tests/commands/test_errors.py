@@ -50,7 +50,13 @@ CASES: list[tuple[str, list[str], ExitStatus, str]] = [
     ("a full disk", ["show", "a", "-o", "/dev/full", "-f", "csv"], OUTPUT, "no space"),
     ("a missing capture", ["show", "nowhere.npz"], INPUT, "no file 'nowhere.npz'"),
     ("a corrupt capture", ["show", "corrupt.npz"], INPUT, "corrupt.npz"),
-    ("options of a run, on a capture", ["show", "c.npz", "--bos"], USAGE, "has its tokens already"),
+    ("options of a run, on a capture", ["show", "c.npz", "--bos"], USAGE, "leave --bos out"),
+    ("a model for a capture", ["show", "c.npz", "-m", "gpt2"], USAGE, "leave --model out"),
+    ("a place for lines without lines", ["show", "a", "-o", "{line}.csv"], USAGE, "add --lines"),
+    ("a query of nothing", ["show", "a", "--query", ""], USAGE, "--query names no token"),
+    ("a query of many digits", ["show", "a", "--query", "9" * 5000], USAGE, "is not in the text"),
+    ("a head of many digits", ["show", "a", "-H", "9" * 5000], USAGE, "cannot be read"),
+    ("a model without a name", ["show", "a", "-m", ""], MODEL, "the model has no name"),
     ("lines of a capture", ["show", "c.npz", "--lines"], USAGE, "has no lines"),
     ("tokens of a capture", ["tokens", "c.npz"], USAGE, "not a capture"),
     ("a typo in a model", ["show", "a", "-m", "builtn"], MODEL, "did you mean builtin"),
@@ -63,7 +69,7 @@ CASES: list[tuple[str, list[str], ExitStatus, str]] = [
     ("lines into one picture", ["show", "a", "--lines", "-o", "x.png"], USAGE, "{line}"),
     ("a table as a picture", ["show", "a", "--view", "table", "-o", "x.png"], USAGE, "heatmap"),
     ("pictures of tokens", ["tokens", "a", "-o", "x.png"], USAGE, "does not write png"),
-    ("an unknown model's card", ["models", "gpt3"], MODEL, "neither a known model"),
+    ("an unknown model's card", ["models", "gpt3"], MODEL, "no known model"),
 ]
 
 

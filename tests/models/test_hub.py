@@ -3,15 +3,18 @@
 All tests run with HF_HUB_OFFLINE=1, under which the hub's library raises at any request.
 """
 
+import json
 import shutil
 from pathlib import Path
 
+import huggingface_hub
+import huggingface_hub.errors as hub_errors
 import pytest
 from huggingface_hub import constants
 
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.models import hub
-from attnviz.models.catalog import load
+from attnviz.models.catalog import Source, describe, load
 from tests.conftest import Run
 
 COMMITS = {"main": "a" * 40, "v1": "b" * 40}
@@ -31,21 +34,48 @@ def cached(gpt2_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("offline", [False, True])
 def test_a_cached_model_is_used_without_a_request(cached: Path, offline: bool) -> None:
-    model = load("someone/tiny", offline=offline)
+    model = load(Source("someone/tiny", offline=offline))
     assert model.identity.name == "someone/tiny"
     assert model.identity.revision == COMMITS["main"]
 
 
 def test_a_revision_chooses_among_the_cached_ones(cached: Path) -> None:
-    assert load("someone/tiny", "v1").identity.revision == COMMITS["v1"]
+    assert load(Source("someone/tiny", "v1")).identity.revision == COMMITS["v1"]
     with pytest.raises(ModelError, match="not in the cache"):
-        load("someone/tiny", "v2", offline=True)
+        load(Source("someone/tiny", "v2", offline=True))
 
 
 def test_a_cache_without_weights_counts_as_not_there(cached: Path) -> None:
     (cached / "snapshots" / COMMITS["main"] / "model.safetensors").unlink()
     with pytest.raises(ModelError, match=r"not in the cache.*hf download someone/tiny"):
-        load("someone/tiny", offline=True)
+        load(Source("someone/tiny", offline=True))
+
+
+def test_a_half_fetched_model_counts_as_not_there(cached: Path) -> None:
+    snapshot = cached / "snapshots" / COMMITS["main"]
+    (snapshot / "model.safetensors").rename(snapshot / "model-00001-of-00002.safetensors")
+    weight_map = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
+    index = snapshot / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    with pytest.raises(ModelError, match="not in the cache"):
+        load(Source("someone/tiny", offline=True))
+
+
+def test_a_cached_models_facts_are_known_without_a_request(cached: Path) -> None:
+    facts, _ = describe("someone/tiny")
+    assert (facts.layers, facts.heads_per_layer, facts.where) == (2, 3, "in the cache")
+
+
+@pytest.mark.parametrize("raised", [ValueError("no JSON"), RuntimeError("peer closed"), OSError()])
+def test_whatever_a_network_library_raises_is_told_as_out_of_reach(
+    monkeypatch: pytest.MonkeyPatch, raised: Exception
+) -> None:
+    def snapshot(*_: object, local_files_only: bool = False, **__: object) -> str:
+        raise hub_errors.LocalEntryNotFoundError("not there") if local_files_only else raised
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    with pytest.raises(ModelError, match="could not be reached"):
+        hub.fetch("someone/tiny", None, offline=False, quiet=False)
 
 
 def test_without_a_network_the_error_says_how_to_fetch_the_model_once(run: Run) -> None:
@@ -64,9 +94,6 @@ def test_nothing_but_safetensors_is_ever_fetched(monkeypatch: pytest.MonkeyPatch
             raise hub_errors.LocalEntryNotFoundError("not there")
         asked.append(allow_patterns)
         return "/fetched"
-
-    import huggingface_hub
-    import huggingface_hub.errors as hub_errors
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     assert hub.fetch("someone/tiny", None, offline=False, quiet=False) == Path("/fetched")

@@ -14,11 +14,12 @@ from transformers import GPT2LMHeadModel
 
 from attnviz.data.capture import PatternBlock
 from attnviz.errors import ModelError
-from attnviz.models.catalog import load
+from attnviz.models.catalog import Source, describe, load, tokenizer_of
 from attnviz.models.folder import builtin_folder
 from attnviz.models.huggingface import load_huggingface
 from attnviz.models.loaded import LoadedModel, Wanted
 from attnviz.models.native import load_native
+from tests.conftest import bytes_tokenizer
 
 IDS = list(range(40, 57))
 
@@ -33,23 +34,33 @@ def _everything(model: LoadedModel) -> dict[int, tuple[int, ...]]:
     return {n: tuple(range(heads)) for n, heads in enumerate(model.identity.heads_per_layer)}
 
 
-@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
-def test_what_is_captured_is_the_models_own_attention(
-    gpt2_folder: Path, implementation: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where the folder's configuration asks for an implementation that returns none."""
-    config = json.loads((gpt2_folder / "config.json").read_text())
-    folder = gpt2_folder.with_name(implementation)
-    shutil.copytree(gpt2_folder, folder, dirs_exist_ok=True)
-    (folder / "config.json").write_text(
-        json.dumps({**config, "_attn_implementation": implementation})
-    )
-    ours = load_huggingface(folder, "tiny", None)
+def test_what_is_captured_is_the_models_own_attention(gpt2_folder: Path) -> None:
+    ours = load_huggingface(gpt2_folder, "tiny", None)
     theirs = GPT2LMHeadModel.from_pretrained(gpt2_folder, attn_implementation="eager").eval()
     with torch.no_grad():
         attentions = theirs(torch.tensor([IDS]), output_attentions=True).attentions
-    for block in _blocks(ours, IDS, _everything(ours)):
+    blocks = _blocks(ours, IDS, _everything(ours))
+    assert [block.layer for block in blocks] == [0, 1]
+    for block in blocks:
         np.testing.assert_allclose(block.weights, attentions[block.layer][0], atol=1e-6)
+
+
+def test_a_model_with_a_capture_computes_what_it_does_without(gpt2_folder: Path) -> None:
+    """The hooks only read: with them the output is the same, bit for bit."""
+    ids = torch.tensor([IDS])
+    hugging = load_huggingface(gpt2_folder, "tiny", None)
+    seen: list[torch.Tensor] = []
+    last = hugging.model.transformer.h[1]
+    last.register_forward_hook(
+        lambda _m, _i, out: seen.append(out[0] if type(out) is tuple else out)
+    )
+    hugging.run(IDS, {0: (0, 1, 2)}, lambda _: None)
+    assert seen == []  # it stopped before
+    with torch.no_grad():
+        plain = hugging.model(ids).logits
+        attended: list[PatternBlock] = []
+        hugging.run(IDS, {1: (0,)}, attended.append)
+        torch.testing.assert_close(hugging.model(ids).logits, plain, atol=0, rtol=0)
 
 
 def test_only_the_wanted_heads_are_handed_over(gpt2_folder: Path) -> None:
@@ -128,6 +139,15 @@ def _nan(folder: Path) -> None:
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
 
 
+def _card(head: str) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        named = {"behaviour": "any", "head": head, "title": "any"}
+        card = {"schema": 1, "name": "x", "description": "", "bos": False, "heads": [named]}
+        (folder / "card.json").write_text(json.dumps({**card, "figures": []}))
+
+    return write
+
+
 BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
     ("no configuration", lambda f: (f / "config.json").unlink(), "has no config.json"),
     ("half a configuration", lambda f: (f / "config.json").write_text("{"), "cannot be read"),
@@ -143,6 +163,16 @@ BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
     ("NaN weights", _nan, "h.1.mlp.c_fc.bias .* NaN"),
     ("no tokenizer", lambda f: (f / "tokenizer.json").unlink(), "has no tokenizer.json"),
     ("a broken tokenizer", lambda f: (f / "tokenizer.json").write_text("{}"), "cannot be read"),
+    ("no heads", _edit_config(n_head=0), "n_head is 0, and must be a whole number from 1"),
+    ("no layers", _edit_config(n_layer=-1), "n_layer is -1"),
+    ("a width that heads cannot share", _edit_config(n_head=2), "a divisor of n_embd 21"),
+    ("a word for a size", _edit_config(n_positions="abc"), "n_positions is 'abc'"),
+    ("a word for a number", _edit_config(layer_norm_epsilon="x"), "layer_norm_epsilon is 'x'"),
+    ("a BOS out of range", _edit_config(bos_token_id=999), "null or a token from 0 to 256"),
+    ("an unknown activation", _edit_config(activation_function="zzz"), "zzz"),
+    ("nested without end", lambda f: (f / "config.json").write_text("[" * 100_000), "cannot be"),
+    ("a card of other heads", _card("L9H9"), "names the head L9H9, which the model lacks"),
+    ("a card of nonsense", _card("fluffy"), "cannot be read"),
 ]
 
 
@@ -164,11 +194,101 @@ def test_a_broken_folder_is_refused_with_what_is_wrong(
         engine(*arguments)
 
 
+def test_the_from_scratch_model_refuses_what_it_does_not_compute(
+    gpt2_folder: Path, tmp_path: Path
+) -> None:
+    for name, value in (
+        ("activation_function", "relu"),
+        ("scale_attn_weights", False),
+        ("scale_attn_by_inverse_layer_idx", True),
+        ("tie_word_embeddings", False),
+    ):
+        folder = tmp_path / name
+        shutil.copytree(gpt2_folder, folder)
+        _edit_config(**{name: value})(folder)
+        with pytest.raises(ModelError, match=f"{name} is {value!r}"):
+            load_native(folder, "other")
+
+
+def test_a_tokenizer_saved_with_cutting_and_padding_does_neither(
+    gpt2_folder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "cut"
+    shutil.copytree(gpt2_folder, folder)
+    backend = bytes_tokenizer()
+    backend.enable_truncation(4)
+    backend.enable_padding(length=12)
+    backend.save(str(folder / "tokenizer.json"))
+    tokens = tokenizer_of(Source(str(folder))).encode("abcdefgh", bos=False, special=False)
+    assert [token.text for token in tokens] == list("abcdefgh")
+
+
+def test_a_token_that_the_model_does_not_know_is_refused(gpt2_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "more"
+    shutil.copytree(gpt2_folder, folder)
+    backend = bytes_tokenizer()
+    backend.add_tokens(["fluffy"])
+    backend.save(str(folder / "tokenizer.json"))
+    tokenizer = tokenizer_of(Source(str(folder)))
+    assert len(tokenizer.encode("blue", bos=False, special=False)) == 4
+    with pytest.raises(ModelError, match="makes the token 257, but the model knows 0 to 256"):
+        tokenizer.encode("fluffy", bos=False, special=False)
+
+
+def test_another_programs_card_is_no_card(gpt2_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    shutil.copytree(gpt2_folder, folder)
+    (folder / "card.json").write_text('{"hello": 1}')
+    assert load_huggingface(folder, "other", None).card.heads == ()
+
+
+def _shard(folder: Path) -> None:
+    """The same weights in two files and an index, as large models come."""
+    state = load_file(folder / "model.safetensors")
+    names = sorted(state)
+    parts = {
+        "model-00001-of-00002.safetensors": names[::2],
+        "model-00002-of-00002.safetensors": names[1::2],
+    }
+    for file, some in parts.items():
+        save_file({name: state[name] for name in some}, folder / file, metadata={"format": "pt"})
+    weight_map = {name: file for file, some in parts.items() for name in some}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    (folder / "model.safetensors").unlink()
+
+
+def test_weights_in_several_files_are_read_and_counted(gpt2_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "shards"
+    shutil.copytree(gpt2_folder, folder)
+    _shard(folder)
+    whole = load_native(gpt2_folder, "tiny")
+    for model in (load_native(folder, "shards"), load_huggingface(folder, "shards", None)):
+        for ours, theirs in zip(
+            _blocks(model, IDS, {1: (0, 2)}), _blocks(whole, IDS, {1: (0, 2)}), strict=True
+        ):
+            np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-6)
+    assert describe(str(folder))[0].parameters == whole.identity.parameters
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"model-00002-of-00002\.safetensors is missing"):
+        load_native(folder, "shards")
+
+
+@pytest.mark.parametrize("bytes_", [b"\xff" * 100, b"\xff" * 7 + b"\x00" + b"{}", b""])
+def test_garbage_in_place_of_weights_is_told_by_models_too(
+    gpt2_folder: Path, tmp_path: Path, bytes_: bytes
+) -> None:
+    folder = tmp_path / "garbage"
+    shutil.copytree(gpt2_folder, folder)
+    (folder / "model.safetensors").write_bytes(bytes_)
+    with pytest.raises(ModelError, match="damaged or incomplete"):
+        describe(str(folder))
+
+
 def test_another_architecture_is_refused_by_name(gpt2_folder: Path, tmp_path: Path) -> None:
     folder = tmp_path / "llama"
     shutil.copytree(gpt2_folder, folder)
     _edit_config(model_type="llama")(folder)
-    with pytest.raises(ModelError, match="'llama', which attnviz cannot capture yet"):
+    with pytest.raises(ModelError, match="architecture 'llama', which attnviz cannot capture yet"):
         load_huggingface(folder, "llama", None)
 
 
@@ -183,17 +303,17 @@ def test_another_architecture_is_refused_by_name(gpt2_folder: Path, tmp_path: Pa
 )
 def test_an_unknown_model_is_refused_with_the_nearest_known(name: str, says: str) -> None:
     with pytest.raises(ModelError, match=says):
-        load(name, offline=True)
+        load(Source(name, offline=True))
 
 
 def test_a_hub_model_that_is_not_in_the_cache_says_how_to_fetch_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(ModelError, match="hf download someone/some-model"):
-        load("someone/some-model", offline=True)
+        load(Source("someone/some-model", offline=True))
 
 
 @pytest.mark.parametrize("name", ["builtin", "folder"])
 def test_a_revision_is_refused_where_there_are_none(gpt2_folder: Path, name: str) -> None:
     with pytest.raises(ModelError, match="revision"):
-        load(name if name == "builtin" else str(gpt2_folder), "main")
+        load(Source(name if name == "builtin" else str(gpt2_folder), "main"))
