@@ -19,8 +19,8 @@ from attnviz.data.capture import FloatArray
 from attnviz.data.exhibit import Exhibit, Orient
 from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
 from attnviz.renderers.colors import color_of, shade_of
-from attnviz.renderers.heading import heading, map_title
-from attnviz.renderers.labels import cut, pad, widest
+from attnviz.renderers.heading import heading, map_heading, map_title
+from attnviz.renderers.labels import pad, widest
 from attnviz.renderers.legend import legend
 from attnviz.renderers.matrix import (
     block_maximum,
@@ -29,6 +29,7 @@ from attnviz.renderers.matrix import (
     shown,
     strongest,
 )
+from attnviz.renderers.prose import folded
 
 LARGEST, SMALLEST = 16, 5  # points along a side of a miniature
 GAP = 1
@@ -61,7 +62,7 @@ def render(
         grid.slot(head_map): np.kron(matrix / most, np.ones((repeat, repeat), np.float32))
         for head_map, matrix in zip(exhibit.maps, small, strict=True)
     }
-    parts: list[RenderableType] = [heading(exhibit, unicode=display.unicode)]
+    parts: list[RenderableType] = [*heading(exhibit, display)]
     for first in range(0, len(grid.heads), layout.across):
         heads = range(first, min(first + layout.across, len(grid.heads)))
         parts.append(Text())
@@ -69,10 +70,10 @@ def render(
     parts += [Text(), *_names(exhibit, display)]
     block = block_of(whole[0].shape, small[0].shape)
     sums = sums and max(block) == 1
-    parts.append(legend(exhibit, display, most, numbers=False, orient=orient, sums=sums))
+    parts += legend(exhibit, display, most, numbers=False, orient=orient, sums=sums)
     if max(block) > 1:
         note = f"each point shows the strongest of {block[0]} x {block[1]} weights"
-        parts.append(Text(note, style="dim", overflow="fold"))
+        parts += folded(Text(note, style="dim"), display.width)
     return Group(*parts)
 
 
@@ -138,7 +139,5 @@ def _append_points(line: Text, points: FloatArray, display: Display) -> None:
 def _names(exhibit: Exhibit, display: Display) -> Iterator[Text]:
     """The shown heads that the model's card has a name for."""
     for head_map in exhibit.maps:
-        title = map_title(exhibit, head_map)
-        if title != head_map.label:
-            line = cut(title, display.width, unicode=display.unicode)
-            yield Text(line, no_wrap=True, overflow="crop")
+        if map_title(exhibit, head_map) != head_map.label:
+            yield map_heading(exhibit, head_map, display, style="")

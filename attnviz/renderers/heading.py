@@ -1,22 +1,33 @@
-"""The line above every view: which heads these are and why, of which model, on how many tokens."""
+"""The lines above every view: which heads these are and why, of which model, on how many tokens."""
 
 from rich.text import Text
 
+from attnviz.console import Display
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.tokens import readable
-from attnviz.renderers.labels import ascii_only
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import ascii_only, cut
+from attnviz.renderers.prose import folded
 
 
-def heading(exhibit: Exhibit, *, unicode: bool = True) -> Text:
-    """One line (wrapped where it is narrow) that says what this is."""
-    line = Text(overflow="fold")
+def heading(exhibit: Exhibit, display: Display) -> list[Text]:
+    """One line (more where it is narrow) that says what this is."""
+    line = Text()
     if exhibit.about:
-        about = readable(exhibit.about) + (" · " if unicode else " | ")
-        line.append(about if unicode else ascii_only(about))
+        about = readable(exhibit.about) + (" · " if display.unicode else " | ")
+        line.append(fenced(about) if display.unicode else ascii_only(about))
     what = facts(exhibit.capture)
-    line.append(what if unicode else ascii_only(what), style="dim")
-    return line
+    line.append(fenced(what) if display.unicode else ascii_only(what), style="dim")
+    return folded(line, display.width)
+
+
+def map_heading(exhibit: Exhibit, head_map: HeadMap, display: Display, style: str = "bold") -> Text:
+    """The line above one of several heads: its title, cut to the display."""
+    title = map_title(exhibit, head_map)
+    written = title if display.unicode else ascii_only(title)
+    short = cut(written, display.width, unicode=display.unicode).rstrip()
+    return Text(fenced(short), style=style, no_wrap=True, overflow="crop")
 
 
 def facts(capture: Capture) -> str:

@@ -15,12 +15,14 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.capture import FloatArray
-from attnviz.data.exhibit import Exhibit, HeadMap, Orient
+from attnviz.data.exhibit import Exhibit, Orient
 from attnviz.renderers.colors import cell_style, shade_of
-from attnviz.renderers.heading import heading, map_title
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.heading import heading, map_heading
 from attnviz.renderers.labels import cut, distinct_labels, pad, widest
 from attnviz.renderers.legend import legend
 from attnviz.renderers.matrix import rows_sum_to_one, shown, strongest
+from attnviz.renderers.prose import folded
 
 WIDEST_CELL, NUMBER_CELLS, PLAIN_CELLS = 14, (6, 5, 4), (2, 1)
 TALLEST_LABEL = 10
@@ -60,18 +62,18 @@ def render(
     if orient == "key-rows":
         rows, columns, matrices = columns, rows, [matrix.T for matrix in matrices]
     layout = _layout(rows, columns, display)
-    parts: list[RenderableType] = [heading(exhibit, unicode=display.unicode)]
+    parts: list[RenderableType] = [*heading(exhibit, display)]
     for head_map, matrix in zip(exhibit.maps, matrices, strict=True):
         parts.append(Text())
         if len(exhibit.maps) > 1:
-            parts.append(_title(exhibit, head_map, display))
+            parts.append(map_heading(exhibit, head_map, display))
         parts += _header(columns, layout, display)
         parts += _rows(matrix / most, matrix, rows, layout, display)
     parts.append(Text())
     numbers = layout.numbers
-    parts.append(legend(exhibit, display, most, numbers=numbers, orient=orient, sums=sums))
+    parts += legend(exhibit, display, most, numbers=numbers, orient=orient, sums=sums)
     if layout.columns < len(columns.indices):
-        parts.append(_left_out(columns, layout))
+        parts += folded(_left_out(columns, layout), display.width)
     return Group(*parts)
 
 
@@ -83,11 +85,6 @@ def _side(exhibit: Exhibit, what: str, display: Display) -> _Side:
     )
     labels = distinct_labels(tokens, unicode=display.unicode)
     return _Side(what, indices, tuple(labels[index] for index in indices))
-
-
-def _title(exhibit: Exhibit, head_map: HeadMap, display: Display) -> Text:
-    title = cut(map_title(exhibit, head_map), display.width, unicode=display.unicode)
-    return Text(title, style="bold", no_wrap=True)
 
 
 def _layout(rows: _Side, columns: _Side, display: Display) -> _Layout:
@@ -106,7 +103,7 @@ def _header(columns: _Side, layout: _Layout, display: Display) -> Iterator[Text]
     labels, cell = columns.labels[: layout.columns], layout.cell
     margin = " " * (layout.label + 1)
     if widest(labels) < cell or cell >= LEVEL:
-        cuts = (cut(label, cell - 1, unicode=display.unicode) for label in labels)
+        cuts = (fenced(cut(label, cell - 1, unicode=display.unicode)) for label in labels)
         line = "".join(pad(label, cell - 1, right=True) + " " for label in cuts)
         yield Text((margin + line).rstrip(), no_wrap=True, overflow="crop")
         return
@@ -119,7 +116,7 @@ def _header(columns: _Side, layout: _Layout, display: Display) -> Iterator[Text]
         line = margin
         for stack in stacks:
             place = level - (tallest - len(stack))  # labels stand on the cells below them
-            letter = stack[place][0] if place >= 0 else ""
+            letter = fenced(stack[place][0]) if place >= 0 else ""
             line += pad(pad(letter, (cell + 1) // 2, right=True), cell)
         yield Text(line.rstrip(), no_wrap=True, overflow="crop")
 
@@ -135,7 +132,7 @@ def _rows(
 ) -> Iterator[Text]:
     for label, row_shares, row_weights in zip(rows.labels, shares, weights, strict=True):
         line = Text(no_wrap=True, overflow="crop")
-        label = cut(label, layout.label, unicode=display.unicode)
+        label = fenced(cut(label, layout.label, unicode=display.unicode))
         line.append(pad(label, layout.label, right=True) + " ")
         shown_columns = slice(layout.columns)
         for share, weight in zip(
@@ -176,4 +173,4 @@ def _left_out(columns: _Side, layout: _Layout) -> Text:
         f"{what} {rest[0]} to {rest[-1]} are" if len(rest) > 1 else f"{columns.what} {rest[0]} is"
     )
     hint = f"use --{columns.what}, a wider terminal, or -o FILE.png"
-    return Text(f"{which} left out: {hint}", overflow="fold")
+    return Text(f"{which} left out: {hint}")

@@ -6,15 +6,16 @@ from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, Orient
 from attnviz.renderers.colors import SHADES, cell_style, shade_of
 from attnviz.renderers.matrix import left_out
+from attnviz.renderers.prose import folded
 
 STEPS = 16
 
 
 def legend(
     exhibit: Exhibit, display: Display, most: float, *, numbers: bool, orient: Orient, sums: bool
-) -> Text:
+) -> list[Text]:
     """What a cell means: its colour or shade, an empty one, and which side the queries are on."""
-    text = Text(overflow="fold")
+    text = Text()
     if display.color:
         text.append("0 ")
         for step in range(STEPS):
@@ -32,7 +33,7 @@ def legend(
     if sums and orient == "key-rows":
         text.append(", each column sums to 1")
     text.stylize("dim", 0 if not display.color else text.plain.index(f" {most:.2f}"))
-    return text
+    return folded(text, display.width)
 
 
 def _shades(display: Display, most: float) -> str:

@@ -17,7 +17,8 @@ from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.links import links_of
 from attnviz.renderers.colors import bar_style
 from attnviz.renderers.columns import GAP, NUMBER, SHORTEST_BAR, Columns, Rank, arrange
-from attnviz.renderers.heading import heading, map_title
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.heading import heading, map_heading
 from attnviz.renderers.labels import cut, distinct_labels, pad, widest
 
 # Without --top: so many keys side by side, or so many below each other, and none but the
@@ -59,12 +60,11 @@ class _Sheet:
 def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
     """The exhibit as a table, one block per head."""
     display = display or Display()
-    parts: list[RenderableType] = [heading(exhibit, unicode=display.unicode)]
+    parts: list[RenderableType] = [*heading(exhibit, display)]
     for head_map in exhibit.maps:
         parts.append(Text())
         if len(exhibit.maps) > 1:
-            title = cut(map_title(exhibit, head_map), display.width, unicode=display.unicode)
-            parts.append(Text(title, style="bold"))
+            parts.append(map_heading(exhibit, head_map, display))
         parts += _block(exhibit, head_map, display)
     return Group(*parts)
 
@@ -141,7 +141,7 @@ def _lines(row: Row, sheet: _Sheet) -> Iterator[Text]:
     """One query: as many lines as its keys need; what is left stands behind the last one."""
     cells, unicode = sheet.columns.cells, sheet.display.unicode
     line = Text(no_wrap=True, overflow="crop")
-    query = cut(sheet.queries[row.query], sheet.query_cells, unicode=unicode)
+    query = fenced(cut(sheet.queries[row.query], sheet.query_cells, unicode=unicode))
     line.append(pad(query, sheet.query_cells, right=True), "bold")
     line.append(" → " if unicode else " > ", "dim")
     for rank, (key, weight) in enumerate(row.keys):
@@ -150,7 +150,7 @@ def _lines(row: Row, sheet: _Sheet) -> Iterator[Text]:
             line = _indented(sheet)
         label, bar = cells[rank % len(cells)]
         line.append("  " if rank % len(cells) else "")
-        line.append(pad(cut(sheet.keys[key], label, unicode=unicode), label))
+        line.append(pad(fenced(cut(sheet.keys[key], label, unicode=unicode)), label))
         share = weight / sheet.columns.full
         line.append(f" {weight:4.2f} ")
         drawn = _bar(share, sheet.columns.bar, unicode)

@@ -1,11 +1,12 @@
 """The text itself, its words shaded by how much one query attends to them.
 
 With colour the words are filled; without, their weights stand below them. The query is
-underlined, or has a `^` below it.
+underlined, or has a `^` below it. Where the text was cut to fit the model, `…` stands
+for what the model has not seen.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from rich.cells import cell_len
@@ -16,30 +17,18 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.links import links_of
-from attnviz.data.tokens import SPECIAL_LABEL, readable
 from attnviz.errors import UsageError
 from attnviz.renderers.colors import cell_style
-from attnviz.renderers.heading import heading, map_title
+from attnviz.renderers.direction import fenced, fenced_line
+from attnviz.renderers.heading import heading, map_heading
 from attnviz.renderers.labels import ascii_only, cut, distinct_labels, pad, standing
+from attnviz.renderers.pieces import Piece, pieces_of
+from attnviz.renderers.prose import folded
 
 LEAST = 0.005  # weaker weights get no number and no colour
 STRONGEST = 3
 DEEPEST_INDENT = 8
 _QUERY = Style(bold=True, underline=True)
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A stretch of the text: what is written, its weight (None: not looked at), what precedes it.
-
-    `lines` line ends and `spaces` spaces stand in front of it in the source.
-    """
-
-    written: str
-    weight: float | None = None
-    query: bool = False
-    lines: int = 0
-    spaces: int = 0
 
 
 def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
@@ -54,58 +43,17 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
             f"the text view shows one query at a time, not {len(exhibit.queries):,}",
             "choose it with --query",
         )
-    parts: list[RenderableType] = [heading(exhibit, unicode=display.unicode)]
+    parts: list[RenderableType] = [*heading(exhibit, display)]
     maps = [[_spelled(p, display) for p in pieces_of(exhibit, m)] for m in exhibit.maps]
     most = max((piece.weight or 0.0 for pieces in maps for piece in pieces), default=0.0) or 1.0
     for head_map, pieces in zip(exhibit.maps, maps, strict=True):
         parts.append(Text())
         if len(exhibit.maps) > 1:
-            title = cut(map_title(exhibit, head_map), display.width, unicode=display.unicode)
-            parts.append(Text(title, style="bold", no_wrap=True))
+            parts.append(map_heading(exhibit, head_map, display))
         for line in _wrapped(pieces, display):
             parts += _colored(line, most, display) if display.color else _numbered(line, display)
-        parts += [Text(), _summary(exhibit, head_map, display)]
+        parts += [Text(), *_summary(exhibit, head_map, display)]
     return Group(*parts)
-
-
-def pieces_of(exhibit: Exhibit, head_map: HeadMap) -> list[Piece]:
-    """The whole source text in pieces, a piece per token, with the weights of the one query.
-
-    Tokens that share a letter are one piece, with the sum of their weights. Text between
-    tokens is kept, so that nothing of the source is lost.
-    """
-    links = links_of(exhibit, head_map)
-    weights = dict(zip(links.key.tolist(), links.weight.tolist(), strict=True))
-    query = exhibit.queries[0] if exhibit.capture.kind != "cross" else -1
-    pieces: list[Piece] = []
-    end = 0
-    for token in exhibit.capture.key_tokens:
-        weight = weights.get(token.index)
-        if token.special:
-            pieces.append(Piece(SPECIAL_LABEL, weight, token.index == query, 0, 1))
-        elif token.part and token.part[0] > 1 and pieces:
-            both = [w for w in (pieces[-1].weight, weight) if w is not None]
-            marked = pieces[-1].query or token.index == query
-            pieces[-1] = replace(pieces[-1], weight=sum(both) if both else None, query=marked)
-        else:
-            if token.start > end:
-                pieces.append(_piece(exhibit.capture.text[end : token.start]))
-            pieces.append(replace(_piece(token.text), weight=weight, query=token.index == query))
-        end = max(end, token.end)
-    pieces.append(_piece(exhibit.capture.text[end:]))
-    if exhibit.capture.bos and len(pieces) > 1 and not pieces[1].lines:
-        pieces[1] = replace(pieces[1], spaces=max(1, pieces[1].spaces))
-    return [piece for piece in pieces if piece.written or piece.lines or piece.spaces]
-
-
-def _piece(source: str) -> Piece:
-    """Line ends and spaces in front of a token lay the text out; what else it has is written."""
-    bare = source.lstrip(" \n")
-    before = source[: len(source) - len(bare)]
-    lines, spaces = before.count("\n"), len(before) - before.rfind("\n") - 1
-    if not bare and "\n" not in before:
-        return Piece("", spaces=spaces)
-    return Piece(readable(bare) if bare else "", lines=lines, spaces=spaces)
 
 
 def _spelled(piece: Piece, display: Display) -> Piece:
@@ -116,6 +64,8 @@ def _spelled(piece: Piece, display: Display) -> Piece:
     written = piece.written
     if not written and (piece.query or (piece.weight or 0) >= LEAST):
         written = "\\n" * piece.lines or "␣"
+    if piece.unseen and not display.unicode:
+        written = "..."
     written = standing(written) if display.unicode else ascii_only(written)
     return replace(piece, written=cut(written, display.width, unicode=display.unicode))
 
@@ -170,7 +120,8 @@ def _colored(line: list[tuple[int, Piece]], most: float, display: Display) -> It
             bright = piece.weight >= LEAST
             style = cell_style(piece.weight / most, display) if bright else Style()
         text.append(piece.written, style + _QUERY if piece.query else style)
-    yield text
+    # Nothing stands below this line, so that words may run as they are read.
+    yield fenced_line(text)
 
 
 def _numbered(line: list[tuple[int, Piece]], display: Display) -> Iterator[Text]:
@@ -179,25 +130,25 @@ def _numbered(line: list[tuple[int, Piece]], display: Display) -> Iterator[Text]
         cells = _cells(piece, display)
         joined = n + 1 < len(line) and line[n + 1][0] == 0
         fill = ("·" if display.unicode else "-") if joined else " "
-        above += " " * space + piece.written + fill * (cells - cell_len(piece.written))
+        above += " " * space + fenced(piece.written) + fill * (cells - cell_len(piece.written))
         below += " " * space + pad(_below(piece), cells)
     yield Text(above.rstrip(), no_wrap=True, overflow="crop")
     if below.strip():
         yield Text(below.rstrip(), no_wrap=True, overflow="crop")
 
 
-def _summary(exhibit: Exhibit, head_map: HeadMap, display: Display) -> Text:
+def _summary(exhibit: Exhibit, head_map: HeadMap, display: Display) -> list[Text]:
     """The strongest keys in words, for those who see no colour and for those who copy the text."""
     queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
     keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
     top = min(STRONGEST, exhibit.top or STRONGEST)
     links = links_of(replace(exhibit, top=top), head_map)
     found = [
-        f"{keys[key]} {weight:.2f}"
+        f"{fenced(keys[key])} {weight:.2f}"
         for key, weight in zip(links.key.tolist(), links.weight.tolist(), strict=True)
         if weight >= LEAST
     ]
-    query = queries[exhibit.queries[0]]
+    query = fenced(queries[exhibit.queries[0]])
     mark = "underlined" if display.color else "^"
     what = f"{query} ({mark}) looks at {', '.join(found) or 'nothing that is shown'}"
-    return Text(what, style="dim", overflow="fold")
+    return folded(Text(what, style="dim"), display.width)

@@ -29,6 +29,12 @@ def test_no_line_is_wider_than_the_terminal(view: str, width: int, color: str) -
     assert all(cell_len(Text.from_ansi(line).plain) <= width for line in lines)
 
 
+@pytest.mark.parametrize(("view", "width", "color"), [c for c in cases() if c[2] == "plain"])
+def test_no_line_ends_in_spaces(view: str, width: int, color: str) -> None:
+    lines = (EXPECTED / f"{view}-{width}-{color}.txt").read_text().split("\n")
+    assert [line for line in lines if line.endswith(" ")] == []
+
+
 @pytest.mark.parametrize(("view", "width", "color"), [c for c in cases() if c[2] == "truecolor"])
 def test_colours_add_nothing_that_is_not_there_without_them(
     view: str, width: int, color: str

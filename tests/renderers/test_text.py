@@ -1,14 +1,21 @@
 """The text view: the whole text, shaded by one query."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from attnviz.console import Display
+from attnviz.data.capture import LayerPattern
 from attnviz.data.exhibit import Exhibit
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
-from attnviz.renderers.text import pieces_of, render
+from attnviz.renderers.pieces import pieces_of
+from attnviz.renderers.text import render
 from tests.factories import make_capture, make_exhibit, printed
 
 
@@ -65,40 +72,123 @@ def test_long_texts_wrap_between_words(width: int) -> None:
     assert " ".join(" ".join(line for line in text if "word" in line).split()[:60]) == words
 
 
-def test_text_between_tokens_is_kept() -> None:
-    capture = make_capture(["a", " b", " c"])
-    tokens = capture.query_tokens[:1] + capture.query_tokens[2:]
-    lacking = tuple(Token(n, t.id, t.text, t.start, t.end) for n, t in enumerate(tokens))
-    from dataclasses import replace
-
-    from attnviz.data.capture import LayerPattern
-
-    eye = np.eye(2, dtype=np.float32)[None]
-    cut = replace(
-        capture,
-        query_tokens=lacking,
-        key_tokens=lacking,
-        layers=(LayerPattern(0, (0,), eye),),
+def of_tokens(text: str, tokens: list[Token], query: int = -1, bos: bool = False) -> Exhibit:
+    """A head whose queries look everywhere alike, over tokens that are given."""
+    if bos:
+        tokens = [Token(0, 0, "", 0, 0, special=True), *tokens]
+    tokens = [replace(token, index=index) for index, token in enumerate(tokens)]
+    n = len(tokens)
+    capture = replace(
+        make_capture(["x"] * n, bos=False),
+        text=text,
+        query_tokens=tuple(tokens),
+        key_tokens=tuple(tokens),
+        layers=(LayerPattern(0, (0,), np.full((1, n, n), 1 / n, np.float32)),),
+        bos=bos,
     )
-    assert "a b c" in lines(make_exhibit(cut, queries=[1]))
+    return make_exhibit(capture, queries=[query % n])
+
+
+def slices(text: str, *places: tuple[int, int]) -> list[Token]:
+    """Tokens at these places; those that overlap the one before are numbered as its parts."""
+    tokens = []
+    for n, (start, end) in enumerate(places):
+        part = (2, 2) if n and start < places[n - 1][1] else None
+        tokens.append(Token(n, n, text[start:end], start, end, part=part))
+    return tokens
+
+
+def read(exhibit: Exhibit, **display: bool) -> list[str]:
+    """The lines in colour, where nothing stands between words but what the text has."""
+    return [re.sub("\x1b\\[[0-9;]*m", "", line) for line in lines(exhibit, color=True, **display)]
+
+
+def source_of(exhibit: Exhibit) -> str:
+    """The source, as far as the pieces tell; spaces at the end of a line lay nothing out."""
+    pieces = pieces_of(exhibit, exhibit.maps[0])
+    text = "".join("\n" * p.lines + " " * p.spaces + p.written for p in pieces)
+    return bare(text.replace("\\n", "\n"))
+
+
+def bare(text: str) -> str:
+    return re.sub(" *\n *", "\n", text)
+
+
+def test_text_between_tokens_is_kept() -> None:
+    assert "a b c" in read(of_tokens("a b c", slices("a b c", (0, 1), (3, 5))))
+
+
+def test_a_token_with_the_end_of_one_letter_and_another_letter_loses_neither() -> None:
+    text = "a 楚留香"
+    tokens = slices(text, (0, 1), (1, 3), (2, 3), (2, 4), (4, 5))  # the fourth: 楚's end and 留
+    exhibit = of_tokens(text, tokens)
+    pieces = [p for p in pieces_of(exhibit, exhibit.maps[0]) if p.written]
+    assert [p.written for p in pieces] == ["a", "楚留", "香"]
+    assert [p.weight for p in pieces] == pytest.approx([0.2, 0.6, 0.2])
+    assert "a 楚留香" in read(exhibit)
+
+
+@given(
+    text=st.text(alphabet="ab楚é🙂ש \n", min_size=1, max_size=14),
+    steps=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=14),
+    bos=st.booleans(),
+)
+def test_pieces_are_the_whole_source_however_tokens_overlap(
+    text: str, steps: list[tuple[int, int]], bos: bool
+) -> None:
+    """Each token begins up to two letters before the end of the one before, and goes on."""
+    places, end = [], 0
+    for back, more in steps:
+        start, end = max(0, end - back), min(len(text), end + more)
+        places.append((start, end))
+    places.append((end, len(text)))  # whatever is left
+    exhibit = of_tokens(text, slices(text, *places), bos=bos)
+    said = source_of(exhibit)
+    if bos:
+        assert said.startswith("BOS") or said.startswith(" BOS")
+        said = said.partition("BOS")[2]
+    assert said.lstrip(" ") == bare(text).lstrip(" ")
+    weights = [p.weight or 0.0 for p in pieces_of(exhibit, exhibit.maps[0])]
+    assert sum(weights) <= 1.0001
+
+
+CUT = "one two three four five"
+
+
+@pytest.mark.parametrize(
+    ("places", "bos", "shown"),
+    [
+        ([(7, 13), (13, 18)], False, "… three four …"),
+        ([(8, 13), (13, 18)], False, "… three four …"),  # as tokenizers that leave spaces out
+        ([(0, 3), (3, 7)], False, "one two …"),
+        ([(0, 3), (3, 6)], False, "one tw…"),
+        ([(13, 18), (18, 23)], False, "… four five"),
+        ([(18, 23)], True, "BOS … five"),
+        ([(0, 3), (3, 7), (7, 13), (13, 18), (18, 23)], False, CUT),
+    ],
+)
+def test_what_was_cut_off_is_three_dots(
+    places: list[tuple[int, int]], bos: bool, shown: str
+) -> None:
+    exhibit = of_tokens(CUT, slices(CUT, *places), bos=bos)
+    assert shown in read(exhibit)
+    assert shown.replace("…", "...") in read(exhibit, unicode=False)
+
+
+def test_a_letter_whose_first_part_was_cut_off_is_no_part_of_bos() -> None:
+    tokens = [Token(0, 0, "楚", 1, 2, part=(2, 2)), Token(1, 1, " b", 2, 4)]
+    exhibit = of_tokens("a楚 b", tokens, bos=True)
+    written = [p.written for p in pieces_of(exhibit, exhibit.maps[0])]
+    assert written == ["BOS", "…", "楚", "b"]
+
+
+def test_blanks_that_no_token_covers_are_not_called_cut_off() -> None:
+    assert "a b" in read(of_tokens(" a b \n", slices(" a b \n", (1, 2), (3, 4))))
 
 
 def test_a_letter_cut_into_bytes_is_one_piece_with_the_sum_of_its_weights() -> None:
-    capture = make_capture(["a", " 楚"])
     parts = [Token(n, n, "楚", 2, 3, part=(n, 3)) for n in (1, 2, 3)]
-    from dataclasses import replace
-
-    from attnviz.data.capture import LayerPattern
-
-    tokens = (capture.query_tokens[0], *parts)
-    weights = np.full((1, 4, 4), 0.25, np.float32)
-    whole = replace(
-        capture,
-        query_tokens=tokens,
-        key_tokens=tokens,
-        layers=(LayerPattern(0, (0,), weights),),
-    )
-    exhibit = make_exhibit(whole, queries=[3])
+    exhibit = of_tokens("a 楚", [Token(0, 0, "a", 0, 1), *parts], query=3)
     pieces = pieces_of(exhibit, exhibit.maps[0])
     assert [p.written for p in pieces if p.written] == ["a", "楚"]
     assert pieces[-1].weight == pytest.approx(0.75)

@@ -1,0 +1,113 @@
+"""A text in pieces, one for each token, that together are the whole of it."""
+
+from dataclasses import dataclass, replace
+
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.links import links_of
+from attnviz.data.tokens import SPECIAL_LABEL, readable
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of the text: what is written, its weight (None: not looked at), what precedes it.
+
+    `lines` line ends and `spaces` spaces stand in front of it in the source. `unseen`: it
+    stands for a part of the source that was cut off.
+    """
+
+    written: str
+    weight: float | None = None
+    query: bool = False
+    lines: int = 0
+    spaces: int = 0
+    unseen: bool = False
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A stretch of the source that one token covers, or several that share a letter."""
+
+    start: int
+    end: int
+    weight: float | None
+    query: bool
+    special: bool
+
+
+def pieces_of(exhibit: Exhibit, head_map: HeadMap) -> list[Piece]:
+    """The source text in pieces, a piece per token, with the weights of the one query.
+
+    Tokens that share a letter are one piece, with the sum of their weights. Text between
+    tokens is kept, so that nothing of the source is lost; what lies before the first or
+    behind the last one was cut off, and `…` stands there.
+    """
+    text = exhibit.capture.text
+    pieces: list[Piece] = []
+    end, first = 0, True
+    for span in _spans(exhibit, head_map):
+        if span.special:
+            pieces.append(Piece(SPECIAL_LABEL, span.weight, span.query, 0, 1))
+            continue
+        before = text[end : span.start]
+        pieces += _cut_off(before) if first else [_piece(before)]
+        piece = _piece(text[span.start : span.end])
+        pieces.append(replace(piece, weight=span.weight, query=span.query))
+        end, first = span.end, False
+    pieces += _cut_off(text[end:])
+    if exhibit.capture.bos and len(pieces) > 1 and not pieces[1].lines:
+        pieces[1] = replace(pieces[1], spaces=max(1, pieces[1].spaces))
+    return [piece for piece in pieces if piece.written or piece.lines or piece.spaces]
+
+
+def _spans(exhibit: Exhibit, head_map: HeadMap) -> list[_Span]:
+    """The key tokens as stretches that do not overlap; tokens that share a letter are one."""
+    links = links_of(exhibit, head_map)
+    weights = dict(zip(links.key.tolist(), links.weight.tolist(), strict=True))
+    query = exhibit.queries[0] if exhibit.capture.kind != "cross" else -1
+    spans: list[_Span] = []
+    end = 0
+    for token in exhibit.capture.key_tokens:
+        span = _Span(
+            max(token.start, end),
+            max(token.end, end),
+            weights.get(token.index),
+            token.index == query,
+            token.special,
+        )
+        # A blank that two tokens claim does not make one of them.
+        shared = exhibit.capture.text[token.start : min(end, token.end)].strip(" ")
+        if spans and shared and not (span.special or spans[-1].special):
+            both = [w for w in (spans[-1].weight, span.weight) if w is not None]
+            spans[-1] = replace(
+                spans[-1],
+                end=span.end,
+                weight=sum(both) if both else None,
+                query=spans[-1].query or span.query,
+            )
+        else:
+            spans.append(span)
+        end = span.end
+    return spans
+
+
+def _cut_off(source: str) -> list[Piece]:
+    """What stands for a part at an end of the text that no token covers.
+
+    Blanks are no token's in some models; anything else the model has not seen.
+    """
+    bare = source.strip(" \n")
+    if not bare:
+        return [_piece(source)]
+    before, _, behind = source.partition(bare)
+    return [replace(_piece(before), written="…", unseen=True), _piece(behind)]
+
+
+def _piece(source: str) -> Piece:
+    """Line ends and spaces in front of a token lay the text out; what else it has is written."""
+    bare = source.lstrip(" \n")
+    before = source[: len(source) - len(bare)]
+    lines, spaces = before.count("\n"), len(before) - before.rfind("\n") - 1
+    if not bare and "\n" not in before:
+        return Piece("", spaces=spaces)
+    behind = " " * (len(bare) - len(bare.rstrip(" ")))
+    return Piece(readable(bare) + behind if bare else "", lines=lines, spaces=spaces)
