@@ -41,6 +41,9 @@ def facts(capture: Capture) -> str:
     else:
         size = _count(len(capture.query_tokens), "token")
     parts = [model, f"{size} {'with' if capture.bos else 'without'} BOS"]
+    before, after = capture.left_out
+    if before or after:
+        parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
     parts += [readable(transform) for transform in capture.transforms]
     return ", ".join(parts)
 

@@ -254,3 +254,21 @@ def test_a_view_in_a_file_is_plain_text(run: Run, model: str, tmp_path: Path) ->
     run("show", TEXT, "-o", str(target), "--width", "60", terminal=True)
     assert target.read_text() == run("show", TEXT, "--width", "60").out
     assert "\x1b" not in target.read_text()
+
+
+def test_what_a_cut_text_left_out_is_said_where_it_is_shown(run: Run, model: str) -> None:
+    shown = run("show", "x" * 80, "--truncate", "left", "--width", "200")
+    assert "the first 19 left out" in shown.out.splitlines()[0]
+    assert shown.err == "note: the first 19 tokens are left out, to fit the model\n"
+    assert "the last 19 left out" in run("show", "x" * 80, "--truncate", "right").out
+
+
+def test_tokens_of_a_long_text_are_all_shown_with_a_note(run: Run, model: str) -> None:
+    shown = run("tokens", "x" * 80, "-f", "jsonl")
+    assert len(shown.out.splitlines()) == 80
+    assert "at most 61 of these 80" in shown.err
+
+
+def test_rows_of_tokens_hold_nothing_that_a_terminal_would_obey(run: Run, model: str) -> None:
+    for form in ("csv", "tsv", "jsonl", "txt"):
+        assert "\x1b" not in run("tokens", "\x1b[31mX\u202e", "-f", form).out
