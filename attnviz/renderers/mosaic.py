@@ -1,5 +1,6 @@
 """Many heads as one picture: one array of colours, drawn by one image, however many heads."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from attnviz.renderers.canvas import new_figure, place, renderer_of
 from attnviz.renderers.frame import add_key, hatch_ground, name_sides, write, write_titles
 from attnviz.renderers.matrix import block_maximum, block_of, left_out, rows_sum_to_one, shown
 from attnviz.renderers.paint import Scale, per_row, scale_for
-from attnviz.renderers.ticks import POINTS, Ticks, ticks_for, write_columns, write_rows
+from attnviz.renderers.ticks import LEAST_APART, POINTS, Ticks, ticks_for, write_columns, write_rows
 from attnviz.renderers.wording import PictureOptions, Words
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
 LARGEST_SIDE = 14.0  # inches, for all panes of a row or a column
 LARGEST_PANE, LEAST_PANE = 2.6, 0.4
+LABELLED_PANE = 4.0  # a pane may be as large as this where each token then gets its label
 LARGEST_CELL = 0.4
 MOST_CELLS = 2400  # along a side of the whole picture
 MOST_TITLED = 36  # more panes than these are named by row and column alone
 PANE_TITLE, LAYER_NAME = 8.0, 34.0  # points: a title's height, a layer name's width
-LEAST_LABELLED = 0.1  # inches: smaller cells have no token labels
+LEAST_LABELLED = LEAST_APART / 5  # inches: every fifth token has a label, or none has
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Fig
     if options.orient == "key-rows":
         rows, columns = columns, rows
     most = MOST_CELLS // max(len(grid.layers), len(grid.heads), 1)
-    size = _pane_inches(grid)
+    size = _pane_inches(grid, max(len(rows[1]), len(columns[1])), options.dpi)
     most = max(8, min(most, int(size * options.dpi)))
     made = [_pane(exhibit, head_map, options, most) for head_map in exhibit.maps]
     panes = [pane for pane, _ in made]
@@ -115,10 +117,13 @@ def _pane(
     return block_maximum(values, most, most), sums
 
 
-def _pane_inches(grid: Grid) -> float:
-    """How large a pane may be: the more there are, the smaller."""
+def _pane_inches(grid: Grid, tokens: int, dpi: int) -> float:
+    """How large a pane is: the more there are, the smaller; larger where labels then fit."""
     most = max(len(grid.layers), len(grid.heads), 1)
-    return max(LEAST_PANE, min(LARGEST_PANE, 0.86 * LARGEST_SIDE / most))
+    usual = max(LEAST_PANE, min(LARGEST_PANE, 0.86 * LARGEST_SIDE / most))
+    labelled = tokens * math.ceil(LEAST_APART * dpi) / dpi + 1e-6  # cells are whole pixels
+    fits = labelled <= min(LABELLED_PANE, 0.93 * LARGEST_SIDE / most)
+    return max(usual, labelled) if fits else usual
 
 
 def _measure(grid: Grid, pane: tuple[int, ...], size: float, dpi: int, titled: bool) -> Mosaic:

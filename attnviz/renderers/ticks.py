@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 POINTS = 72.0  # per inch
 SMALLEST, LARGEST = 6.5, 10.0
 LONGEST = 22  # cells of a label
+LEAST_APART = SMALLEST * 1.1 / POINTS  # inches between labels that do not touch
 _LETTER = 0.62  # of the font size: an average letter's width
 
 
@@ -38,7 +39,7 @@ def ticks_for(labels: Sequence[str], indices: Sequence[int], cell: float) -> Tic
     its index in front: `120 the`.
     """
     size = min(LARGEST, max(SMALLEST, 0.72 * cell * POINTS))
-    step = _round_up(SMALLEST * 1.15 / (cell * POINTS))
+    step = _round_up(LEAST_APART / cell)
     places = range(0, len(indices), step)
     shown = [labels[indices[place]] for place in places]
     if step > 1:

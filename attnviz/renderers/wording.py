@@ -1,8 +1,9 @@
 """What is asked of a picture, and the words that are written on it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.data.exhibit import ColorScale, Exhibit, Orient
+from attnviz.data.exhibit import ColorScale, Exhibit, HeadMap, Orient
 from attnviz.data.tokens import readable
 from attnviz.renderers.fonts import Lettering, lettering
 from attnviz.renderers.heading import facts, map_title
@@ -39,7 +40,7 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Words:
     elif len(exhibit.maps) == 1:
         title, subtitle = map_title(exhibit, exhibit.maps[0]), facts(capture)
     else:
-        title, subtitle = f"{len(exhibit.maps)} attention heads", facts(capture)
+        title, subtitle = _title_of_many(exhibit.maps), facts(capture)
     queries = distinct_labels(capture.query_tokens)
     keys = distinct_labels(capture.key_tokens)
     fonts = lettering([title, subtitle, *queries, *keys])
@@ -50,3 +51,10 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Words:
         tuple(map(fonts.spell, keys)),
         fonts,
     )
+
+
+def _title_of_many(maps: Sequence[HeadMap]) -> str:
+    """`L0H0 to L1H3, 8 attention heads`: which they are, and of what kind."""
+    joined = " and " if len(maps) == 2 else " to "
+    kind = "maps of attention" if any(m.reduced for m in maps) else "attention heads"
+    return f"{maps[0].label}{joined}{maps[-1].label}, {len(maps)} {kind}"

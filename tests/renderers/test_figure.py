@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -21,7 +22,7 @@ from matplotlib.image import imread
 from numpy.typing import NDArray
 
 from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Exhibit
+from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.heads import Head
 from attnviz.errors import UsageError
 from attnviz.renderers import fonts
@@ -45,8 +46,8 @@ def long_text(tokens: int, heads: int = 1) -> Exhibit:
     return make_exhibit(capture, heads=capture.heads)
 
 
-def model(layers: int, heads: int) -> Exhibit:
-    capture = make_capture("a fluffy blue creature", heads_per_layer=(heads,) * layers)
+def model(layers: int, heads: int, text: str = "a fluffy blue creature") -> Exhibit:
+    capture = make_capture(text, heads_per_layer=(heads,) * layers)
     return make_exhibit(capture, heads=capture.heads)
 
 
@@ -168,6 +169,37 @@ def test_144_heads_are_one_image() -> None:
     assert all(f"L{n}" in texts and f"H{n}" in texts for n in range(12))
 
 
+@pytest.mark.parametrize(
+    ("heads", "tokens", "step"),
+    [
+        (4, 9, 1),
+        (4, 16, 1),
+        (4, 30, 1),  # panes grow for them
+        (8, 9, 1),
+        (8, 16, 1),
+        (8, 30, 5),
+        (16, 9, 2),
+        (16, 16, 5),
+        (4, 400, 0),  # cells of a pixel or less: none
+    ],
+)
+def test_panes_at_the_left_and_below_carry_token_labels(heads: int, tokens: int, step: int) -> None:
+    drawn = draw(model(2, heads, " ".join(f"w{n}" for n in range(tokens))))
+    rows, columns = ticks(drawn)
+    one = [f"w{n}" if step == 1 else f"{n} w{n}" for n in range(0, tokens, step)] if step else []
+    assert (rows, columns) == (one * 2, one * heads)
+    axes, canvas = main_axes(drawn), drawn.figure.canvas
+    assert isinstance(canvas, FigureCanvasAgg)
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+    assert all(label.get_fontsize() >= 6.5 for label in axes.get_yticklabels())
+    boxes = [label.get_window_extent(renderer) for label in axes.get_yticklabels()]
+    assert all(below.y1 <= above.y0 + 1 for above, below in pairwise(boxes))
+    boxes = [label.get_window_extent(renderer) for label in axes.get_xticklabels()]
+    upright = [box for box in boxes if box.height > box.width]
+    assert all(left.x1 <= right.x0 + 1 for left, right in pairwise(upright))
+    assert max(drawn.figure.get_size_inches()) <= 16
+
+
 def test_a_mosaic_has_layers_down_and_heads_across() -> None:
     ones, zeros = np.eye(2, dtype=np.float32), np.full((2, 2), 0.5, np.float32)
     patterns = {Head(layer, head): zeros for layer in range(2) for head in range(3)}
@@ -221,8 +253,9 @@ def test_thinned_labels_carry_their_index() -> None:
 
 def test_a_long_text_is_reduced_to_what_a_picture_can_show_and_says_so() -> None:
     exhibit = long_text(1024)
-    exhibit.maps[0].weights[900, 333] = 1.0
-    drawn = draw(exhibit)
+    weights = exhibit.maps[0].weights.copy()
+    weights[900, 333] = 1.0
+    drawn = draw(replace(exhibit, maps=(replace(exhibit.maps[0], weights=weights),)))
     image = cells(drawn)
     assert max(image.shape) <= 512
     assert image[450, 166].tolist() == [253, 231, 36, 255]  # the strong link is still there
@@ -336,6 +369,32 @@ def test_an_svg_falls_back_to_the_fonts_of_its_viewer() -> None:
 
 def test_ordinary_text_needs_no_note() -> None:
     assert draw(make_exhibit(make_capture("naïve Привет مرحبا"))).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("heads", "title"),
+    [
+        ([Head(0, 0), Head(1, 1)], "L0H0 and L1H1, 2 attention heads"),
+        ([Head(n, m) for n in range(2) for m in range(2)], "L0H0 to L1H1, 4 attention heads"),
+    ],
+)
+def test_the_title_of_several_says_which(heads: list[Head], title: str) -> None:
+    assert title in written(draw(make_exhibit(make_capture(), heads=heads)))
+
+
+def test_the_title_of_several_averages_does_not_call_them_heads() -> None:
+    one = make_exhibit(make_capture())
+    maps = tuple(HeadMap(one.maps[0].weights, n, None, "mean") for n in range(3))
+    title = "L0 mean to L2 mean, 3 maps of attention"
+    assert title in written(draw(replace(one, maps=maps)))
+
+
+def test_what_sums_to_1_is_said_of_a_mosaic_only_if_all_of_it_does() -> None:
+    half = np.eye(9, dtype=np.float32) / 2
+    capture = make_capture("a " * 9, heads_per_layer=(2,), patterns={Head(0, 1): half})
+    said = "query (each row sums to 1)"
+    assert said in written(draw(make_exhibit(make_capture("a " * 9), heads=capture.heads)))
+    assert said not in written(draw(make_exhibit(capture, heads=capture.heads)))
 
 
 def test_the_title_names_the_head_and_what_it_does_and_the_model() -> None:

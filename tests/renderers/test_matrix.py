@@ -1,0 +1,42 @@
+"""The shown part of a map: made once, whatever is asked of it."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from attnviz.data.capture import FloatArray
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.renderers import figure, grid, heatmap, matrix, mosaic, onehead
+from tests.factories import make_capture, make_exhibit
+
+
+@pytest.mark.parametrize("view", [heatmap.render, grid.render, figure.draw])
+@pytest.mark.parametrize("heads", [1, 4])
+def test_each_map_is_filtered_once_per_view(
+    view: Callable[[Exhibit], object], heads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def counted(exhibit: Exhibit, head_map: HeadMap) -> FloatArray:
+        seen.append(head_map.label)
+        return shown(exhibit, head_map)
+
+    shown = matrix.shown
+    for module in (matrix, heatmap, grid, mosaic, onehead):
+        monkeypatch.setattr(module, "shown", counted)
+    capture = make_capture()
+    view(make_exhibit(capture, heads=capture.heads[:heads], top=3))
+    assert seen == ["L0H0", "L0H1", "L1H0", "L1H1"][:heads]
+
+
+@pytest.mark.parametrize(
+    ("rows", "whole"),
+    [
+        ([[1.0, np.nan], [0.4, 0.6]], True),
+        ([[1.0, np.nan], [0.4, 0.59]], False),
+        ([[np.nan, np.nan], [0.4, 0.6]], False),  # nothing is shown of the first
+    ],
+)
+def test_only_what_is_shown_is_summed(rows: list[list[float]], whole: bool) -> None:
+    assert matrix.rows_sum_to_one(np.array(rows, np.float32)) == whole
