@@ -56,7 +56,6 @@ def make_capture(
     patterns: Mapping[Head, FloatArray] | None = None,
     bos: bool = False,
     causal: bool = True,
-    trained: bool = True,
     named_heads: tuple[NamedHead, ...] = (),
     transforms: tuple[str, ...] = (),
     seed: int = 0,
@@ -70,7 +69,7 @@ def make_capture(
             if head.layer == layer:
                 weights[head.head] = given
         layers.append(LayerPattern(layer, tuple(range(n)), weights))
-    model = ModelIdentity("tiny", "gpt2", tuple(heads_per_layer), 1234, "native", trained=trained)
+    model = ModelIdentity("tiny", "gpt2", tuple(heads_per_layer), 1234, "native")
     return Capture(
         text=source,
         query_tokens=tokens,

@@ -17,6 +17,7 @@ from attnviz.errors import UsageError
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source, tokenizer_of
 from attnviz.pipeline import TextOptions, encode, fit
+from attnviz.renderers.direction import fenced
 
 EPILOG = """
 [bold]Examples[/]
@@ -73,7 +74,7 @@ def _shown(model: str, cut: Sequence[Token]) -> Iterator[RenderableType]:
     table.add_column("token", overflow="fold", min_width=5)
     table.add_column("characters", justify="right", no_wrap=True)
     for token in cut:
-        table.add_row(str(token.index), str(token.id), Text(token.label), _characters(token))
+        table.add_row(str(token.index), str(token.id), Text(fenced(token.label)), _characters(token))
     yield table
 
 

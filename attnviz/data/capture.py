@@ -55,7 +55,6 @@ class ModelIdentity:
     engine: Literal["native", "transformers"]
     dtype: str = "float32"
     revision: str | None = None
-    trained: bool = True
 
     @property
     def n_layer(self) -> int:

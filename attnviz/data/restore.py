@@ -147,7 +147,6 @@ def _model(entry: JsonObject) -> ModelIdentity:
         engine=_one_of(entry, "engine", ("native", "transformers")),
         dtype=_get(entry, "dtype", str),
         revision=None if revision is None else _get(entry, "revision", str),
-        trained=_get(entry, "trained", bool),
     )
 
 

@@ -34,7 +34,6 @@ def model_to_dict(model: ModelIdentity) -> dict[str, Any]:
         "revision": model.revision,
         "engine": model.engine,
         "dtype": model.dtype,
-        "trained": model.trained,
         "parameters": model.parameters,
         "heads_per_layer": list(model.heads_per_layer),
     }

@@ -31,10 +31,8 @@ def map_heading(exhibit: Exhibit, head_map: HeadMap, display: Display, style: st
 
 
 def facts(capture: Capture) -> str:
-    """`builtin (untrained), 9 tokens with BOS`: what was run, on how much."""
-    name = readable(capture.model.name)
-    said = capture.model.trained or name == "untrained"
-    model = name if said else f"{name} (untrained)"
+    """`builtin, 9 tokens with BOS`: what was run, on how much."""
+    model = readable(capture.model.name)
     if capture.kind == "cross":
         size = f"{_count(len(capture.query_tokens), 'query token')} to "
         size += _count(len(capture.key_tokens), "key token")

@@ -33,7 +33,7 @@ def saved(capture: Capture, path: Path) -> Path:
 
 def full_capture() -> Capture:
     """A capture in which no field has its default."""
-    capture = make_capture("a 楚 \x1b[0m\n", heads_per_layer=(2, 0, 3), bos=True, trained=False)
+    capture = make_capture("a 楚 \x1b[0m\n", heads_per_layer=(2, 0, 3), bos=True)
     tokens = (*capture.query_tokens[:-1], replace(capture.query_tokens[-1], part=(2, 3)))
     rng = np.random.default_rng(5)
     return replace(
