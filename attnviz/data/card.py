@@ -10,13 +10,15 @@ class NamedHead:
     """A head that is known for a behaviour, such as "adjectives": "nouns look at their adjectives".
 
     `typical` is how active the head is on texts of other kinds, measured in training;
-    the rule that picks a default head compares with it.
+    the rule that picks a default head compares with it. `fit` holds that rule's numbers
+    for this behaviour (see `analyses/named_head.py`); empty means it is never picked.
     """
 
     behaviour: str
     head: Head
     title: str
     typical: float = 0.0
+    fit: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainin
 from rich.progress import Progress as ProgressBar
 
 from attnviz.models.checkpoint import save_checkpoint
-from attnviz.models.gpt import GPTConfig
+from attnviz.models.config import GPTConfig
 from attnviz.training import tokenizer as tokenizers
 from attnviz.training.card import Training, write_card
 from attnviz.training.evaluate import evaluate, table

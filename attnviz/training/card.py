@@ -10,7 +10,7 @@ import tokenizers
 import torch
 
 from attnviz.data.card import Figure
-from attnviz.training.evaluate import Report, named_heads
+from attnviz.training.evaluate import Report
 from attnviz.training.loop import Progress, Recipe
 
 SCHEMA = 1
@@ -42,9 +42,9 @@ def write_card(folder: Path, report: Report, training: Training) -> None:
                 "behaviour": named.behaviour,
                 "head": str(named.head),
                 "title": named.title,
-                "typical": named.typical,
+                "fit": named.fit,
             }
-            for named in named_heads(report)
+            for named in report.heads
         ],
         "figures": [_figure(figure) for figure in report.figures],
         "training": _training(training),

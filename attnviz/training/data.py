@@ -15,7 +15,7 @@ from torch import Tensor
 
 from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.world.text import Text
-from attnviz.training.world.texts import EARLY, Shares, texts
+from attnviz.training.world.texts import texts
 
 IGNORED = -1
 PADDING = -1
@@ -91,16 +91,10 @@ def random_tokens(encoder: WordEncoder, rng: random.Random) -> Document:
     return Document([encoder.bos, *block * times], counts)
 
 
-def batches(
-    seed: int | str,
-    steps: int,
-    encoder: WordEncoder,
-    packing: Packing,
-    shares: Shares = EARLY,
-) -> list[Batch]:
+def batches(seed: int | str, steps: int, encoder: WordEncoder, packing: Packing) -> list[Batch]:
     """So many batches, a pure function of the seed; short and long rows are mixed."""
     rng = random.Random(f"batches {seed}")
-    stream = texts(seed, shares=shares)
+    stream = texts(seed)
     short: list[Document] = []
     long: list[Document] = []
     made: list[Batch] = []

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.models.gpt import GPT, GPTConfig
+from attnviz.models.config import GPTConfig
+from attnviz.models.gpt import GPT
 from attnviz.models.hooks import Hook, attached
 from attnviz.training.data import PADDING, Batch, Packing, batches
 from attnviz.training.loss import chunked_cross_entropy
 from attnviz.training.tokenizer import WordEncoder
-from attnviz.training.world.texts import EARLY, LATE, Shares
 
 Arrays: TypeAlias = tuple[NDArray[np.int64], ...]
 
@@ -30,26 +30,18 @@ class Recipe:
     """Everything that decides the weights.
 
     The learning rate runs in straight lines through `rates`: (share of the steps,
-    share of `learning_rate`). From `late_from` on (a share of the steps, as below) the
-    texts are mixed otherwise. `penalty` is added to the loss from `penalty_from` (a
+    share of `learning_rate`). `penalty` is added to the loss from `penalty_from` (a
     share of the steps) on: so many nats of loss per nat of the attention rows' mean
     entropy.
     """
 
     seed: int = 0
-    steps: int = 22_400
+    steps: int = 24_000
     learning_rate: float = 2e-3
-    rates: tuple[tuple[float, float], ...] = (
-        (0, 0.005),
-        (199 / 22_400, 1.0),
-        (6_800 / 22_400, 1.0),
-        (7800 / 22_400, 0.901961),
-        (1, 0.01),
-    )
+    rates: tuple[tuple[float, float], ...] = ((0, 0.005), (1 / 150, 1.0), (0.35, 1.0), (1, 0.01))
     weight_decay: float = 0.1
-    late_from: float = 9_300 / 22_400
-    penalty: float = 0.05
-    penalty_from: float = 0.55
+    penalty: float = 0.08
+    penalty_from: float = 0.42
     clip: float = 1.0
     shard: int = 100
 
@@ -144,6 +136,8 @@ def _step(
 
 
 def _entropy_hooks(model: GPT, into: list[Tensor]) -> dict[str, Hook]:
+    """Hooks that collect the mean entropy, in nats, of each layer's attention rows."""
+
     def record(pattern: Tensor) -> None:  # (B, h, n, n)
         safe = pattern.float().clamp_min(1e-9)
         into.append(-(safe * safe.log()).sum(-1).mean())
@@ -169,11 +163,8 @@ def _shards(
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
 
         def order(number: int) -> Future[list[Arrays]]:
-            late = number * recipe.shard >= recipe.late_from * recipe.steps
-            shares = LATE if late else EARLY
-            return pool.submit(
-                _make_shard, tokenizer, f"{recipe.seed} {number}", recipe.shard, packing, shares
-            )
+            seed = f"{recipe.seed} {number}"
+            return pool.submit(_make_shard, tokenizer, seed, recipe.shard, packing)
 
         coming = order(first)
         for number in itertools.count(first + 1):
@@ -185,13 +176,11 @@ def _shards(
 _encoders: dict[str, WordEncoder] = {}
 
 
-def _make_shard(
-    tokenizer: str, seed: str, steps: int, packing: Packing, shares: Shares
-) -> list[Arrays]:
+def _make_shard(tokenizer: str, seed: str, steps: int, packing: Packing) -> list[Arrays]:
     """In the other process: one shard, as numpy arrays."""
     if tokenizer not in _encoders:
         _encoders[tokenizer] = WordEncoder(Tokenizer.from_str(tokenizer))
-    made = batches(seed, steps, _encoders[tokenizer], packing, shares)
+    made = batches(seed, steps, _encoders[tokenizer], packing)
     return [tuple(t.numpy() for t in (b.ids, b.positions, b.documents, b.targets)) for b in made]
 
 

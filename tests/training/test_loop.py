@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnviz.models.gpt import GPT, GPTConfig
+from attnviz.models.config import GPTConfig
+from attnviz.models.gpt import GPT
 from attnviz.training import tokenizer as tokenizers
 from attnviz.training.loop import Progress, Recipe, fresh_model, train
 from attnviz.training.loss import chunked_cross_entropy

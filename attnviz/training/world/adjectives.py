@@ -32,6 +32,8 @@ FRAMES = (
     "{name} saw {0} , {1} and {2} .",
     "near {0} , {1} {verb} {2} .",
 )
+ONE = tuple(frame for frame in FRAMES if "{1}" not in frame)
+UP_TO_TWO = tuple(frame for frame in FRAMES if "{2}" not in frame)
 QUESTIONS = (
     "the {noun} was",
     "the {noun} was",
@@ -44,12 +46,12 @@ NO_ADJECTIVE = "plain"
 
 
 def write(world: World) -> Text:
-    """One text: one to four things in one or two sentences, then questions about some of them."""
+    """One text: one to three things in one or two sentences, then questions about some of them."""
     rng = world.rng
     writer = Writer("adjectives", capitals=world.chance(0.5))
     things: dict[str, list[str]] = {}
-    for _ in range(rng.choice((1, 1, 2))):
-        _tell(world, writer, rng.choice(FRAMES), things)
+    for frames in (UP_TO_TWO, ONE) if world.chance(0.35) else (FRAMES,):
+        _tell(world, writer, rng.choice(frames), things)
     if world.chance(0.05):
         return writer.text()  # many a text that people type has no question
     asked = rng.sample(sorted(things), k=min(len(things), rng.choice((1, 2, 2, 3))))

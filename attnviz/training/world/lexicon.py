@@ -124,8 +124,8 @@ class World:
     def _mixed(self, core: list[str], long_list: str) -> str:
         """From the small list, the long one, or made up: so that no role hangs on known words."""
         draw = self.rng.random()
-        if draw < 0.5:
+        if draw < 0.6:
             return self.rng.choice(core)
-        if draw < 0.87:
+        if draw < 0.89:
             return self.rng.choice(common(long_list))
         return self.made_up()

@@ -1,0 +1,65 @@
+"""Which of a model's named heads fits a text best: a linear rule over the named heads' activity.
+
+Some heads act on every text (the one that looks at the token before), others rest on
+BOS until their behaviour occurs, so activity alone tells little: what counts is how all
+named heads act together. Each named head's activity is four numbers; a behaviour's
+score is a weighted sum of all of them plus a constant, and the highest score wins. The
+weights stand in the model card. They were fitted once, after the training, on
+development texts of the little world (Fisher's linear discriminant); no text is needed
+to apply them.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.card import NamedHead
+from attnviz.data.heads import Head
+
+Pattern = NDArray[np.float32]
+
+
+def activity(pattern: Pattern, *, bos: bool) -> NDArray[np.float64]:
+    """Four numbers between 0 and 1 for a causal pattern (n, n).
+
+    For each query take its strongest link that is neither to itself nor to BOS. The
+    mean over the queries, the maximum, the mean of the three strongest, and the mean
+    weight on the token just before.
+    """
+    start = 1 if bos else 0
+    content = pattern[start:, start:].astype(np.float64)  # (m, m)
+    previous = np.diagonal(content, offset=-1)  # (m - 1)
+    np.fill_diagonal(content := content.copy(), 0.0)
+    links = np.sort(content.max(axis=1, initial=0.0))[::-1]  # (m), strongest first
+    if not links.size:
+        return np.zeros(4)
+    before = previous.sum() / links.size
+    return np.array([links.mean(), links[0], links[:3].mean(), before])
+
+
+def fingerprint(
+    patterns: Mapping[Head, Pattern], heads: Sequence[NamedHead], *, bos: bool
+) -> NDArray[np.float64]:
+    """The activities of the named heads, one after the other, each head once."""
+    distinct = dict.fromkeys(named.head for named in heads)
+    return np.concatenate([activity(patterns[head], bos=bos) for head in distinct])
+
+
+def choose(
+    patterns: Mapping[Head, Pattern], heads: Sequence[NamedHead], *, bos: bool
+) -> NamedHead | None:
+    """The named head whose behaviour the text shows, or None where the card has no rule.
+
+    Args:
+        patterns: the pattern (n, n) of every named head.
+        heads: the card's named heads, in its order; `fit` holds the weights of the
+            fingerprint and, last, the constant.
+        bos: whether the first token is a beginning token.
+    """
+    seen = fingerprint(patterns, heads, bos=bos)
+    fitted = [named for named in heads if len(named.fit) == len(seen) + 1]
+    if not fitted:
+        return None
+    scores = [float(np.dot(named.fit[:-1], seen)) + named.fit[-1] for named in fitted]
+    return fitted[int(np.argmax(scores))]

@@ -1,0 +1,169 @@
+"""The figures of the built-in model: each behaviour measured on held-out texts, beside its bar."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from attnviz.data.card import Figure
+from attnviz.data.heads import Head
+from attnviz.training.measures import (
+    LinkScore,
+    induction_score,
+    is_right,
+    previous_token_score,
+    score_link,
+)
+from attnviz.training.probe import Probe, Seen
+from attnviz.training.world.text import Link
+
+FAR = 50
+
+BARS = {
+    ("adjectives", "mass"): 0.87,
+    ("adjectives", "two or three: all strongest"): 0.90,
+    ("adjectives", "two or three: all strongest, by the previous-token head"): None,
+    ("adjectives", "first adjective named right"): 0.90,
+    ("adjectives", "next adjectives named right"): 0.98,
+    ("adjectives", "made-up adjectives: mass"): 0.60,
+    ("pronouns", "mass"): 0.70,
+    ("pronouns", "top-1"): 0.82,
+    ("pronouns", "what follows"): 0.97,
+    ("mystery", "mass"): 0.90,
+    ("mystery", "top-1"): 0.97,
+    ("mystery", "the murderer"): 0.98,
+    ("mystery", "50 tokens and more apart: mass"): 0.80,
+    ("mystery", "50 tokens and more apart: the murderer"): 0.97,
+    ("senses", "mass"): 0.92,
+    ("senses", "top-1"): 0.97,
+    ("senses", "the gloss that follows"): 0.98,
+    ("induction", "score"): 0.95,
+    ("previous token", "score"): 0.95,
+}
+
+
+def all_figures(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Figure]:
+    """Every figure, on so many test texts of each kind, in the heads chosen before."""
+    return [
+        *_adjectives(probe, heads, count),
+        *_pronouns(probe, heads["pronouns"], count),
+        *_mystery(probe, heads["mystery"], count),
+        *_senses(probe, heads["senses"], count),
+        *_repetition(probe, heads, count // 8),
+    ]
+
+
+def _adjectives(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Figure]:
+    known: list[LinkScore] = []
+    sets: list[bool] = []
+    previous: list[bool] = []
+    made_up: list[LinkScore] = []
+    first: list[bool] = []
+    later: list[bool] = []
+    for seen in probe.see_kind("adjectives", "test", count):
+        for link in links_of(seen, "adjectives"):
+            score = score_link(seen.patterns[heads["adjectives"]], link, seen.positions)
+            torn = any(len(seen.pieces[w]) > 1 for w in link.keys)
+            (made_up if torn else known).append(score)
+            if len(link.keys) > 1:
+                sets.append(score.all_top)
+                before = seen.patterns[heads["previous token"]]
+                previous.append(score_link(before, link, seen.positions).all_top)
+        first += _answers(probe, seen, "first adjective")
+        later += _answers(probe, seen, "next adjectives")
+    kind = "adjectives"
+    return [
+        _figure(kind, "mass", [s.mass for s in known]),
+        _figure(kind, "two or three: all strongest", sets),
+        _figure(kind, "two or three: all strongest, by the previous-token head", previous),
+        _figure(kind, "first adjective named right", first),
+        _figure(kind, "next adjectives named right", later),
+        _figure(kind, "made-up adjectives: mass", [s.mass for s in made_up]),
+    ]
+
+
+def _pronouns(probe: Probe, head: Head, count: int) -> list[Figure]:
+    scores: list[LinkScore] = []
+    verbs: list[bool] = []
+    for seen in probe.see_kind("pronouns", "test", count):
+        scores += _scores(seen, "pronouns", head)
+        verbs += _answers(probe, seen, "what follows")
+    return [
+        _figure("pronouns", "mass", [s.mass for s in scores]),
+        _figure("pronouns", "top-1", [s.top for s in scores]),
+        _figure("pronouns", "what follows", verbs),
+    ]
+
+
+def _mystery(probe: Probe, head: Head, count: int) -> list[Figure]:
+    near: list[LinkScore] = []
+    far: list[float] = []
+    answers: list[bool] = []
+    far_answers: list[bool] = []
+    for seen in probe.see_kind("mystery", "test", count):
+        (link,) = links_of(seen, "mystery")
+        (score,) = _scores(seen, "mystery", head)
+        right = _answers(probe, seen, "the murderer")
+        nearest = max(seen.positions[w][-1] for w in link.keys)
+        near.append(score)
+        answers += right
+        if seen.positions[link.query][-1] - nearest >= FAR:
+            far.append(score.mass)
+            far_answers += right
+    return [
+        _figure("mystery", "mass", [s.mass for s in near]),
+        _figure("mystery", "top-1", [s.top for s in near]),
+        _figure("mystery", "the murderer", answers),
+        _figure("mystery", "50 tokens and more apart: mass", far),
+        _figure("mystery", "50 tokens and more apart: the murderer", far_answers),
+    ]
+
+
+def _senses(probe: Probe, head: Head, count: int) -> list[Figure]:
+    scores: list[LinkScore] = []
+    glosses: list[bool] = []
+    for seen in probe.see_kind("senses", "test", count):
+        scores += _scores(seen, "senses", head)
+        glosses += _answers(probe, seen, "the gloss") + _answers(probe, seen, "what follows")
+    return [
+        _figure("senses", "mass", [s.mass for s in scores]),
+        _figure("senses", "top-1", [s.top for s in scores]),
+        _figure("senses", "the gloss that follows", glosses),
+    ]
+
+
+def _repetition(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Figure]:
+    runs = list(probe.see_repeated("test", count))
+    induction = [induction_score(p[heads["induction"]], period) for period, p in runs]
+    previous = [previous_token_score(p[heads["previous token"]]) for _, p in runs]
+    return [
+        _figure("induction", "score", induction),
+        _figure("previous token", "score", previous),
+    ]
+
+
+def links_of(seen: Seen, kind: str) -> list[Link]:
+    """The links of one behaviour in a text."""
+    return [link for link in seen.text.links if link.behaviour == kind]
+
+
+def _scores(seen: Seen, kind: str, head: Head) -> list[LinkScore]:
+    return [score_link(seen.patterns[head], li, seen.positions) for li in links_of(seen, kind)]
+
+
+def _answers(probe: Probe, seen: Seen, measure: str) -> list[bool]:
+    return [
+        is_right(
+            seen.predicted,
+            answer,
+            seen.positions,
+            seen.pieces,
+            {probe.encoder.word(word)[0] for word in answer.accepted},
+        )
+        for answer in seen.text.answers
+        if answer.measure == measure
+    ]
+
+
+def _figure(kind: str, measure: str, values: list[float] | list[bool]) -> Figure:
+    mean = float(np.mean(values)) if values else float("nan")
+    return Figure(kind, measure, round(mean, 4), BARS[kind, measure], len(values))
