@@ -74,7 +74,9 @@ def _shown(model: str, cut: Sequence[Token]) -> Iterator[RenderableType]:
     table.add_column("token", overflow="fold", min_width=5)
     table.add_column("characters", justify="right", no_wrap=True)
     for token in cut:
-        table.add_row(str(token.index), str(token.id), Text(fenced(token.label)), _characters(token))
+        table.add_row(
+            str(token.index), str(token.id), Text(fenced(token.label)), _characters(token)
+        )
     yield table
 
 

@@ -9,15 +9,13 @@ from attnviz.data.heads import Head
 class NamedHead:
     """A head that is known for a behaviour, such as "adjectives": "nouns look at their adjectives".
 
-    `typical` is how active the head is on texts of other kinds, measured in training;
-    the rule that picks a default head compares with it. `fit` holds that rule's numbers
-    for this behaviour (see `analyses/named_head.py`); empty means it is never picked.
+    `fit` holds the numbers of the rule that picks a default head, for this behaviour
+    (see `analyses/named_head.py`); empty means that it is never picked.
     """
 
     behaviour: str
     head: Head
     title: str
-    typical: float = 0.0
     fit: tuple[float, ...] = ()
 
 

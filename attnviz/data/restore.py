@@ -172,13 +172,11 @@ def _token(entry: JsonObject, size: int | None) -> Token:
 def _named(entry: JsonObject, per_layer: tuple[int, ...]) -> NamedHead:
     head = Head(_get(entry, "layer", int), _get(entry, "head", int))
     _check_head(head, per_layer)
-    typical = entry.get("typical")
-    _check(_is(typical, int) or _is(typical, float), "typical")
     return NamedHead(
         behaviour=_get(entry, "behaviour", str),
         head=head,
         title=_get(entry, "title", str),
-        typical=float(cast(float, typical)),
+        fit=tuple(_list(entry, "fit", float)),
     )
 
 

@@ -86,7 +86,7 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
                 "layer": named.head.layer,
                 "head": named.head.head,
                 "title": named.title,
-                "typical": named.typical,
+                "fit": list(named.fit),
             }
             for named in capture.named_heads
         ],

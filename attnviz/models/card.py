@@ -55,7 +55,7 @@ def _named_head(raw: dict[str, Any]) -> NamedHead:
         behaviour=str(raw["behaviour"]),
         head=Head(int(layer), int(head)),
         title=str(raw["title"]),
-        typical=float(raw.get("typical", 0.0)),
+        fit=tuple(float(number) for number in raw.get("fit", ())),
     )
 
 

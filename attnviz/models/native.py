@@ -66,4 +66,3 @@ def _identity(model: GPT, name: str) -> ModelIdentity:
         parameters=sum(p.numel() for p in model.parameters()),
         engine="native",
     )
-

@@ -51,7 +51,7 @@ def full_capture() -> Capture:
             "values/../x": rng.random((2, 3, 5), np.float32),
             "é": np.array([-0.0, np.inf], np.float32),
         },
-        named_heads=(NamedHead("adjectives", Head(2, 1), "nouns look at …", 0.1 + 0.2),),
+        named_heads=(NamedHead("adjectives", Head(2, 1), "nouns look at …", (0.1 + 0.2, -3.0)),),
     ).only((Head(0, 1), Head(2, 0), Head(2, 2)))
 
 
@@ -207,7 +207,7 @@ WEIGHTS = make_capture("a b c").layers[0].weights
         (at({"numpy": 2}, "versions"), "is damaged: numpy cannot be right"),
         (at([1], "transforms"), "is damaged: transforms cannot be right"),
         (at(["x"], "extras"), "is damaged: .*extra_0"),
-        (at("x", "named_heads", 0, "typical"), "is damaged: typical cannot be right"),
+        (at("x", "named_heads", 0, "fit"), "is damaged: fit cannot be right"),
         (at(7, "named_heads", 0, "head"), "is damaged: the head L0H7 cannot be right"),
         (at({}, "model"), "is damaged: heads_per_layer cannot be right"),
     ],

@@ -253,7 +253,9 @@ def _shard(folder: Path) -> None:
     for file, some in parts.items():
         save_file({name: state[name] for name in some}, folder / file, metadata={"format": "pt"})
     weight_map = {name: file for file, some in parts.items() for name in some}
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": weight_map})
+    )
     (folder / "model.safetensors").unlink()
 
 
