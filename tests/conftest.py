@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,7 +91,7 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run() -> Iterator[Run]:
+def run() -> Run:
     """Run a command line in this process: `run("show", "a text", stdin=b"", terminal=False)`."""
 
     def run(
@@ -114,4 +114,4 @@ def run() -> Iterator[Run]:
         environment.stdout.flush()
         return Result(status, out.getvalue(), err.getvalue().decode())
 
-    yield run
+    return run
