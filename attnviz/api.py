@@ -19,6 +19,7 @@ from attnviz.pipeline import (
     Side,
     TextOptions,
     heads_to_record,
+    listed,
     pick_heads,
 )
 from attnviz.pipeline import capture as run_capture
@@ -82,7 +83,7 @@ class Model:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AttentionCapture:
     """The attention of one text: a thin handle over the capture record (`record`)."""
 
@@ -102,6 +103,10 @@ class AttentionCapture:
     def heads(self) -> tuple[Head, ...]:
         """The heads that were recorded, in order."""
         return self.record.heads
+
+    def __repr__(self) -> str:
+        held = listed(self.heads)
+        return f"<AttentionCapture {self.record.model.name}, {len(self.tokens)} tokens, {held}>"
 
     def pattern(self, layer: int, head: int) -> FloatArray:
         """The weights of one head, float32 (n_queries, n_keys), read-only; rows sum to 1.

@@ -98,7 +98,12 @@ def _usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "attnviz"
     wrong = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
-    return f"{wrong[:1].lower()}{wrong[1:]}; see {command} --help."
+    hint = f"see {command} --help"
+    if "unexpected extra argument" in wrong:
+        hint = f"put the text in quotes, or {hint}"
+    elif "No such command" in wrong:
+        hint = f'attnviz show "a text" shows a text, or {hint}'
+    return f"{wrong[:1].lower()}{wrong[1:]}; {hint}."
 
 
 def run() -> NoReturn:

@@ -183,10 +183,19 @@ def capture(
 
 @dataclass(frozen=True)
 class Picked:
-    """The part of a capture to be shown, and the sentence that says which heads and why."""
+    """The part of a capture to be shown, and which heads these are.
+
+    `title` names them; `why` says why just these, where nobody chose them.
+    """
 
     capture: Capture
-    about: str
+    title: str
+    why: str = ""
+
+    @property
+    def about(self) -> str:
+        """The sentence above every view."""
+        return f"{self.title} ({self.why}; others: --head all)" if self.why else self.title
 
 
 def pick_heads(captured: Capture, options: HeadOptions) -> Picked:
@@ -207,7 +216,7 @@ def pick_heads(captured: Capture, options: HeadOptions) -> Picked:
     if options.everything:
         return Picked(captured, listed(captured.heads))
     choice = default_head(captured)
-    return Picked(captured.only((choice.head,)), f"{choice.head}: {choice.reason}")
+    return Picked(captured.only((choice.head,)), f"{choice.head}: {choice.title}", choice.why)
 
 
 def listed(heads: Sequence[Head]) -> str:
@@ -242,7 +251,7 @@ def exhibit(picked: Picked, options: ShowOptions) -> Exhibit:
     )
 
 
-_OVER: dict[Over, str] = {"heads": "heads", "layers": "layers", "all": "all heads and layers"}
+_OVER: dict[Over, str] = {"heads": "heads", "layers": "layers", "all": "all of these"}
 
 
 def _queries(tokens: Sequence[Token], options: ShowOptions) -> tuple[int, ...]:

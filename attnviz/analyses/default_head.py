@@ -15,10 +15,11 @@ from attnviz.data.heads import Head
 
 @dataclass(frozen=True)
 class Choice:
-    """A head, and in words why it is this one."""
+    """A head, in words what it does, and why it is this one."""
 
     head: Head
-    reason: str
+    title: str
+    why: str
 
 
 def default_head(capture: Capture) -> Choice:
@@ -28,8 +29,7 @@ def default_head(capture: Capture) -> Choice:
         patterns = {each.head: capture.weights(each.head) for each in named}
         best = choose(patterns, named, bos=capture.bos)
         if best is not None:
-            why = "the named head that fits this text best"
-            return Choice(best.head, f"{best.title} ({why}; others: --head all)")
+            return Choice(best.head, best.title, "the named head that fits this text best")
     head = most_telling_head(capture)
-    why = "the head that looks away most from itself, its neighbour and the start"
-    return Choice(head, f"{why} (others: --head all)")
+    title = "looks away most from itself, its neighbour and the start"
+    return Choice(head, title, "the highest of all heads' generic scores")

@@ -94,7 +94,7 @@ def answer_lines(
     """
     lines = read_lines(argument, file, session.stdin)
     model = load_model(request.model)
-    options, about, bad, good = request.heads, "", 0, 0
+    options, kept, bad, good = request.heads, None, 0, 0
     heads = heads_to_record(model, options)
     for number, text in lines:
         if isinstance(text, InputError):
@@ -104,13 +104,15 @@ def answer_lines(
         try:
             captured = capture(model, text, heads, request.text)
             picked = pick_heads(captured, options)
-            shown = exhibit(replace(picked, about=about or picked.about), request.show)
+            if kept is not None:
+                picked = replace(kept, capture=picked.capture)
+            shown = exhibit(picked, request.show)
         except (InputError, UsageError) as error:
             session.complain(f"line {number}: {error}")
             bad += 1
             continue
         if not options.chosen and not options.everything:
-            heads, about = picked.capture.heads, picked.about
+            heads, kept = picked.capture.heads, replace(picked, why=f"picked on line {number}")
             options = HeadOptions(heads=",".join(map(str, heads)))
         good += 1
         _note_what_is_left_out(session, captured, f"line {number}: ")

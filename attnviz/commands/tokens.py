@@ -24,7 +24,7 @@ EPILOG = """
 
 attnviz tokens "a fluffy blue creature"
 
-attnviz tokens --file sample_texts/chinese.txt -f jsonl | jq -r .label
+attnviz tokens --file sample_texts/chuliuxiang.txt -f jsonl | jq -r .label
 """
 
 
@@ -81,5 +81,5 @@ def _shown(model: str, cut: Sequence[Token]) -> Iterator[RenderableType]:
 
 
 def _characters(token: Token) -> str:
-    """The span in the source, the end not included."""
-    return "" if token.special else f"{token.start}–{token.end}"
+    """The slice of the source, as Python writes it: the end is not included."""
+    return "" if token.special else f"{token.start}:{token.end}"

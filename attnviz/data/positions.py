@@ -81,7 +81,9 @@ def _matches(tokens: Sequence[Token], name: str, option: str) -> list[tuple[int,
 def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
     """Equal labels; without one, equal but for case; without one, runs of tokens that spell it."""
     exact: list[tuple[int, ...]] = [
-        (token.index,) for token in tokens if word in (token.label, token.text)
+        (token.index,)
+        for token in tokens
+        if word == token.label or (word == token.text and token.part is None)
     ]
     if exact:
         return exact
@@ -91,15 +93,16 @@ def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
 
 
 def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
-    """Runs of tokens whose source, without outer spaces, is the word."""
+    """Runs of tokens whose source, without outer spaces, is the word (or are the words)."""
     wanted = word.strip()
     runs = []
     for first, token in enumerate(tokens):
         spelled = ""
-        if token.special or not wanted:
+        if token.special or not wanted or (token.part is not None and token.part[0] > 1):
             continue
         end = token.start
         for last in range(first, len(tokens)):
+            spelled += " " * (tokens[last].start - end)  # blanks that no token holds
             spelled += tokens[last].text[max(0, end - tokens[last].start) :]
             end = max(end, tokens[last].end)
             if spelled.strip() == wanted and not _splits_character(tokens, last):

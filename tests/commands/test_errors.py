@@ -29,6 +29,8 @@ CASES: list[tuple[str, list[str], ExitStatus, str]] = [
     ("an unknown option", ["show", "a", "--hed", "1"], USAGE, "no such option: --hed"),
     ("an option without its value", ["show", "a", "--head"], USAGE, "requires an argument"),
     ("an unknown command", ["shwo", "a"], USAGE, "no such command 'shwo'"),
+    ("a text without quotes", ["show", "a", "b", "c"], USAGE, "put the text in quotes"),
+    ("a forgotten command", ["a fluffy creature"], USAGE, 'attnviz show "a text" shows a text'),
     ("a bad choice", ["show", "a", "--view", "pie"], USAGE, "'pie' is not one of"),
     ("a number out of range", ["show", "a", "--top", "0"], USAGE, "--top"),
     ("a word for a number", ["show", "a", "--dpi", "high"], USAGE, "--dpi"),

@@ -28,6 +28,7 @@ def test_the_first_line_says_which_head_and_why_and_the_model(run: Run, model: s
     assert shown.status is ExitStatus.OK
     assert "9 tokens without BOS" in first
     assert "looks away most" in first
+    assert "highest of all heads' generic scores; others: --head all" in first
     assert model in first
 
 
@@ -137,6 +138,8 @@ def test_each_line_is_answered_with_its_number_and_the_head_of_the_first(
     rows = [json.loads(row) for row in shown.out.splitlines()]
     assert {row["line"] for row in rows} == {1, 2}
     assert len({(row["layer"], row["head"]) for row in rows}) == 1
+    second = run("show", "--lines", "-", "--width", "400", stdin=b"a first line\nand a second\n")
+    assert second.out.count("(picked on line 1;") == 1
     first = run("show", "a first line", "-f", "jsonl")
     assert [r for r in shown.out.splitlines() if '"line": 1' in r] == first.out.splitlines()
 

@@ -51,6 +51,21 @@ def test_a_token_that_contains_a_number_sign_is_found_as_it_stands() -> None:
     assert find_positions(_tokens("C#1", " C", " C"), ["C#1"], "--query") == (0,)
 
 
+def test_a_letter_in_several_tokens_is_one_occurrence() -> None:
+    """Three tokens that share a letter, twice, and a blank that belongs to no token."""
+    parts = [Token(i, 9, "—", at, at + 1, part=(n, 3)) for at in (0, 2) for n, i in _numbers(at)]
+    assert find_positions(parts, ["—"], "--query") == (0, 1, 2, 3, 4, 5)
+    assert find_positions(parts, ["—#2"], "--query") == (3, 4, 5)
+    assert one_position(parts, "—#1", "--query") == 2
+    assert find_positions(parts, ["— —"], "--query") == (0, 1, 2, 3, 4, 5)
+    assert find_positions(parts, ["— 2/3"], "--query") == (1, 4)
+
+
+def _numbers(at: int) -> list[tuple[int, int]]:
+    """Which part each of three tokens is, and its index."""
+    return [(n, n - 1 + (3 if at else 0)) for n in (1, 2, 3)]
+
+
 def test_the_beginning_token_is_found_by_its_label() -> None:
     assert find_positions(_tokens("a", bos=True), ["BOS"], "--key") == (0,)
 

@@ -6,11 +6,14 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from attnviz.models.catalog import Source, tokenizer_of
 from attnviz.models.checkpoint import from_gpt2, load_checkpoint, save_checkpoint, to_gpt2
 from attnviz.models.folder import builtin_folder
 from attnviz.models.gpt import GPT, GPTConfig
 from attnviz.models.hooks import Hook, attached
 from tests.conftest import bytes_tokenizer
+
+SAMPLES = Path(__file__).parents[2] / "sample_texts"
 
 SIZES = [  # odd ones, so that a swapped axis cannot go unnoticed
     GPTConfig(vocab_size=101, n_positions=23, n_embd=21, n_layer=2, n_head=3),
@@ -63,11 +66,22 @@ def test_logits_and_every_layers_attention_agree_with_transformers(
     _compare(ours.eval(), theirs, ids)
 
 
-def test_the_built_in_weights_agree_with_transformers() -> None:
-    theirs = GPT2LMHeadModel.from_pretrained(builtin_folder(), attn_implementation="eager").eval()
-    ours = load_checkpoint(builtin_folder())
-    torch.manual_seed(3)
-    _compare(ours, theirs, torch.randint(ours.config.vocab_size, (2, ours.config.n_positions)))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_built_in_weights_agree_with_transformers(dtype: torch.dtype) -> None:
+    """On a real text. Its logits go up to 25, so float32 leaves some 1e-5 of the largest."""
+    theirs = GPT2LMHeadModel.from_pretrained(builtin_folder(), attn_implementation="eager")
+    ours, theirs = load_checkpoint(builtin_folder()).to(dtype), theirs.eval().to(dtype)
+    text = (SAMPLES / "mystery.txt").read_text(encoding="utf-8")
+    tokens = tokenizer_of(Source()).encode(text, bos=True, special=False)
+    ids = torch.tensor([[token.id for token in tokens]])
+    logits, patterns = _patterns(ours, ids)
+    with torch.no_grad():
+        expected = theirs(ids, output_attentions=True)
+    tolerance = 1e-5 if dtype is torch.float32 else 1e-10
+    largest = float(expected.logits.abs().max())
+    torch.testing.assert_close(logits, expected.logits, atol=tolerance * largest, rtol=0)
+    for pattern, attention in zip(patterns, expected.attentions, strict=True):
+        torch.testing.assert_close(pattern, attention, atol=tolerance, rtol=0)
 
 
 def test_a_written_checkpoint_is_read_the_same_by_both(tmp_path: Path) -> None:
