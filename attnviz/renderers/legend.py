@@ -17,10 +17,7 @@ def legend(
     """What a cell means: its colour or shade, an empty one, and which side the queries are on."""
     text = Text()
     if display.color:
-        text.append("0 ")
-        for step in range(STEPS):
-            text.append(" ", cell_style(step / (STEPS - 1), display))
-        text.append(f" {most:.2f}")
+        text.append_text(ramp(display, most))
     elif numbers:
         text.append(f"{shade_of(0, unicode=display.unicode)} less than 0.005")
     else:
@@ -34,6 +31,14 @@ def legend(
         text.append(", each column sums to 1")
     text.stylize("dim", 0 if not display.color else text.plain.index(f" {most:.2f}"))
     return folded(text, display.width)
+
+
+def ramp(display: Display, most: float) -> Text:
+    """The colours from 0 to the strongest weight, with these two numbers at its ends."""
+    text = Text("0 ")
+    for step in range(STEPS):
+        text.append(" ", cell_style(step / (STEPS - 1), display))
+    return text.append(f" {most:.2f}")
 
 
 def _shades(display: Display, most: float) -> str:

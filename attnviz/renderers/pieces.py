@@ -12,7 +12,7 @@ class Piece:
     """A stretch of the text: what is written, its weight (None: not looked at), what precedes it.
 
     `lines` line ends and `spaces` spaces stand in front of it in the source. `unseen`: it
-    stands for a part of the source that was cut off.
+    stands for a part of the source that was cut off. `keys` are the tokens that it is made of.
     """
 
     written: str
@@ -21,6 +21,7 @@ class Piece:
     lines: int = 0
     spaces: int = 0
     unseen: bool = False
+    keys: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class _Span:
     weight: float | None
     query: bool
     special: bool
+    keys: tuple[int, ...]
 
 
 def pieces_of(exhibit: Exhibit, head_map: HeadMap) -> list[Piece]:
@@ -46,17 +48,33 @@ def pieces_of(exhibit: Exhibit, head_map: HeadMap) -> list[Piece]:
     end, first = 0, True
     for span in _spans(exhibit, head_map):
         if span.special:
-            pieces.append(Piece(SPECIAL_LABEL, span.weight, span.query, 0, 1))
+            pieces.append(Piece(SPECIAL_LABEL, span.weight, span.query, 0, 1, keys=span.keys))
             continue
         before = text[end : span.start]
         pieces += _cut_off(before) if first else [_piece(before)]
         piece = _piece(text[span.start : span.end])
-        pieces.append(replace(piece, weight=span.weight, query=span.query))
+        pieces.append(replace(piece, weight=span.weight, query=span.query, keys=span.keys))
         end, first = span.end, False
     pieces += _cut_off(text[end:])
     if exhibit.capture.bos and len(pieces) > 1 and not pieces[1].lines:
         pieces[1] = replace(pieces[1], spaces=max(1, pieces[1].spaces))
     return [piece for piece in pieces if piece.written or piece.lines or piece.spaces]
+
+
+def joined(first: Piece, second: Piece) -> Piece:
+    """Two pieces of one word as one, with the sum of their weights."""
+    return replace(
+        first,
+        written=first.written + second.written,
+        weight=_sum(first.weight, second.weight),
+        query=first.query or second.query,
+        keys=first.keys + second.keys,
+    )
+
+
+def _sum(first: float | None, second: float | None) -> float | None:
+    there = [weight for weight in (first, second) if weight is not None]
+    return sum(there) if there else None
 
 
 def _spans(exhibit: Exhibit, head_map: HeadMap) -> list[_Span]:
@@ -73,16 +91,17 @@ def _spans(exhibit: Exhibit, head_map: HeadMap) -> list[_Span]:
             weights.get(token.index),
             token.index == query,
             token.special,
+            (token.index,),
         )
         # A blank that two tokens claim does not make one of them.
         shared = exhibit.capture.text[token.start : min(end, token.end)].strip(" ")
         if spans and shared and not (span.special or spans[-1].special):
-            both = [w for w in (spans[-1].weight, span.weight) if w is not None]
             spans[-1] = replace(
                 spans[-1],
                 end=span.end,
-                weight=sum(both) if both else None,
+                weight=_sum(spans[-1].weight, span.weight),
                 query=spans[-1].query or span.query,
+                keys=spans[-1].keys + span.keys,
             )
         else:
             spans.append(span)

@@ -1,13 +1,14 @@
 """The text itself, its words shaded by how much one query attends to them.
 
-With colour the words are filled; without, their weights stand below them. The query is
-underlined, or has a `^` below it. Where the text was cut to fit the model, `…` stands
-for what the model has not seen.
+With colour the words are filled; without, their weights stand below them, and pieces of a
+word that are too short for numbers of their own share one. The query is underlined, or has
+a `^` below it. A last line says what colours and numbers mean. Where the text was cut to
+fit the model, `…` stands for what the model has not seen.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -15,17 +16,19 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.links import links_of
+from attnviz.data.exhibit import Exhibit
 from attnviz.errors import UsageError
 from attnviz.renderers.colors import cell_style
 from attnviz.renderers.direction import fenced, fenced_line
 from attnviz.renderers.heading import heading, map_heading
 from attnviz.renderers.labels import ascii_only, cut, distinct_labels, pad, standing
+from attnviz.renderers.legend import ramp
+from attnviz.renderers.matrix import left_out
 from attnviz.renderers.pieces import Piece, pieces_of
 from attnviz.renderers.prose import folded
+from attnviz.renderers.words import LEAST, below, summed, words_of
 
-LEAST = 0.005  # weaker weights get no number and no colour
+FAINT = 0.05  # of the strongest weight: a word of less gets no background
 STRONGEST = 3
 DEEPEST_INDENT = 8
 _QUERY = Style(bold=True, underline=True)
@@ -44,7 +47,8 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
             "choose it with --query",
         )
     parts: list[RenderableType] = [*heading(exhibit, display)]
-    maps = [[_spelled(p, display) for p in pieces_of(exhibit, m)] for m in exhibit.maps]
+    whole = [[_spelled(p, display) for p in pieces_of(exhibit, m)] for m in exhibit.maps]
+    maps = [_readable(pieces, display) for pieces in whole]
     most = max((piece.weight or 0.0 for pieces in maps for piece in pieces), default=0.0) or 1.0
     for head_map, pieces in zip(exhibit.maps, maps, strict=True):
         parts.append(Text())
@@ -52,8 +56,9 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
             parts.append(map_heading(exhibit, head_map, display))
         for line in _wrapped(pieces, display):
             parts += _colored(line, most, display) if display.color else _numbered(line, display)
-        parts += [Text(), *_summary(exhibit, head_map, display)]
-    return Group(*parts)
+        parts += [Text(), *_summary(exhibit, pieces, display)]
+    shared = sum(map(len, maps)) < sum(map(len, whole))
+    return Group(*parts, *_legend(exhibit, most, display, shared=shared))
 
 
 def _spelled(piece: Piece, display: Display) -> Piece:
@@ -70,15 +75,20 @@ def _spelled(piece: Piece, display: Display) -> Piece:
     return replace(piece, written=cut(written, display.width, unicode=display.unicode))
 
 
+def _readable(pieces: list[Piece], display: Display) -> list[Piece]:
+    """The pieces as they are shown: without colour, those whose numbers do not fit are summed."""
+    if display.color:
+        return pieces
+    return [piece for word in words_of(pieces) for piece in summed(word, display.width)]
+
+
 def _wrapped(pieces: list[Piece], display: Display) -> Iterator[list[tuple[int, Piece]]]:
     """Lines of (cells of space in front, piece); a word whose pieces fit a line stays whole."""
-    starts = [n for n, p in enumerate(pieces) if n == 0 or p.spaces or p.lines] + [len(pieces)]
     line: list[tuple[int, Piece]] = []
     used = 0
-    for first, last in pairwise(dict.fromkeys(starts)):
-        word = pieces[first:last]
+    for n, word in enumerate(words_of(pieces)):
         cells = sum(_cells(piece, display) for piece in word)
-        if word[0].lines and (line or first):
+        if word[0].lines and (line or n):
             yield line
             yield from ([] for _ in range(min(1, word[0].lines - 1)))
             line, used = [], 0
@@ -98,17 +108,9 @@ def _wrapped(pieces: list[Piece], display: Display) -> Iterator[list[tuple[int, 
 
 
 def _cells(piece: Piece, display: Display) -> int:
-    """How wide the piece is with what stands below it and the gap that keeps numbers apart."""
-    below = _below(piece)
+    """How wide the piece is with what stands below it."""
     wide = cell_len(piece.written)
-    return wide if display.color or not below else max(wide, min(len(below) + 1, display.width))
-
-
-def _below(piece: Piece) -> str:
-    """What stands below a piece where there is no colour: `^` for the query, and the weight."""
-    weight = piece.weight or 0.0
-    number = f"{weight:.2f}".replace("0.", ".", 1) if weight >= LEAST else ""
-    return ("^" if piece.query else "") + number
+    return wide if display.color else max(wide, len(below(piece)))
 
 
 def _colored(line: list[tuple[int, Piece]], most: float, display: Display) -> Iterator[Text]:
@@ -117,38 +119,76 @@ def _colored(line: list[tuple[int, Piece]], most: float, display: Display) -> It
         text.append(" " * space)
         style = Style(dim=True)
         if piece.weight is not None:
-            bright = piece.weight >= LEAST
+            bright = piece.weight >= _least(most)
             style = cell_style(piece.weight / most, display) if bright else Style()
         text.append(piece.written, style + _QUERY if piece.query else style)
     # Nothing stands below this line, so that words may run as they are read.
     yield fenced_line(text)
 
 
+def _least(most: float) -> float:
+    """The smallest weight that gets a background."""
+    return max(LEAST, FAINT * most)
+
+
 def _numbered(line: list[tuple[int, Piece]], display: Display) -> Iterator[Text]:
-    above = below = ""
-    for n, (space, piece) in enumerate(line):
+    above = numbers = ""
+    for space, piece in line:
         cells = _cells(piece, display)
-        joined = n + 1 < len(line) and line[n + 1][0] == 0
-        fill = ("·" if display.unicode else "-") if joined else " "
-        above += " " * space + fenced(piece.written) + fill * (cells - cell_len(piece.written))
-        below += " " * space + pad(_below(piece), cells)
+        above += " " * space + pad(fenced(piece.written), cells)
+        numbers += " " * space + pad(below(piece), cells)
     yield Text(above.rstrip(), no_wrap=True, overflow="crop")
-    if below.strip():
-        yield Text(below.rstrip(), no_wrap=True, overflow="crop")
+    if numbers.strip():
+        yield Text(numbers.rstrip(), no_wrap=True, overflow="crop")
 
 
-def _summary(exhibit: Exhibit, head_map: HeadMap, display: Display) -> list[Text]:
-    """The strongest keys in words, for those who see no colour and for those who copy the text."""
-    queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
-    keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
-    top = min(STRONGEST, exhibit.top or STRONGEST)
-    links = links_of(replace(exhibit, top=top), head_map)
+def _summary(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> list[Text]:
+    """The strongest pieces in words, for those who see no colour and who copy the text."""
+    names = _names(exhibit, pieces, display)
+    ranked = sorted(range(len(pieces)), key=lambda n: -(pieces[n].weight or 0.0))
     found = [
-        f"{fenced(keys[key])} {weight:.2f}"
-        for key, weight in zip(links.key.tolist(), links.weight.tolist(), strict=True)
-        if weight >= LEAST
+        f"{fenced(names[n])} {weight:.2f}"
+        for n in ranked[:STRONGEST]
+        if (weight := pieces[n].weight or 0.0) >= LEAST
     ]
+    looks = f"{_query(exhibit, display)} looks at {', '.join(found) or 'nothing that is shown'}"
+    return folded(Text(looks, style="dim"), display.width)
+
+
+def _names(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> list[str]:
+    """What each piece is called: its token's label; of several tokens, what is written."""
+    keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
+    total, seen = Counter(piece.written.strip() for piece in pieces), Counter[str]()
+    names = []
+    for piece in pieces:
+        name = piece.written.strip()
+        seen[name] += 1
+        numbered = f"{name}#{seen[name]}" if total[name] > 1 else name
+        names.append(keys[piece.keys[0]] if len(piece.keys) == 1 else numbered)
+    return names
+
+
+def _query(exhibit: Exhibit, display: Display) -> str:
+    """`creature (^)`: the query, and how it is marked where it is a part of the text."""
+    queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
     query = fenced(queries[exhibit.queries[0]])
-    mark = "underlined" if display.color else "^"
-    what = f"{query} ({mark}) looks at {', '.join(found) or 'nothing that is shown'}"
+    if exhibit.capture.kind == "cross":
+        return query
+    return f"{query} ({'underlined' if display.color else '^'})"
+
+
+def _legend(exhibit: Exhibit, most: float, display: Display, *, shared: bool) -> list[Text]:
+    """What colours, or the numbers below words, stand for."""
+    why = left_out(exhibit)
+    if display.color:
+        least = _least(most)
+        text = ramp(display, most)
+        start = text.plain.index(f" {most:.2f}")
+        text.append(f", no colour: under {least:.{2 if least >= 0.01 else 3}f}")
+        text.append(f", dim: {why}" if why else "")
+        text.stylize("dim", start)
+        return folded(text, display.width)
+    what = f"below each word: how much {_query(exhibit, display)} attends to it"
+    what += f"; nothing: under {LEAST}" + (f", {why}" if why else "")
+    what += "; short parts of a word are summed" if shared else ""
     return folded(Text(what, style="dim"), display.width)

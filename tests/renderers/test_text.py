@@ -50,7 +50,39 @@ def test_the_query_is_underlined_in_colour_and_the_strongest_word_brightest() ->
 
 def test_the_strongest_keys_are_said_in_words() -> None:
     text = lines(seen_by(3, "a fluffy blue creature", [0, 0.5, 0.4, 0.1]))
-    assert text[-1] == "creature (^) looks at fluffy 0.50, blue 0.40, creature 0.10"
+    assert "creature (^) looks at fluffy 0.50, blue 0.40, creature 0.10" in text
+
+
+def test_the_summary_ranks_what_is_shaded() -> None:
+    """Parts of a letter are one piece: their sum is shaded, and their sum is ranked."""
+    parts = [Token(n, n, "楚", 2, 3, part=(n, 3)) for n in (1, 2, 3)]
+    exhibit = of_tokens("a 楚 b", [Token(0, 0, "a", 0, 1), *parts, Token(4, 4, " b", 3, 5)])
+    for color in (False, True):
+        mark = "underlined" if color else "^"
+        said = re.sub("\x1b\\[[0-9;]*m", "", "\n".join(lines(exhibit, color=color)))
+        assert f"b ({mark}) looks at 楚 0.60, a 0.20, b 0.20" in said
+
+
+def test_in_colour_a_line_says_the_scale_and_faint_words_have_no_background() -> None:
+    words = "a blue cat ran off"
+    text = lines(seen_by(4, words, [0.02, 0.6, 0.04, 0.029, 0.3]), color=True)
+    assert re.search(r"^\x1b\[[0-9;]*m0 |^0 ", text[-1])
+    plain = re.sub("\x1b\\[[0-9;]*m", "", text[-1])
+    assert re.fullmatch(r"0 {18}0\.60, no colour: under 0\.03, dim: masked", plain)
+    shown = next(line for line in text if "blue" in line)
+    assert [bool(re.search(f"48;2;[0-9;]*m{word}", shown)) for word in words.split()] == [
+        *(False, True, True, False, True)
+    ]
+
+
+def test_without_colour_a_line_says_what_the_numbers_mean() -> None:
+    said = " ".join(lines(seen_by(2, "a blue cat ran", [0.1, 0.8, 0.1, 0])))
+    assert "below each word: how much cat (^) attends to it; nothing: under 0.005, masked" in said
+    assert "summed" not in said
+
+
+def test_a_weight_above_1_keeps_all_its_digits() -> None:
+    assert any(re.search(r"(^| )10\.50", line) for line in lines(seen_by(1, "a b", [10.5, 0.5])))
 
 
 def test_the_text_keeps_its_lines_and_indents() -> None:
@@ -61,8 +93,22 @@ def test_the_text_keeps_its_lines_and_indents() -> None:
 
 
 def test_pieces_of_a_word_stay_together() -> None:
-    text = lines(seen_by(3, ["un", "believ", "able", " story"], [0.5, 0.5, 0, 0]))
-    assert "un··believable story" in text  # filled, so that it isn't read as two words
+    text = lines(seen_by(3, ["un", "believ", "able", " story"], [0.5, 0.2, 0.1, 0.2]))
+    start = text.index("unbelievable story")
+    assert text[start + 1] == ".80          ^.20"
+    assert text[start + 3] == "story (^) looks at unbelievable 0.80, story 0.20"
+    assert "short parts of a word are summed" in " ".join(text)
+
+
+def test_pieces_that_have_room_for_their_numbers_keep_them() -> None:
+    text = lines(seen_by(3, ["fluff", "iest", ".", " story"], [0.5, 0.2, 0.1, 0.2]))
+    assert text[text.index("fluffiest.   story") + 1] == ".50  .20 .10 ^.20"
+
+
+def test_letters_without_spaces_are_summed_no_further_than_they_have_to_be() -> None:
+    text = lines(seen_by(29, ["楚"] * 30, [1 / 30] * 30))
+    start = text.index("楚" * 30)
+    assert text[start + 1].split()[:2] == [".07", ".07"]
 
 
 @pytest.mark.parametrize("width", [40, 80])
