@@ -2,7 +2,8 @@
 
     creature → fluffy 0.48 ▇▇▇▇▇  blue 0.47 ▇▇▇▇▇  a 0.03 ▏  … 0.02 on 4 others
 
-Where three keys do not fit side by side they stand below each other.
+Where two keys do not fit side by side they stand below each other. A query whose links
+the filters all left out has no row; a last line says how many there are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.links import links_of
+from attnviz.renderers.closing import closing
 from attnviz.renderers.colors import bar_style
 from attnviz.renderers.columns import GAP, NUMBER, SHORTEST_BAR, Columns, Rank, arrange
 from attnviz.renderers.direction import fenced
@@ -23,9 +25,10 @@ from attnviz.renderers.labels import cut, distinct_labels, pad, widest
 
 # Without --top: so many keys side by side, or so many below each other, and none but the
 # first that is weaker than this; what is left over goes into the rest.
-SIDE_BY_SIDE, FAINT = (5, 4, 3), 0.01
+SIDE_BY_SIDE, FAINT = (5, 4, 3, 2), 0.01
 STACKED, FAINT_STACKED = 3, 0.05
 MOST_COLUMNS = 12
+LABEL_OF_TWO = 12  # cells: of two keys side by side, longer labels are cut
 LONG_REST, SHORT_REST = len("… 0.02 on 12 others"), len("… 0.02")
 
 
@@ -48,25 +51,37 @@ class Row:
 
 @dataclass(frozen=True)
 class _Sheet:
-    """What every line of a block is laid out by: labels, columns, and where to draw."""
+    """What every line of a block is laid out by: labels, columns, and where to draw.
+
+    `counted`: what is left of a row says on how many others it is.
+    """
 
     queries: tuple[str, ...]
     keys: tuple[str, ...]
     query_cells: int
     columns: Columns
     display: Display
+    counted: bool
 
 
 def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
     """The exhibit as a table, one block per head."""
     display = display or Display()
     parts: list[RenderableType] = [*heading(exhibit, display)]
+    shown = missing = 0
+    without: list[str] = []  # heads of which no row is left
     for head_map in exhibit.maps:
+        rows = rows_of(exhibit, head_map)
+        kept = [row for row in rows if row.keys]
+        shown, missing = shown + len(kept), missing + len(rows) - len(kept)
+        if not kept:
+            without.append(head_map.label)
+            continue
         parts.append(Text())
         if len(exhibit.maps) > 1:
             parts.append(map_heading(exhibit, head_map, display))
-        parts += _block(exhibit, head_map, display)
-    return Group(*parts)
+        parts += _block(exhibit, kept, display)
+    return Group(*parts, *closing(exhibit, shown, missing, without, display))
 
 
 def rows_of(exhibit: Exhibit, head_map: HeadMap) -> list[Row]:
@@ -90,14 +105,15 @@ def _unfiltered(exhibit: Exhibit) -> bool:
     return exhibit.top is None and exhibit.least <= 0
 
 
-def _block(exhibit: Exhibit, head_map: HeadMap, display: Display) -> Iterator[Text]:
+def _block(exhibit: Exhibit, rows: list[Row], display: Display) -> Iterator[Text]:
     queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
     keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
-    query_cells = widest([queries[query] for query in exhibit.queries])
+    query_cells = widest([queries[row.query] for row in rows])
     query_cells = min(query_cells, max(8, display.width // 5))
     room = display.width - query_cells - len(" → ")
-    rows, columns = _fit(exhibit, rows_of(exhibit, head_map), keys, room, display)
-    sheet = _Sheet(queries, keys, query_cells, columns, display)
+    rows, columns = _fit(exhibit, rows, keys, room, display)
+    counted = all(_room_for_count(row, columns, room) for row in rows)
+    sheet = _Sheet(queries, keys, query_cells, columns, display, counted)
     for row in rows:
         yield from _lines(row, sheet)
 
@@ -115,10 +131,11 @@ def _fit(
     wide, narrow = max(8, display.width // 6), max(8, display.width // 8)
     # From the most comfortable: cells of a label, of the rest, of the shortest bar.
     ways = ((wide, LONG_REST, 8), (wide, SHORT_REST, 6), (narrow, SHORT_REST, SHORTEST_BAR))
+    two = (LABEL_OF_TWO, SHORT_REST, SHORTEST_BAR)
     for n in numbers:
         few = [row.strongest(n, FAINT) for row in rows] if _unfiltered(exhibit) else rows
         # A fourth key is worth less than bars that can be compared.
-        for longest, rest, shortest in ways if n <= 3 else ways[:2]:
+        for longest, rest, shortest in ways[:2] if n > 3 else ways if n > 2 else (*ways, two):
             ranks = _ranks(few, keys, longest)
             columns = arrange(ranks, n, room - rest - GAP, shortest=shortest)
             if columns:
@@ -135,6 +152,17 @@ def _ranks(rows: list[Row], keys: tuple[str, ...], longest: int) -> list[Rank]:
         label = min(longest, widest([keys[key] for key, _ in found]))
         ranks.append(Rank(label, max(weight for _, weight in found)))
     return ranks
+
+
+def _room_for_count(row: Row, columns: Columns, room: int) -> bool:
+    """Whether the rest of a row fits in its longer form, behind the keys or on its own line."""
+    across = len(columns.cells)
+    if across == 1 and len(row.keys) > 1:
+        return True
+    behind = columns.cells[: (len(row.keys) - 1) % across + 1]
+    used = sum(label + NUMBER + bar + GAP for label, bar in behind)
+    short, long = (len(_rest(row, unicode=True, counted=counted)) for counted in (False, True))
+    return used + long <= room or used + short > room
 
 
 def _lines(row: Row, sheet: _Sheet) -> Iterator[Text]:
@@ -156,13 +184,12 @@ def _lines(row: Row, sheet: _Sheet) -> Iterator[Text]:
         drawn = _bar(share, sheet.columns.bar, unicode)
         line.append(pad(drawn, bar), bar_style(share, sheet.display))
     if row.others:
-        rest = _rest(row, room=sheet.display.width - line.cell_len - 2, unicode=unicode)
+        rest = _rest(row, unicode=unicode, counted=sheet.counted)
         stacked = len(cells) == 1 and len(row.keys) > 1
-        if stacked or line.cell_len + 2 + len(rest) > sheet.display.width:
+        if stacked or line.cell_len + GAP + len(rest) > sheet.display.width:
             yield _stripped(line)
             line = _indented(sheet)
-            rest = _rest(row, room=sheet.display.width - line.cell_len, unicode=unicode)
-        line.append("  " if row.keys and line.plain.strip() else "")
+        line.append(" " * GAP if line.plain.strip() else "")
         line.append(rest, "dim")
     yield _stripped(line)
 
@@ -183,8 +210,8 @@ def _bar(share: float, cells: int, unicode: bool) -> str:
     return full * n if n else thin if cells and share >= 0.005 else ""
 
 
-def _rest(row: Row, *, room: int, unicode: bool) -> str:
-    """`… 0.02 on 4 others`, without the number of others where there is no room for it."""
+def _rest(row: Row, *, unicode: bool, counted: bool) -> str:
+    """`… 0.02 on 4 others`; without the number of others unless they are to be counted."""
     what = f"{'…' if unicode else '...'} {max(0.0, row.rest):.2f}"
     others = f" on {row.others:,} other{'' if row.others == 1 else 's'}"
-    return what + others if len(what + others) <= room else what
+    return what + others if counted else what

@@ -88,8 +88,60 @@ def test_top_and_least_decide_how_many_keys_there_are() -> None:
     assert len(re.findall(r"[a-z] +\d\.\d\d", every)) == 6  # folded, not dropped
 
 
-def test_a_query_with_nothing_left_says_where_its_weight_is() -> None:
-    assert line_of("creature", creature(keys=[0], least=0.1)) == "creature → … 1.00 on 4 others"
+def test_rows_without_a_link_are_left_out_and_counted() -> None:
+    text = lines(creature(least=0.5))
+    assert [line.split()[0] for line in text if "→" in line] == ["a", "fluffy", "blue"]
+    assert text[-2:] == ["", "3 rows have no link of at least 0.5"]
+    text = lines(creature(keys=[4]))
+    assert [line.split()[0] for line in text if "→" in line] == ["roamed", "here"]
+    assert text[-1] == "4 rows have no link to the keys asked for"
+    one = lines(creature(queries=[2, 3], keys=[0, 1], least=0.2))
+    assert one[-1] == "1 row has no link of at least 0.2 to the keys asked for"
+    assert not any("no link" in line for line in lines(creature(top=1)))
+
+
+def test_a_table_of_no_rows_says_so() -> None:
+    text = lines(creature(queries=[3, 4, 5], least=0.9))
+    assert not any("→" in line for line in text)
+    assert text[-1] == "there is no link of at least 0.9"
+
+
+def test_heads_without_a_row_are_left_out_and_named() -> None:
+    even = np.tril(np.ones((6, 6), np.float32)) / np.arange(1, 7, dtype=np.float32)[:, None]
+    capture = make_capture(
+        "a fluffy blue creature roamed here", patterns={Head(0, 0): CREATURE, Head(0, 1): even}
+    )
+    text = lines(make_exhibit(capture, heads=capture.heads[:2], queries=[2, 3, 5], least=0.45))
+    assert "L0H0" in text
+    assert not any(line.startswith("L0H1") for line in text)
+    assert text[-1] == "4 rows, among them all of L0H1, have no link of at least 0.45"
+
+
+def long_text(tokens: int, **options: object) -> Exhibit:
+    words = " ".join("extraordinarily" if n % 9 == 4 else f"w{n}" for n in range(tokens))
+    return make_exhibit(make_capture(words), **options)  # type: ignore[arg-type]
+
+
+def test_a_long_text_has_two_keys_on_a_line() -> None:
+    text = lines(long_text(120))
+    rows = [line for line in text if "→" in line]
+    assert len(rows) == 120
+    assert max(len(re.findall(r"\S +\d\.\d\d ▇", row)) for row in rows) >= 2
+    assert len([line for line in text if re.search(r"\d\.\d\d", line)]) == 120
+
+
+def test_only_a_long_table_of_a_whole_text_says_how_to_see_less() -> None:
+    hint = "--query, --top or -o FILE.png show less at once"
+    assert lines(long_text(61))[-1] == f"61 rows; {hint}"
+    for exhibit in (long_text(60), long_text(70, top=1), long_text(70, queries=list(range(65)))):
+        assert hint not in " ".join(lines(exhibit))
+
+
+@pytest.mark.parametrize("width", [40, 56, 64, 72, 80, 100])
+def test_what_is_left_is_written_in_one_form(width: int) -> None:
+    for exhibit in (creature(), creature(top=2), long_text(30), long_text(30, top=1)):
+        rests = [line for line in lines(exhibit, width) if "… 0" in line]
+        assert len({" on " in line for line in rests}) == 1
 
 
 def test_only_the_queries_asked_for_are_shown() -> None:
