@@ -4,6 +4,7 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.capture import Capture
+from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.tokens import readable
 from attnviz.renderers.direction import fenced
@@ -47,11 +48,26 @@ def facts(capture: Capture) -> str:
 
 
 def map_title(exhibit: Exhibit, head_map: HeadMap) -> str:
-    """`L1H2: nouns look at their adjectives`; the label alone where the head has no name."""
-    for named in exhibit.capture.named_heads:
-        if (named.head.layer, named.head.head) == (head_map.layer, head_map.head):
-            return f"{head_map.label}: {readable(named.title)}"
-    return head_map.label
+    """`L1H2: nouns look at their adjectives`; the label alone where the head has no name.
+
+    A head that is known for several behaviours has all their titles.
+    """
+    titles = dict.fromkeys(readable(named.title) for named in _named(exhibit, head_map))
+    return f"{head_map.label}: {'; '.join(titles)}" if titles else head_map.label
+
+
+def pane_titles(exhibit: Exhibit, head_map: HeadMap) -> tuple[str, ...]:
+    """Titles for a small place, the fullest first: `L1H2 adjectives, induction` ... `L1H2`."""
+    names = [*dict.fromkeys(readable(named.behaviour) for named in _named(exhibit, head_map))]
+    known = (f"{head_map.label} {', '.join(names[:n])}" for n in range(len(names), 0, -1))
+    return *known, head_map.label
+
+
+def _named(exhibit: Exhibit, head_map: HeadMap) -> list[NamedHead]:
+    """What the model's card says of this head."""
+    place = head_map.layer, head_map.head
+    named_heads = exhibit.capture.named_heads
+    return [named for named in named_heads if (named.head.layer, named.head.head) == place]
 
 
 def _count(n: int, what: str) -> str:

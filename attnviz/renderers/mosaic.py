@@ -80,7 +80,10 @@ def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Fig
         zorder=1,
     )
     _write_tokens(axes, mosaic, rows, columns)
-    _write_names(axes, mosaic, exhibit, titled)
+    if titled:
+        _write_titles(axes, mosaic, slots, words)
+    else:
+        _write_names(axes, mosaic)
     sums = all(whole for _, whole in made)
     block = block_of((len(rows[1]), len(columns[1])), mosaic.pane)
     name_sides(axes, options.orient, sums=sums, block=block)
@@ -157,13 +160,28 @@ def _repeated(ticks: Ticks, starts: Sequence[int]) -> Ticks:
     return Ticks(places, ticks.labels * len(starts), min(ticks.size, 8.0))
 
 
-def _write_names(axes: "Axes", mosaic: Mosaic, exhibit: Exhibit, titled: bool) -> None:
-    """`L1H2` over each pane; of many panes `L1` at the left of each row, `H2` over each column."""
-    if titled:
-        for head_map in exhibit.maps:
-            top, left = mosaic.corner(mosaic.grid.slot(head_map))
-            write(axes, head_map.label, (left, top), (0, 3), size=PANE_TITLE)
-        return
+def _write_titles(
+    axes: "Axes", mosaic: Mosaic, slots: Sequence[tuple[int, int]], words: Words
+) -> None:
+    """`L1H2` over each pane, and what its head is known for where that fits."""
+    from matplotlib.font_manager import FontProperties
+
+    figure = axes.get_figure(root=True)
+    assert figure is not None  # the axes were placed on it
+    renderer, font = renderer_of(figure), FontProperties(size=PANE_TITLE)
+    room = mosaic.pane[1] * mosaic.cell[1] * figure.dpi
+
+    def width(title: str) -> float:
+        return renderer.get_text_width_height_descent(title, font, False)[0]
+
+    for slot, titles in zip(slots, words.panes, strict=True):
+        top, left = mosaic.corner(slot)
+        title = next((title for title in titles if width(title) <= room), titles[-1])
+        write(axes, title, (left, top), (0, 3), size=PANE_TITLE)
+
+
+def _write_names(axes: "Axes", mosaic: Mosaic) -> None:
+    """Of many panes, `L1` at the left of each row and `H2` over each column."""
     for n, head in enumerate(mosaic.grid.heads):
         at = mosaic.corner((0, n))[1] + mosaic.pane[1] / 2, 0.0
         write(axes, head_name(head), at, (0, 3), size=PANE_TITLE, align=("center", "bottom"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from attnviz.data.exhibit import ColorScale, Exhibit, HeadMap, Orient
 from attnviz.data.tokens import readable
 from attnviz.renderers.fonts import Lettering, lettering
-from attnviz.renderers.heading import facts, map_title
+from attnviz.renderers.heading import facts, map_title, pane_titles
 from attnviz.renderers.labels import distinct_labels
 
 
@@ -23,12 +23,16 @@ class PictureOptions:
 
 @dataclass(frozen=True)
 class Words:
-    """Everything that is written on a picture, in letters that its fonts have."""
+    """Everything that is written on a picture, in letters that its fonts have.
+
+    `panes` holds for each map what may stand above it, the fullest first.
+    """
 
     title: str
     subtitle: str
     queries: tuple[str, ...]
     keys: tuple[str, ...]
+    panes: tuple[tuple[str, ...], ...]
     fonts: Lettering
 
 
@@ -43,12 +47,14 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Words:
         title, subtitle = _title_of_many(exhibit.maps), facts(capture)
     queries = distinct_labels(capture.query_tokens)
     keys = distinct_labels(capture.key_tokens)
-    fonts = lettering([title, subtitle, *queries, *keys])
+    panes = [pane_titles(exhibit, head_map) for head_map in exhibit.maps]
+    fonts = lettering([title, subtitle, *queries, *keys, *(pane[0] for pane in panes)])
     return Words(
         fonts.spell(title),
         fonts.spell(subtitle),
         tuple(map(fonts.spell, queries)),
         tuple(map(fonts.spell, keys)),
+        tuple(tuple(map(fonts.spell, pane)) for pane in panes),
         fonts,
     )
 

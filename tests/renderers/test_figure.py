@@ -404,6 +404,41 @@ def test_the_title_names_the_head_and_what_it_does_and_the_model() -> None:
     assert "tiny, 9 tokens with BOS" in texts
 
 
+def two_names(tokens: int, heads: int = 4) -> Exhibit:
+    named = (
+        NamedHead("adjectives", Head(1, 1), "nouns look at their adjectives"),
+        NamedHead("previous token", Head(1, 1), "each token looks at the one before it"),
+    )
+    words = " ".join(f"w{n}" for n in range(tokens))
+    capture = make_capture(words, heads_per_layer=(heads, heads), named_heads=named)
+    return make_exhibit(capture, heads=capture.heads)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "heads", "title"),
+    [
+        (9, 4, "L1H1 adjectives, previous token"),
+        (3, 4, "L1H1 adjectives"),
+        (1, 4, "L1H1"),
+        (9, 12, "L1H1 adjectives"),
+    ],
+)
+def test_a_pane_names_what_its_head_is_known_for_if_that_fits(
+    tokens: int, heads: int, title: str
+) -> None:
+    drawn = draw(two_names(tokens, heads))
+    found = [text for text in written(drawn) if text.split()[:1] == ["L1H1"]]
+    assert found == [title]
+    assert "L1H2" in written(drawn)
+
+
+def test_a_head_that_is_named_twice_has_both_titles() -> None:
+    exhibit = two_names(9)
+    one = replace(exhibit, maps=exhibit.maps[5:6])
+    said = " ".join(" ".join(written(draw(one))).split())
+    assert "L1H1: nouns look at their adjectives; each token looks at the one before it" in said
+
+
 @pytest.mark.parametrize(("title", "shown"), [("Mine", True), ("", False)])
 def test_a_given_title_replaces_all_of_it(title: str, shown: bool) -> None:
     texts = written(draw(three(), PictureOptions(title=title)))
