@@ -1,4 +1,4 @@
-"""Letters that are written from right to left, kept in their place on a line of the terminal.
+"""Letters that are written from right to left, kept in their place on a line.
 
 A terminal that follows Unicode's bidirectional algorithm (UAX #9) would lay out
 `שלום → עולם 0.50` from its right end, arrow and numbers with it. Left-to-right marks
@@ -9,7 +9,8 @@ Why marks and not isolates (U+2066 ... U+2069), which say the same: every implem
 since Unicode 1.1 knows the mark, and every table of widths, old ones too, counts it as no
 cell; isolates came with 6.3, and a terminal with an older table draws a box and moves
 whatever follows. A mark also tells a terminal that looks for the direction of the line.
-Marks from outside never come here: `readable` escapes them.
+Marks from outside never come here: `readable` escapes them. Pictures use them, too: what
+draws or shows a picture follows the same algorithm.
 """
 
 import re

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import cut, widest
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def ticks_for(labels: Sequence[str], indices: Sequence[int], cell: float) -> Tic
     """Labels for these token indices, which stand `cell` inches apart.
 
     Where there is no room for each, every second, fifth, tenth ... keeps its label, with
-    its index in front: `120 the`.
+    its index in front: `120 the`. Numbers keep their side of a label that is read from
+    right to left.
     """
     size = min(LARGEST, max(SMALLEST, 0.72 * cell * POINTS))
     step = _round_up(LEAST_APART / cell)
@@ -49,7 +51,7 @@ def ticks_for(labels: Sequence[str], indices: Sequence[int], cell: float) -> Tic
         ]
     return Ticks(
         tuple(place + 0.5 for place in places),
-        tuple(cut(label, LONGEST) for label in shown),
+        tuple(fenced(cut(label, LONGEST)) for label in shown),
         size,
     )
 

@@ -27,6 +27,7 @@ from attnviz.data.heads import Head
 from attnviz.errors import UsageError
 from attnviz.renderers import fonts
 from attnviz.renderers.canvas import LARGEST_SIDE, PictureFormat, drawing
+from attnviz.renderers.direction import MARK
 from attnviz.renderers.figure import Drawn, draw, figure_bytes
 from attnviz.renderers.wording import PictureOptions
 from tests.factories import awkward_pieces as pieces
@@ -365,6 +366,12 @@ def test_an_svg_falls_back_to_the_fonts_of_its_viewer() -> None:
     styles = re.findall(r'<text style="([^"]*)"', svg)
     assert styles
     assert all("sans-serif" in style for style in styles)
+
+
+def test_numbers_stay_behind_letters_that_are_read_from_right_to_left() -> None:
+    rows, columns = ticks(draw(make_exhibit(make_capture("שלום said שלום"))))
+    one = f"{MARK}שלום{MARK}"
+    assert rows == columns == [f"{one}#1", "said", f"{one}#2"]
 
 
 def test_ordinary_text_needs_no_note() -> None:
