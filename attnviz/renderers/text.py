@@ -58,7 +58,8 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
             parts += _colored(line, most, display) if display.color else _numbered(line, display)
         parts += [Text(), *_summary(exhibit, pieces, display)]
     shared = sum(map(len, maps)) < sum(map(len, whole))
-    return Group(*parts, *_legend(exhibit, most, display, shared=shared))
+    query = _query(exhibit, maps[0] if maps else (), display)
+    return Group(*parts, *_legend(exhibit, query, most, display, shared=shared))
 
 
 def _spelled(piece: Piece, display: Display) -> Piece:
@@ -151,8 +152,9 @@ def _summary(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> lis
         for n in ranked[:STRONGEST]
         if (weight := pieces[n].weight or 0.0) >= LEAST
     ]
-    looks = f"{_query(exhibit, display)} looks at {', '.join(found) or 'nothing that is shown'}"
-    return folded(Text(looks, style="dim"), display.width)
+    looks = f"looks at {', '.join(found) or 'nothing that is shown'}"
+    said = f"{_query(exhibit, pieces, display)} {looks}"
+    return folded(Text(said, style="dim"), display.width)
 
 
 def _names(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> list[str]:
@@ -168,16 +170,24 @@ def _names(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> list[
     return names
 
 
-def _query(exhibit: Exhibit, display: Display) -> str:
-    """`creature (^)`: the query, and how it is marked where it is a part of the text."""
+def _query(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> str:
+    """`creature (^)`: the query, and how it is marked where it is a part of the text.
+
+    `atures in creatures (^)` where the mark is that of a whole word.
+    """
     queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
     query = fenced(queries[exhibit.queries[0]])
-    if exhibit.capture.kind == "cross":
+    marked = next((piece for piece in pieces if piece.query), None)
+    if marked is None:
         return query
-    return f"{query} ({'underlined' if display.color else '^'})"
+    word = fenced(marked.written.strip())
+    whole = f"{query} in {word}" if len(marked.keys) > 1 and word not in query else query
+    return f"{whole} ({'underlined' if display.color else '^'})"
 
 
-def _legend(exhibit: Exhibit, most: float, display: Display, *, shared: bool) -> list[Text]:
+def _legend(
+    exhibit: Exhibit, query: str, most: float, display: Display, *, shared: bool
+) -> list[Text]:
     """What colours, or the numbers below words, stand for."""
     why = left_out(exhibit)
     if display.color:
@@ -188,7 +198,7 @@ def _legend(exhibit: Exhibit, most: float, display: Display, *, shared: bool) ->
         text.append(f", dim: {why}" if why else "")
         text.stylize("dim", start)
         return folded(text, display.width)
-    what = f"below each word: how much {_query(exhibit, display)} attends to it"
+    what = f"below each word: how much {query} attends to it"
     what += f"; nothing: under {LEAST}" + (f", {why}" if why else "")
     what += "; short parts of a word are summed" if shared else ""
     return folded(Text(what, style="dim"), display.width)

@@ -24,6 +24,7 @@ VIEWS: dict[str, list[str]] = {
     "table": ["-H", "L0H1"],
     "heads": ["-H", "L0H1,L1H0", "--query", "creature", "--query", "forest"],
     "filtered": ["-H", "L0H1", "--top", "2", "--min", "0.1"],
+    "left-out": ["-H", "L0H0,L0H1,L1H0", "--key", "fluffy", "--min", "0.4"],
     "heatmap": ["-H", "L0H1", "--view", "heatmap"],
     "key-rows": ["-H", "L0H1", "--view", "heatmap", "--orient", "key-rows"],
     "grid": ["--view", "grid"],

@@ -105,6 +105,12 @@ def test_pieces_that_have_room_for_their_numbers_keep_them() -> None:
     assert text[text.index("fluffiest.   story") + 1] == ".50  .20 .10 ^.20"
 
 
+def test_a_query_that_is_a_part_of_a_marked_word_is_said_to_be() -> None:
+    text = lines(seen_by(2, ["a", " cre", "atures", " ran"], [0.6, 0.25, 0.15, 0]))
+    assert text[text.index("a   creatures ran") + 1] == ".60 ^.40"
+    assert "atures in creatures (^) looks at a 0.60, creatures 0.40" in text
+
+
 def test_letters_without_spaces_are_summed_no_further_than_they_have_to_be() -> None:
     text = lines(seen_by(29, ["楚"] * 30, [1 / 30] * 30))
     start = text.index("楚" * 30)
