@@ -1,0 +1,69 @@
+"""The documents' commands do what the documents show."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from make_outputs import BLOCK, DOCUMENTS, commands_of, run  # noqa: E402
+
+
+def _shown() -> list[tuple[str, str]]:
+    """Every command of the documents, and the first line that they show under it."""
+    found = []
+    for document in DOCUMENTS:
+        for block in BLOCK.findall(document.read_text(encoding="utf-8")):
+            lines = block.splitlines()
+            for command in commands_of(block):
+                after = lines[lines.index(f"$ {command}") + 1 :]
+                found.append((command, after[0] if after else ""))
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("readme")
+    shutil.copytree(ROOT / "sample_texts", folder / "sample_texts")
+    return folder
+
+
+@pytest.mark.parametrize(("command", "first"), _shown(), ids=[c for c, _ in _shown()])
+def test_a_command_of_the_documents_begins_with_the_line_that_they_show(
+    folder: Path, command: str, first: str
+) -> None:
+    """The first line: it names the head, and holds no weight that another machine may round."""
+    if "jq" in command and shutil.which("jq") is None:
+        command, first = re.split(r"\s*\| jq", command)[0], '{"'
+        assert run(command, folder).startswith(first)
+        return
+    lines = run(command, folder).splitlines()
+    assert (lines[0].rstrip() if lines else "") == first
+
+
+def test_the_readmes_set_up_is_two_lines_that_end_as_they_should() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    first, second = re.findall(r"^python3 -m venv .*$", readme, flags=re.MULTILINE)
+    assert first.endswith('attnviz show "a fluffy blue creature"')
+    assert second.endswith("pytest")
+    assert all("-c constraints.txt" in line for line in (first, second))
+
+
+def test_ci_takes_the_test_command_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (line,) = [line for line in script.splitlines() if line.startswith("test_command=")]
+    ended = subprocess.run(
+        ["bash", "-c", f'{line}; printf %s "$test_command"'],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout in readme
+    assert ended.stdout.endswith("pytest")
