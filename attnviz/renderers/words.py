@@ -1,6 +1,7 @@
 """Words with numbers below them: what stands there, and which pieces of a word share one."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 
@@ -29,12 +30,15 @@ def below(piece: Piece) -> str:
 def summed(word: list[Piece], width: int) -> list[Piece]:
     """The word in pieces that are as wide as what stands below them.
 
-    Where its own are not, a word becomes one piece with the sum of their weights; of a
-    longer run of letters (楚 ..., which has no spaces) no more are joined than have to be.
+    Wide letters are set apart. Where the pieces of another word are not as wide, it
+    becomes one piece with the sum of their weights; of a longer run of letters without
+    spaces no more are joined than have to be.
     No piece gets wider than `width` cells.
     """
     if all(_fits(piece, following) for piece, following in pairwise(word)):
         return word
+    if all(cell_len(piece.written) == 2 * len(piece.written) for piece in word):
+        return _apart(word)
     if sum(cell_len(piece.written) for piece in word) <= min(LONGEST_WORD, width):
         return [reduce(joined, word)]
     parts: list[Piece] = []
@@ -45,6 +49,12 @@ def summed(word: list[Piece], width: int) -> list[Piece]:
         else:
             parts.append(piece)
     return parts
+
+
+def _apart(word: list[Piece]) -> list[Piece]:
+    """Wide letters (楚), which are written without spaces, with room for the numbers between."""
+    gaps = [len(below(piece)) + 1 - cell_len(piece.written) for piece in word[:-1]]
+    return [word[0], *(replace(p, spaces=max(0, g)) for p, g in zip(word[1:], gaps, strict=True))]
 
 
 def _fits(piece: Piece, following: Piece) -> bool:

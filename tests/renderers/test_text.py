@@ -112,9 +112,16 @@ def test_a_query_that_is_a_part_of_a_marked_word_is_said_to_be() -> None:
 
 
 def test_letters_without_spaces_are_summed_no_further_than_they_have_to_be() -> None:
+    text = lines(seen_by(29, ["a"] * 30, [1 / 30] * 30))
+    start = text.index("a" * 30)
+    assert text[start + 1].split()[:2] == [".13", ".13"]
+
+
+def test_wide_letters_stand_apart_and_each_has_its_own_number() -> None:
     text = lines(seen_by(29, ["楚"] * 30, [1 / 30] * 30))
-    start = text.index("楚" * 30)
-    assert text[start + 1].split()[:2] == [".07", ".07"]
+    shown = " ".join(line for line in text if set(line) <= set("楚 .03^")).split()
+    assert shown.count("楚") == 30
+    assert shown.count(".03") + shown.count("^.03") == 30
 
 
 @pytest.mark.parametrize("width", [40, 80])
