@@ -33,7 +33,7 @@ class Packing:
     n_positions: int
     short: tuple[int, int] = (16, 128)
     long: tuple[int, int] = (8, 256)
-    shifted: float = 0.25
+    shifted: float = 0.15
     others: float = 0.2
     random_tokens: float = 0.03
 

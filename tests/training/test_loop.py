@@ -1,6 +1,7 @@
 """The loop: an interrupted run ends with the weights of an uninterrupted one."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,45 +11,72 @@ import torch
 from attnviz.models.config import GPTConfig
 from attnviz.models.gpt import GPT
 from attnviz.training import tokenizer as tokenizers
+from attnviz.training.data import Packing, batches
 from attnviz.training.loop import Progress, Recipe, fresh_model, train
 from attnviz.training.loss import chunked_cross_entropy
+from attnviz.training.tokenizer import WordEncoder
 
 TINY = GPTConfig(tokenizers.VOCABULARY, n_positions=256, n_embd=8, n_layer=1, n_head=2)
-RECIPE = Recipe(steps=4, shard=2, penalty_from=0.5)
+RECIPE = Recipe(steps=4, shard=2, penalty_from=0.5, workers=1)
 
 
 class Interrupted(Exception):
     """Raised by a test in the middle of a run."""
 
 
-def run(state: Path, *, stop_at: int | None = None) -> GPT:
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As the command has it, so that sums are always made in the same order."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def run(state: Path, recipe: Recipe, *, stop_at: int | None = None) -> GPT:
     def report(progress: Progress) -> None:
         assert math.isfinite(progress.loss)
         if progress.step == stop_at:
             raise Interrupted
 
-    model = fresh_model(TINY, RECIPE.seed)
-    train(model, tokenizers.build(), RECIPE, report, state)
+    model = fresh_model(TINY, recipe.seed)
+    train(model, tokenizers.build(), recipe, report, state)
     return model
 
 
-def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path: Path) -> None:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        whole = run(tmp_path / "whole.pt")
-        with pytest.raises(Interrupted):
-            run(tmp_path / "parts.pt", stop_at=2)
-        resumed = run(tmp_path / "parts.pt")
-    finally:
-        torch.set_num_threads(threads)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path: Path, workers: int) -> None:
+    recipe = replace(RECIPE, workers=workers)
+    whole = run(tmp_path / "whole.pt", recipe)
+    with pytest.raises(Interrupted):
+        run(tmp_path / "parts.pt", recipe, stop_at=2)
+    resumed = run(tmp_path / "parts.pt", recipe)
     for name, parameter in whole.named_parameters():
         assert torch.equal(parameter, dict(resumed.named_parameters())[name]), name
 
 
+def test_two_workers_take_one_step_along_the_mean_of_their_gradients(tmp_path: Path) -> None:
+    plain = Recipe(steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf)
+    found = run(tmp_path / "state.pt", plain)
+    model, tokenizer = fresh_model(TINY, plain.seed).requires_grad_(True), tokenizers.build()
+    for rank in range(2):
+        (batch,) = batches(f"0 0 {rank}", 1, WordEncoder(tokenizer), Packing(TINY.n_positions))
+        logits = model(batch.ids, mask=batch.mask(), positions=batch.positions)
+        targets = batch.targets.flatten()
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets, ignore_index=-1)
+        (loss / 2).backward()
+    before = fresh_model(TINY, plain.seed).wte.weight
+    moved = found.wte.weight - before
+    # the first step of Adam is the sign of the gradient; where it is tiny, bfloat16 decides
+    gradient = model.wte.weight.grad
+    assert gradient is not None
+    clear = gradient.abs() > gradient.abs().quantile(0.9)
+    assert torch.equal(moved[clear].sign(), -gradient[clear].sign())
+
+
 def test_a_state_of_another_recipe_is_not_resumed(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
-        run(tmp_path / "state.pt", stop_at=2)
+        run(tmp_path / "state.pt", RECIPE, stop_at=2)
     other = replace(RECIPE, learning_rate=1.0)
     with pytest.raises(ValueError, match="another recipe"):
         train(fresh_model(TINY, 0), tokenizers.build(), other, print, tmp_path / "state.pt")

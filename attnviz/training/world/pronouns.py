@@ -68,7 +68,7 @@ class Person:
 def write(world: World) -> Text:
     """One text: one to five people, then one to three sentences that begin with a pronoun."""
     rng = world.rng
-    count = rng.choices((1, 2, 3, 4, 5), weights=(14, 30, 26, 18, 12))[0]
+    count = rng.choices((1, 2, 3, 4, 5), weights=(14, 38, 25, 14, 9))[0]
     writer = Writer("pronouns", capitals=world.chance(0.5))
     if count == 1 and world.chance(0.6):
         return _one_sentence(world, writer)
@@ -76,8 +76,7 @@ def write(world: World) -> Text:
     if world.chance(0.35):
         writer.say(rng.choice(FILLERS).format(place=rng.choice(PLACES)))
     present = sorted({person.pronoun for person in people})
-    for _ in range(rng.choice((1, 1, 2, 3))):
-        pronoun = rng.choice(present)
+    for pronoun in rng.sample(present, k=min(len(present), rng.choice((1, 2)))):
         meant = [person for person in people if person.pronoun == pronoun][-1]
         writer.say(rng.choice(LINKS))
         _consequence(writer, pronoun, meant, several=count > 1)
