@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.data.card import ModelCard
+from attnviz.data.parameters import ParameterCount
 from attnviz.errors import ModelError
 from attnviz.models.card import read_card
 from attnviz.models.config import gpt2_config
@@ -106,6 +107,24 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
         f"{name!r} is no known model, not in the cache and no folder{nearest(name)}",
         f"known are {', '.join(NAMES)}",
     )
+
+
+def parameters_of(source: Source) -> ParameterCount:
+    """A model's parameters, from its sizes alone: of a hub model only config.json is fetched.
+
+    Raises:
+        ModelError: it cannot be found or fetched, is damaged, or transformers does not know it.
+    """
+    from attnviz.models import parameters
+    from attnviz.models.hub import fetch_config
+
+    name = source.name
+    if name in parameters.GPT_SIZES and source.revision is None:
+        return parameters.known_count(name)
+    if _is_local(name):
+        return parameters.folder_count(name, locate(source)[0])
+    folder = fetch_config(name, source.revision, offline=source.offline)
+    return parameters.config_count(name, folder)
 
 
 def _is_local(name: str) -> bool:

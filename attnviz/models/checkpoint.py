@@ -19,7 +19,7 @@ from torch import Tensor
 
 from attnviz.errors import ModelError
 from attnviz.models.config import GPTConfig, check_computable, gpt2_config
-from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS, weight_files
+from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS, damaged, weight_files
 from attnviz.models.gpt import GPT
 
 PREFIX = "transformer."
@@ -70,15 +70,6 @@ def check_shapes(
             raise lacks(folder, name)
         if tuple(found[name].shape) != shape:
             raise other_shape(folder, name, tuple(found[name].shape), shape)
-
-
-def damaged(folder: Path, error: Exception) -> ModelError:
-    """The error for weights that cannot be read."""
-    first_line = str(error).strip().split("\n")[0].rstrip(".")
-    return ModelError(
-        f"the model in {str(folder)!r} is damaged or incomplete ({first_line})",
-        "copy or download it again",
-    )
 
 
 def lacks(folder: Path, name: str) -> ModelError:

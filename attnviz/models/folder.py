@@ -77,16 +77,26 @@ def weight_files(folder: Path) -> list[Path]:
     )
 
 
-def count_parameters(folder: Path) -> int:
-    """How many numbers the weights hold, read from the headers of their files alone.
+def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor, by name, read from the headers of the weights alone.
 
     Raises:
         ModelError: a file is missing or damaged.
     """
-    return sum(_count(path) for path in weight_files(folder))
+    return {name: shape for path in weight_files(folder) for name, shape in _shapes(path).items()}
 
 
-def _count(path: Path) -> int:
+def count_parameters(folder: Path) -> int:
+    """How many parameters a GPT-2 folder has.
+
+    Raises:
+        ModelError: a file is missing or damaged.
+    """
+    shapes = weight_shapes(folder)
+    return sum(math.prod(shape) for name, shape in shapes.items() if not _is_extra(name))
+
+
+def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
     try:
         size = path.stat().st_size
         with path.open("rb") as stream:
@@ -95,7 +105,7 @@ def _count(path: Path) -> int:
         entries = {n: e for n, e in header.items() if n != "__metadata__"}
         if size != 8 + length + max((e["data_offsets"][1] for e in entries.values()), default=0):
             raise ValueError("the file has another size than its header says")
-        return sum(math.prod(e["shape"]) for n, e in entries.items() if not _is_extra(n))
+        return {name: tuple(map(int, entry["shape"])) for name, entry in entries.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelError(
             f"the weights in {str(path)!r} are damaged or incomplete ({error})",
@@ -106,3 +116,12 @@ def _count(path: Path) -> int:
 def _is_extra(name: str) -> bool:
     """Is it no parameter of its own: a mask buffer of old files, or the tied output?"""
     return name.endswith((".attn.bias", ".attn.masked_bias", "lm_head.weight"))
+
+
+def damaged(folder: Path, error: Exception) -> ModelError:
+    """The error for a model that cannot be read."""
+    first_line = str(error).strip().split("\n")[0].rstrip(".")
+    return ModelError(
+        f"the model in {str(folder)!r} is damaged or incomplete ({first_line})",
+        "copy or download it again",
+    )

@@ -1,5 +1,7 @@
 """A hub id to a local folder: from the cache without a request, else downloaded once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from attnviz.errors import ModelError
@@ -43,11 +45,32 @@ def cached(name: str, revision: str | None = None) -> Path | None:
     except LocalEntryNotFoundError:
         return None
     except HFValidationError:
-        raise ModelError(
-            f"{name!r} is neither a folder nor a model's name{nearest(name)}",
-            "give builtin, a hub id such as gpt2, or a folder",
-        ) from None
+        raise _no_name(name) from None
     return folder if _complete(folder) else None
+
+
+def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
+    """The folder in the cache that holds a hub model's config.json, and perhaps nothing else.
+
+    Raises:
+        ModelError: not in the cache and offline, out of reach, or no such model.
+    """
+    import huggingface_hub as hub
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    def fetched(*, local: bool) -> Path:
+        path = hub.hf_hub_download(name, CONFIG, revision=revision, local_files_only=local)
+        return Path(path).parent
+
+    try:
+        return fetched(local=True)
+    except LocalEntryNotFoundError:
+        if offline:
+            raise _not_fetched(name, "--offline was given") from None
+    except HFValidationError:
+        raise _no_name(name) from None
+    with _download_errors(name, revision):
+        return fetched(local=False)
 
 
 def _complete(folder: Path) -> bool:
@@ -62,17 +85,26 @@ def _complete(folder: Path) -> bool:
 
 def _download(name: str, revision: str | None, *, quiet: bool) -> Path:
     import huggingface_hub as hub
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
     from huggingface_hub.utils import disable_progress_bars
 
     if quiet:
         disable_progress_bars()
-    try:
+    with _download_errors(name, revision):
         return Path(hub.snapshot_download(name, revision=revision, allow_patterns=PATTERNS))
+
+
+@contextmanager
+def _download_errors(name: str, revision: str | None) -> Iterator[None]:
+    """What can go wrong on the way from the hub, as a user can mend it."""
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        RemoteEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        yield
     except RevisionNotFoundError:
         raise ModelError(
             f"the model {name!r} has no revision {revision!r}", "leave --revision out, or mend it"
@@ -87,8 +119,19 @@ def _download(name: str, revision: str | None, *, quiet: bool) -> Path:
             f"the hub has no model {name!r}{nearest(name)}",
             "check its name; a model that is not public needs: hf auth login",
         ) from None
+    except RemoteEntryNotFoundError:
+        raise ModelError(
+            f"the hub has {name!r}, but no {CONFIG} in it", "use a model that transformers can load"
+        ) from None
     except Exception:  # without a network, a library in there can raise anything
         raise _not_fetched(name, "the hub could not be reached") from None
+
+
+def _no_name(name: str) -> ModelError:
+    return ModelError(
+        f"{name!r} is neither a folder nor a model's name{nearest(name)}",
+        "give builtin, a hub id such as gpt2, or a folder",
+    )
 
 
 def _not_fetched(name: str, why: str) -> ModelError:

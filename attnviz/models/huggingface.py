@@ -16,14 +16,9 @@ import torch
 from attnviz.data.capture import ModelIdentity, PatternBlock
 from attnviz.data.card import ModelCard
 from attnviz.models.card import read_card
-from attnviz.models.checkpoint import (
-    check_finite,
-    damaged,
-    lacks,
-    other_shape,
-)
+from attnviz.models.checkpoint import check_finite, lacks, other_shape
 from attnviz.models.config import gpt2_config
-from attnviz.models.folder import weight_files
+from attnviz.models.folder import damaged, weight_files
 from attnviz.models.loaded import Consumer, Wanted
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 

@@ -1,0 +1,87 @@
+"""How many parameters a model has, matrix by matrix."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Part: TypeAlias = Literal["embedding", "attention", "rest"]
+Per: TypeAlias = Literal["head", "key/value head", "layer", "model"]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One kind of matrix or vector, of which a model has `copies` alike.
+
+    `shape` is that of one copy: (d_in, d_out), as in x·W, for the matrices of attention,
+    and as the weights have it for all others. `source` is the name in the weights, with
+    `*` for the number of the layer; a projection that the weights keep joined with others
+    (GPT-2's `c_attn`) stands here apart.
+    """
+
+    name: str
+    part: Part
+    shape: tuple[int, ...]
+    per: Per
+    copies: int
+    source: str
+
+    @property
+    def each(self) -> int:
+        """The parameters of one copy."""
+        return math.prod(self.shape)
+
+    @property
+    def total(self) -> int:
+        """The parameters of all copies."""
+        return self.each * self.copies
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Numbers in a file that are no parameters of their own, and why they are not."""
+
+    source: str
+    count: int
+    why: str
+
+
+@dataclass(frozen=True)
+class ParameterCount:
+    """A model's parameters; `heads` and `kv_heads` count per layer, None where not known.
+
+    `known_as` is the size that a model goes by, where that is another than its total.
+    """
+
+    name: str
+    n_layer: int | None
+    heads: int | None
+    kv_heads: int | None
+    d_model: int | None
+    d_head: int | None
+    matrices: tuple[Matrix, ...]
+    apart: tuple[Apart, ...] = ()
+    known_as: int | None = None
+
+    @property
+    def total(self) -> int:
+        """All parameters; tied weights count once."""
+        return sum(matrix.total for matrix in self.matrices)
+
+    @property
+    def projections(self) -> tuple[Matrix, ...]:
+        """W_Q, W_K, W_V and W_O of each head; without biases, as lessons count them."""
+        return tuple(m for m in self.matrices if m.name in PROJECTIONS)
+
+    @property
+    def attention(self) -> int:
+        """The projections of all heads in all layers."""
+        return sum(matrix.total for matrix in self.projections)
+
+    @property
+    def one_of_each(self) -> tuple[Matrix, ...]:
+        """W_Q, W_K, W_V and W_O where every head of the model has the same; else nothing."""
+        found = self.projections
+        return found if tuple(m.name for m in found) == PROJECTIONS else ()
+
+
+PROJECTIONS = ("W_Q", "W_K", "W_V", "W_O")

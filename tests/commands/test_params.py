@@ -1,0 +1,68 @@
+"""`attnviz params`: parameter counts in a table, as JSON and as rows."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import attnviz
+from attnviz.errors import ExitStatus
+from tests.conftest import Run
+
+
+def test_gpt3_is_shown_with_the_sums_of_the_lesson(run: Run) -> None:
+    shown = " ".join(run("params", "gpt3").out.split())
+    for line in (
+        "W_Q 12288×128 1,572,864 9,216",
+        "W_K 12288×128 1,572,864 9,216",
+        "a full value map 150,994,944",
+        "value down (W_V) 1,572,864",
+        "value up (W_O) 1,572,864",
+        "one head 6,291,456",
+        "one layer 603,979,776 96 heads",
+        "all layers 57,982,058,496 33.1% of 175 billion",
+    ):
+        assert line in shown
+
+
+def test_the_built_in_model_is_counted_where_none_is_named(run: Run) -> None:
+    (record,) = json.loads(run("params", "-f", "json").out)
+    assert record["name"] == "builtin"
+    assert record["total"] == attnviz.load_model()._loaded.identity.parameters
+    assert sum(matrix["total"] for matrix in record["matrices"]) == record["total"]
+
+
+def test_csv_has_one_row_for_each_kind_of_matrix(run: Run) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("params", "gpt2", "-f", "csv").out)))
+    assert sum(int(row["total"]) for row in rows) == 124_439_808
+    assert {row["name"]: row["shape"] for row in rows}["W_Q"] == "768 64"
+
+
+def test_grouped_heads_are_said_to_be_shared(run: Run, tmp_path: Path) -> None:
+    import transformers
+
+    config = transformers.LlamaConfig(
+        vocab_size=50,
+        hidden_size=24,
+        intermediate_size=40,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    shown = " ".join(run("params", str(tmp_path), "--width", "200").out.split())
+    assert "one key/value head 288 W_K, W_V, shared by 2 query heads" in shown
+    assert "one layer 1,728 4 heads, 2 key/value heads" in shown
+
+
+def test_a_narrow_terminal_shows_every_total_whole(run: Run) -> None:
+    lines = run("params", "gpt3", "--width", "40").out.splitlines()
+    assert all(len(line) <= 40 for line in lines)
+    assert any(line.endswith("174,604,259,328") for line in lines)
+
+
+def test_a_model_that_is_not_here_says_how_to_fetch_it(run: Run) -> None:
+    ended = run("params", "someone/none", "--offline")
+    assert ended.status is ExitStatus.MODEL
+    assert ended.out == ""
+    assert "hf download someone/none" in ended.err
