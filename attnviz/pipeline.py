@@ -16,8 +16,11 @@ from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.heads import Head, choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
 from attnviz.data.tokens import Token, numbered
+from attnviz.data.trace import HeadTrace, OtherRow
+from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.decoding import check_encodable, check_not_blank
+from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
 from attnviz.models.catalog import Source
 from attnviz.transforms.reduce import Over, reduce_maps
 
@@ -179,6 +182,79 @@ def capture(
         versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
         named_heads=model.card.heads,
     )
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to explain: `head` and `query` as on the command line (None: what `show` would pick,
+    and the last word), and another similarity to compare with the model's own."""
+
+    head: str | None = None
+    query: str | None = None
+    similarity: Similarity | None = None
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A head's calculation, why just this head where nobody chose it, what the text lost to
+    fit, and the row by another similarity."""
+
+    trace: HeadTrace
+    about: str
+    left_out: tuple[int, int] = (0, 0)
+    other: OtherRow | None = None
+
+
+def explain(model: "LoadedModel", text: str, wanted: Wanted, options: TextOptions) -> Traced:
+    """Run a text and record all that one head computes for one query.
+
+    Raises:
+        InputError: nothing but blanks, or longer than the model's context.
+        UsageError: more than one head or position, or one that is not there.
+    """
+    from attnviz.models.similarity import other_row
+
+    chosen = HeadOptions(heads=wanted.head)
+    captured = capture(model, text, heads_to_record(model, chosen), options)
+    picked = pick_heads(captured, chosen)
+    if len(picked.capture.heads) != 1:
+        raise UsageError(
+            f"--head {wanted.head} names {len(picked.capture.heads)} heads",
+            "one is explained: --head L1H2",
+        )
+    tokens = captured.query_tokens
+    position = last_word(tokens)
+    if wanted.query is not None:
+        position = one_position(tokens, wanted.query, "--query")
+    trace = model.trace(text, tokens, picked.capture.heads[0], position)
+    other = other_row(trace, wanted.similarity) if wanted.similarity else None
+    about = f"{picked.title} ({picked.why})" if picked.why else picked.title
+    return Traced(trace, about, captured.left_out, other)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How the random numbers of an example are drawn."""
+
+    init: Initialisation = "normal"
+    seed: int = 0
+
+
+def work_example(name: Example, way: Way, drawing: Drawing) -> Worked:
+    """One of the worked examples; no model is loaded."""
+    from attnviz.models.worked import random_matrices, work_out
+
+    if name == "three-inputs":
+        return work_out(three_inputs(), way)
+    given = random_matrices(CHARACTERS, WIDTH, HEADS, drawing.init, drawing.seed)
+    return work_out(given, way)
+
+
+def work_matrices(given: Matrices, way: Way) -> Worked:
+    """A user's own matrices, worked out."""
+    from attnviz.models.worked import work_out
+
+    return work_out(given, way)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnviz.commands.session import Session
-from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.inputs.capture_file import load_capture
@@ -68,12 +67,13 @@ def answer_text(
         model = load_model(request.model)
         heads = heads_to_record(model, request.heads)
         captured = capture(model, given.text, heads, request.text)
-    _note_what_is_left_out(session, captured)
+    note_what_is_left_out(session, captured.left_out)
     yield Answer(exhibit(pick_heads(captured, request.heads), request.show))
 
 
-def _note_what_is_left_out(session: Session, captured: Capture, where: str = "") -> None:
-    before, after = captured.left_out
+def note_what_is_left_out(session: Session, left_out: tuple[int, int], where: str = "") -> None:
+    """One line on stderr where `--truncate` cut the text."""
+    before, after = left_out
     if before or after:
         side = "first" if before else "last"
         session.note(f"{where}the {side} {before or after} tokens are left out, to fit the model")
@@ -115,7 +115,7 @@ def answer_lines(
             heads, kept = picked.capture.heads, replace(picked, why=f"picked on line {number}")
             options = HeadOptions(heads=",".join(map(str, heads)))
         good += 1
-        _note_what_is_left_out(session, captured, f"line {number}: ")
+        note_what_is_left_out(session, captured.left_out, f"line {number}: ")
         yield Answer(shown, number)
     if bad and not good:
         raise InputError("no line could be shown", "see the errors above")

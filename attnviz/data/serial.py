@@ -8,10 +8,14 @@ from typing import Any
 
 from attnviz.data.capture import Capture, ModelIdentity
 from attnviz.data.tokens import Token
+from attnviz.data.trace import HeadTrace
+from attnviz.data.worked import Worked
 
 CAPTURE_SCHEMA = "attnviz-capture"
 CAPTURE_VERSION = 1
 CAPTURE_META = "meta"
+EXPLAIN_SCHEMA = "attnviz-explain/1"
+WORKED_SCHEMA = "attnviz-worked/1"
 
 
 def to_json(value: object) -> str:
@@ -50,6 +54,38 @@ def token_to_dict(token: Token) -> dict[str, Any]:
         "end": token.end,
         "special": token.special,
         "part": None if token.part is None else list(token.part),
+    }
+
+
+def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
+    """Everything of a head's trace but its arrays."""
+    return {
+        "schema": EXPLAIN_SCHEMA,
+        "model": model_to_dict(trace.model),
+        "versions": dict(sorted(trace.versions.items())),
+        "text": trace.text,
+        "tokens": [token_to_dict(token) for token in trace.tokens],
+        "layer": trace.layer,
+        "head": trace.head,
+        "query": trace.query,
+        "norm": trace.kinds.norm,
+        "positions": trace.kinds.positions,
+        "query_heads_per_key_value_head": trace.kinds.group,
+        "scale": trace.scale,
+        "nearest": [{"token": p.label, "cosine": p.score} for p in trace.nearest],
+        "next_tokens": [{"token": p.label, "probability": p.score} for p in trace.next_tokens],
+    }
+
+
+def worked_to_dict(worked: Worked) -> dict[str, Any]:
+    """Everything of a worked example but its arrays."""
+    return {
+        "schema": WORKED_SCHEMA,
+        "labels": list(worked.given.labels),
+        "heads": worked.given.heads,
+        "similarity": worked.way.similarity,
+        "causal": worked.way.causal,
+        "rounded": worked.way.rounded,
     }
 
 

@@ -14,6 +14,11 @@ from torch import Tensor, nn
 from attnviz.models.hooks import HookPoint
 
 
+def dot_products(q: Tensor, k: Tensor) -> Tensor:
+    """q·k for every query and key: (..., n_q, d_k) and (..., n_k, d_k) give (..., n_q, n_k)."""
+    return q @ k.transpose(-2, -1)
+
+
 def attention_scores(q: Tensor, k: Tensor) -> Tensor:
     """How well each key answers each query: q·k / √d_k, before mask and softmax.
 
@@ -24,7 +29,7 @@ def attention_scores(q: Tensor, k: Tensor) -> Tensor:
     Returns:
         Scores (..., n_q, n_k).
     """
-    return q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    return dot_products(q, k) / math.sqrt(q.size(-1))
 
 
 def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -38,9 +43,12 @@ def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     Returns:
         Weights (..., n_q, n_k), exactly 0 where the mask is False.
     """
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    return torch.softmax(scores, dim=-1)
+    return torch.softmax(scores if mask is None else masked(scores, mask), dim=-1)
+
+
+def masked(scores: Tensor, mask: Tensor) -> Tensor:
+    """Scores with −∞ wherever the mask is False, which softmax turns into 0."""
+    return scores.masked_fill(~mask, -math.inf)
 
 
 def weighted_sum(pattern: Tensor, v: Tensor) -> Tensor:
@@ -51,6 +59,16 @@ def weighted_sum(pattern: Tensor, v: Tensor) -> Tensor:
 def causal_mask(n: int, device: torch.device | None = None) -> Tensor:
     """(n, n), True on and below the diagonal: a query sees itself and what stands before it."""
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
+
+
+def split_heads(x: Tensor, n_head: int) -> Tensor:
+    """(..., n, h·d_k) to (..., h, n, d_k): every head gets its own slice of the width."""
+    return x.view(*x.shape[:-1], n_head, -1).transpose(-3, -2)
+
+
+def merge_heads(z: Tensor) -> Tensor:
+    """(..., h, n, d_v) to (..., n, h·d_v): the heads' results, one after the other."""
+    return z.transpose(-3, -2).flatten(-2)
 
 
 class Projection(nn.Module):
@@ -102,20 +120,11 @@ class MultiHeadAttention(nn.Module):
             (B, n_q, d).
         """
         source = x if source is None else source
-        q = self.q(self._split(self.w_q(x)))  # (B, h, n_q, d_k)
-        k = self.k(self._split(self.w_k(source)))  # (B, h, n_k, d_k)
-        v = self.v(self._split(self.w_v(source)))  # (B, h, n_k, d_k)
+        q = self.q(split_heads(self.w_q(x), self.n_head))  # (B, h, n_q, d_k)
+        k = self.k(split_heads(self.w_k(source), self.n_head))  # (B, h, n_k, d_k)
+        v = self.v(split_heads(self.w_v(source), self.n_head))  # (B, h, n_k, d_k)
         scores = self.scores(attention_scores(q, k))  # (B, h, n_q, n_k)
         pattern = self.pattern(attention_pattern(scores, mask))  # (B, h, n_q, n_k)
         z = self.z(weighted_sum(pattern, v))  # (B, h, n_q, d_k)
-        merged: Tensor = self.w_o(self._merge(z))  # (B, n_q, d)
+        merged: Tensor = self.w_o(merge_heads(z))  # (B, n_q, d)
         return merged
-
-    def _split(self, x: Tensor) -> Tensor:
-        """(B, n, d) to (B, h, n, d_k): every head gets its own slice of the width."""
-        return x.view(*x.shape[:-1], self.n_head, -1).transpose(1, 2)
-
-    @staticmethod
-    def _merge(z: Tensor) -> Tensor:
-        """(B, h, n, d_k) to (B, n, d): the heads' outputs, one after the other."""
-        return z.transpose(1, 2).flatten(-2)

@@ -15,6 +15,9 @@ import torch
 
 from attnviz.data.capture import ModelIdentity, PatternBlock
 from attnviz.data.card import ModelCard
+from attnviz.data.heads import Head
+from attnviz.data.tokens import Token
+from attnviz.data.trace import HeadTrace
 from attnviz.models.card import read_card
 from attnviz.models.checkpoint import check_finite, lacks, other_shape
 from attnviz.models.config import gpt2_config
@@ -50,6 +53,9 @@ class HuggingFaceModel:
                 attached.callback(blocks[layer].attn.register_forward_hook(hook).remove)
             with suppress(_LastLayerSeen):
                 self.model.transformer(torch.tensor([list(ids)]), use_cache=False)
+
+    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
+        raise NotImplementedError
 
 
 def _recorder(

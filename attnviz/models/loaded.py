@@ -5,6 +5,9 @@ from typing import Protocol, TypeAlias
 
 from attnviz.data.capture import ModelIdentity, PatternBlock
 from attnviz.data.card import ModelCard
+from attnviz.data.heads import Head
+from attnviz.data.tokens import Token
+from attnviz.data.trace import HeadTrace
 from attnviz.models.tokenizer import TextTokenizer
 
 Wanted: TypeAlias = Mapping[int, tuple[int, ...]]
@@ -35,4 +38,11 @@ class LoadedModel(Protocol):
         """Run the tokens; hand the wanted heads' pattern of each layer to the consumer.
 
         Layers after the last one wanted are not run.
+        """
+
+    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
+        """Run the whole model over the tokens of a text, and keep all that this head computes.
+
+        Raises:
+            ModelError: this architecture's queries, keys and values cannot be recorded.
         """

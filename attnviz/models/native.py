@@ -1,8 +1,10 @@
 """The from-scratch model as a loaded model: patterns recorded at its hook points."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +12,10 @@ from torch import Tensor
 
 from attnviz.data.capture import ModelIdentity, PatternBlock
 from attnviz.data.card import ModelCard
+from attnviz.data.heads import Head
+from attnviz.data.tokens import Token
+from attnviz.data.trace import HeadTrace, Kinds
+from attnviz.models.attention import causal_mask
 from attnviz.models.card import read_card
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.config import gpt2_config
@@ -17,6 +23,7 @@ from attnviz.models.gpt import GPT
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.loaded import Consumer, Wanted
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
+from attnviz.models.tracing import Recorded, head_trace
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,63 @@ class NativeModel:
         last = max(wanted, default=-1)
         with torch.inference_mode(), attached(self.model, hooks):
             self.model.hidden(torch.tensor([list(ids)]), n_layer=last + 1)
+
+    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
+        ids = torch.tensor([[token.id for token in tokens]])  # (1, n)
+        block = f"h.{head.layer}."
+        points = ["resid_pre", *(f"attn.{p}" for p in ("q", "k", "v", "pattern", "z"))]
+        seen: dict[str, Tensor] = {}
+
+        def keep(name: str) -> Hook:
+            def record(value: Tensor) -> None:
+                seen[name] = value[0]
+
+            return record
+
+        hooks = {block + p: keep(p) for p in (*points, "resid_mid", "resid_post")}
+        with torch.inference_mode(), attached(self.model, hooks):
+            last = self.model.ln_f(self.model.hidden(ids)[0, -1])  # (d)
+            logits = self.model.logits(last)
+            return head_trace(self._recorded(ids, head, query, seen, logits), self, text, tokens)
+
+    def _recorded(
+        self, ids: Tensor, head: Head, query: int, seen: dict[str, Tensor], logits: Tensor
+    ) -> Recorded:
+        block: Any = self.model.h[head.layer]
+        attention = block.attn
+        width = attention.w_q.weight.size(1) // attention.n_head
+        mine = slice(head.head * width, (head.head + 1) * width)
+        first = head.layer == 0
+        return Recorded(
+            head=head,
+            query=query,
+            kinds=Kinds(mlp=self.model.config.d_mlp),
+            scale=1 / math.sqrt(width),
+            x=seen["resid_pre"],
+            normed=block.ln_1(seen["resid_pre"]),
+            weights={
+                name: (
+                    getattr(attention, name).weight[:, mine],
+                    getattr(attention, name).bias[mine],
+                )
+                for name in ("w_q", "w_k", "w_v")
+            },
+            w_o=attention.w_o.weight.unflatten(0, (attention.n_head, width)),
+            b_o=attention.w_o.bias,
+            q=seen["attn.q"][head.head],
+            k=seen["attn.k"][head.head],
+            v=seen["attn.v"][head.head],
+            mask=causal_mask(ids.size(1)),
+            pattern=seen["attn.pattern"][head.head],
+            z=seen["attn.z"],
+            attention_out=seen["resid_mid"][query] - seen["resid_pre"][query],
+            mlp_out=seen["resid_post"][query] - seen["resid_mid"][query],
+            x_after=seen["resid_post"][query],
+            logits=logits,
+            unembedding=self.model.wte.weight,
+            embedding=self.model.wte(ids[0]) if first else None,
+            position=self.model.wpe.weight[: ids.size(1)] if first else None,
+        )
 
 
 def load_native(folder: Path, name: str) -> NativeModel:

@@ -7,7 +7,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
-from attnviz.data.tokens import Token, numbered
+from attnviz.data.tokens import Token, numbered, readable
 from attnviz.errors import ModelError
 from attnviz.models.config import FolderConfig
 from attnviz.models.folder import MERGES, TOKENIZER
@@ -61,6 +61,11 @@ class TextTokenizer:
         if bos and self.bos_id is not None:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
+
+    def label(self, id_: int) -> str:
+        """A token of the vocabulary as a person reads it; `#228` where it is a part of a letter."""
+        text = self.backend.decode([id_], skip_special_tokens=False)
+        return f"#{id_}" if not text or "\ufffd" in text else readable(text)
 
 
 def load_tokenizer(folder: Path, config: FolderConfig, bos: bool) -> TextTokenizer:

@@ -16,6 +16,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.links import links_of
+from attnviz.renderers.bars import bar_of
 from attnviz.renderers.closing import closing
 from attnviz.renderers.colors import bar_style
 from attnviz.renderers.columns import GAP, NUMBER, SHORTEST_BAR, Columns, Rank, arrange
@@ -181,7 +182,7 @@ def _lines(row: Row, sheet: _Sheet) -> Iterator[Text]:
         line.append(pad(fenced(cut(sheet.keys[key], label, unicode=unicode)), label))
         share = weight / sheet.columns.full
         line.append(f" {weight:4.2f} ")
-        drawn = _bar(share, sheet.columns.bar, unicode)
+        drawn = bar_of(share, sheet.columns.bar, unicode)
         line.append(pad(drawn, bar), bar_style(share, sheet.display))
     if row.others:
         rest = _rest(row, unicode=unicode, counted=sheet.counted)
@@ -201,13 +202,6 @@ def _stripped(line: Text) -> Text:
 
 def _indented(sheet: _Sheet) -> Text:
     return Text(" " * (sheet.query_cells + len(" → ")), no_wrap=True, overflow="crop")
-
-
-def _bar(share: float, cells: int, unicode: bool) -> str:
-    """A bar of at most `cells` cells; a thin mark for what is too little for one."""
-    full, thin = ("▇", "▏") if unicode else ("=", "-")
-    n = round(max(0.0, min(1.0, share)) * cells)
-    return full * n if n else thin if cells and share >= 0.005 else ""
 
 
 def _rest(row: Row, *, unicode: bool, counted: bool) -> str:

@@ -6,7 +6,7 @@ The layout is in `docs/formats.md`; `inputs/capture_file.py` reads it.
 import io
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,14 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same capture gives th
 
 def npz_chunks(capture: Capture) -> Iterator[bytes]:
     """The bytes of the file, some at a time, so that a large capture is never there twice."""
+    return archive_chunks(_arrays(capture))
+
+
+def archive_chunks(arrays: Iterable[tuple[str, NDArray[np.str_] | FloatArray]]) -> Iterator[bytes]:
+    """An .npz file of these arrays, in their order; the same arrays give the same bytes."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w") as archive:
-        for name, array in _arrays(capture):
+        for name, array in arrays:
             info = zipfile.ZipInfo(f"{name}.npy", EPOCH)
             info.compress_type = zipfile.ZIP_DEFLATED  # the masked half shrinks to nothing
             info.external_attr = 0o644 << 16
@@ -41,12 +46,12 @@ def _arrays(capture: Capture) -> Iterator[tuple[str, NDArray[np.str_] | FloatArr
     """The entries in their order: the metadata first."""
     yield CAPTURE_META, np.array(json.dumps(capture_to_dict(capture), allow_nan=False))
     for layer in capture.layers:
-        yield layer_entry(layer.layer), _plain(layer.weights)
+        yield layer_entry(layer.layer), plain(layer.weights)
     for position, extra in enumerate(capture.extras.values()):
-        yield extra_entry(position), _plain(extra)
+        yield extra_entry(position), plain(extra)
 
 
-def _plain(array: FloatArray) -> FloatArray:
+def plain(array: FloatArray) -> FloatArray:
     """The same numbers as little-endian float32 in C order."""
     return np.ascontiguousarray(array, dtype="<f4").reshape(array.shape)
 

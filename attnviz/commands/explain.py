@@ -1,0 +1,317 @@
+"""`attnviz explain`: one head's calculation, number by number."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from attnviz.commands import options as o
+from attnviz.commands.answers import note_what_is_left_out
+from attnviz.commands.calculation import Calculation, calculation_format, deliver_calculation
+from attnviz.commands.session import Session, session_of
+from attnviz.console import make_consoles
+from attnviz.data.serial import trace_to_dict, worked_to_dict
+from attnviz.data.worked import Initialisation, Similarity, Way
+from attnviz.errors import UsageError
+from attnviz.inputs.examples import Example
+from attnviz.inputs.matrices import read_matrices
+from attnviz.inputs.text import SavedCapture, read_text
+from attnviz.models.catalog import Source
+from attnviz.pipeline import (
+    Drawing,
+    TextOptions,
+    Traced,
+    Wanted,
+    load_model,
+    work_example,
+    work_matrices,
+)
+from attnviz.pipeline import explain as trace_head
+from attnviz.renderers import explain as explained
+from attnviz.renderers import worked as examples
+from attnviz.renderers.page import Page
+
+EPILOG = """
+[bold]Examples[/]
+
+attnviz explain "a fluffy blue creature"
+
+attnviz explain "Bark is very cute and he is a dog" --head L2H1 --query he --only 3,5
+
+attnviz explain --example three-inputs --rounded
+
+attnviz explain "a fluffy blue creature" -f json | jq '.arrays.pattern[-1]'
+"""
+STEPS = "The steps"
+EXAMPLES = "Examples without a model"
+
+HeadOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--head",
+        "-H",
+        metavar="HEAD",
+        help="The head to explain: L1H2 or 1.2. Default: the one that show picks.",
+        rich_help_panel=o.HEADS,
+        show_default=False,
+    ),
+]
+OneQueryOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--query",
+        metavar="TOKEN",
+        help="The query to follow: a token, creature#2, or an index. Default: the last word.",
+        rich_help_panel=o.TOKENS,
+        show_default=False,
+    ),
+]
+OnlyOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--only",
+        metavar="STEPS",
+        help="Only these steps: 3, 2,3 or 2-4.",
+        rich_help_panel=STEPS,
+        show_default=False,
+    ),
+]
+DigitsOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--digits",
+        metavar="N",
+        min=0,
+        max=9,
+        help="Decimals to show; nothing is rounded in the calculation.",
+        rich_help_panel=STEPS,
+        show_default="4",
+    ),
+]
+ColumnsOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--columns",
+        help="Tell the formulas with tokens as columns too (W·E), as some lessons do.",
+        rich_help_panel=STEPS,
+    ),
+]
+SimilarityOption: TypeAlias = Annotated[
+    Similarity | None,
+    typer.Option(
+        "--similarity",
+        help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·x, or a kernel of "
+        "their distance.",
+        rich_help_panel=STEPS,
+        show_default=False,
+    ),
+]
+CausalOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--causal", help="Mask what comes later, in an example.", rich_help_panel=EXAMPLES
+    ),
+]
+ExampleOption: TypeAlias = Annotated[
+    Example | None,
+    typer.Option(
+        "--example",
+        help="three-inputs: attention by hand, in whole numbers. multi-head: 楚留香 through "
+        "three heads of random weights.",
+        rich_help_panel=EXAMPLES,
+        show_default=False,
+    ),
+]
+MatricesOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--matrices",
+        metavar="FILE.json",
+        help="Your own x, w_query, w_key and w_value, perhaps w_output, heads and labels.",
+        rich_help_panel=EXAMPLES,
+        show_default=False,
+    ),
+]
+RoundedOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--rounded",
+        help="Round the softmax to one decimal, as on paper.",
+        rich_help_panel=EXAMPLES,
+    ),
+]
+InitOption: TypeAlias = Annotated[
+    Initialisation,
+    typer.Option("--init", help="How multi-head draws its weights.", rich_help_panel=EXAMPLES),
+]
+SeedOption: TypeAlias = Annotated[
+    int,
+    typer.Option("--seed", help="Of the numbers that multi-head draws.", rich_help_panel=EXAMPLES),
+]
+FormatOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="txt (what the terminal shows), json or npz (every number, in full).",
+        rich_help_panel=o.OUTPUT,
+        show_default="txt",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What of a calculation is told, and how."""
+
+    only: str | None
+    digits: int | None
+    columns: bool
+
+    def among(self, steps: Sequence[int]) -> tuple[int, ...]:
+        """The steps that are asked for.
+
+        Raises:
+            UsageError: one that there is not.
+        """
+        if self.only is None:
+            return tuple(steps)
+        chosen: set[int] = set()
+        for item in self.only.split(","):
+            found = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", item.strip())
+            named = range(int(found[1]), int(found[2] or found[1]) + 1) if found else ()
+            if not named or not set(named) <= set(steps):
+                raise UsageError(
+                    f"--only {self.only!r} names no steps of this calculation",
+                    f"they are {steps[0]} to {steps[-1]}: --only 3, 2,3 or 2-4",
+                )
+            chosen |= set(named)
+        return tuple(sorted(chosen))
+
+    def page(self, session: Session, digits: int = 4) -> Page:
+        """The page to write on; `digits` where the user said nothing."""
+        chosen = digits if self.digits is None else self.digits
+        return Page(session.consoles.display, chosen, self.columns)
+
+
+def explain(
+    context: typer.Context,
+    text: o.TextArgument = None,
+    file: o.FileOption = None,
+    truncate: o.TruncateOption = None,
+    bos: o.BosOption = None,
+    special: o.SpecialOption = False,
+    model: o.ModelOption = "builtin",
+    revision: o.RevisionOption = None,
+    offline: o.OfflineOption = False,
+    head: HeadOption = None,
+    query: OneQueryOption = None,
+    only: OnlyOption = None,
+    digits: DigitsOption = None,
+    columns: ColumnsOption = False,
+    similarity: SimilarityOption = None,
+    example: ExampleOption = None,
+    matrices: MatricesOption = None,
+    causal: CausalOption = False,
+    rounded: RoundedOption = False,
+    init: InitOption = "normal",
+    seed: SeedOption = 0,
+    width: o.WidthOption = None,
+    no_color: o.NoColorOption = False,
+    form: FormatOption = None,
+    output: o.OutputOption = None,
+    quiet: o.QuietOption = False,
+    debug: o.DebugOption = False,
+) -> None:
+    """Write out one head's calculation for one query, step by step, with its true numbers.
+
+    From the tokens to queries, keys and values, scores, mask and softmax, the weighted
+    sum, what the head adds, and the prediction. With --example or --matrices no model is
+    needed.
+    """
+    session = session_of(context)
+    session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
+    chosen = calculation_format(session, output, form)
+    steps = Steps(only, digits, columns)
+    if example is not None or matrices is not None:
+        _check_without_a_model(context, example, matrices)
+        plain: Similarity = "dot" if example == "three-inputs" else "scaled-dot"
+        way = Way(similarity or plain, causal, rounded)
+        drawing = Drawing(init, seed)
+        calculation = _worked(session, example, matrices, way, drawing, steps)
+    else:
+        _check_with_a_model(context)
+        given = read_text(text, file, session.stdin)
+        if isinstance(given, SavedCapture):
+            raise UsageError(
+                "a saved capture holds no queries, keys and values", "give the text again"
+            )
+        if given.note:
+            session.note(given.note)
+        loaded = load_model(Source(model, revision, offline, quiet))
+        wanted = Wanted(head, query, similarity)
+        traced = trace_head(loaded, given.text, wanted, TextOptions(bos, special, truncate))
+        note_what_is_left_out(session, traced.left_out)
+        calculation = _explained(session, traced, steps)
+    deliver_calculation(session, calculation, chosen, output)
+
+
+def _explained(session: Session, traced: Traced, steps: Steps) -> Calculation:
+    """One head of a model over a text."""
+    only = steps.among(explained.STEPS)
+    page = steps.page(session)
+    shown = explained.render(traced.trace, page, about=traced.about, only=only, other=traced.other)
+    return Calculation(shown, trace_to_dict(traced.trace), traced.trace.arrays())
+
+
+def _worked(
+    session: Session,
+    example: Example | None,
+    matrices: Path | None,
+    way: Way,
+    drawing: Drawing,
+    steps: Steps,
+) -> Calculation:
+    """One of the examples, or a user's own matrices."""
+    if example is not None:
+        worked, title = work_example(example, way, drawing), TITLES[example]
+    else:
+        assert matrices is not None
+        worked, title = work_matrices(read_matrices(matrices), way), f"Attention on {matrices}"
+    only = steps.among(examples.STEPS)
+    page = steps.page(session, digits=1 if way.rounded else 4)
+    shown = examples.render(worked, page, title=title, only=only)
+    return Calculation(shown, worked_to_dict(worked), worked.arrays())
+
+
+TITLES: dict[Example, str] = {
+    "three-inputs": "Self-attention by hand: three inputs of four numbers",
+    "multi-head": "楚留香 through three heads: three characters, random embeddings and weights",
+}
+ONLY_EXAMPLES = ("causal", "rounded", "init", "seed")
+NO_EXAMPLE = ("file", "head", "query", *o.RUN)
+
+
+def _check_with_a_model(context: typer.Context) -> None:
+    for option in o.given(context, ONLY_EXAMPLES):
+        raise UsageError(f"{option} is for the examples", "add --example or --matrices")
+
+
+def _check_without_a_model(
+    context: typer.Context, example: Example | None, matrices: Path | None
+) -> None:
+    """No text and no model, and only options that mean something here."""
+    what = "--matrices" if example is None else "--example"
+    if example is not None and matrices is not None:
+        raise UsageError("--example and --matrices are two calculations", "give one of them")
+    if context.params["text"] is not None:
+        raise UsageError(f"{what} needs no text", "leave the text out")
+    for option in o.given(context, NO_EXAMPLE):
+        raise UsageError(f"{option} does nothing for {what}", "leave it out")
+    for option in o.given(context, ("init", "seed")):
+        if example != "multi-head":
+            raise UsageError(f"{option} does nothing here", "it is for --example multi-head")

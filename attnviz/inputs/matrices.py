@@ -1,0 +1,94 @@
+"""A user's own matrices: a JSON file with x, w_query, w_key, w_value and perhaps more."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnviz.data.worked import DoubleArray, Matrices
+from attnviz.errors import InputError
+from attnviz.inputs.files import opened, told
+
+NEEDED = ("x", "w_query", "w_key", "w_value")
+EXPECTED = '{"x": [[...]], "w_query": [[...]], "w_key": [[...]], "w_value": [[...]]}'
+
+
+def read_matrices(path: Path) -> Matrices:
+    """The matrices of a file, whose shapes fit each other.
+
+    Raises:
+        InputError: the file cannot be read, is no such object, or a shape does not fit
+            (the expected and the actual one are named).
+    """
+    with opened(path) as stream, told(path):
+        data = stream.read()
+    try:
+        raw = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _wrong(path, f"is no JSON ({error})") from None
+    if not isinstance(raw, dict):
+        raise _wrong(path, "is no JSON object")
+    missing = [name for name in NEEDED if name not in raw]
+    if missing:
+        raise _wrong(path, f"lacks {', '.join(missing)}")
+    heads = raw.get("heads", 1)
+    if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
+        raise _wrong(path, f"has {heads!r} heads, and needs a whole number from 1")
+    x, w_query, w_key, w_value = (_matrix(path, name, raw[name]) for name in NEEDED)
+    w_output = _matrix(path, "w_output", raw["w_output"]) if raw.get("w_output") else None
+    _check(path, x, w_query, w_key, w_value, w_output, heads)
+    return Matrices(x, w_query, w_key, w_value, w_output, heads, _labels(path, raw, len(x)))
+
+
+def _matrix(path: Path, name: str, value: Any) -> DoubleArray:
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        raise _wrong(
+            path, f"has a {name} that is no matrix of numbers in rows of one length"
+        ) from None
+    if array.ndim != 2 or not array.size or not np.isfinite(array).all():
+        raise _wrong(path, f"has a {name} of the shape {array.shape}, and needs rows of numbers")
+    return array
+
+
+def _check(
+    path: Path,
+    x: DoubleArray,
+    w_query: DoubleArray,
+    w_key: DoubleArray,
+    w_value: DoubleArray,
+    w_output: DoubleArray | None,
+    heads: int,
+) -> None:
+    """Every product exists, and the heads divide the widths evenly."""
+    d = x.shape[1]
+    for name, array in (("w_query", w_query), ("w_key", w_key), ("w_value", w_value)):
+        if array.shape[0] != d:
+            _misfit(path, name, array, f"({d}, …), as x has {d} columns")
+        if array.shape[1] % heads:
+            _misfit(path, name, array, f"({d}, a multiple of {heads}), for {heads} heads")
+    if w_key.shape != w_query.shape:
+        _misfit(path, "w_key", w_key, f"{w_query.shape}, as w_query has it")
+    if w_output is not None and w_output.shape[0] != w_value.shape[1]:
+        wide = w_value.shape[1]
+        _misfit(path, "w_output", w_output, f"({wide}, …), as w_value has {wide} columns")
+
+
+def _misfit(path: Path, name: str, array: DoubleArray, expected: str) -> None:
+    raise InputError(
+        f"in {str(path)!r} {name} has the shape {array.shape}, but {expected} is expected",
+        "mend the matrix",
+    )
+
+
+def _labels(path: Path, raw: dict[str, Any], n: int) -> tuple[str, ...]:
+    labels = raw.get("labels", [f"x{i}" for i in range(1, n + 1)])
+    if not isinstance(labels, list) or len(labels) != n:
+        raise _wrong(path, f"needs {n} labels, one for each row of x")
+    return tuple(map(str, labels))
+
+
+def _wrong(path: Path, what: str) -> InputError:
+    return InputError(f"{str(path)!r} {what}", f"write {EXPECTED}")

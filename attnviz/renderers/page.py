@@ -1,0 +1,185 @@
+"""A page of a calculation: steps with formulas, vectors, matrices, weighted sums and bars.
+
+Numbers are cut to decimals here and nowhere else. A line that is too long loses the
+entries of its vectors, with `…`; a sentence is folded.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.worked import Similarity
+from attnviz.renderers.bars import bar_of
+from attnviz.renderers.colors import bar_style
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import ascii_only, cut, pad, widest
+from attnviz.renderers.prose import folded
+
+INDENT = "   "
+LABEL = 16  # cells that a label may take
+BAR = 16
+PLAIN = str.maketrans({"·": "*", "√": "sqrt ", "−": "-", "×": "x", "…": "...", "Δ": "d", "→": "->"})
+
+Array: TypeAlias = NDArray[np.floating]
+FORMULAS: dict[Similarity, str] = {
+    "dot": "q·kᵀ",
+    "scaled-dot": "q·kᵀ / √d_k",
+    "general": "x·(W_Q·W_Kᵀ)·xᵀ",
+    "rbf": "−‖q − k‖² / (2·√d_k)",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """Where a calculation is written: `digits` decimals; `columns` also tells it as W·E."""
+
+    display: Display
+    digits: int = 4
+    columns: bool = False
+
+    def title(self, text: str, about: str = "") -> Iterator[Text]:
+        """What the whole page is about, at the left edge."""
+        yield from self._folded(Text(text, style="bold"))
+        if about:
+            yield from self._folded(Text(about, style="dim"))
+
+    def heading(self, number: int, title: str) -> Iterator[Text]:
+        """An empty line, and the title of a step."""
+        yield Text()
+        yield from self._folded(Text(f"{number}  {title}", style="bold"))
+
+    def formula(self, rows: str, columns: str = "") -> Iterator[Text]:
+        """The step's formula with tokens as rows; with tokens as columns too, if asked for."""
+        yield from self.line(rows, "cyan")
+        if self.columns and columns:
+            yield from self.line(f"as columns: {columns}", "cyan")
+
+    def line(self, text: str, style: str = "") -> Iterator[Text]:
+        """A sentence or a formula, folded and indented."""
+        yield from self._folded(Text(text, style=style), INDENT)
+
+    def say(self, text: str) -> Iterator[Text]:
+        """What the step means, or a remark."""
+        yield from self.line(text, "dim")
+
+    def vectors(self, named: Sequence[tuple[str, Array]]) -> Iterator[Text]:
+        """One line for each vector: its name, and as many entries as fit."""
+        cells = min(LABEL, widest([self._written(name) for name, _ in named]))
+        room = self.display.width - len(INDENT) - cells - 2
+        digits, width = self._decimals([vector for _, vector in named])
+        for name, vector in named:
+            label = self._padded(name, cells)
+            yield Text(
+                f"{INDENT}{label}  {self._entries(vector, digits, width, room)}", no_wrap=True
+            )
+
+    def matrix(self, name: str, array: Array, labels: Sequence[str] = ()) -> Iterator[Text]:
+        """A whole matrix with its shape, one line for each row (with tokens as columns: turned)."""
+        if self.columns:
+            array = array.T
+            labels = labels if len(labels) == len(array) else ()
+        yield from self.line(f"{name} {shape(array)}")
+        yield from self.vectors([(labels[i] if labels else "", row) for i, row in enumerate(array)])
+
+    def weights(self, named: Sequence[tuple[str, float]]) -> Iterator[Text]:
+        """One line for each weight of a row, drawn as a bar."""
+        cells = min(LABEL, widest([self._written(name) for name, _ in named]))
+        for name, weight in named:
+            line = Text(
+                f"{INDENT}{self._padded(name, cells)}  {self.number(weight)} ", no_wrap=True
+            )
+            yield self._with_bar(line, weight)
+
+    def table(
+        self, header: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]
+    ) -> Iterator[Text]:
+        """Labelled rows of numbers under headers; the last number of each is drawn as a bar."""
+        written = [[self.number(value) for value in values] for _, values in rows]
+        widths = [
+            max(len(self._plain(head)), *(len(row[i]) for row in written))
+            for i, head in enumerate(header[1:])
+        ]
+        cells = min(LABEL, widest([header[0], *(self._written(name) for name, _ in rows)]))
+        heads = "  ".join(
+            pad(self._plain(head), width, right=True)
+            for head, width in zip(header[1:], widths, strict=True)
+        )
+        yield Text(f"{INDENT}{pad(header[0], cells)}  {heads}", style="bold", no_wrap=True)
+        for (name, values), numbers in zip(rows, written, strict=True):
+            padded = "  ".join(pad(n, w, right=True) for n, w in zip(numbers, widths, strict=True))
+            line = Text(f"{INDENT}{self._padded(name, cells)}  {padded} ", no_wrap=True)
+            yield self._with_bar(line, values[-1])
+
+    def number(self, value: float) -> str:
+        """A number with the decimals of this page; −∞ as such."""
+        return self._decimal(value, self.digits)
+
+    def _decimal(self, value: float, digits: int) -> str:
+        if math.isinf(value):
+            return "−∞" if self.display.unicode else "-inf"
+        return f"{round(value, digits) + 0.0:.{digits}f}"  # no minus in front of a zero
+
+    def sum(self, terms: Sequence[tuple[float, str]], *, ordered: bool = True) -> str:
+        """A weighted sum as it is written: `0.48·v(fluffy) + 0.47·v(blue) + …`.
+
+        `ordered`: strongest first, and only so many; else all, in their own order.
+        """
+        decimals = min(2, self.digits)
+        if ordered:
+            terms = sorted(terms, key=lambda term: -term[0])
+        shown = [
+            f"{weight:.{decimals}f}·{name}" for weight, name in terms[: 6 if ordered else None]
+        ]
+        return " + ".join([*shown, "…"] if len(terms) > len(shown) else shown)
+
+    def _with_bar(self, line: Text, weight: float) -> Text:
+        room = min(BAR, self.display.width - line.cell_len)
+        if room > 3 and not math.isinf(weight):
+            drawn = bar_of(min(1.0, max(0.0, weight)), room, self.display.unicode)
+            line.append(drawn, bar_style(weight, self.display))
+        line.rstrip()
+        return line
+
+    def _entries(self, vector: Array, digits: int, width: int, room: int) -> str:
+        """`[ 0.1234 -0.2345 …]`, as many entries as fit into so many cells."""
+        numbers = [f"{self._decimal(value, digits):>{width}}" for value in vector.tolist()]
+        fitting = max(1, (room - 2 + 1) // (width + 1))
+        if len(numbers) > fitting:
+            fitting = max(1, (room - 2 - 1) // (width + 1))
+            numbers = [*numbers[:fitting], self._plain("…")]
+        return f"[{' '.join(numbers)}]"
+
+    def _decimals(self, arrays: Sequence[Array]) -> tuple[int, int]:
+        """How many decimals these vectors take (none where all are whole), and how many cells."""
+        values = [value for a in arrays for value in a.tolist()]
+        whole = all(math.isinf(value) or value == round(value) for value in values)
+        digits = 0 if whole else self.digits
+        return digits, max((len(self._decimal(value, digits)) for value in values), default=1)
+
+    def _padded(self, name: str, cells: int) -> str:
+        label = cut(self._written(name), cells, unicode=self.display.unicode)
+        return pad(fenced(label), cells)
+
+    def _written(self, name: str) -> str:
+        return name if self.display.unicode else ascii_only(self._plain(name))
+
+    def _plain(self, text: str) -> str:
+        return text if self.display.unicode else text.translate(PLAIN)
+
+    def _folded(self, text: Text, indent: str = "") -> Iterator[Text]:
+        plain = ascii_only(self._plain(text.plain)) if not self.display.unicode else text.plain
+        written = Text(fenced(plain), style=text.style)
+        for line in folded(written, self.display.width - len(indent)):
+            line.pad_left(len(indent))
+            yield line
+
+
+def shape(array: Array) -> str:
+    """`(9, 128)`, as numpy writes it."""
+    return f"({', '.join(map(str, array.shape))})"
