@@ -21,10 +21,10 @@ from attnviz.models.hooks import HookPoint
 class MLP(nn.Module):
     """Each position for itself: widen, GELU, narrow."""
 
-    def __init__(self, config: GPTConfig) -> None:
+    def __init__(self, d_model: int, d_mlp: int) -> None:
         super().__init__()
-        self.c_fc = Projection(config.n_embd, config.d_mlp)
-        self.c_proj = Projection(config.d_mlp, config.n_embd)
+        self.c_fc = Projection(d_model, d_mlp)
+        self.c_proj = Projection(d_mlp, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = nn.functional.gelu(self.c_fc(x), approximate="tanh")  # (B, n, d_mlp)
@@ -44,7 +44,7 @@ class Block(nn.Module):
         self.ln_1 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.attn = MultiHeadAttention(config.n_embd, config.n_head)
         self.ln_2 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
-        self.mlp = MLP(config)
+        self.mlp = MLP(config.n_embd, config.d_mlp)
         self.resid_pre, self.resid_mid, self.resid_post = HookPoint(), HookPoint(), HookPoint()
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:

@@ -39,36 +39,53 @@ CUTS = r"\p{L}[\p{L}\p{M}]*(?:['’]\p{L}+)?|\p{N}+|\n{2,}|[^ \n]"
 
 
 def build() -> Tokenizer:
-    """The tokenizer, the same every time: pieces learned from word lists, words added whole."""
-    pieces = _pieces()
-    vocabulary = dict(pieces.get_vocab(with_added_tokens=False))
-    for word in _words():
-        if len(vocabulary) == VOCABULARY - 1:
+    """The built-in model's tokenizer, the same every time."""
+    return word_tokenizer(_words(), VOCABULARY, PIECES)
+
+
+def word_tokenizer(words: Iterable[str], size: int, pieces: int, cuts: str = CUTS) -> Tokenizer:
+    """A tokenizer of `size` tokens: pieces learned from word lists, then whole words, in order.
+
+    Args:
+        words: become one token each, the most wanted first, as long as there is room.
+        size: of the vocabulary, `<|endoftext|>` included.
+        pieces: how many of them are bytes and pieces of words.
+        cuts: what a text is cut into.
+    """
+    learned = _pieces(pieces, cuts)
+    vocabulary = dict(learned.get_vocab(with_added_tokens=False))
+    for word in words:
+        if len(vocabulary) == size - 1:
             break
-        vocabulary.setdefault(SPACE + word, len(vocabulary))
-    merges = _merges(pieces)
-    tokenizer = Tokenizer(BPE(vocabulary, merges, ignore_merges=True))
-    _set_steps(tokenizer)
+        vocabulary.setdefault(spelled(word), len(vocabulary))
+    tokenizer = Tokenizer(BPE(vocabulary, _merges(learned), ignore_merges=True))
+    _set_steps(tokenizer, cuts)
     tokenizer.add_special_tokens([END])
     return tokenizer
 
 
-def _set_steps(tokenizer: Tokenizer) -> None:
+def spelled(word: str) -> str:
+    """The token of a whole word: its bytes, each as the letter that stands for it."""
+    (cut, _), *_ = ByteLevel(add_prefix_space=True, use_regex=False).pre_tokenize_str(word)
+    return str(cut)
+
+
+def _set_steps(tokenizer: Tokenizer, cuts: str) -> None:
     tokenizer.pre_tokenizer = Steps(
         [
-            Split(Regex(CUTS), behavior="removed", invert=True),
+            Split(Regex(cuts), behavior="removed", invert=True),
             ByteLevel(add_prefix_space=True, use_regex=False),
         ]
     )
     tokenizer.decoder = ByteLevelDecoder()
 
 
-def _pieces() -> Tokenizer:
+def _pieces(size: int, cuts: str) -> Tokenizer:
     """Byte-level BPE in the ordinary way, for words that are not in the vocabulary."""
     tokenizer = Tokenizer(BPE())
-    _set_steps(tokenizer)
+    _set_steps(tokenizer, cuts)
     trainer = BpeTrainer(
-        vocab_size=PIECES,
+        vocab_size=size,
         initial_alphabet=ByteLevel.alphabet(),
         show_progress=False,
         special_tokens=[],

@@ -1,0 +1,1 @@
+"""English and French of the little world: sentence pairs whose word alignment is known."""
