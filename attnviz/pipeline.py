@@ -94,7 +94,7 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     """
     check_not_blank(text, "the text")
     check_encodable(text)
-    if options.bos and tokenizer.bos_id is None:
+    if options.bos and tokenizer.bos_id is None and not tokenizer.framed:
         raise UsageError("this model has no beginning token", "leave --bos out")
     bos = tokenizer.bos if options.bos is None else options.bos
     return tokenizer.encode(text, bos=bos, special=options.special)
@@ -109,7 +109,7 @@ class Fitted:
 
 
 def fit(tokens: tuple[Token, ...], context: int, side: Side | None) -> Fitted:
-    """Cut to the context, on the side asked for; a beginning token stays.
+    """Cut to the context, on the side asked for; special tokens at the ends stay.
 
     Raises:
         InputError: the text is too long and no side was named.
@@ -124,11 +124,12 @@ def fit(tokens: tuple[Token, ...], context: int, side: Side | None) -> Fitted:
             f"the text has {len(tokens)} tokens, but the model takes at most {context}",
             "shorten it, or cut it with --truncate left or --truncate right",
         )
-    bos = tokens[:1] if tokens[0].special else ()
-    rest = tokens[len(bos) :]
+    first = tokens[:1] if tokens[0].special else ()
+    last = tokens[-1:] if tokens[-1].special and len(tokens) > 1 else ()
+    text = tokens[len(first) : len(tokens) - len(last)]
     if side == "left":
-        return Fitted(numbered(bos + rest[more:]), (more, 0))
-    return Fitted(numbered(bos + rest[:-more]), (0, more))
+        return Fitted(numbered(first + text[more:] + last), (more, 0))
+    return Fitted(numbered(first + text[:-more] + last), (0, more))
 
 
 @dataclass
@@ -178,6 +179,7 @@ def capture(
         layers=tuple(keep.layers),
         model=model.identity,
         bos=tokens[0].special,
+        causal=model.causal,
         left_out=fitted.left_out,
         versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
         named_heads=model.card.heads,

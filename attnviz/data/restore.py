@@ -14,7 +14,7 @@ from attnviz.data.capture import (
 from attnviz.data.card import NamedHead
 from attnviz.data.heads import Head
 from attnviz.data.serial import CAPTURE_SCHEMA, CAPTURE_VERSION
-from attnviz.data.tokens import Token
+from attnviz.data.tokens import SPECIAL_LABEL, Token, readable
 
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]
@@ -166,6 +166,7 @@ def _token(entry: JsonObject, size: int | None) -> Token:
         end=end,
         special=_get(entry, "special", bool),
         part=part,
+        name=readable(_get(entry, "label", str)) if entry["special"] else SPECIAL_LABEL,
     )
 
 

@@ -14,8 +14,8 @@ class Token:
     `text` is the exact slice of the source, `start` and `end` its offsets in
     characters. Tokens that share one character (a letter cut into bytes) all carry
     that character's slice, and `part` says which one this is: (1, 3) is the first of
-    three. A special token (BOS) has no slice: its offsets are equal and its text is
-    empty.
+    three. A special token (BOS, [SEP]) has no slice: its offsets are equal, its text is
+    empty, and `name` is what it is called.
     """
 
     index: int
@@ -25,12 +25,13 @@ class Token:
     end: int
     special: bool = False
     part: tuple[int, int] | None = None
+    name: str = SPECIAL_LABEL
 
     @property
     def label(self) -> str:
         """The token as a person reads it: no space mark, nothing that a terminal would obey."""
         if self.special:
-            return SPECIAL_LABEL
+            return self.name
         label = readable(self.text)
         return f"{label} {self.part[0]}/{self.part[1]}" if self.part else label
 

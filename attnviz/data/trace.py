@@ -38,12 +38,14 @@ class Kinds:
     `positions`: "learned" (added to the token embedding), "rotary", "bias" or "none".
     `group`: how many query heads share this head's keys and values.
     `mlp`: the width of its hidden layer, None where it is not one number.
+    `turned`: queries and keys are changed between projection and comparison (rotation, norms).
     """
 
     norm: str = "LayerNorm"
     positions: str = "learned"
     group: int = 1
     mlp: int | None = None
+    turned: bool = False
 
 
 @dataclass(frozen=True, eq=False)

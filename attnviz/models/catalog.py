@@ -8,9 +8,10 @@ from attnviz.data.card import ModelCard
 from attnviz.data.parameters import ParameterCount
 from attnviz.errors import ModelError
 from attnviz.models.card import read_card
-from attnviz.models.config import gpt2_config
-from attnviz.models.folder import builtin_folder, count_parameters
+from attnviz.models.config import folder_sizes
+from attnviz.models.folder import builtin_folder
 from attnviz.models.known import BUILTIN, HUB_MODELS, NAMES, ModelFacts, nearest
+from attnviz.models.parameters import GPT_SIZES, config_count, folder_count, known_count
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -52,9 +53,9 @@ def tokenizer_of(source: Source) -> "TextTokenizer":
     from attnviz.models.tokenizer import load_tokenizer
 
     folder, _ = locate(source)
-    config = gpt2_config(folder)
-    card = read_card(folder, source.name, config.sizes.heads_per_layer)
-    return load_tokenizer(folder, config, card.bos)
+    sizes = folder_sizes(folder)
+    card = read_card(folder, source.name, sizes.heads_per_layer)
+    return load_tokenizer(folder, sizes, card.bos)
 
 
 def locate(source: Source) -> tuple[Path, str | None]:
@@ -115,16 +116,14 @@ def parameters_of(source: Source) -> ParameterCount:
     Raises:
         ModelError: it cannot be found or fetched, is damaged, or transformers does not know it.
     """
-    from attnviz.models import parameters
     from attnviz.models.hub import fetch_config
 
     name = source.name
-    if name in parameters.GPT_SIZES and source.revision is None:
-        return parameters.known_count(name)
+    if name in GPT_SIZES and source.revision is None:
+        return known_count(name)
     if _is_local(name):
-        return parameters.folder_count(name, locate(source)[0])
-    folder = fetch_config(name, source.revision, offline=source.offline)
-    return parameters.config_count(name, folder)
+        return folder_count(name, locate(source)[0])
+    return config_count(name, fetch_config(name, source.revision, offline=source.offline))
 
 
 def _is_local(name: str) -> bool:
@@ -145,6 +144,7 @@ def _where(name: str) -> str:
 
 
 def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:
-    sizes = gpt2_config(folder).sizes
-    parameters = count_parameters(folder)
-    return ModelFacts(name, sizes.n_layer, sizes.n_head, parameters, sizes.n_positions, where)
+    sizes = folder_sizes(folder)
+    heads = sizes.heads_per_layer
+    parameters = folder_count(name, folder).total
+    return ModelFacts(name, len(heads), heads[0], parameters, sizes.context, where)

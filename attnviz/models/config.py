@@ -51,6 +51,38 @@ class FolderConfig:
     raw: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class ModelSizes:
+    """What a capture needs to know of any architecture.
+
+    `context` is the largest number of tokens that it takes; `bos_id` its beginning token.
+    """
+
+    architecture: str
+    heads_per_layer: tuple[int, ...]
+    vocab_size: int
+    context: int
+    bos_id: int | None
+
+
+def folder_sizes(folder: Path) -> ModelSizes:
+    """The sizes of a folder's model, of whatever architecture.
+
+    Raises:
+        ModelError: config.json is missing or damaged, or names an architecture that
+            transformers does not know.
+    """
+    if read_config(folder).get("model_type") != "gpt2":
+        from attnviz.models.architecture import sizes_of
+
+        return sizes_of(folder)
+    config = gpt2_config(folder)
+    sizes = config.sizes
+    return ModelSizes(
+        "gpt2", sizes.heads_per_layer, sizes.vocab_size, sizes.n_positions, config.bos_id
+    )
+
+
 def gpt2_config(folder: Path) -> FolderConfig:
     """Read and check the configuration of a GPT-2 folder.
 

@@ -1,7 +1,6 @@
 """A model's folder on disk: its files, without torch."""
 
 import json
-import math
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -86,16 +85,6 @@ def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     return {name: shape for path in weight_files(folder) for name, shape in _shapes(path).items()}
 
 
-def count_parameters(folder: Path) -> int:
-    """How many parameters a GPT-2 folder has.
-
-    Raises:
-        ModelError: a file is missing or damaged.
-    """
-    shapes = weight_shapes(folder)
-    return sum(math.prod(shape) for name, shape in shapes.items() if not _is_extra(name))
-
-
 def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
     try:
         size = path.stat().st_size
@@ -111,11 +100,6 @@ def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
             f"the weights in {str(path)!r} are damaged or incomplete ({error})",
             "copy or download the file again",
         ) from None
-
-
-def _is_extra(name: str) -> bool:
-    """Is it no parameter of its own: a mask buffer of old files, or the tied output?"""
-    return name.endswith((".attn.bias", ".attn.masked_bias", "lm_head.weight"))
 
 
 def damaged(folder: Path, error: Exception) -> ModelError:

@@ -1,11 +1,7 @@
-"""A model through transformers: GPT-2, its attention recorded by forward hooks.
+"""A model through transformers, of any architecture that can switch its attention function."""
 
-The model is loaded with the eager implementation, the one whose attention modules
-return the pattern they used, so what a hook sees is what the model computed.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +14,16 @@ from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace
+from attnviz.errors import ModelError
 from attnviz.models.card import read_card
 from attnviz.models.checkpoint import check_finite, lacks, other_shape
-from attnviz.models.config import gpt2_config
-from attnviz.models.folder import damaged, weight_files
+from attnviz.models.config import folder_sizes
+from attnviz.models.dissect import dissected
+from attnviz.models.folder import damaged, read_config, weight_files
 from attnviz.models.loaded import Consumer, Wanted
+from attnviz.models.registry import AttentionCall, layer_of, recording
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
+from attnviz.models.tracing import head_trace
 
 
 class _LastLayerSeen(Exception):
@@ -32,12 +32,13 @@ class _LastLayerSeen(Exception):
 
 @dataclass(frozen=True)
 class HuggingFaceModel:
-    """A transformers GPT-2 with its tokenizer; `model` is a GPT2LMHeadModel."""
+    """A transformers model with its tokenizer; `model` may carry a language-model head."""
 
     model: Any
     identity: ModelIdentity
     card: ModelCard
     tokenizer: TextTokenizer
+    causal: bool
 
     def versions(self) -> Mapping[str, str]:
         import transformers
@@ -45,64 +46,72 @@ class HuggingFaceModel:
         return {"torch": str(torch.__version__), "transformers": transformers.__version__}
 
     def run(self, ids: Sequence[int], wanted: Wanted, consume: Consumer) -> None:
-        blocks = self.model.transformer.h
+        names = {module: name for name, module in self.model.named_modules()}
         last = max(wanted, default=-1)
-        with torch.inference_mode(), ExitStack() as attached:
-            for layer, heads in wanted.items():
-                hook = _recorder(layer, heads, consume, is_last=layer == last)
-                attached.callback(blocks[layer].attn.register_forward_hook(hook).remove)
-            with suppress(_LastLayerSeen):
-                self.model.transformer(torch.tensor([list(ids)]), use_cache=False)
+
+        def listen(call: AttentionCall) -> None:
+            layer = layer_of(names[call.module])
+            if layer in wanted:
+                heads = wanted[layer]
+                kept = call.weights()[list(heads)]  # (heads, n, n)
+                consume(PatternBlock(layer, heads, 0, kept.float().numpy().astype(np.float32)))
+            if layer == last:
+                raise _LastLayerSeen
+
+        with torch.inference_mode(), recording(self.model, listen), suppress(_LastLayerSeen):
+            self.model.base_model(torch.tensor([list(ids)]), **_NO_CACHE)
 
     def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
-        raise NotImplementedError
+        recorded = dissected(self.model, [token.id for token in tokens], head, query)
+        return head_trace(recorded, self, text, tokens)
 
 
-def _recorder(
-    layer: int, heads: tuple[int, ...], consume: Consumer, *, is_last: bool
-) -> Callable[..., None]:
-    def record(_module: object, _inputs: object, output: tuple[Any, ...]) -> None:
-        pattern = output[1][0, list(heads)]  # (1, h, n, n) to (heads, n, n)
-        consume(PatternBlock(layer, heads, 0, pattern.float().numpy().astype(np.float32)))
-        if is_last:
-            raise _LastLayerSeen
-
-    return record
+_NO_CACHE = {"use_cache": False}
 
 
 def load_huggingface(folder: Path, name: str, revision: str | None) -> HuggingFaceModel:
     """A local folder through transformers; nothing is fetched and no remote code is run.
 
     Raises:
-        ModelError: another architecture, or a file that is missing or damaged.
+        ModelError: an architecture that cannot be recorded, or a file that is missing or
+            damaged.
     """
-    config = gpt2_config(folder)
-    card = read_card(folder, name, config.sizes.heads_per_layer)
-    tokenizer = load_tokenizer(folder, config, card.bos)
+    sizes = folder_sizes(folder)
+    card = read_card(folder, name, sizes.heads_per_layer)
+    tokenizer = load_tokenizer(folder, sizes, card.bos)
     model = _load_weights(folder)
+    if not model._can_set_attn_implementation():
+        raise ModelError(
+            f"the architecture {sizes.architecture!r} keeps its attention to itself, and attnviz "
+            "cannot capture it yet",
+            "use a model such as GPT-2, Llama, Qwen, Mistral or BERT",
+        )
     identity = ModelIdentity(
         name=name,
-        architecture="gpt2",
-        heads_per_layer=config.sizes.heads_per_layer,
+        architecture=sizes.architecture,
+        heads_per_layer=sizes.heads_per_layer,
         parameters=model.num_parameters(),
         engine="transformers",
         revision=revision,
     )
-    return HuggingFaceModel(model, identity, card, tokenizer)
+    return HuggingFaceModel(model, identity, card, tokenizer, _is_causal(model))
+
+
+def _is_causal(model: Any) -> bool:
+    """Whether its attention looks back only, as its modules say."""
+    return any(getattr(module, "is_causal", False) for module in model.modules())
 
 
 def _load_weights(folder: Path) -> Any:
-    """A GPT2LMHeadModel in float32, with every weight of the folder checked."""
-    from transformers import GPT2LMHeadModel
+    """The model in float32, with every weight of the folder checked."""
     from transformers.utils import logging
 
     weight_files(folder)  # says best what is missing
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        model, report = GPT2LMHeadModel.from_pretrained(
+        model, report = _model_class(folder).from_pretrained(
             folder,
-            attn_implementation="eager",
             dtype=torch.float32,
             use_safetensors=True,
             local_files_only=True,
@@ -116,4 +125,23 @@ def _load_weights(folder: Path) -> Any:
     for name in sorted(report["missing_keys"]):
         raise lacks(folder, name)
     check_finite(dict(model.named_parameters()), folder)
-    return model.eval()
+    return model.eval().requires_grad_(False)
+
+
+def _model_class(folder: Path) -> Any:
+    """The class that config.json names; where it names none that fits, the bare model.
+
+    GPT-2's output is tied to its embedding, so its language model is always whole.
+    """
+    import transformers
+
+    config = read_config(folder)
+    kind = config.get("model_type")
+    names = [*(config.get("architectures") or ())][:1]
+    if kind == "gpt2" and names in ([], ["GPT2Model"]):
+        names = ["GPT2LMHeadModel"]
+    for name in names:
+        named = getattr(transformers, str(name), None)
+        if getattr(getattr(named, "config_class", None), "model_type", None) == kind:
+            return named
+    return transformers.AutoModel

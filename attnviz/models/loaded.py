@@ -31,6 +31,10 @@ class LoadedModel(Protocol):
     def tokenizer(self) -> TextTokenizer:
         """Cuts a text into this model's tokens."""
 
+    @property
+    def causal(self) -> bool:
+        """Whether a query sees only itself and what stands before it."""
+
     def versions(self) -> Mapping[str, str]:
         """The libraries that ran it, by name."""
 

@@ -18,7 +18,7 @@ from attnviz.data.trace import HeadTrace, Kinds
 from attnviz.models.attention import causal_mask
 from attnviz.models.card import read_card
 from attnviz.models.checkpoint import load_checkpoint
-from attnviz.models.config import gpt2_config
+from attnviz.models.config import folder_sizes
 from attnviz.models.gpt import GPT
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.loaded import Consumer, Wanted
@@ -34,6 +34,7 @@ class NativeModel:
     identity: ModelIdentity
     card: ModelCard
     tokenizer: TextTokenizer
+    causal: bool = True
 
     def versions(self) -> Mapping[str, str]:
         return {"torch": str(torch.__version__)}
@@ -115,9 +116,9 @@ def load_native(folder: Path, name: str) -> NativeModel:
     Raises:
         ModelError: a file of the folder is missing or damaged.
     """
-    config = gpt2_config(folder)
-    card = read_card(folder, name, config.sizes.heads_per_layer)
-    tokenizer = load_tokenizer(folder, config, card.bos)
+    sizes = folder_sizes(folder)
+    card = read_card(folder, name, sizes.heads_per_layer)
+    tokenizer = load_tokenizer(folder, sizes, card.bos)
     model = load_checkpoint(folder)
     return NativeModel(model, _identity(model, name), card, tokenizer)
 

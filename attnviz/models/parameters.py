@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 
 from attnviz.data.parameters import PROJECTIONS, Apart, Matrix, ParameterCount, Part
 from attnviz.errors import ModelError
+from attnviz.models.architecture import transformers_config
 from attnviz.models.config import GPTConfig
-from attnviz.models.folder import damaged, read_config, weight_shapes
+from attnviz.models.folder import read_config, weight_shapes
 
 Shape: TypeAlias = tuple[int, ...]
 Shapes: TypeAlias = Mapping[str, Shape]
@@ -33,7 +34,7 @@ GPT_SIZES: Mapping[str, GPTConfig] = {
 KNOWN_AS = {"gpt3": 175_000_000_000}
 
 # What the projections are called in the weights of different architectures.
-_ROLES: Mapping[str, str] = {
+ROLES: Mapping[str, str] = {
     module: role
     for role, modules in {
         "Q": "q_proj query q_lin q wq",
@@ -186,7 +187,7 @@ def _matrices(source: str, shape: Shape, copies: int, sizes: _Sizes) -> Iterator
         if _EMBEDDING.search(source)
         else "rest"
     )
-    is_output = part == "attention" and _ROLES.get(module) == "O" and kind == "bias"
+    is_output = part == "attention" and ROLES.get(module) == "O" and kind == "bias"
     name = "b_O" if is_output else _bare(source)
     yield Matrix(name, part, shape, "layer" if "*" in source else "model", copies, source)
 
@@ -199,7 +200,7 @@ def _bare(source: str) -> str:
 def _per_head(source: str, shape: Shape, copies: int, sizes: _Sizes) -> tuple[Matrix, ...]:
     """A projection's matrices, one for each head; none where it is no such projection."""
     *_, module, kind = ("", *source.split("."))
-    role = _ROLES.get(module)
+    role = ROLES.get(module)
     if not _ATTENTION.search(source) or role is None or not sizes.heads or not sizes.d_head:
         return ()
     kv_heads = sizes.kv_heads or sizes.heads
@@ -258,7 +259,7 @@ def _is_tied(folder: Path, raw: Mapping[str, Any]) -> bool:
     """Whether the output is the token embedding; where config.json leaves it out, the default."""
     if "tie_word_embeddings" in raw:
         return bool(raw["tie_word_embeddings"])
-    return bool(_transformers_config(folder).tie_word_embeddings)
+    return bool(transformers_config(folder).tie_word_embeddings)
 
 
 def _built_shapes(folder: Path) -> Shapes:
@@ -266,7 +267,7 @@ def _built_shapes(folder: Path) -> Shapes:
     import torch
     import transformers
 
-    config = _transformers_config(folder)
+    config = transformers_config(folder)
     architecture = next(iter(config.architectures or ()), "")
     built = getattr(transformers, architecture, None)
     if built is None:
@@ -278,12 +279,3 @@ def _built_shapes(folder: Path) -> Shapes:
     with torch.device("meta"):
         model = built(config)
     return {name: tuple(p.shape) for name, p in model.named_parameters()}
-
-
-def _transformers_config(folder: Path) -> Any:
-    from transformers import AutoConfig
-
-    try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (ValueError, KeyError, OSError) as error:
-        raise damaged(folder, error) from None

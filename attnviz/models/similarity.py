@@ -50,10 +50,10 @@ def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
     """
     mask = torch.as_tensor(np.isfinite(trace.scores[trace.query]))
     if kind == "general":
-        if trace.kinds.positions == "rotary":
+        if trace.kinds.turned:
             raise UsageError(
-                "this model turns queries and keys by their positions (rotary), which no one "
-                "matrix W_Q·W_Kᵀ does",
+                "this model changes queries and keys after their projections (rotary positions), "
+                "which no one matrix W_Q·W_Kᵀ does",
                 "use --similarity dot, scaled-dot or rbf",
             )
         x, w_q, w_k = map(torch.as_tensor, (trace.normed, trace.w_q.weight, trace.w_k.weight))

@@ -7,9 +7,9 @@ from tokenizers import Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
-from attnviz.data.tokens import Token, numbered, readable
+from attnviz.data.tokens import SPECIAL_LABEL, Token, numbered, readable
 from attnviz.errors import ModelError
-from attnviz.models.config import FolderConfig
+from attnviz.models.config import ModelSizes
 from attnviz.models.folder import MERGES, TOKENIZER
 
 END = "<|endoftext|>"
@@ -17,9 +17,10 @@ END = "<|endoftext|>"
 
 @dataclass(frozen=True)
 class TextTokenizer:
-    """A byte-level tokenizer, and what its model takes.
+    """A tokenizer, and what its model takes.
 
-    `bos_id` is the beginning token that may stand in front of a text, `vocab_size` how
+    `framed`: the tokenizer itself puts special tokens around a text ([CLS] … [SEP]);
+    else `bos_id` is the beginning token that may stand in front of a text, `vocab_size` how
     many tokens the model knows, `context` the largest number of tokens that it takes,
     BOS included, `bos` whether it was trained with a BOS in front.
     """
@@ -29,13 +30,14 @@ class TextTokenizer:
     vocab_size: int
     context: int
     bos: bool
+    framed: bool = False
 
     def encode(self, text: str, *, bos: bool, special: bool) -> tuple[Token, ...]:
         """The tokens of a text.
 
         Args:
             text: any text without lone surrogates.
-            bos: put a beginning token in front.
+            bos: put a beginning token in front; or what the tokenizer puts around a text.
             special: read `<|endoftext|>` in the text as the special token; otherwise
                 it is text like any other.
 
@@ -43,11 +45,13 @@ class TextTokenizer:
             ModelError: the tokenizer makes a token that the model does not know.
         """
         self.backend.encode_special_tokens = not special
-        encoding = self.backend.encode(text, add_special_tokens=False)
+        encoding = self.backend.encode(text, add_special_tokens=bos and self.framed)
         tokens = [
-            Token(i, id_, text[start:end], start, end)
-            for i, (id_, (start, end)) in enumerate(
-                zip(encoding.ids, encoding.offsets, strict=True)
+            Token(i, id_, "", 0, 0, special=True, name=self._name(id_))
+            if added
+            else Token(i, id_, text[start:end], start, end)
+            for i, (id_, (start, end), added) in enumerate(
+                zip(encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True)
             )
         ]
         unknown = max((token.id for token in tokens), default=0)
@@ -58,9 +62,13 @@ class TextTokenizer:
                 "use the tokenizer that belongs to the model",
             )
         tokens = _mark_parts(tokens, text)
-        if bos and self.bos_id is not None:
+        if bos and self.bos_id is not None and not self.framed:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
+
+    def _name(self, id_: int) -> str:
+        """What a special token is called: BOS, or as the tokenizer writes it."""
+        return SPECIAL_LABEL if id_ == self.bos_id else self.backend.id_to_token(id_) or f"#{id_}"
 
     def label(self, id_: int) -> str:
         """A token of the vocabulary as a person reads it; `#228` where it is a part of a letter."""
@@ -68,7 +76,7 @@ class TextTokenizer:
         return f"#{id_}" if not text or "\ufffd" in text else readable(text)
 
 
-def load_tokenizer(folder: Path, config: FolderConfig, bos: bool) -> TextTokenizer:
+def load_tokenizer(folder: Path, sizes: ModelSizes, bos: bool) -> TextTokenizer:
     """The tokenizer of a model folder; `bos` says whether the model was trained with one.
 
     Raises:
@@ -78,8 +86,10 @@ def load_tokenizer(folder: Path, config: FolderConfig, bos: bool) -> TextTokeniz
     # Saved with many fine-tuned models; a text must be neither cut nor padded in silence.
     backend.no_truncation()
     backend.no_padding()
-    sizes = config.sizes
-    return TextTokenizer(backend, config.bos_id, sizes.vocab_size, sizes.n_positions, bos)
+    framed = sizes.architecture != "gpt2" and backend.num_special_tokens_to_add(False) > 0
+    return TextTokenizer(
+        backend, sizes.bos_id, sizes.vocab_size, sizes.context, bos or framed, framed
+    )
 
 
 def _backend(folder: Path) -> Tokenizer:

@@ -48,7 +48,7 @@ class Recorded:
     attention_out: Tensor
     mlp_out: Tensor
     x_after: Tensor
-    logits: Tensor
+    logits: Tensor | None
     unembedding: Tensor
     embedding: Tensor | None = None
     position: Tensor | None = None
@@ -57,6 +57,7 @@ class Recorded:
     bias: Tensor | None = None
 
 
+@torch.inference_mode()
 def head_trace(
     recorded: Recorded, model: "LoadedModel", text: str, tokens: Sequence[Token]
 ) -> HeadTrace:
@@ -96,7 +97,7 @@ def head_trace(
         attention_out=numbers(r.attention_out),
         mlp_out=numbers(r.mlp_out),
         x_after=numbers(r.x_after),
-        next_tokens=_most_likely(r.logits, model.tokenizer),
+        next_tokens=() if r.logits is None else _most_likely(r.logits, model.tokenizer),
         nearest=_nearest(head_outputs[r.head.head], r.unembedding, model.tokenizer),
         embedding=optional(r.embedding),
         position=optional(r.position),

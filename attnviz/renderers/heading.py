@@ -39,7 +39,8 @@ def facts(capture: Capture) -> str:
         size += _count(len(capture.key_tokens), "key token")
     else:
         size = _count(len(capture.query_tokens), "token")
-    parts = [model, f"{size} {'with' if capture.bos else 'without'} BOS"]
+    around = dict.fromkeys(token.label for token in capture.key_tokens if token.special)
+    parts = [model, f"{size} {'with ' + ' and '.join(around) if around else 'without BOS'}"]
     before, after = capture.left_out
     if before or after:
         parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")

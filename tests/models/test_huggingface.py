@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import GPT2LMHeadModel
+from transformers import GPT2LMHeadModel, GPTJConfig, GPTJForCausalLM
 
 from attnviz.data.capture import PatternBlock
 from attnviz.errors import ModelError
@@ -286,11 +286,22 @@ def test_garbage_in_place_of_weights_is_told_by_models_too(
         describe(str(folder))
 
 
-def test_another_architecture_is_refused_by_name(gpt2_folder: Path, tmp_path: Path) -> None:
+def test_an_architecture_that_cannot_be_recorded_is_refused_by_name(tmp_path: Path) -> None:
+    config = GPTJConfig(vocab_size=257, n_embd=24, n_layer=1, n_head=2, rotary_dim=4)
+    GPTJForCausalLM(config).save_pretrained(tmp_path)
+    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ModelError, match="'gptj' keeps its attention to itself"):
+        load_huggingface(tmp_path, "gptj", None)
+
+
+def test_another_architectures_name_over_these_weights_is_refused(
+    gpt2_folder: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "llama"
     shutil.copytree(gpt2_folder, folder)
-    _edit_config(model_type="llama")(folder)
-    with pytest.raises(ModelError, match="architecture 'llama', which attnviz cannot capture yet"):
+    sizes = {"hidden_size": 24, "intermediate_size": 40, "num_attention_heads": 2}
+    _edit_config(model_type="llama", num_hidden_layers=1, **sizes)(folder)
+    with pytest.raises(ModelError, match="lack"):
         load_huggingface(folder, "llama", None)
 
 

@@ -1,0 +1,59 @@
+"""Any architecture's configuration, as transformers reads it: names are made alike there."""
+
+from pathlib import Path
+from typing import Any
+
+from attnviz.errors import ModelError
+from attnviz.models.config import ModelSizes
+from attnviz.models.folder import damaged
+
+NO_LIMIT = 1 << 20
+"""The context of a model whose positions are relative: as long as memory lasts."""
+
+
+def transformers_config(folder: Path) -> Any:
+    """config.json through transformers; nothing is fetched and no remote code is run.
+
+    Raises:
+        ModelError: it is damaged, or transformers does not know the architecture.
+    """
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(folder, local_files_only=True)
+    except (ValueError, KeyError, OSError) as error:
+        raise damaged(folder, error) from None
+
+
+def sizes_of(folder: Path) -> ModelSizes:
+    """The sizes of a folder's model.
+
+    Raises:
+        ModelError: as `transformers_config`; or the model has no attention heads.
+    """
+    config = transformers_config(folder)
+    text = config.get_text_config()
+    heads = getattr(text, "num_attention_heads", None)
+    layers = getattr(text, "num_hidden_layers", None)
+    if not isinstance(heads, int) or not isinstance(layers, int):
+        raise ModelError(
+            f"the model in {str(folder)!r} ({config.model_type}) has no attention heads to show",
+            "use a model with attention",
+        )
+    bos = getattr(text, "bos_token_id", None)
+    return ModelSizes(
+        architecture=config.model_type,
+        heads_per_layer=(heads,) * layers,
+        vocab_size=text.vocab_size,
+        context=_context(text),
+        bos_id=bos if isinstance(bos, int) else None,
+    )
+
+
+def _context(config: Any) -> int:
+    longest = getattr(config, "max_position_embeddings", None)
+    if not isinstance(longest, int):
+        return NO_LIMIT
+    if config.model_type in ("roberta", "camembert", "xlm-roberta", "mpnet", "longformer"):
+        return longest - int(config.pad_token_id) - 1  # their positions begin behind the padding's
+    return longest
