@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.analyses.default_head import default_head
-from attnviz.data.capture import Capture, LayerPattern, PatternBlock
+from attnviz.data.capture import Capture, Kind, LayerPattern, PatternBlock
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.heads import Head, choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
@@ -36,12 +36,14 @@ class TextOptions:
     """How a text becomes tokens.
 
     `bos` None means as the model was trained; `special` reads `<|endoftext|>` in the
-    text as the special token; `truncate` cuts a text that is too long from that side.
+    text as the special token; `truncate` cuts a text that is too long from that side;
+    `target` is what an encoder-decoder is to have written.
     """
 
     bos: bool | None = None
     special: bool = False
     truncate: Side | None = None
+    target: str | None = None
 
 
 @dataclass(frozen=True)
@@ -166,24 +168,65 @@ def capture(
         UsageError: a beginning token was asked for, and the model has none.
     """
     fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
-    tokens = fitted.tokens
+    source = fitted.tokens
+    written, target = _target(model, source, options.target)
     wanted: dict[int, tuple[int, ...]] = {}
     for layer, head in sorted(heads):
         wanted[layer] = (*wanted.get(layer, ()), head)
     keep = KeepEverything()
-    model.run([token.id for token in tokens], wanted, keep)
+    model.run([t.id for t in source], wanted, keep, [t.id for t in target])
+    sequences = _rows_and_columns(model.kind, source, target)
     return Capture(
         text=text,
-        query_tokens=tokens,
-        key_tokens=tokens,
+        query_tokens=sequences[0],
+        key_tokens=sequences[1],
         layers=tuple(keep.layers),
         model=model.identity,
-        bos=tokens[0].special,
+        bos=source[0].special,
         causal=model.causal,
+        kind=model.kind,
+        target=written,
         left_out=fitted.left_out,
         versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
         named_heads=model.card.heads,
     )
+
+
+def _target(
+    model: "LoadedModel", source: Sequence[Token], given: str | None
+) -> tuple[str, tuple[Token, ...]]:
+    """The text that an encoder-decoder writes, or is given, with its tokens; else nothing."""
+    if model.kind in ("self", "encoder"):
+        if given is not None:
+            raise UsageError(
+                "--target is the text that an encoder-decoder writes",
+                "use --model translator, with --kind cross or decoder",
+            )
+        return "", ()
+    if given is None:
+        return model.write([token.id for token in source])
+    check_not_blank(given, "the target")
+    check_encodable(given)
+    tokens = model.read_target(given)
+    if len(tokens) >= model.tokenizer.context:
+        raise InputError(
+            f"the target has {len(tokens)} tokens, but the model writes at most "
+            f"{model.tokenizer.context - 1}",
+            "shorten it",
+        )
+    return given, tokens
+
+
+def _rows_and_columns(
+    kind: Kind, source: tuple[Token, ...], target: tuple[Token, ...]
+) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+    """Query tokens and key tokens: a decoder's row is named by the token that it produces."""
+    if kind == "cross":
+        return target, source
+    if kind == "decoder":
+        begin = Token(0, -1, "", 0, 0, special=True)
+        return target, numbered((begin, *target[:-1]))
+    return source, source
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ def _set_quiet(context: typer.Context, value: bool) -> bool:
     return value
 
 
-RUN = ("model", "revision", "offline", "bos", "special", "truncate")
+PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
+
+RUN = ("model", "revision", "offline", "target", "kind", "bos", "special", "truncate")
 """Options that concern the run of a model."""
 
 
@@ -105,7 +107,7 @@ ModelOption: TypeAlias = Annotated[
         "-m",
         metavar="NAME",
         envvar="ATTNVIZ_MODEL",
-        help="builtin, a hub id such as gpt2, or a model's folder.",
+        help="builtin, translator, a hub id such as gpt2, or a model's folder.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -125,6 +127,26 @@ OfflineOption: TypeAlias = Annotated[
         "--offline",
         help="Never use the network; a hub model must be in the cache.",
         rich_help_panel=MODEL,
+    ),
+]
+TargetOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="TEXT",
+        help="What an encoder-decoder is to have written. Default: what it writes itself.",
+        rich_help_panel=MODEL,
+        show_default=False,
+    ),
+]
+KindOption: TypeAlias = Annotated[
+    PairKind | None,
+    typer.Option(
+        "--kind",
+        help="Which attention of an encoder-decoder: what it writes on what it reads (cross), "
+        "or either by itself. Default: cross.",
+        rich_help_panel=MODEL,
+        show_default=False,
     ),
 ]
 LayerOption: TypeAlias = Annotated[

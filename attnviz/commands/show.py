@@ -19,6 +19,8 @@ attnviz show "a fluffy blue creature roamed the verdant forest"
 
 attnviz show "Bark is very cute and he is a dog" --view text --query he
 
+attnviz show --model translator "a fluffy blue creature"
+
 attnviz show --file sample_texts/mystery.txt --head all -o heads.png
 
 echo "a fluffy blue creature" | attnviz show - -f jsonl | jq -c 'select(.weight > 0.3)'
@@ -36,6 +38,8 @@ def show(
     model: o.ModelOption = "builtin",
     revision: o.RevisionOption = None,
     offline: o.OfflineOption = False,
+    target: o.TargetOption = None,
+    kind: o.KindOption = None,
     layer: o.LayerOption = None,
     head: o.HeadOption = None,
     reduce: o.ReduceOption = None,
@@ -69,8 +73,8 @@ def show(
     check_output(output, chosen)
     everything = view == "grid" or reduce is not None or chosen.name == "npz"
     request = Request(
-        model=Source(model, revision, offline, quiet),
-        text=TextOptions(bos, special, truncate),
+        model=Source(model, revision, offline, quiet, kind),
+        text=TextOptions(bos, special, truncate, target),
         heads=HeadOptions(layer, head, everything),
         show=ShowOptions(
             queries=tuple(query or ()),

@@ -65,13 +65,15 @@ class ModelIdentity:
 class Capture:
     """Everything recorded from one run: text, tokens, patterns, and the model's identity.
 
-    `text` is the source whose slices the tokens are; `bos` says whether a beginning
-    token was put in front; `left_out` how many tokens were cut off before and after
-    those that are here, to fit the model's context; `causal` whether a query sees only
-    itself and what stands before it; `transforms` what was done to the patterns since;
-    `extras` holds arrays recorded beside the pattern, by name; `named_heads` are the
-    heads that the model's card names, so that a saved capture shows the same default
-    head without a model.
+    `text` is the source whose slices the tokens are; `target` is what an encoder-decoder
+    made of it: in cross-attention the query tokens, in the decoder's own all tokens are
+    slices of that. Their rows stand for the token that a position produces. `bos` says
+    whether a beginning token was put in front; `left_out` how many tokens were cut off
+    before and after those that are here, to fit the model's context; `causal` whether a
+    query sees only itself and what stands before it; `transforms` what was done to the
+    patterns since; `extras` holds arrays recorded beside the pattern, by name;
+    `named_heads` are the heads that the model's card names, so that a saved capture shows
+    the same default head without a model.
     """
 
     text: str
@@ -84,6 +86,7 @@ class Capture:
     kind: Kind = "self"
     causal: bool = True
     versions: Mapping[str, str] = field(default_factory=dict)
+    target: str = ""
     transforms: tuple[str, ...] = ()
     extras: Mapping[str, FloatArray] = field(default_factory=dict)
     named_heads: tuple[NamedHead, ...] = ()

@@ -71,13 +71,14 @@ def tokens_from(meta: JsonObject) -> tuple[tuple[Token, ...], tuple[Token, ...]]
     Raises:
         ValueError: one cannot be read, or points outside the text.
     """
-    size = len(_get(meta, "text", str))
-    cross = meta.get("kind") == "cross"  # then the queries are of another text
-    queries = tuple(_token(t, None if cross else size) for t in _objects(meta, "query_tokens"))
+    text, target = len(_get(meta, "text", str)), len(_target(meta))
+    of_queries = target if meta.get("kind") in ("cross", "decoder") else text
+    of_keys = target if meta.get("kind") == "decoder" else text
+    queries = tuple(_token(token, of_queries) for token in _objects(meta, "query_tokens"))
     if meta.get("key_tokens") is None:
         keys = queries
     else:
-        keys = tuple(_token(token, size) for token in _objects(meta, "key_tokens"))
+        keys = tuple(_token(token, of_keys) for token in _objects(meta, "key_tokens"))
     _check(bool(queries) and bool(keys), "the list of tokens")
     for tokens in (queries, keys):
         _check(all(token.index == i for i, token in enumerate(tokens)), "a token's index")
@@ -111,6 +112,7 @@ def capture_from(
         bos=_get(meta, "bos", bool),
         left_out=_left_out(meta),
         kind=_one_of(meta, "kind", get_args(Kind)),
+        target=_target(meta),
         causal=_get(meta, "causal", bool),
         versions=_texts(_object(meta, "versions")),
         transforms=tuple(_list(meta, "transforms", str)),
@@ -150,9 +152,14 @@ def _model(entry: JsonObject) -> ModelIdentity:
     )
 
 
-def _token(entry: JsonObject, size: int | None) -> Token:
+def _target(meta: JsonObject) -> str:
+    """What an encoder-decoder wrote; captures of other models may lack it."""
+    return _get(meta, "target", str) if "target" in meta else ""
+
+
+def _token(entry: JsonObject, size: int) -> Token:
     start, end = _get(entry, "start", int), _get(entry, "end", int)
-    _check(0 <= start <= end and (size is None or end <= size), "a token's place in the text")
+    _check(0 <= start <= end <= size, "a token's place in the text")
     part = None
     if entry.get("part") is not None:
         numbers = tuple(_list(entry, "part", int))

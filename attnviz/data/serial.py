@@ -110,6 +110,7 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
         "bos": capture.bos,
         "left_out": list(capture.left_out),
         "kind": capture.kind,
+        "target": capture.target,
         "causal": capture.causal,
         "transforms": list(capture.transforms),
         "query_tokens": [token_to_dict(token) for token in capture.query_tokens],

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
-from attnviz.models.config import ModelSizes
+from attnviz.models.config import ModelSizes, check_kind, pair_kind
 from attnviz.models.folder import damaged
 
 NO_LIMIT = 1 << 20
@@ -25,16 +26,22 @@ def transformers_config(folder: Path) -> Any:
         raise damaged(folder, error) from None
 
 
-def sizes_of(folder: Path) -> ModelSizes:
-    """The sizes of a folder's model.
+def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
+    """The sizes of a folder's model, for a kind of attention where it has several.
 
     Raises:
         ModelError: as `transformers_config`; or the model has no attention heads.
+        UsageError: a kind of attention that the model does not have.
     """
     config = transformers_config(folder)
     text = config.get_text_config()
-    heads = getattr(text, "num_attention_heads", None)
-    layers = getattr(text, "num_hidden_layers", None)
+    if config.is_encoder_decoder:
+        kind = pair_kind(kind)
+        heads, layers = _of_pair(text, "encoder" if kind == "encoder" else "decoder")
+    else:
+        check_kind(kind)
+        heads = getattr(text, "num_attention_heads", None)
+        layers = getattr(text, "num_hidden_layers", None)
     if not isinstance(heads, int) or not isinstance(layers, int):
         raise ModelError(
             f"the model in {str(folder)!r} ({config.model_type}) has no attention heads to show",
@@ -47,7 +54,15 @@ def sizes_of(folder: Path) -> ModelSizes:
         vocab_size=text.vocab_size,
         context=_context(text),
         bos_id=bos if isinstance(bos, int) else None,
+        kind=kind or "self",
     )
+
+
+def _of_pair(config: Any, side: str) -> tuple[int | None, int | None]:
+    """Heads and layers of the encoder or the decoder: BART names both, T5 the decoder's layers."""
+    heads = getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
+    layers = getattr(config, f"{side}_layers", None) or getattr(config, f"num_{side}_layers", None)
+    return heads, layers or config.num_hidden_layers
 
 
 def _context(config: Any) -> int:

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attnviz.data.capture import Kind
 from attnviz.data.card import ModelCard
 from attnviz.data.parameters import ParameterCount
 from attnviz.errors import ModelError
 from attnviz.models.card import read_card
-from attnviz.models.config import folder_sizes
-from attnviz.models.folder import builtin_folder
-from attnviz.models.known import BUILTIN, HUB_MODELS, NAMES, ModelFacts, nearest
+from attnviz.models.config import SEQ2SEQ, check_kind, folder_sizes
+from attnviz.models.folder import bundled_folder, read_config
+from attnviz.models.known import BUILTIN, BUNDLED, HUB_MODELS, NAMES, ModelFacts, nearest
 from attnviz.models.parameters import GPT_SIZES, config_count, folder_count, known_count
 
 if TYPE_CHECKING:
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """Which model, and how it may be had: `name` is builtin, a hub id or a folder."""
+    """Which model, and how it may be had: `name` is builtin, translator, a hub id or a folder.
+
+    `kind`: of an encoder-decoder, which of its three attentions.
+    """
 
     name: str = BUILTIN
     revision: str | None = None
     offline: bool = False
     quiet: bool = False
+    kind: Kind | None = None
 
 
 def load(source: Source) -> "LoadedModel":
@@ -35,13 +40,18 @@ def load(source: Source) -> "LoadedModel":
         ModelError: it cannot be found, fetched or loaded.
     """
     folder, revision = locate(source)
+    if read_config(folder).get("model_type") == SEQ2SEQ:
+        from attnviz.models.translating import load_translator
+
+        return load_translator(folder, source.name, source.kind)
     if source.name == BUILTIN:
         from attnviz.models.native import load_native
 
+        check_kind(source.kind)
         return load_native(folder, source.name)
     from attnviz.models.huggingface import load_huggingface
 
-    return load_huggingface(folder, source.name, revision)
+    return load_huggingface(folder, source.name, revision, source.kind)
 
 
 def tokenizer_of(source: Source) -> "TextTokenizer":
@@ -86,7 +96,8 @@ def locate(source: Source) -> tuple[Path, str | None]:
 
 def known_models() -> tuple[ModelFacts, ...]:
     """The built-in model, and the models of the hub that need no more than their name."""
-    return (_facts_of(builtin_folder(), BUILTIN, "bundled"), *HUB_MODELS)
+    bundled = (_facts_of(bundled_folder(name), name, "bundled") for name in BUNDLED)
+    return (*bundled, *HUB_MODELS)
 
 
 def describe(name: str) -> tuple[ModelFacts, ModelCard]:
@@ -128,17 +139,17 @@ def parameters_of(source: Source) -> ParameterCount:
 
 def _is_local(name: str) -> bool:
     if name in NAMES:
-        return name == BUILTIN
+        return name in BUNDLED
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
     return looks_like_a_path or Path(name).is_dir()
 
 
 def _local_folder(name: str) -> Path:
-    return builtin_folder() if name == BUILTIN else Path(name).expanduser()
+    return bundled_folder(name) if name in BUNDLED else Path(name).expanduser()
 
 
 def _where(name: str) -> str:
-    if name == BUILTIN:
+    if name in BUNDLED:
         return "bundled"
     return "a folder" if _is_local(name) else "in the cache"
 

@@ -1,11 +1,12 @@
 """A GPT-2 folder's config.json, checked: sizes that can be computed with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from attnviz.errors import ModelError
+from attnviz.data.capture import Kind
+from attnviz.errors import ModelError, UsageError
 from attnviz.models.folder import CONFIG, read_config
 
 SIZES = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
@@ -52,10 +53,51 @@ class FolderConfig:
 
 
 @dataclass(frozen=True)
+class Seq2SeqConfig:
+    """The sizes of an encoder-decoder; `n_positions` bounds each of the two sequences."""
+
+    vocab_size: int
+    n_positions: int
+    n_embd: int
+    n_encoder: int
+    n_decoder: int
+    n_head: int
+    n_inner: int
+    layer_norm_epsilon: float = 1e-5
+
+
+SEQ2SEQ = "attnviz-seq2seq"
+
+
+def seq2seq_config(folder: Path) -> Seq2SeqConfig:
+    """Read and check the configuration of an encoder-decoder of ours.
+
+    Raises:
+        ModelError: the file is missing or damaged.
+    """
+    raw = read_config(folder)
+    sizes: dict[str, Any] = {}
+    for item in fields(Seq2SeqConfig):
+        value = raw.get(item.name)
+        if item.name == "layer_norm_epsilon":
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise _wrong(folder, item.name, value, "a number")
+        elif isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise _wrong(folder, item.name, value, "a whole number from 1")
+        sizes[item.name] = value
+    config = Seq2SeqConfig(**sizes)
+    if config.n_embd % config.n_head:
+        raise _wrong(folder, "n_head", config.n_head, f"a divisor of n_embd {config.n_embd}")
+    return config
+
+
+@dataclass(frozen=True)
 class ModelSizes:
     """What a capture needs to know of any architecture.
 
-    `context` is the largest number of tokens that it takes; `bos_id` its beginning token.
+    `heads_per_layer` are those of `kind`: of an encoder-decoder's three attentions one is
+    shown. `context` is the largest number of tokens that it takes; `bos_id` its beginning
+    token.
     """
 
     architecture: str
@@ -63,24 +105,55 @@ class ModelSizes:
     vocab_size: int
     context: int
     bos_id: int | None
+    kind: Kind = "self"
 
 
-def folder_sizes(folder: Path) -> ModelSizes:
+def folder_sizes(folder: Path, kind: Kind | None = None) -> ModelSizes:
     """The sizes of a folder's model, of whatever architecture.
+
+    Args:
+        folder: the model's.
+        kind: of an encoder-decoder's attention, cross unless given; else None.
 
     Raises:
         ModelError: config.json is missing or damaged, or names an architecture that
             transformers does not know.
+        UsageError: a kind of attention that the model does not have.
     """
-    if read_config(folder).get("model_type") != "gpt2":
+    architecture = read_config(folder).get("model_type")
+    if architecture == SEQ2SEQ:
+        pair = seq2seq_config(folder)
+        kind = pair_kind(kind)
+        layers = pair.n_encoder if kind == "encoder" else pair.n_decoder
+        heads = (pair.n_head,) * layers
+        return ModelSizes(SEQ2SEQ, heads, pair.vocab_size, pair.n_positions, None, kind)
+    if architecture != "gpt2":
         from attnviz.models.architecture import sizes_of
 
-        return sizes_of(folder)
+        return sizes_of(folder, kind)
+    check_kind(kind)
     config = gpt2_config(folder)
     sizes = config.sizes
     return ModelSizes(
         "gpt2", sizes.heads_per_layer, sizes.vocab_size, sizes.n_positions, config.bos_id
     )
+
+
+def pair_kind(kind: Kind | None) -> Kind:
+    """The kind of an encoder-decoder's attention: cross unless another is asked for."""
+    return "cross" if kind in (None, "self") else kind
+
+
+def check_kind(kind: Kind | None) -> None:
+    """A model that is no encoder-decoder has one kind of attention.
+
+    Raises:
+        UsageError: another was asked for.
+    """
+    if kind not in (None, "self"):
+        raise UsageError(
+            f"--kind {kind} is for encoder-decoders", "leave it out, or use --model translator"
+        )
 
 
 def gpt2_config(folder: Path) -> FolderConfig:

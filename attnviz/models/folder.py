@@ -12,9 +12,14 @@ INDEX = f"{WEIGHTS}.index.json"  # where the weights are in several files
 MERGES = ("vocab.json", "merges.txt")  # a tokenizer as GPT-2 first came with it
 
 
+def bundled_folder(name: str) -> Path:
+    """Where a bundled model lies, `builtin` or `translator`."""
+    return Path(str(files("attnviz.models"))) / name
+
+
 def builtin_folder() -> Path:
-    """Where the bundled model lies."""
-    return Path(str(files("attnviz.models"))) / "builtin"
+    """Where the built-in model lies."""
+    return bundled_folder("builtin")
 
 
 def read_config(folder: Path) -> dict[str, Any]:

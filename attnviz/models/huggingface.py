@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from attnviz.data.capture import ModelIdentity, PatternBlock
+from attnviz.data.capture import Kind, ModelIdentity, PatternBlock
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, UsageError
 from attnviz.models.card import read_card
 from attnviz.models.checkpoint import check_finite, lacks, other_shape
 from attnviz.models.config import folder_sizes
 from attnviz.models.dissect import dissected
 from attnviz.models.folder import damaged, read_config, weight_files
-from attnviz.models.loaded import Consumer, Wanted
-from attnviz.models.registry import AttentionCall, layer_of, recording
+from attnviz.models.loaded import Consumer, Wanted, no_target
+from attnviz.models.registry import AttentionCall, kind_of, layer_of, recording
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace
 
@@ -32,51 +32,97 @@ class _LastLayerSeen(Exception):
 
 @dataclass(frozen=True)
 class HuggingFaceModel:
-    """A transformers model with its tokenizer; `model` may carry a language-model head."""
+    """A transformers model with its tokenizer; `model` may carry a language-model head.
+
+    `kind`: which attention of an encoder-decoder is handed over.
+    """
 
     model: Any
     identity: ModelIdentity
     card: ModelCard
     tokenizer: TextTokenizer
     causal: bool
+    kind: Kind = "self"
 
     def versions(self) -> Mapping[str, str]:
         import transformers
 
         return {"torch": str(torch.__version__), "transformers": transformers.__version__}
 
-    def run(self, ids: Sequence[int], wanted: Wanted, consume: Consumer) -> None:
+    def run(
+        self,
+        ids: Sequence[int],
+        wanted: Wanted,
+        consume: Consumer,
+        target: Sequence[int] = (),
+    ) -> None:
         names = {module: name for name, module in self.model.named_modules()}
         last = max(wanted, default=-1)
 
         def listen(call: AttentionCall) -> None:
-            layer = layer_of(names[call.module])
+            layer, kind = layer_of(names[call.module]), kind_of(names[call.module])
+            if self.kind not in ("self", kind):
+                return
             if layer in wanted:
                 heads = wanted[layer]
-                kept = call.weights()[list(heads)]  # (heads, n, n)
+                kept = call.weights()[list(heads)]  # (heads, n_q, n_k)
                 consume(PatternBlock(layer, heads, 0, kept.float().numpy().astype(np.float32)))
             if layer == last:
                 raise _LastLayerSeen
 
+        inputs = {"input_ids": torch.tensor([list(ids)])}
+        if self.kind != "self":
+            read = [self.model.config.decoder_start_token_id, *target[:-1]]
+            inputs["decoder_input_ids"] = torch.tensor([read])
         with torch.inference_mode(), recording(self.model, listen), suppress(_LastLayerSeen):
-            self.model.base_model(torch.tensor([list(ids)]), **_NO_CACHE)
+            self.model.base_model(**inputs, use_cache=False)
+
+    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+        if self.kind == "self":
+            raise no_target(self.identity.name)
+        if not hasattr(self.model, "generate"):
+            raise UsageError(f"{self.identity.name} has no output layer", "give a --target")
+        with torch.inference_mode():
+            made = self.model.generate(
+                torch.tensor([list(ids)]),
+                max_new_tokens=min(LONGEST, self.tokenizer.context - 1),
+                do_sample=False,
+                num_beams=1,
+            )
+        special = {self.model.config.eos_token_id, self.model.config.pad_token_id}
+        found = [id_ for id_ in made[0, 1:].tolist() if id_ not in special]
+        return self.tokenizer.written(found)
+
+    def read_target(self, text: str) -> tuple[Token, ...]:
+        if self.kind == "self":
+            raise no_target(self.identity.name)
+        return self.tokenizer.encode(text, bos=False, special=False)
 
     def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
+        if self.kind != "self":
+            raise UsageError(
+                "explain writes out the attention of a model with one sequence",
+                "use attnviz show for encoder-decoders",
+            )
         recorded = dissected(self.model, [token.id for token in tokens], head, query)
         return head_trace(recorded, self, text, tokens)
 
 
-_NO_CACHE = {"use_cache": False}
+LONGEST = 128
+"""Tokens of a target that a model writes by itself."""
 
 
-def load_huggingface(folder: Path, name: str, revision: str | None) -> HuggingFaceModel:
+def load_huggingface(
+    folder: Path, name: str, revision: str | None, kind: Kind | None = None
+) -> HuggingFaceModel:
     """A local folder through transformers; nothing is fetched and no remote code is run.
 
     Raises:
         ModelError: an architecture that cannot be recorded, or a file that is missing or
             damaged.
+        UsageError: a kind of attention that the model does not have.
     """
-    sizes = folder_sizes(folder)
+    sizes = folder_sizes(folder, kind)
     card = read_card(folder, name, sizes.heads_per_layer)
     tokenizer = load_tokenizer(folder, sizes, card.bos)
     model = _load_weights(folder)
@@ -94,7 +140,8 @@ def load_huggingface(folder: Path, name: str, revision: str | None) -> HuggingFa
         engine="transformers",
         revision=revision,
     )
-    return HuggingFaceModel(model, identity, card, tokenizer, _is_causal(model))
+    causal = sizes.kind == "decoder" if sizes.kind != "self" else _is_causal(model)
+    return HuggingFaceModel(model, identity, card, tokenizer, causal, sizes.kind)
 
 
 def _is_causal(model: Any) -> bool:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-BUILTIN = "builtin"
+BUILTIN, TRANSLATOR = "builtin", "translator"
+BUNDLED = (BUILTIN, TRANSLATOR)
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ HUB_MODELS = tuple(
         ("distilgpt2", 6, 12, 81_912_576),
     )
 )
-NAMES = (BUILTIN, *(model.name for model in HUB_MODELS))
+NAMES = (*BUNDLED, *(model.name for model in HUB_MODELS))
 
 
 def nearest(name: str) -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from attnviz.data.capture import ModelIdentity, PatternBlock
+from attnviz.data.capture import Kind, ModelIdentity, PatternBlock
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace
+from attnviz.errors import UsageError
 from attnviz.models.tokenizer import TextTokenizer
 
 Wanted: TypeAlias = Mapping[int, tuple[int, ...]]
@@ -32,16 +33,42 @@ class LoadedModel(Protocol):
         """Cuts a text into this model's tokens."""
 
     @property
+    def kind(self) -> Kind:
+        """Which attention `run` hands over: a model's own, or one of an encoder-decoder's three."""
+
+    @property
     def causal(self) -> bool:
         """Whether a query sees only itself and what stands before it."""
 
     def versions(self) -> Mapping[str, str]:
         """The libraries that ran it, by name."""
 
-    def run(self, ids: Sequence[int], wanted: Wanted, consume: Consumer) -> None:
+    def run(
+        self,
+        ids: Sequence[int],
+        wanted: Wanted,
+        consume: Consumer,
+        target: Sequence[int] = (),
+    ) -> None:
         """Run the tokens; hand the wanted heads' pattern of each layer to the consumer.
 
-        Layers after the last one wanted are not run.
+        Layers after the last one wanted are not run. An encoder-decoder that shows its
+        cross-attention or its decoder needs a `target`: row i is the position that
+        produces target token i, whose input is the token before.
+        """
+
+    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+        """What an encoder-decoder makes of the tokens: the likeliest text, and its tokens.
+
+        Raises:
+            UsageError: this model writes nothing of its own.
+        """
+
+    def read_target(self, text: str) -> tuple[Token, ...]:
+        """The tokens of a given target text, without special ones.
+
+        Raises:
+            UsageError: this model has no target.
         """
 
     def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
@@ -50,3 +77,8 @@ class LoadedModel(Protocol):
         Raises:
             ModelError: this architecture's queries, keys and values cannot be recorded.
         """
+
+
+def no_target(name: str) -> UsageError:
+    """The error for a model that reads a text and writes no other."""
+    return UsageError(f"{name} is no encoder-decoder", "use --model translator")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import ModelIdentity, PatternBlock
+from attnviz.data.capture import Kind, ModelIdentity, PatternBlock
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
@@ -21,7 +21,7 @@ from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.config import folder_sizes
 from attnviz.models.gpt import GPT
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.loaded import Consumer, Wanted
+from attnviz.models.loaded import Consumer, Wanted, no_target
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import Recorded, head_trace
 
@@ -35,11 +35,24 @@ class NativeModel:
     card: ModelCard
     tokenizer: TextTokenizer
     causal: bool = True
+    kind: Kind = "self"
 
     def versions(self) -> Mapping[str, str]:
         return {"torch": str(torch.__version__)}
 
-    def run(self, ids: Sequence[int], wanted: Wanted, consume: Consumer) -> None:
+    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+        raise no_target(self.identity.name)
+
+    def read_target(self, text: str) -> tuple[Token, ...]:
+        raise no_target(self.identity.name)
+
+    def run(
+        self,
+        ids: Sequence[int],
+        wanted: Wanted,
+        consume: Consumer,
+        target: Sequence[int] = (),
+    ) -> None:
         def recorder(layer: int, heads: tuple[int, ...]) -> Hook:
             def record(pattern: Tensor) -> None:  # (1, h, n, n)
                 kept = pattern[0, list(heads)].numpy().astype(np.float32)  # (heads, n, n)

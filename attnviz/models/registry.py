@@ -18,6 +18,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from attnviz.data.capture import Kind
+
 NAME = "attnviz"
 
 
@@ -134,3 +136,12 @@ def layer_of(module: str) -> int:
     """The layer that a module belongs to: the first number in its dotted name."""
     found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", module)
     return int(found[1]) if found else -1
+
+
+def kind_of(module: str) -> Kind:
+    """Which of an encoder-decoder's attentions a module is, by its dotted name."""
+    if re.search(
+        r"encoder_attn|encdecattention|cross_?attention|cross_attn", module, re.IGNORECASE
+    ):
+        return "cross"
+    return "encoder" if "encoder" in module.split(".") else "decoder"

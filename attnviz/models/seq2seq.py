@@ -10,28 +10,14 @@ values that come from the encoder. Letters in the shape comments:
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from attnviz.models.attention import MultiHeadAttention, causal_mask
+from attnviz.models.config import Seq2SeqConfig
 from attnviz.models.gpt import MLP
 from attnviz.models.hooks import HookPoint
-
-
-@dataclass(frozen=True)
-class Seq2SeqConfig:
-    """The sizes of an encoder-decoder; `n_positions` bounds each of the two sequences."""
-
-    vocab_size: int
-    n_positions: int
-    n_embd: int
-    n_encoder: int
-    n_decoder: int
-    n_head: int
-    n_inner: int
-    layer_norm_epsilon: float = 1e-5
 
 
 class EncoderBlock(nn.Module):

@@ -1,5 +1,6 @@
 """A text to tokens, with exact character offsets; the same for every engine."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,6 +66,24 @@ class TextTokenizer:
         if bos and self.bos_id is not None and not self.framed:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
+
+    def written(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+        """The text that these ids spell, and its tokens, which have these ids.
+
+        Where the text would be cut in another way, each token's slice is what it adds.
+        """
+        text = self.backend.decode(list(ids))
+        tokens = self.encode(text, bos=False, special=False)
+        if [token.id for token in tokens] == list(ids):
+            return text, tokens
+        ends = [len(self.backend.decode(list(ids[:n]))) for n in range(len(ids) + 1)]
+        ends = [
+            min(max(end, before), len(text)) for before, end in zip([0, *ends], ends, strict=False)
+        ]
+        return text, tuple(
+            Token(i, id_, text[ends[i] : ends[i + 1]], ends[i], ends[i + 1])
+            for i, id_ in enumerate(ids)
+        )
 
     def _name(self, id_: int) -> str:
         """What a special token is called: BOS, or as the tokenizer writes it."""

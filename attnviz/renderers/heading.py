@@ -20,7 +20,19 @@ def heading(exhibit: Exhibit, display: Display) -> list[Text]:
         line.append(fenced(about) if display.unicode else ascii_only(about))
     what = facts(exhibit.capture)
     line.append(fenced(what) if display.unicode else ascii_only(what), style="dim")
-    return folded(line, display.width)
+    lines = folded(line, display.width)
+    if exhibit.capture.target:
+        said = written(exhibit.capture)
+        lines += folded(
+            Text(fenced(said) if display.unicode else ascii_only(said), style="dim"), display.width
+        )
+    return lines
+
+
+def written(capture: Capture) -> str:
+    """What an encoder-decoder wrote, and what its rows stand for."""
+    rows = "each row is the word that a position produces; its input is the word before"
+    return f"written: “{readable(capture.target)}” ({rows})"
 
 
 def map_heading(exhibit: Exhibit, head_map: HeadMap, display: Display, style: str = "bold") -> Text:

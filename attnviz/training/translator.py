@@ -25,9 +25,10 @@ from torch import Tensor
 
 from attnviz.data.card import Figure
 from attnviz.data.heads import Head
+from attnviz.models.config import Seq2SeqConfig
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from attnviz.models.translator import save_translator
+from attnviz.models.seq2seq import Seq2Seq
+from attnviz.models.translating import save_translator
 from attnviz.training.tokenizer import WordEncoder, word_tokenizer
 from attnviz.training.translation.data import IGNORED, Batch, batches
 from attnviz.training.translation.evaluate import alignment, best_head, exact_match, held_out

@@ -58,6 +58,7 @@ def _fields(exhibit: Exhibit, line: int | None) -> dict[str, Any]:
         "bos": capture.bos,
         "left_out": list(capture.left_out),
         "kind": capture.kind,
+        **({"target": capture.target} if capture.target else {}),
         "causal": capture.causal,
         "transforms": list(capture.transforms),
         **_tokens(capture),
