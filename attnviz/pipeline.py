@@ -16,15 +16,17 @@ from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.heads import Head, choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
 from attnviz.data.tokens import Token, numbered
-from attnviz.data.trace import HeadTrace, OtherRow
+from attnviz.data.trace import EmbeddingTrace, HeadTrace, OtherRow
 from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
 from attnviz.models.catalog import Source
+from attnviz.transforms.merge import Unit, merged
 from attnviz.transforms.reduce import Over, reduce_maps
 
 if TYPE_CHECKING:
+    from attnviz.models.embeddings import EmbeddingModel
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
 
@@ -64,9 +66,11 @@ class HeadOptions:
 class ShowOptions:
     """What to show of a capture; `queries` and `keys` as on the command line.
 
-    `one_query` asks for exactly one position; without a name, the last word's.
+    `merge` joins the pieces of characters or of words first. `one_query` asks for exactly
+    one position; without a name, the last word's.
     """
 
+    merge: Unit | None = None
     queries: Sequence[str] = ()
     keys: Sequence[str] = ()
     top: int | None = None
@@ -277,6 +281,22 @@ def explain(model: "LoadedModel", text: str, wanted: Wanted, options: TextOption
     return Traced(trace, about, captured.left_out, other)
 
 
+def explain_embeddings(
+    model: "EmbeddingModel", text: str, query: str | None, options: TextOptions
+) -> EmbeddingTrace:
+    """Compare the token embeddings of a text with each other.
+
+    Raises:
+        InputError: nothing but blanks, or longer than the model's context.
+        UsageError: a query that is not in the text.
+    """
+    fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
+    position = last_word(fitted.tokens)
+    if query is not None:
+        position = one_position(fitted.tokens, query, "--query")
+    return model.compare(text, fitted.tokens, position)
+
+
 @dataclass(frozen=True)
 class Drawing:
     """How the random numbers of an example are drawn."""
@@ -336,6 +356,8 @@ def pick_heads(captured: Capture, options: HeadOptions) -> Picked:
         return Picked(captured.only(heads), listed(heads))
     if options.everything:
         return Picked(captured, listed(captured.heads))
+    if sum(captured.model.heads_per_layer) == 1:
+        return Picked(captured, captured.named_heads[0].title if captured.named_heads else "L0H0")
     choice = default_head(captured)
     return Picked(captured.only((choice.head,)), f"{choice.head}: {choice.title}", choice.why)
 
@@ -355,7 +377,7 @@ def exhibit(picked: Picked, options: ShowOptions) -> Exhibit:
         UsageError: a query or key that is not in the text, or an ambiguous one where
             one position is needed.
     """
-    captured = picked.capture
+    captured = merged(picked.capture, options.merge) if options.merge else picked.capture
     maps = tuple(HeadMap(captured.weights(h), h.layer, h.head) for h in captured.heads)
     if options.reduce is not None:
         maps = reduce_maps(maps, options.reduce, options.over)

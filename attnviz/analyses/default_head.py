@@ -1,6 +1,7 @@
 """Which head to show when nobody chose one.
 
-A model whose card names heads: the named head that fits the text best (`named_head.py`).
+A model whose card names heads: the named head that fits the text best (`named_head.py`); the only
+one, where it names one.
 Any other model, and a capture that lacks a named head: the head with the highest generic
 score (`generic_head.py`). Both rules are deterministic and look at nothing but the capture.
 """
@@ -30,6 +31,8 @@ def default_head(capture: Capture) -> Choice:
         best = choose(patterns, named, bos=capture.bos)
         if best is not None:
             return Choice(best.head, best.title, "the named head that fits this text best")
+        if len(named) == 1:
+            return Choice(named[0].head, named[0].title, "the head that the model's card names")
     head = most_telling_head(capture)
     title = "looks away most from itself, its neighbour and the start"
     return Choice(head, title, "the highest of all heads' generic scores")

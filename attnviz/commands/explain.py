@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 import typer
 
@@ -13,26 +13,34 @@ from attnviz.commands.answers import note_what_is_left_out
 from attnviz.commands.calculation import Calculation, calculation_format, deliver_calculation
 from attnviz.commands.session import Session, session_of
 from attnviz.console import make_consoles
-from attnviz.data.serial import trace_to_dict, worked_to_dict
+from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
+from attnviz.data.trace import EmbeddingTrace
 from attnviz.data.worked import Initialisation, Similarity, Way
 from attnviz.errors import UsageError
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
+from attnviz.models.known import EMBEDDINGS
 from attnviz.pipeline import (
     Drawing,
     TextOptions,
     Traced,
     Wanted,
+    explain_embeddings,
     load_model,
     work_example,
     work_matrices,
 )
 from attnviz.pipeline import explain as trace_head
+from attnviz.renderers import embeddings as embeddings_page
 from attnviz.renderers import explain as explained
+from attnviz.renderers import lookup
 from attnviz.renderers import worked as examples
 from attnviz.renderers.page import Page
+
+if TYPE_CHECKING:
+    from attnviz.models.embeddings import EmbeddingModel
 
 EPILOG = """
 [bold]Examples[/]
@@ -109,10 +117,12 @@ SimilarityOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-CausalOption: TypeAlias = Annotated[
+AsLookupOption: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--causal", help="Mask what comes later, in an example.", rich_help_panel=EXAMPLES
+        "--as-lookup",
+        help="Tell the row as a look-up in a database: query, keys, values.",
+        rich_help_panel=STEPS,
     ),
 ]
 ExampleOption: TypeAlias = Annotated[
@@ -208,15 +218,16 @@ def explain(
     model: o.ModelOption = "builtin",
     revision: o.RevisionOption = None,
     offline: o.OfflineOption = False,
+    causal: o.CausalOption = False,
     head: HeadOption = None,
     query: OneQueryOption = None,
     only: OnlyOption = None,
     digits: DigitsOption = None,
     columns: ColumnsOption = False,
     similarity: SimilarityOption = None,
+    as_lookup: AsLookupOption = False,
     example: ExampleOption = None,
     matrices: MatricesOption = None,
-    causal: CausalOption = False,
     rounded: RoundedOption = False,
     init: InitOption = "normal",
     seed: SeedOption = 0,
@@ -252,20 +263,36 @@ def explain(
             )
         if given.note:
             session.note(given.note)
-        loaded = load_model(Source(model, revision, offline, quiet))
-        wanted = Wanted(head, query, similarity)
-        traced = trace_head(loaded, given.text, wanted, TextOptions(bos, special, truncate))
-        note_what_is_left_out(session, traced.left_out)
-        calculation = _explained(session, traced, steps)
+        loaded = load_model(Source(model, revision, offline, quiet, causal=causal))
+        options = TextOptions(bos, special, truncate)
+        if model == EMBEDDINGS:
+            embeddings = cast("EmbeddingModel", loaded)
+            compared = explain_embeddings(embeddings, given.text, query, options)
+            calculation = _compared(session, compared, steps)
+        else:
+            traced = trace_head(loaded, given.text, Wanted(head, query, similarity), options)
+            note_what_is_left_out(session, traced.left_out)
+            calculation = _explained(session, traced, steps, as_lookup=as_lookup)
     deliver_calculation(session, calculation, chosen, output)
 
 
-def _explained(session: Session, traced: Traced, steps: Steps) -> Calculation:
+def _explained(session: Session, traced: Traced, steps: Steps, *, as_lookup: bool) -> Calculation:
     """One head of a model over a text."""
-    only = steps.among(explained.STEPS)
     page = steps.page(session)
-    shown = explained.render(traced.trace, page, about=traced.about, only=only, other=traced.other)
-    return Calculation(shown, trace_to_dict(traced.trace), traced.trace.arrays())
+    trace, about = traced.trace, traced.about
+    if as_lookup:
+        shown = lookup.render(trace, page, about=about)
+    else:
+        only = steps.among(explained.STEPS)
+        shown = explained.render(trace, page, about=about, only=only, other=traced.other)
+    return Calculation(shown, trace_to_dict(trace), trace.arrays())
+
+
+def _compared(session: Session, trace: EmbeddingTrace, steps: Steps) -> Calculation:
+    """Token embeddings compared with each other."""
+    only = steps.among(embeddings_page.STEPS)
+    shown = embeddings_page.render(trace, steps.page(session), only=only)
+    return Calculation(shown, embedding_trace_to_dict(trace), trace.arrays())
 
 
 def _worked(
@@ -292,13 +319,22 @@ TITLES: dict[Example, str] = {
     "three-inputs": "Self-attention by hand: three inputs of four numbers",
     "multi-head": "楚留香 through three heads: three characters, random embeddings and weights",
 }
-ONLY_EXAMPLES = ("causal", "rounded", "init", "seed")
-NO_EXAMPLE = ("file", "head", "query", *o.RUN)
+ONLY_EXAMPLES = ("rounded", "init", "seed")
+NO_EXAMPLE = ("file", "head", "query", "as_lookup", *(n for n in o.RUN if n != "causal"))
+
+
+NOT_COMPARED = ("head", "similarity", "as_lookup")
 
 
 def _check_with_a_model(context: typer.Context) -> None:
     for option in o.given(context, ONLY_EXAMPLES):
         raise UsageError(f"{option} is for the examples", "add --example or --matrices")
+    if context.params["model"] == EMBEDDINGS:
+        for option in o.given(context, NOT_COMPARED):
+            raise UsageError(f"{option} does nothing for --model {EMBEDDINGS}", "leave it out")
+    if context.params["as_lookup"]:
+        for option in o.given(context, ("only", "similarity", "columns")):
+            raise UsageError(f"{option} does nothing with --as-lookup", "leave it out")
 
 
 def _check_without_a_model(

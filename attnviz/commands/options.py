@@ -31,14 +31,15 @@ def _set_quiet(context: typer.Context, value: bool) -> bool:
 
 PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 
-RUN = ("model", "revision", "offline", "target", "kind", "bos", "special", "truncate")
+RUN = ("model", "revision", "offline", "target", "kind", "causal", "bos", "special", "truncate")
 """Options that concern the run of a model."""
 
 
 def given(context: typer.Context, names: Iterable[str]) -> tuple[str, ...]:
     """Those of the options that stood on the command line, as they are spelled."""
     sources = ((name, context.get_parameter_source(name)) for name in names)
-    return tuple(f"--{name}" for name, source in sources if source and source.name == "COMMANDLINE")
+    spelled = ((name.replace("_", "-"), source) for name, source in sources)
+    return tuple(f"--{name}" for name, source in spelled if source and source.name == "COMMANDLINE")
 
 
 TEXT = "The text"
@@ -149,6 +150,14 @@ KindOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+CausalOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--causal",
+        help="Mask what comes later, where that is open: --model embeddings, examples.",
+        rich_help_panel=MODEL,
+    ),
+]
 LayerOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -188,6 +197,18 @@ OverOption: TypeAlias = Annotated[
         rich_help_panel=HEADS,
         show_default=False,
     ),
+]
+CharsOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--chars",
+        help="Merge the tokens that are parts of one character.",
+        rich_help_panel=TOKENS,
+    ),
+]
+WordsOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--words", help="Merge the pieces of each word.", rich_help_panel=TOKENS),
 ]
 QueryOption: TypeAlias = Annotated[
     list[str] | None,

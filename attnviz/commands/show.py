@@ -40,10 +40,13 @@ def show(
     offline: o.OfflineOption = False,
     target: o.TargetOption = None,
     kind: o.KindOption = None,
+    causal: o.CausalOption = False,
     layer: o.LayerOption = None,
     head: o.HeadOption = None,
     reduce: o.ReduceOption = None,
     over: o.OverOption = None,
+    chars: o.CharsOption = False,
+    words: o.WordsOption = False,
     query: o.QueryOption = None,
     key: o.KeyOption = None,
     top: o.TopOption = None,
@@ -73,10 +76,11 @@ def show(
     check_output(output, chosen)
     everything = view == "grid" or reduce is not None or chosen.name == "npz"
     request = Request(
-        model=Source(model, revision, offline, quiet, kind),
+        model=Source(model, revision, offline, quiet, kind, causal),
         text=TextOptions(bos, special, truncate, target),
         heads=HeadOptions(layer, head, everything),
         show=ShowOptions(
+            merge="words" if words else "chars" if chars else None,
             queries=tuple(query or ()),
             keys=tuple(key or ()),
             top=top,

@@ -47,3 +47,8 @@ class Exhibit:
     top: int | None = None
     least: float = 0.0
     about: str = ""
+
+    @property
+    def by_row(self) -> bool:
+        """Whether each row is coloured by itself, as all are nearly flat."""
+        return self.capture.model.architecture == "embeddings"

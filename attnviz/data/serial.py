@@ -8,13 +8,14 @@ from typing import Any
 
 from attnviz.data.capture import Capture, ModelIdentity
 from attnviz.data.tokens import Token
-from attnviz.data.trace import HeadTrace
+from attnviz.data.trace import EmbeddingTrace, HeadTrace
 from attnviz.data.worked import Worked
 
 CAPTURE_SCHEMA = "attnviz-capture"
 CAPTURE_VERSION = 1
 CAPTURE_META = "meta"
 EXPLAIN_SCHEMA = "attnviz-explain/1"
+EMBEDDINGS_SCHEMA = "attnviz-embeddings/1"
 WORKED_SCHEMA = "attnviz-worked/1"
 
 
@@ -74,6 +75,19 @@ def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
         "scale": trace.scale,
         "nearest": [{"token": p.label, "cosine": p.score} for p in trace.nearest],
         "next_tokens": [{"token": p.label, "probability": p.score} for p in trace.next_tokens],
+    }
+
+
+def embedding_trace_to_dict(trace: EmbeddingTrace) -> dict[str, Any]:
+    """Everything of a comparison of token embeddings but its arrays."""
+    return {
+        "schema": EMBEDDINGS_SCHEMA,
+        "model": model_to_dict(trace.model),
+        "versions": dict(sorted(trace.versions.items())),
+        "text": trace.text,
+        "tokens": [token_to_dict(token) for token in trace.tokens],
+        "query": trace.query,
+        "causal": trace.causal,
     }
 
 

@@ -132,3 +132,28 @@ class HeadTrace:
             elif isinstance(value, np.ndarray):
                 found[item.name] = value
         return {**found, "contributions": self.contributions, "added": self.added}
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingTrace:
+    """Attention without queries, keys and values: the token embeddings compared with each other.
+
+    x (n, d): the embeddings; products (n, n): x·xᵀ, -inf behind a causal mask; pattern
+    (n, n): their softmax; output (n, d): the weighted sums of x.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    model: ModelIdentity
+    versions: Mapping[str, str]
+    query: int
+    causal: bool
+    x: FloatArray
+    products: FloatArray
+    pattern: FloatArray
+    output: FloatArray
+
+    def arrays(self) -> dict[str, FloatArray]:
+        """Every array by name, in the order of the calculation."""
+        names = ("x", "products", "pattern", "output")
+        return {name: getattr(self, name) for name in names}

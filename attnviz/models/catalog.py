@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING
 from attnviz.data.capture import Kind
 from attnviz.data.card import ModelCard
 from attnviz.data.parameters import ParameterCount
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, UsageError
 from attnviz.models.card import read_card
 from attnviz.models.config import SEQ2SEQ, check_kind, folder_sizes
-from attnviz.models.folder import bundled_folder, read_config
-from attnviz.models.known import BUILTIN, BUNDLED, HUB_MODELS, NAMES, ModelFacts, nearest
+from attnviz.models.folder import builtin_folder, bundled_folder, read_config
+from attnviz.models.known import (
+    BUILTIN,
+    BUNDLED,
+    EMBEDDINGS,
+    HUB_MODELS,
+    NAMES,
+    ModelFacts,
+    nearest,
+)
 from attnviz.models.parameters import GPT_SIZES, config_count, folder_count, known_count
 
 if TYPE_CHECKING:
@@ -23,7 +31,8 @@ if TYPE_CHECKING:
 class Source:
     """Which model, and how it may be had: `name` is builtin, translator, a hub id or a folder.
 
-    `kind`: of an encoder-decoder, which of its three attentions.
+    `kind`: of an encoder-decoder, which of its three attentions. `causal`: mask what comes
+    later, where a model (embeddings) leaves that open.
     """
 
     name: str = BUILTIN
@@ -31,6 +40,7 @@ class Source:
     offline: bool = False
     quiet: bool = False
     kind: Kind | None = None
+    causal: bool = False
 
 
 def load(source: Source) -> "LoadedModel":
@@ -39,6 +49,13 @@ def load(source: Source) -> "LoadedModel":
     Raises:
         ModelError: it cannot be found, fetched or loaded.
     """
+    if source.name == EMBEDDINGS:
+        from attnviz.models.embeddings import load_embeddings
+
+        check_kind(source.kind)
+        return load_embeddings(builtin_folder(), causal=source.causal)
+    if source.causal:
+        raise UsageError("--causal is for --model embeddings", "this model has its own mask")
     folder, revision = locate(source)
     if read_config(folder).get("model_type") == SEQ2SEQ:
         from attnviz.models.translating import load_translator
@@ -139,13 +156,15 @@ def parameters_of(source: Source) -> ParameterCount:
 
 def _is_local(name: str) -> bool:
     if name in NAMES:
-        return name in BUNDLED
+        return name in BUNDLED or name == EMBEDDINGS
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
     return looks_like_a_path or Path(name).is_dir()
 
 
 def _local_folder(name: str) -> Path:
-    return bundled_folder(name) if name in BUNDLED else Path(name).expanduser()
+    if name in (*BUNDLED, EMBEDDINGS):
+        return bundled_folder(BUILTIN if name == EMBEDDINGS else name)
+    return Path(name).expanduser()
 
 
 def _where(name: str) -> str:

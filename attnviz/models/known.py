@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-BUILTIN, TRANSLATOR = "builtin", "translator"
+BUILTIN, TRANSLATOR, EMBEDDINGS = "builtin", "translator", "embeddings"
 BUNDLED = (BUILTIN, TRANSLATOR)
 
 
@@ -29,7 +29,7 @@ HUB_MODELS = tuple(
         ("distilgpt2", 6, 12, 81_912_576),
     )
 )
-NAMES = (*BUNDLED, *(model.name for model in HUB_MODELS))
+NAMES = (*BUNDLED, EMBEDDINGS, *(model.name for model in HUB_MODELS))
 
 
 def nearest(name: str) -> str:

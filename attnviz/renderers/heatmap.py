@@ -22,6 +22,7 @@ from attnviz.renderers.heading import heading, map_heading
 from attnviz.renderers.labels import cut, distinct_labels, pad, widest
 from attnviz.renderers.legend import legend
 from attnviz.renderers.matrix import rows_sum_to_one, shown, strongest
+from attnviz.renderers.paint import per_row
 from attnviz.renderers.prose import folded
 
 WIDEST_CELL, NUMBER_CELLS, PLAIN_CELLS = 14, (6, 5, 4), (2, 1)
@@ -68,13 +69,19 @@ def render(
         if len(exhibit.maps) > 1:
             parts.append(map_heading(exhibit, head_map, display))
         parts += _header(columns, layout, display)
-        parts += _rows(matrix / most, matrix, rows, layout, display)
+        shares = _by_row(matrix, orient) if exhibit.by_row else matrix / most
+        parts += _rows(shares, matrix, rows, layout, display)
     parts.append(Text())
     numbers = layout.numbers
     parts += legend(exhibit, display, most, numbers=numbers, orient=orient, sums=sums)
     if layout.columns < len(columns.indices):
         parts += folded(_left_out(columns, layout), display.width)
     return Group(*parts)
+
+
+def _by_row(matrix: FloatArray, orient: Orient) -> FloatArray:
+    """Each query's weights as shares of its strongest."""
+    return per_row(matrix) if orient == "query-rows" else per_row(matrix.T).T
 
 
 def _side(exhibit: Exhibit, what: str, display: Display) -> _Side:

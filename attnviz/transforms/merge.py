@@ -1,0 +1,103 @@
+"""Tokens merged to characters or words: the patterns between what a person reads.
+
+Attention to a merged key is the sum over its pieces, attention from a merged query the
+mean over its pieces, so that rows still sum to 1. Clark et al. 2019, "What Does BERT
+Look At?", arXiv 1906.04341, section 4.1.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.capture import Capture, FloatArray, LayerPattern
+from attnviz.data.tokens import Token, numbered
+
+Unit: TypeAlias = Literal["chars", "words"]
+MERGED: dict[Unit, str] = {
+    "chars": "parts of characters merged",
+    "words": "pieces of words merged",
+}
+
+# An ideograph or a kana is a word of its own: their texts put no spaces between words.
+_IDEOGRAPH = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{_IDEOGRAPH}]|(?:(?![{_IDEOGRAPH}])\w)+(?:['’](?:(?![{_IDEOGRAPH}])\w)+)*")
+
+
+def merged(capture: Capture, unit: Unit) -> Capture:
+    """The same capture with the pieces of each character, or of each word, as one token.
+
+    A token that holds several characters stays one; so does one that reaches over the
+    end of a word, together with what it touches.
+    """
+    of_queries = capture.target if capture.kind in ("cross", "decoder") else capture.text
+    of_keys = capture.target if capture.kind == "decoder" else capture.text
+    queries = _groups(capture.query_tokens, of_queries, unit)
+    keys = _groups(capture.key_tokens, of_keys, unit)
+    layers = tuple(
+        LayerPattern(layer.layer, layer.heads, _pooled(layer.weights, queries, keys))
+        for layer in capture.layers
+    )
+    return replace(
+        capture,
+        layers=layers,
+        query_tokens=_joined(capture.query_tokens, queries, of_queries),
+        key_tokens=_joined(capture.key_tokens, keys, of_keys),
+        transforms=(*capture.transforms, MERGED[unit]),
+    )
+
+
+def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:
+    """Which tokens go together, as ranges of positions."""
+    place = _word_of(text) if unit == "words" else None
+    starts = [
+        i for i, token in enumerate(tokens) if i == 0 or not _together(tokens[i - 1], token, place)
+    ]
+    return [range(a, b) for a, b in zip(starts, [*starts[1:], len(tokens)], strict=True)]
+
+
+def _together(before: Token, token: Token, place: NDArray[np.int64] | None) -> bool:
+    """Whether two neighbours are pieces of one character, or of one word."""
+    if before.special or token.special:
+        return False
+    if token.part is not None and token.part[0] > 1:
+        return True
+    if place is None or token.start >= token.end or before.start >= before.end:
+        return False
+    first = next((c for c in range(token.start, token.end) if place[c] >= 0), None)
+    return (
+        first == token.start and place[first] == place[before.end - 1] and before.end == token.start
+    )
+
+
+def _word_of(text: str) -> NDArray[np.int64]:
+    """For each character the number of its word, -1 outside of words."""
+    place = np.full(len(text), -1)
+    for number, found in enumerate(_WORD.finditer(text)):
+        place[found.start() : found.end()] = number
+    return place
+
+
+def _pooled(weights: FloatArray, queries: Sequence[range], keys: Sequence[range]) -> FloatArray:
+    """(heads, n_queries, n_keys) to (heads, groups, groups): sums over keys, means over queries."""
+    summed = np.add.reduceat(weights, [group.start for group in keys], axis=2)
+    total = np.add.reduceat(summed, [group.start for group in queries], axis=1)
+    sizes = np.array([len(group) for group in queries], dtype=np.float32)
+    return np.asarray(total / sizes[None, :, None], dtype=np.float32)
+
+
+def _joined(tokens: Sequence[Token], groups: Sequence[range], text: str) -> tuple[Token, ...]:
+    return numbered(_parts(tokens, groups, text))
+
+
+def _parts(tokens: Sequence[Token], groups: Sequence[range], text: str) -> Iterator[Token]:
+    for group in groups:
+        first, last = tokens[group.start], tokens[group.stop - 1]
+        if len(group) == 1:
+            yield first
+        else:
+            end = max(first.end, last.end)
+            yield replace(first, text=text[first.start : end], end=end, part=None)

@@ -1,0 +1,242 @@
+"""`attnviz explain`: a head number by number, the lessons' examples, and one's own matrices."""
+
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.errors import ExitStatus
+from tests.conftest import Run
+
+TEXT = "a fluffy blue creature"
+
+
+def explained(run: Run, *more: str) -> str:
+    """The page on one line, with single spaces."""
+    ended = run("explain", *more)
+    assert ended.status is ExitStatus.OK, ended.err
+    return " ".join(ended.out.split())
+
+
+def test_all_seven_steps_are_told_for_the_last_word(run: Run) -> None:
+    shown = explained(run, TEXT)
+    for number in range(1, 8):
+        assert re.search(rf"(^| ){number} [A-Z]", shown), number
+    assert "q(creature) [" in shown
+    assert "The row's sum: 1.0000." in shown
+    assert "equals the layer's output" in shown
+
+
+def test_the_numbers_shown_are_those_of_the_capture(run: Run) -> None:
+    weights = attnviz.capture(TEXT, heads="L1H2").pattern(1, 2)[-1]
+    shown = explained(run, TEXT, "--head", "L1H2", "--only", "3", "--digits", "6")
+    for token, weight in zip(("BOS", "a", "fluffy", "blue", "creature"), weights, strict=True):
+        row = re.search(rf" {token} (-?[\d.]+) (-?[\d.]+) (-?[\d.]+) ([\d.]+)", shown)
+        assert row, token
+        assert float(row[4]) == pytest.approx(weight, abs=2e-6)
+
+
+def test_what_the_mask_hides_is_named_so(run: Run) -> None:
+    shown = explained(run, f"{TEXT} roamed", "--query", "blue", "--only", "3")
+    assert re.search(r"creature -?[\d.]+ -?[\d.]+ −∞ 0\.0000", shown)
+
+
+def test_only_some_steps_are_told(run: Run) -> None:
+    shown = explained(run, TEXT, "--only", "2,4-5")
+    assert re.findall(r" (\d) [A-Z][a-z]", shown) == ["2", "4", "5"]
+
+
+def test_digits_change_what_is_shown_and_not_what_is_computed(run: Run) -> None:
+    few = json.loads(run("explain", TEXT, "--digits", "1", "-f", "json").out)
+    many = json.loads(run("explain", TEXT, "--digits", "9", "-f", "json").out)
+    assert few == many
+    assert re.search(r"q\(creature\) \[ ?-?\d+\.\d ", explained(run, TEXT, "--digits", "1"))
+
+
+def test_columns_tell_both_conventions(run: Run) -> None:
+    shown = explained(run, TEXT, "--columns", "--only", "2")
+    assert "q = x̂·W_Q + b_Q" in shown
+    assert "as columns: W_Qᵀ·x̂ᵀ (32, 128)·(128, 5) = (32, 5)" in shown
+
+
+def test_json_and_npz_hold_every_array_in_full(run: Run, tmp_path: Path) -> None:
+    said = json.loads(run("explain", TEXT, "--head", "L0H1", "-f", "json").out)
+    assert said["schema"] == "attnviz-explain/1"
+    assert (said["layer"], said["head"], said["query"]) == (0, 1, 4)
+    pattern = np.array(said["arrays"]["pattern"], np.float32)
+    np.testing.assert_array_equal(pattern, attnviz.capture(TEXT, heads="L0H1").pattern(0, 1))
+    assert said["arrays"]["scores"][0][1] is None  # behind the mask
+    run("explain", TEXT, "--head", "L0H1", "-o", str(tmp_path / "e.npz"))
+    with np.load(tmp_path / "e.npz", allow_pickle=False) as saved:
+        assert set(saved.files) == {"meta", *said["arrays"]}
+        np.testing.assert_array_equal(saved["w_o"], np.array(said["arrays"]["w_o"], np.float32))
+        np.testing.assert_allclose(saved["embedding"] + saved["position"], saved["x"], atol=1e-6)
+
+
+def test_another_similarity_stands_beside_the_models_own_row(run: Run) -> None:
+    same = explained(run, TEXT, "--similarity", "scaled-dot", "--only", "3")
+    assert "this is what it computes" in same
+    for kind in ("dot", "rbf", "general"):
+        other = explained(run, TEXT, "--similarity", kind, "--only", "3")
+        assert "not what the model computes" in other
+
+
+def test_the_look_up_returns_nothing_where_no_key_equals_the_query(run: Run) -> None:
+    shown = explained(run, TEXT, "--as-lookup")
+    assert "No key equals the query: a dictionary returns nothing." in shown
+    assert "z(creature) = " in shown
+
+
+def test_three_inputs_prints_the_numbers_of_the_lesson(run: Run) -> None:
+    shown = explained(run, "--example", "three-inputs")
+    for numbers in (
+        "keys (3, 3) x1 [0 1 1] x2 [4 4 0] x3 [2 3 1]",
+        "queries (3, 3) x1 [1 0 2] x2 [2 2 2] x3 [2 1 3]",
+        "values (3, 3) x1 [1 2 3] x2 [2 8 0] x3 [2 6 3]",
+        "scores (3, 3) x1 [ 2 4 4] x2 [ 4 16 12] x3 [ 4 12 10]",
+        "x1 [0.0634 0.4683 0.4683] x2 [0.0000 0.9820 0.0180] x3 [0.0003 0.8805 0.1192]",
+        "outputs (3, 3) x1 [1.9366 6.6831 1.5951] x2 [2.0000 7.9640 0.0540] "
+        "x3 [1.9997 7.7599 0.3584]",
+    ):
+        assert numbers in shown
+
+
+def test_rounded_three_inputs_prints_the_numbers_of_the_lesson(run: Run) -> None:
+    shown = explained(run, "--example", "three-inputs", "--rounded")
+    assert "weights (3, 3) x1 [0.0 0.5 0.5] x2 [0.0 1.0 0.0] x3 [0.0 0.9 0.1]" in shown
+    assert "outputs (3, 3) x1 [2.0 7.0 1.5] x2 [2.0 8.0 0.0] x3 [2.0 7.8 0.3]" in shown
+
+
+def test_multi_head_shows_every_shape_and_the_sum_of_each_head(run: Run) -> None:
+    shown = explained(run, "--example", "multi-head", "--init", "xavier", "--seed", "3")
+    assert "split (3, 6) → (3, 3, 2): (n, h, d_k)" in shown
+    assert "merge (3, 3, 2) → (3, 6): (n, h·d_v)" in shown
+    sums = re.findall(r"z\(香\) = [\d.]+·v\(楚\) \+ [\d.]+·v\(留\) \+ [\d.]+·v\(香\)", shown)
+    assert len(sums) == 3
+    assert "as many parameters as one" in shown
+    assert shown == explained(run, "--example", "multi-head", "--init", "xavier", "--seed", "3")
+
+
+def matrices(path: Path, **changes: object) -> Path:
+    """A file of matrices that fit, but for the changes."""
+    given = {
+        "x": [[1.0, 0.5], [0.0, 2.0], [1.0, 1.0]],
+        "w_query": [[1, 0, 1, 2], [0, 1, 1, 0]],
+        "w_key": [[0, 1, 1, 0], [1, 0, 0, 1]],
+        "w_value": [[1, 2], [3, 4]],
+        "labels": ["one", "two", "three"],
+    }
+    path.write_text(json.dumps(given | changes))
+    return path
+
+
+def test_a_users_matrices_are_worked_out(run: Run, tmp_path: Path) -> None:
+    file = matrices(tmp_path / "m.json", heads=2, w_output=[[1, 0], [0, 1]])
+    ended = run("explain", "--matrices", str(file), "-f", "json")
+    said = json.loads(ended.out)
+    arrays = {name: np.array(value, np.float64) for name, value in said["arrays"].items()}
+    q, k = arrays["queries"][1], arrays["keys"][1]
+    scores = np.exp(q @ k.T / np.sqrt(2))
+    expected = scores / scores.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(arrays["pattern"][1], expected, atol=1e-6)
+    assert "z(three)" in explained(run, "--matrices", str(file))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"w_key": [[1, 2, 3, 4]]}, r"w_key has the shape \(1, 4\), but \(2, …\)"),
+        ({"w_key": [[1, 2], [3, 4]]}, r"w_key has the shape \(2, 2\), but \(2, 4\)"),
+        ({"w_output": [[1, 2]]}, r"w_output has the shape \(1, 2\), but \(2, …\)"),
+        ({"heads": 3}, r"w_query has the shape \(2, 4\), but \(2, a multiple of 3\)"),
+        ({"heads": 0}, "needs a whole number from 1"),
+        ({"x": [[1, 2], [3]]}, "a x that is no matrix"),
+        ({"x": [[1, None], [3, 4]]}, "a x "),
+        ({"labels": ["one"]}, "needs 3 labels"),
+    ],
+)
+def test_matrices_that_do_not_fit_are_refused_with_their_shapes(
+    run: Run, tmp_path: Path, changes: dict[str, object], says: str
+) -> None:
+    ended = run("explain", "--matrices", str(matrices(tmp_path / "m.json", **changes)))
+    assert ended.status is ExitStatus.INPUT
+    assert ended.out == ""
+    assert re.search(says, ended.err), ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        ([TEXT, "--head", "all"], ExitStatus.USAGE, "--head all names 16 heads"),
+        ([TEXT, "--only", "9"], ExitStatus.USAGE, "--only '9' names no steps"),
+        ([TEXT, "--query", "dog"], ExitStatus.USAGE, "--query 'dog' is not in the text"),
+        ([TEXT, "--rounded"], ExitStatus.USAGE, "--rounded is for the examples"),
+        ([TEXT, "--causal"], ExitStatus.USAGE, "--causal is for --model embeddings"),
+        ([TEXT, "-f", "csv"], ExitStatus.USAGE, "does not write csv"),
+        (["--example", "three-inputs", TEXT], ExitStatus.USAGE, "needs no text"),
+        (["--example", "three-inputs", "--seed", "1"], ExitStatus.USAGE, "--seed does nothing"),
+        (["--example", "three-inputs", "--head", "L0H0"], ExitStatus.USAGE, "--head does nothing"),
+        (["--matrices", "nowhere.json"], ExitStatus.INPUT, "nowhere.json"),
+        (["saved.npz"], ExitStatus.USAGE, "a saved capture holds no queries"),
+        ([" "], ExitStatus.INPUT, "blank"),
+        ([TEXT, "-m", "translator"], ExitStatus.USAGE, "show --model translator"),
+        ([TEXT, "-m", "embeddings", "--head", "L0H0"], ExitStatus.USAGE, "--head does nothing"),
+    ],
+)
+def test_each_error_is_one_sentence(
+    run: Run, arguments: list[str], status: ExitStatus, says: str
+) -> None:
+    ended = run("explain", *arguments)
+    assert ended.status is status
+    assert ended.out == ""
+    assert says in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_embeddings_are_compared_without_queries_and_keys(run: Run) -> None:
+    said = json.loads(run("explain", TEXT, "-m", "embeddings", "-f", "json").out)
+    x = np.array(said["arrays"]["x"], np.float64)
+    scores = np.exp(x @ x.T)
+    expected = scores / scores.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(said["arrays"]["pattern"], expected, atol=1e-6)
+    np.testing.assert_allclose(said["arrays"]["output"], expected @ x, atol=1e-5)
+    assert "nearly flat" in explained(run, TEXT, "-m", "embeddings")
+
+
+def test_embeddings_have_a_mask_only_where_it_is_asked_for(run: Run) -> None:
+    def pattern(*more: str) -> np.ndarray:
+        said = run("show", TEXT, "-m", "embeddings", "-f", "npz", *more).raw
+        with np.load(io.BytesIO(said)) as saved:
+            return np.asarray(saved["layer_0"][0])
+
+    assert np.triu(pattern(), 1).any()
+    assert not np.triu(pattern("--causal"), 1).any()
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_line_is_wider_than_the_terminal(run: Run, width: int) -> None:
+    for arguments in ((TEXT,), ("--example", "multi-head"), (TEXT, "-m", "embeddings")):
+        lines = run("explain", *arguments, "--width", str(width)).out.splitlines()
+        assert max(map(len, lines)) <= width
+
+
+def test_plain_ascii_is_written_where_nothing_else_can_be(run: Run) -> None:
+    from rich.console import Console
+
+    from attnviz.console import Display
+    from attnviz.data.worked import Way
+    from attnviz.pipeline import Drawing, work_example
+    from attnviz.renderers.page import Page
+    from attnviz.renderers.worked import render
+
+    worked = work_example("multi-head", Way("scaled-dot"), Drawing())
+    page = Page(Display(80, unicode=False))
+    console = Console(file=io.StringIO(), width=80)
+    with console.capture() as shown:
+        for line in render(worked, page, title="ascii"):
+            console.print(line)
+    assert shown.get().isascii()
