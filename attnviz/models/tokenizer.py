@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -76,10 +77,8 @@ class TextTokenizer:
         tokens = self.encode(text, bos=False, special=False)
         if [token.id for token in tokens] == list(ids):
             return text, tokens
-        ends = [len(self.backend.decode(list(ids[:n]))) for n in range(len(ids) + 1)]
-        ends = [
-            min(max(end, before), len(text)) for before, end in zip([0, *ends], ends, strict=False)
-        ]
+        lengths = (len(self.backend.decode(list(ids[:n]))) for n in range(len(ids) + 1))
+        ends = [min(end, len(text)) for end in accumulate(lengths, max)]
         return text, tuple(
             Token(i, id_, text[ends[i] : ends[i + 1]], ends[i], ends[i + 1])
             for i, id_ in enumerate(ids)

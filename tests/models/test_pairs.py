@@ -1,0 +1,163 @@
+"""Encoder-decoders through transformers: their three attentions, against their own outputs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from attnviz.data.capture import Kind
+from attnviz.errors import UsageError
+from attnviz.models.catalog import Source, load
+from attnviz.models.huggingface import HuggingFaceModel, load_huggingface
+from attnviz.pipeline import HeadOptions, TextOptions, capture, heads_to_record
+from tests.conftest import bytes_tokenizer
+
+TEXT, TARGET = "a blue cat", "un chat"
+KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
+BART: dict[str, Any] = {
+    "vocab_size": 257,
+    "d_model": 24,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 40,
+    "decoder_ffn_dim": 40,
+    "max_position_embeddings": 64,
+    "decoder_start_token_id": 0,
+    "eos_token_id": 1,
+    "bos_token_id": 0,
+    "pad_token_id": 2,
+    "forced_eos_token_id": None,
+}
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "t5": (
+        "T5Config",
+        "T5ForConditionalGeneration",
+        {
+            "vocab_size": 257,
+            "d_model": 24,
+            "d_kv": 6,
+            "d_ff": 40,
+            "num_layers": 2,
+            "num_decoder_layers": 2,
+            "num_heads": 4,
+            "decoder_start_token_id": 0,
+        },
+    ),
+    "bart": ("BartConfig", "BartForConditionalGeneration", BART),
+    "marian": ("MarianConfig", "MarianMTModel", BART),
+}
+
+
+@pytest.fixture(scope="module")
+def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Folders of tiny seeded encoder-decoders over bytes."""
+
+    def made(name: str) -> Path:
+        config, model, settings = MODELS[name]
+        folder = tmp_path_factory.getbasetemp() / f"pair-{name}"
+        if not folder.exists():
+            torch.manual_seed(0)
+            built = getattr(transformers, model)(getattr(transformers, config)(**settings))
+            with torch.no_grad():
+                for parameter in built.parameters():
+                    parameter.normal_(std=0.3)
+            built.save_pretrained(folder)
+            bytes_tokenizer().save(str(folder / "tokenizer.json"))
+        return folder
+
+    return made
+
+
+def own_attentions(folder: Path, name: str, source: list[int], target: list[int]) -> Any:
+    """What transformers itself gives out, in eager mode."""
+    model = getattr(transformers, MODELS[name][1]).from_pretrained(
+        folder, attn_implementation="eager"
+    )
+    read = [model.config.decoder_start_token_id, *target[:-1]]
+    with torch.no_grad():
+        return model.eval()(
+            torch.tensor([source]),
+            decoder_input_ids=torch.tensor([read]),
+            output_attentions=True,
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", MODELS)
+def test_each_attention_is_the_models_own(
+    folder_of: Callable[[str], Path], name: str, kind: Kind
+) -> None:
+    model = load_huggingface(folder_of(name), name, None, kind)
+    target = None if kind == "encoder" else TARGET
+    heads = heads_to_record(model, HeadOptions(everything=True))
+    found = capture(model, TEXT, heads, TextOptions(bos=False, target=target))
+    source = [token.id for token in model.tokenizer.encode(TEXT, bos=False, special=False)]
+    written = [token.id for token in model.read_target(TARGET)]
+    own = own_attentions(folder_of(name), name, source, written)
+    expected = {
+        "encoder": own.encoder_attentions,
+        "decoder": own.decoder_attentions,
+        "cross": own.cross_attentions,
+    }[kind]
+    assert [layer.layer for layer in found.layers] == list(range(len(expected)))
+    for layer in found.layers:
+        np.testing.assert_allclose(layer.weights, expected[layer.layer][0], atol=1e-5)
+    assert found.kind == kind
+    assert found.causal == (kind == "decoder")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_cross_attention_has_the_target_as_rows_and_the_source_as_columns(
+    folder_of: Callable[[str], Path], name: str
+) -> None:
+    model = load(Source(str(folder_of(name))))
+    heads = heads_to_record(model, HeadOptions(everything=True))
+    found = capture(model, TEXT, heads, TextOptions(bos=False, target=TARGET))
+    assert "".join(token.text for token in found.query_tokens) == TARGET
+    assert "".join(token.text for token in found.key_tokens) == TEXT
+    assert found.target == TARGET
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_without_a_target_the_model_writes_one(folder_of: Callable[[str], Path], name: str) -> None:
+    model = load_huggingface(folder_of(name), name, None)
+    source = [token.id for token in model.tokenizer.encode(TEXT, bos=False, special=False)]
+    made = model.model.generate(
+        torch.tensor([source]), max_new_tokens=63, do_sample=False, num_beams=1
+    )
+    special = {model.model.config.eos_token_id, model.model.config.pad_token_id}
+    expected = [id_ for id_ in made[0, 1:].tolist() if id_ not in special]
+    text, tokens = model.write(source)
+    assert [token.id for token in tokens][: len(expected)] == expected[: len(tokens)]
+    assert all(token.text == text[token.start : token.end] for token in tokens)
+
+
+def test_what_is_computed_is_the_same_with_a_capture(folder_of: Callable[[str], Path]) -> None:
+    model = load_huggingface(folder_of("bart"), "bart", None)
+    inputs = {"input_ids": torch.tensor([[5, 6, 7]]), "decoder_input_ids": torch.tensor([[0, 9]])}
+    before = model.model(**inputs).logits
+    model.run([5, 6, 7], {1: (0, 1)}, lambda _: None, [9, 8])
+    torch.testing.assert_close(model.model(**inputs).logits, before, atol=0, rtol=0)
+    assert model.model.config._attn_implementation != "attnviz"
+
+
+def test_a_model_of_one_sequence_has_no_target(gpt2_folder: Path) -> None:
+    model = load_huggingface(gpt2_folder, "tiny", None)
+    assert isinstance(model, HuggingFaceModel)
+    with pytest.raises(UsageError, match="no encoder-decoder"):
+        model.write([1, 2])
+    heads = heads_to_record(model, HeadOptions())
+    with pytest.raises(UsageError, match="--target is the text"):
+        capture(model, TEXT, heads, TextOptions(target=TARGET))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in get_args(Kind) if kind != "self"])
+def test_a_model_of_one_sequence_has_one_kind_of_attention(gpt2_folder: Path, kind: Kind) -> None:
+    with pytest.raises(UsageError, match=f"--kind {kind} is for encoder-decoders"):
+        load(Source(str(gpt2_folder), kind=kind))
