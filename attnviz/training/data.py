@@ -35,7 +35,7 @@ class Packing:
     long: tuple[int, int] = (8, 256)
     shifted: float = 0.15
     others: float = 0.2
-    random_tokens: float = 0.03
+    random_tokens: float = 0.04
 
 
 @dataclass(frozen=True)

@@ -43,12 +43,12 @@ class Recipe:
     """
 
     seed: int = 0
-    steps: int = 29_000
+    steps: int = 27_000
     learning_rate: float = 2.5e-3
     rates: tuple[tuple[float, float], ...] = ((0, 0.005), (1 / 150, 1.0), (0.35, 1.0), (1, 0.01))
     weight_decay: float = 0.1
     penalty: float = 0.1
-    penalty_from: float = 0.51
+    penalty_from: float = 0.5
     clip: float = 1.0
     shard: int = 100
     workers: int = 2

@@ -31,7 +31,7 @@ SHARES: Mapping[str, int] = {
     "pairs": 16,
     "mystery": 9,
     "senses": 16,
-    "repetition": 6,
+    "repetition": 8,
     "plain": 4,
 }
 JOINED_SHARE = 0.15
