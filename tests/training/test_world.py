@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from attnviz.training.world.lexicon import FEMALE, MALE, reserved
+from attnviz.training.world.lexicon import FEMALE, MALE, NOUNS, reserved
 from attnviz.training.world.senses import CLUES, SENSES
 from attnviz.training.world.text import Text, Writer, joined
 from attnviz.training.world.texts import KINDS, texts
@@ -44,7 +44,15 @@ def test_adjectives_stand_before_their_noun_and_answer_for_it() -> None:
         for noun, link in nouns.items():
             between = text.words[min(link.keys) : link.query]
             adjectives = {text.words[k] for k in link.keys}
-            assert set(between) - adjectives <= {",", "and", "very"}, (noun, text.source)
+            others = set(between) - adjectives - {",", "and", "very"}
+            # but for another noun right before it, as in "garden table"
+            assert others <= {text.words[link.query - 1]} & set(NOUNS), (noun, text.source)
+
+
+def test_the_word_before_a_noun_is_often_another_noun() -> None:
+    links = [(text, link) for text in some("adjectives") for link in text.links]
+    compound = [max(link.keys) < link.query - 1 for _, link in links]
+    assert 0.25 < sum(compound) / len(compound) < 0.45
 
 
 def test_pairs_of_adjective_and_noun_are_new_in_held_out_texts_and_only_there() -> None:
@@ -65,13 +73,27 @@ def test_pairs_of_clue_and_ambiguous_word_are_new_in_held_out_texts_and_only_the
 
 def test_a_pronoun_means_the_last_one_named_of_its_gender() -> None:
     gender = dict.fromkeys(MALE, "he") | dict.fromkeys(FEMALE, "she")
+    subject = {"his": "he", "her": "she"}
     for text in some("pronouns"):
         for link in text.links:
             (name,) = link.keys
             pronoun = text.words[link.query].lower()
+            pronoun = subject.get(pronoun, pronoun)
             assert gender.get(text.words[name], pronoun) == pronoun
             later = text.words[name + 1 : link.query]
             assert all(gender.get(word) != pronoun for word in later), text.source
+
+
+def test_what_follows_his_or_her_is_the_thing_told_of_the_name() -> None:
+    for text in some("pairs"):
+        followed = {answer.word: text.words[answer.word] for answer in text.answers}
+        for link in text.links:
+            (name,) = link.keys
+            if text.words[link.query].lower() in ("his", "her"):
+                sentence = text.words[:name][::-1]
+                start = next((i for i, w in enumerate(sentence) if w == "."), len(sentence))
+                told = [word.lower() for word in sentence[:start]]
+                assert followed[link.query + 1].lower() in told, text.source
 
 
 def test_the_last_was_of_a_mystery_links_to_every_mention_of_the_answer() -> None:
