@@ -20,6 +20,7 @@ from attnviz.models.checkpoint import save_checkpoint
 from attnviz.models.config import GPTConfig
 from attnviz.training import tokenizer as tokenizers
 from attnviz.training.card import Training, write_card
+from attnviz.training.data import Packing, WorldBatches
 from attnviz.training.evaluate import evaluate, table
 from attnviz.training.loop import Progress, Recipe, fresh_model, train
 from attnviz.training.probe import Probe
@@ -77,7 +78,8 @@ def _train(output: Path, recipe: Recipe, checkpoint_every: int) -> Progress:
             if now.step % checkpoint_every == 0:
                 save_checkpoint(output, model, tokenizer)
 
-        end = train(model, tokenizer, recipe, report, output / STATE)
+        source = WorldBatches(tokenizer.to_str(), Packing(CONFIG.n_positions))
+        end = train(model, source, recipe, report, output / STATE)
     save_checkpoint(output, model, tokenizer)
     settings = json.dumps(TOKENIZER_CONFIG, indent=2) + "\n"
     (output / "tokenizer_config.json").write_text(settings, encoding="utf-8")

@@ -7,10 +7,12 @@ import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from attnviz.training.tokenizer import WordEncoder
@@ -70,6 +72,23 @@ class Batch:
         flat = self.targets.flatten()
         where = (flat != IGNORED).nonzero().squeeze(1)
         return where, flat[where]
+
+
+@dataclass(frozen=True)
+class WorldBatches:
+    """A source of batches of the little world; `tokenizer` as JSON, so that it can be pickled."""
+
+    tokenizer: str
+    packing: Packing
+
+    def __call__(self, seed: str, steps: int) -> list[Batch]:
+        return batches(seed, steps, _encoder(self.tokenizer), self.packing)
+
+
+@cache
+def _encoder(tokenizer: str) -> WordEncoder:
+    """Kept, as it remembers how each word is cut."""
+    return WordEncoder(Tokenizer.from_str(tokenizer))
 
 
 def document(text: Text, encoder: WordEncoder, rng: random.Random, others: float) -> Document:

@@ -1,32 +1,34 @@
 """The training loop: AdamW, a warm-up, a plateau and a linear decay; resumable, seeded, on CPU.
 
-Each worker is a process with one thread, texts of its own and a copy of the model; after
+Each worker is a process with one thread, batches of its own and a copy of the model; after
 every step they average their gradients. On matrices this small two such processes do
 almost twice the work of one, which two threads in one process do not.
 """
 
 import contextlib
 import math
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from tokenizers import Tokenizer
 from torch import Tensor
 from torch.multiprocessing import get_context
 
 from attnviz.models.config import GPTConfig
 from attnviz.models.gpt import GPT
 from attnviz.models.hooks import Hook, attached
-from attnviz.training.data import PADDING, Batch, Packing, batches
+from attnviz.training.data import PADDING, Batch
 from attnviz.training.loss import chunked_cross_entropy
-from attnviz.training.tokenizer import WordEncoder
+
+Source: TypeAlias = Callable[[str, int], list[Batch]]
+"""A seed to so many batches, always the same ones; goes to other processes, so it is pickled."""
 
 ONE_BIT = math.log(2)
 
@@ -78,7 +80,7 @@ class Progress:
 
 def train(
     model: GPT,
-    tokenizer: Tokenizer,
+    source: Source,
     recipe: Recipe,
     report: Callable[[Progress], None],
     state_file: Path | None = None,
@@ -89,13 +91,13 @@ def train(
         ValueError: the state was made by another recipe.
     """
     state = _read(state_file, recipe)
-    with _others(model.config, tokenizer, recipe, state_file):
-        return _train(model, tokenizer, recipe, state, report, state_file)
+    with _others(model.config, source, recipe, state_file):
+        return _train(model, source, recipe, state, report, state_file)
 
 
 @contextlib.contextmanager
 def _others(
-    config: GPTConfig, tokenizer: Tokenizer, recipe: Recipe, state_file: Path | None
+    config: GPTConfig, source: Source, recipe: Recipe, state_file: Path | None
 ) -> Iterator[None]:
     """The other workers, while this process is the first of the group; none where there is one."""
     if recipe.workers == 1:
@@ -103,7 +105,7 @@ def _others(
         return
     with tempfile.TemporaryDirectory() as folder:
         meeting = f"file://{folder}/meeting"
-        rest = (config, tokenizer.to_str(), recipe, state_file)
+        rest = (config, source, recipe, state_file)
         others = [
             get_context("spawn").Process(target=_work, args=(meeting, rank, *rest), daemon=True)
             for rank in range(1, recipe.workers)
@@ -124,22 +126,23 @@ def _work(
     meeting: str,
     rank: int,
     config: GPTConfig,
-    tokenizer: str,
+    source: Source,
     recipe: Recipe,
     state_file: Path | None,
 ) -> None:
     """Another worker's whole life."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first worker's to answer
     torch.set_num_threads(1)
     state = _read(state_file, recipe)  # before the group meets, and so before it is written anew
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=recipe.workers)
     model = GPT(config)
-    _train(model, Tokenizer.from_str(tokenizer), recipe, state, lambda _: None, None)
+    _train(model, source, recipe, state, lambda _: None, None)
     dist.destroy_process_group()
 
 
 def _train(
     model: GPT,
-    tokenizer: Tokenizer,
+    source: Source,
     recipe: Recipe,
     state: dict[str, Any] | None,
     report: Callable[[Progress], None],
@@ -157,10 +160,9 @@ def _train(
         for parameter in model.parameters():
             dist.broadcast(parameter.data, src=0)
     model.train().requires_grad_(True)
-    encoder, packing = WordEncoder(tokenizer), Packing(model.config.n_positions)
     while now.step < recipe.steps:
         seed = f"{recipe.seed} {now.step // recipe.shard} {rank}"
-        shard = batches(seed, min(recipe.shard, recipe.steps - now.step), encoder, packing)
+        shard = source(seed, min(recipe.shard, recipe.steps - now.step))
         now = _train_on(shard, model, optimizer, recipe, now)
         if state_file:
             _save(state_file, model, optimizer, now, recipe)

@@ -11,13 +11,15 @@ import torch
 from attnviz.models.config import GPTConfig
 from attnviz.models.gpt import GPT
 from attnviz.training import tokenizer as tokenizers
-from attnviz.training.data import Packing, batches
+from attnviz.training.data import Packing, WorldBatches
 from attnviz.training.loop import Progress, Recipe, fresh_model, train
 from attnviz.training.loss import chunked_cross_entropy
-from attnviz.training.tokenizer import WordEncoder
 
 TINY = GPTConfig(tokenizers.VOCABULARY, n_positions=256, n_embd=8, n_layer=1, n_head=2)
 RECIPE = Recipe(steps=4, shard=2, penalty_from=0.5, workers=1)
+
+
+SOURCE = WorldBatches(tokenizers.build().to_str(), Packing(TINY.n_positions))
 
 
 class Interrupted(Exception):
@@ -40,7 +42,7 @@ def run(state: Path, recipe: Recipe, *, stop_at: int | None = None) -> GPT:
             raise Interrupted
 
     model = fresh_model(TINY, recipe.seed)
-    train(model, tokenizers.build(), recipe, report, state)
+    train(model, SOURCE, recipe, report, state)
     return model
 
 
@@ -58,9 +60,9 @@ def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path: Path, workers:
 def test_two_workers_take_one_step_along_the_mean_of_their_gradients(tmp_path: Path) -> None:
     plain = Recipe(steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf)
     found = run(tmp_path / "state.pt", plain)
-    model, tokenizer = fresh_model(TINY, plain.seed).requires_grad_(True), tokenizers.build()
+    model = fresh_model(TINY, plain.seed).requires_grad_(True)
     for rank in range(2):
-        (batch,) = batches(f"0 0 {rank}", 1, WordEncoder(tokenizer), Packing(TINY.n_positions))
+        (batch,) = SOURCE(f"0 0 {rank}", 1)
         logits = model(batch.ids, mask=batch.mask(), positions=batch.positions)
         targets = batch.targets.flatten()
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets, ignore_index=-1)
@@ -79,7 +81,7 @@ def test_a_state_of_another_recipe_is_not_resumed(tmp_path: Path) -> None:
         run(tmp_path / "state.pt", RECIPE, stop_at=2)
     other = replace(RECIPE, learning_rate=1.0)
     with pytest.raises(ValueError, match="another recipe"):
-        train(fresh_model(TINY, 0), tokenizers.build(), other, print, tmp_path / "state.pt")
+        train(fresh_model(TINY, 0), SOURCE, other, print, tmp_path / "state.pt")
 
 
 def test_the_learning_rate_runs_in_straight_lines_through_its_points() -> None:
