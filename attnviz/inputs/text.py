@@ -68,6 +68,15 @@ def read_text(argument: str | None, file: Path | None, stdin: Stdin) -> Given | 
     return Given(without_newline(text))
 
 
+def read_file(path: Path) -> str:
+    """All of a file as text.
+
+    Raises:
+        InputError: it cannot be read, or is not UTF-8.
+    """
+    return _read(path)[0]
+
+
 def _read(place: Path | BinaryIO) -> tuple[str, str]:
     """All of a file or of standard input, and what to call it."""
     if isinstance(place, Path):

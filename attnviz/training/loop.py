@@ -10,6 +10,7 @@ import math
 import signal
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -41,7 +42,8 @@ class Recipe:
     share of `learning_rate`). `penalty` is added to the loss from `penalty_from` (a
     share of the steps) on: so many nats of loss per nat that the attention rows' entropy
     is above one bit, on average. One bit is free, so that a noun may look at two
-    adjectives at once; charged for, such pairs are split between two heads.
+    adjectives at once; charged for, such pairs are split between two heads. `dropout`
+    acts on the embeddings and on what each head hands over.
     """
 
     seed: int = 0
@@ -51,6 +53,7 @@ class Recipe:
     weight_decay: float = 0.1
     penalty: float = 0.1
     penalty_from: float = 0.5
+    dropout: float = 0.0
     clip: float = 1.0
     shard: int = 100
     workers: int = 2
@@ -163,6 +166,7 @@ def _train(
     while now.step < recipe.steps:
         seed = f"{recipe.seed} {now.step // recipe.shard} {rank}"
         shard = source(seed, min(recipe.shard, recipe.steps - now.step))
+        torch.manual_seed(zlib.crc32(seed.encode()))  # dropout, the same after an interruption
         now = _train_on(shard, model, optimizer, recipe, now)
         if state_file:
             _save(state_file, model, optimizer, now, recipe)
@@ -199,6 +203,8 @@ def _step(
     where, targets = batch.predictions()
     entropies: list[Tensor] = []
     hooks = _entropy_hooks(model, entropies) if penalised else {}
+    if recipe.dropout:
+        hooks |= _dropout_hooks(model, recipe.dropout)
     with torch.autocast("cpu", torch.bfloat16), attached(model, hooks):
         hidden = model.hidden(batch.ids, mask=batch.mask(), positions=batch.positions)  # (B, n, d)
     normed = model.ln_f(hidden.flatten(0, 1)[where].float())  # (predictions, d)
@@ -223,6 +229,16 @@ def _entropy_hooks(model: GPT, into: list[Tensor]) -> dict[str, Hook]:
         into.append((entropy - ONE_BIT).clamp_min(0).mean())
 
     return {f"h.{n}.attn.pattern": record for n in range(model.config.n_layer)}
+
+
+def _dropout_hooks(model: GPT, share: float) -> dict[str, Hook]:
+    """Dropout on the embeddings and on each head's result, as GPT-2 was trained with."""
+
+    def drop(value: Tensor) -> Tensor:
+        return torch.nn.functional.dropout(value, share)
+
+    layers = range(model.config.n_layer)
+    return {"h.0.resid_pre": drop, **{f"h.{n}.attn.z": drop for n in layers}}
 
 
 def _optimizer(model: GPT, recipe: Recipe) -> torch.optim.AdamW:
@@ -254,8 +270,11 @@ def _save(
         "progress": asdict(now),
         "recipe": asdict(recipe),
     }
-    torch.save(state, partial)
-    partial.replace(path)
+    try:
+        torch.save(state, partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _read(path: Path | None, recipe: Recipe) -> dict[str, Any] | None:

@@ -1,0 +1,128 @@
+"""`attnviz train`: a model from the user's own text."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+from rich.console import RenderableType
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
+from rich.text import Text
+
+from attnviz.commands import options as o
+from attnviz.commands.session import Session, session_of
+from attnviz.inputs.text import read_file
+from attnviz.writers.atomic import write_bytes
+
+if TYPE_CHECKING:
+    from attnviz.training.own import Corpus, Outcome, Plan, Point
+
+EPILOG = """
+[bold]Examples[/]
+
+attnviz train book.txt -o my-model
+
+attnviz train notes/*.txt -o my-model --n-layer 2 --max-steps 500
+
+attnviz train book.txt -o my-model --resume
+
+attnviz show --model ./my-model "a sentence of the book"
+"""
+SIZES, RUN = "The model", "The training"
+
+FilesArgument: TypeAlias = Annotated[
+    list[Path], typer.Argument(metavar="FILE…", help="Texts to learn from.", show_default=False)
+]
+FolderOption: TypeAlias = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="The model's folder.")
+]
+ResumeOption: TypeAlias = Annotated[
+    bool, typer.Option("--resume", help="Go on with an interrupted training of the same files.")
+]
+
+
+def _whole(option: str, what: str, panel: str, least: int = 1) -> object:
+    return typer.Option(option, metavar="N", min=least, help=what, rich_help_panel=panel)
+
+
+def train(
+    context: typer.Context,
+    files: FilesArgument,
+    output: FolderOption,
+    resume: ResumeOption = False,
+    n_layer: Annotated[int, _whole("--n-layer", "Layers.", SIZES)] = 4,
+    n_head: Annotated[int, _whole("--n-head", "Heads a layer.", SIZES)] = 4,
+    n_embd: Annotated[int, _whole("--n-embd", "The width, d_model.", SIZES, 2)] = 128,
+    size: Annotated[int, _whole("--context", "Tokens the model takes.", SIZES, 8)] = 128,
+    vocab: Annotated[int, _whole("--vocab", "Tokens it knows, at most.", SIZES, 300)] = 2048,
+    max_steps: Annotated[int, _whole("--max-steps", "Steps to take.", RUN)] = 2000,
+    batch: Annotated[int, _whole("--batch", "Texts a step, each of two workers.", RUN)] = 32,
+    lr: Annotated[
+        float, typer.Option("--lr", min=0.0, help="Highest learning rate.", rich_help_panel=RUN)
+    ] = 2e-3,
+    seed: Annotated[int, _whole("--seed", "The same seed, the same weights.", RUN, 0)] = 0,
+    quiet: o.QuietOption = False,
+    debug: o.DebugOption = False,
+) -> None:
+    """Train the from-scratch model on your own text, on this computer.
+
+    Writes a model folder that show and explain take with --model, with its card and a loss
+    curve. Ctrl-C keeps what is reached; --resume goes on.
+    """
+    from attnviz.training import own
+
+    session = session_of(context)
+    text = "\n".join(read_file(path) for path in files)
+    own.check_folder(output, resume=resume)
+    plan = own.Plan(n_layer, n_head, n_embd, size, vocab, max_steps, batch, lr, seed)
+    own.check_plan(plan)
+    corpus, plan = own.begin(text, plan, output, resume=resume)
+    try:
+        outcome = _train(session, corpus, plan, output)
+    except KeyboardInterrupt:
+        session.note(f"{output} keeps the best model so far; --resume goes on")
+        raise
+    own.finish(output, plan, outcome, [path.name for path in files])
+    write_bytes(output / own.CURVE, _curve(outcome))
+    session.show(_said(output, outcome))
+
+
+def _train(session: Session, corpus: "Corpus", plan: "Plan", folder: Path) -> "Outcome":
+    """Behind a progress bar on stderr."""
+    from attnviz.training import own
+
+    columns = (
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} steps, {task.description}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with ProgressBar(*columns, console=session.consoles.err, disable=session.quiet) as bar:
+        task = bar.add_task("starting", total=plan.max_steps)
+
+        def report(point: "Point") -> None:
+            said = f"held-out loss {point.held_out:.3f} bits per byte"
+            bar.update(task, completed=point.progress.step, description=said)
+
+        return own.train_model(corpus, plan, folder, report)
+
+
+def _curve(outcome: "Outcome") -> bytes:
+    from attnviz.renderers.curve import loss_curve
+    from attnviz.training.own import bits_per_byte
+
+    return loss_curve(
+        [point.progress.step for point in outcome.points],
+        [bits_per_byte(point, outcome) for point in outcome.points],
+        [point.held_out for point in outcome.points],
+        outcome.trigram,
+    )
+
+
+def _said(folder: Path, outcome: "Outcome") -> list[RenderableType]:
+    best, trigram = outcome.held_out, outcome.trigram
+    return [
+        Text(f"{folder}: held-out loss {best:.3f} bits per byte", style="bold"),
+        Text(f"an interpolated trigram model over the same tokens: {trigram:.3f}"),
+        Text(f"attnviz show --model {folder} shows it; the loss curve is in {folder}/loss.png"),
+    ]
