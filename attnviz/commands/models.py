@@ -102,7 +102,7 @@ def _listed(known: Sequence[ModelFacts]) -> Iterator[RenderableType]:
         table.add_row(model.name, str(model.layers), *numbers, model.where)
     yield table
     yield Text()
-    yield Text("Any other GPT-2 on the hub works by its id, a model's folder by its path.", "dim")
+    yield Text("Other models of the hub work by their id, a model's folder by its path.", "dim")
 
 
 def _card_shown(facts: ModelFacts, card: ModelCard) -> Iterator[RenderableType]:
