@@ -15,7 +15,7 @@ from typer.testing import CliRunner  # noqa: E402
 from attnviz.cli import app  # noqa: E402
 
 TARGET = Path(__file__).with_name("cli.md")
-COMMANDS = ["", "show", "tokens", "models"]
+COMMANDS = ["", *(c.callback.__name__ for c in app.registered_commands if c.callback)]
 HEADER = """# The command line
 
 Made by `python docs/make_cli.py` from the commands' own help.

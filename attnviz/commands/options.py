@@ -108,7 +108,7 @@ ModelOption: TypeAlias = Annotated[
         "-m",
         metavar="NAME",
         envvar="ATTNVIZ_MODEL",
-        help="builtin, translator, a hub id such as gpt2, or a model's folder.",
+        help="builtin, translator, embeddings, a hub id such as gpt2, or a model's folder.",
         rich_help_panel=MODEL,
     ),
 ]
