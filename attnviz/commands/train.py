@@ -31,7 +31,7 @@ attnviz show --model ./my-model "a sentence of the book"
 SIZES, RUN = "The model", "The training"
 
 FilesArgument: TypeAlias = Annotated[
-    list[Path], typer.Argument(metavar="FILE…", help="Texts to learn from.", show_default=False)
+    list[Path], typer.Argument(metavar="FILE", help="Texts to learn from.", show_default=False)
 ]
 FolderOption: TypeAlias = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="The model's folder.")
@@ -58,7 +58,7 @@ def train(
     max_steps: Annotated[int, _whole("--max-steps", "Steps to take.", RUN)] = 2000,
     batch: Annotated[int, _whole("--batch", "Texts a step, each of two workers.", RUN)] = 32,
     lr: Annotated[
-        float, typer.Option("--lr", min=0.0, help="Highest learning rate.", rich_help_panel=RUN)
+        float, typer.Option("--lr", metavar="RATE", min=0.0, help="Highest learning rate.", rich_help_panel=RUN)
     ] = 2e-3,
     seed: Annotated[int, _whole("--seed", "The same seed, the same weights.", RUN, 0)] = 0,
     quiet: o.QuietOption = False,

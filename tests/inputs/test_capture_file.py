@@ -80,13 +80,25 @@ def test_everything_in_a_capture_comes_back(tmp_path: Path) -> None:
 
 def test_cross_attention_comes_back_with_both_lists_of_tokens(tmp_path: Path) -> None:
     source, keys = make_tokens("le chat")
-    _, queries = make_tokens("the cat sat down")  # longer than the source text
+    target, queries = make_tokens("the cat sat down")  # longer than the source text
     weights = np.full((1, 4, 2), 0.5, np.float32)
     capture = Capture(
         source, queries, keys, (LayerPattern(1, (0,), weights),), make_capture().model,
-        bos=False, kind="cross", causal=False,
+        bos=False, kind="cross", causal=False, target=target,
     )  # fmt: skip
     assert_same(load_capture(saved(capture, tmp_path / "c.npz")), capture)
+
+
+def test_a_query_outside_of_the_target_is_told(tmp_path: Path) -> None:
+    source, keys = make_tokens("le chat")
+    _, queries = make_tokens("the cat sat down")
+    weights = np.full((1, 4, 2), 0.5, np.float32)
+    capture = Capture(
+        source, queries, keys, (LayerPattern(1, (0,), weights),), make_capture().model,
+        bos=False, kind="cross", causal=False, target="the",
+    )  # fmt: skip
+    with pytest.raises(InputError, match="a token's place in the text"):
+        load_capture(saved(capture, tmp_path / "c.npz"))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
