@@ -54,7 +54,7 @@ def train(
     n_head: Annotated[int, _whole("--n-head", "Heads a layer.", SIZES)] = 4,
     n_embd: Annotated[int, _whole("--n-embd", "The width, d_model.", SIZES, 2)] = 128,
     size: Annotated[int, _whole("--context", "Tokens the model takes.", SIZES, 8)] = 128,
-    vocab: Annotated[int, _whole("--vocab", "Tokens it knows, at most.", SIZES, 300)] = 2048,
+    vocab: Annotated[int, _whole("--vocab", "Tokens it knows, at most.", SIZES, 300)] = 1024,
     max_steps: Annotated[int, _whole("--max-steps", "Steps to take.", RUN)] = 2000,
     batch: Annotated[int, _whole("--batch", "Texts a step, each of two workers.", RUN)] = 32,
     lr: Annotated[

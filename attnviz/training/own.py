@@ -48,7 +48,7 @@ class Plan:
     n_head: int = 4
     n_embd: int = 128
     context: int = 128
-    vocab: int = 2048
+    vocab: int = 1024
     max_steps: int = 2000
     batch: int = 32
     lr: float = 2e-3
