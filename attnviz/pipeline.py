@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
+
 from attnviz.analyses.default_head import default_head
 from attnviz.data.capture import Capture, Kind, LayerPattern, PatternBlock
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
@@ -208,7 +210,10 @@ def _target(
             )
         return "", ()
     if given is None:
-        return model.write([token.id for token in source])
+        written = model.write([token.id for token in source])
+        if not written[1]:
+            raise InputError("the model wrote nothing for this text", "give a --target")
+        return written
     check_not_blank(given, "the target")
     check_encodable(given)
     tokens = model.read_target(given)
@@ -283,8 +288,8 @@ def explain(model: "LoadedModel", text: str, wanted: Wanted, options: TextOption
 
 def explain_embeddings(
     model: "EmbeddingModel", text: str, query: str | None, options: TextOptions
-) -> EmbeddingTrace:
-    """Compare the token embeddings of a text with each other.
+) -> tuple[EmbeddingTrace, tuple[int, int]]:
+    """Compare the token embeddings of a text with each other; and what the text lost to fit.
 
     Raises:
         InputError: nothing but blanks, or longer than the model's context.
@@ -294,7 +299,7 @@ def explain_embeddings(
     position = last_word(fitted.tokens)
     if query is not None:
         position = one_position(fitted.tokens, query, "--query")
-    return model.compare(text, fitted.tokens, position)
+    return model.compare(text, fitted.tokens, position), fitted.left_out
 
 
 @dataclass(frozen=True)
@@ -316,10 +321,17 @@ def work_example(name: Example, way: Way, drawing: Drawing) -> Worked:
 
 
 def work_matrices(given: Matrices, way: Way) -> Worked:
-    """A user's own matrices, worked out."""
+    """A user's own matrices, worked out.
+
+    Raises:
+        InputError: they are so large that a product or a softmax is not finite.
+    """
     from attnviz.models.worked import work_out
 
-    return work_out(given, way)
+    worked = work_out(given, way)
+    if not all(np.isfinite(array).all() for array in (worked.pattern, worked.output)):
+        raise InputError("the numbers of these matrices are too large", "scale them down")
+    return worked
 
 
 @dataclass(frozen=True)

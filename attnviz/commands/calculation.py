@@ -7,10 +7,9 @@ from pathlib import Path
 from rich.console import RenderableType
 
 from attnviz.commands.session import Session, plain_text
-from attnviz.data.capture import FloatArray
 from attnviz.errors import UsageError
 from attnviz.writers.atomic import write_bytes
-from attnviz.writers.calculation import calculation_json, calculation_npz
+from attnviz.writers.calculation import Numbers, calculation_json, calculation_npz
 from attnviz.writers.formats import Format, choose_format
 from attnviz.writers.stream import write_stream
 
@@ -23,7 +22,7 @@ class Calculation:
 
     shown: Iterable[RenderableType]
     facts: Mapping[str, object]
-    arrays: Mapping[str, FloatArray]
+    arrays: Mapping[str, Numbers]
 
 
 def calculation_format(session: Session, output: Path | None, form: str | None) -> Format:

@@ -23,6 +23,8 @@ def check_combination(given: Mapping[str, Any], form: Format) -> None:
         UsageError: naming the option, and what it is for.
     """
     view = given["view"]
+    if given["chars"] and given["words"]:
+        raise UsageError("--words merges what --chars does, and more", "give one of them")
     if given["over"] and not given["reduce"]:
         raise UsageError("--over says over what to reduce", "add --reduce mean or --reduce max")
     if not form.picture:

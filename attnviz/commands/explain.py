@@ -267,7 +267,8 @@ def explain(
         options = TextOptions(bos, special, truncate)
         if model == EMBEDDINGS:
             embeddings = cast("EmbeddingModel", loaded)
-            compared = explain_embeddings(embeddings, given.text, query, options)
+            compared, left_out = explain_embeddings(embeddings, given.text, query, options)
+            note_what_is_left_out(session, left_out)
             calculation = _compared(session, compared, steps)
         else:
             traced = trace_head(loaded, given.text, Wanted(head, query, similarity), options)
@@ -285,7 +286,11 @@ def _explained(session: Session, traced: Traced, steps: Steps, *, as_lookup: boo
     else:
         only = steps.among(explained.STEPS)
         shown = explained.render(trace, page, about=about, only=only, other=traced.other)
-    return Calculation(shown, trace_to_dict(trace), trace.arrays())
+    facts, arrays = trace_to_dict(trace), trace.arrays()
+    if traced.other:
+        facts["other_similarity"] = traced.other.kind
+        arrays |= {"other_scores": traced.other.scores, "other_weights": traced.other.weights}
+    return Calculation(shown, facts, arrays)
 
 
 def _compared(session: Session, trace: EmbeddingTrace, steps: Steps) -> Calculation:

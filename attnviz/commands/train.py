@@ -11,6 +11,7 @@ from rich.text import Text
 
 from attnviz.commands import options as o
 from attnviz.commands.session import Session, session_of
+from attnviz.errors import UsageError
 from attnviz.inputs.text import read_file
 from attnviz.writers.atomic import write_bytes
 
@@ -29,6 +30,17 @@ attnviz train book.txt -o my-model --resume
 attnviz show --model ./my-model "a sentence of the book"
 """
 SIZES, RUN = "The model", "The training"
+PLANNED = (
+    "n_layer",
+    "n_head",
+    "n_embd",
+    "context_size",
+    "vocab",
+    "max_steps",
+    "batch",
+    "lr",
+    "seed",
+)
 
 FilesArgument: TypeAlias = Annotated[
     list[Path], typer.Argument(metavar="FILE", help="Texts to learn from.", show_default=False)
@@ -53,12 +65,15 @@ def train(
     n_layer: Annotated[int, _whole("--n-layer", "Layers.", SIZES)] = 4,
     n_head: Annotated[int, _whole("--n-head", "Heads a layer.", SIZES)] = 4,
     n_embd: Annotated[int, _whole("--n-embd", "The width, d_model.", SIZES, 2)] = 128,
-    size: Annotated[int, _whole("--context", "Tokens the model takes.", SIZES, 8)] = 128,
+    context_size: Annotated[int, _whole("--context", "Tokens the model takes.", SIZES, 8)] = 128,
     vocab: Annotated[int, _whole("--vocab", "Tokens it knows, at most.", SIZES, 300)] = 1024,
     max_steps: Annotated[int, _whole("--max-steps", "Steps to take.", RUN)] = 2000,
     batch: Annotated[int, _whole("--batch", "Texts a step, each of two workers.", RUN)] = 32,
     lr: Annotated[
-        float, typer.Option("--lr", metavar="RATE", min=0.0, help="Highest learning rate.", rich_help_panel=RUN)
+        float,
+        typer.Option(
+            "--lr", metavar="RATE", min=0.0, help="Highest learning rate.", rich_help_panel=RUN
+        ),
     ] = 2e-3,
     seed: Annotated[int, _whole("--seed", "The same seed, the same weights.", RUN, 0)] = 0,
     quiet: o.QuietOption = False,
@@ -72,9 +87,12 @@ def train(
     from attnviz.training import own
 
     session = session_of(context)
+    for option in o.given(context, PLANNED) if resume else ():
+        option = option.removesuffix("-size")  # of --context, whose name a parameter has already
+        raise UsageError(f"{option} was settled when this training began", "leave it out")
     text = "\n".join(read_file(path) for path in files)
     own.check_folder(output, resume=resume)
-    plan = own.Plan(n_layer, n_head, n_embd, size, vocab, max_steps, batch, lr, seed)
+    plan = own.Plan(n_layer, n_head, n_embd, context_size, vocab, max_steps, batch, lr, seed)
     own.check_plan(plan)
     corpus, plan = own.begin(text, plan, output, resume=resume)
     try:
@@ -82,8 +100,8 @@ def train(
     except KeyboardInterrupt:
         session.note(f"{output} keeps the best model so far; --resume goes on")
         raise
-    own.finish(output, plan, outcome, [path.name for path in files])
     write_bytes(output / own.CURVE, _curve(outcome))
+    own.finish(output, plan, outcome, [path.name for path in files])
     session.show(_said(output, outcome))
 
 

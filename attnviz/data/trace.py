@@ -35,10 +35,12 @@ class Kinds:
     """How this model differs from the plain formula, in words for step by step.
 
     `norm`: what stands before attention ("LayerNorm", "RMSNorm"), empty where it comes after.
-    `positions`: "learned" (added to the token embedding), "rotary", "bias" or "none".
+    `positions`: "learned" (added to the token embedding), "rotary" or "bias".
     `group`: how many query heads share this head's keys and values.
     `mlp`: the width of its hidden layer, None where it is not one number.
     `turned`: queries and keys are changed between projection and comparison (rotation, norms).
+    `pre_norm`: norms stand before attention and before the MLP, and nowhere else.
+    `causal`: a query does not see what comes later.
     """
 
     norm: str = "LayerNorm"
@@ -46,6 +48,8 @@ class Kinds:
     group: int = 1
     mlp: int | None = None
     turned: bool = False
+    pre_norm: bool = True
+    causal: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +73,8 @@ class HeadTrace:
     -inf where the mask forbids; pattern (n, n): their softmax, as the model computed it.
     z (n, d_k): the weighted sums of the values.
     head_outputs (h, d): what each head of the layer adds at the query, z·W_O, without b_O.
-    attention_out, mlp_out, x_after (d): at the query, what attention and the MLP add, and
-    the stream that leaves the layer.
+    attention_out, mlp_out, x_after (d): at the query, what attention and the MLP (where
+    there are norms behind them, these too) add, and the stream that leaves the layer.
     logits (V): of the token that follows the last one.
     nearest: the vocabulary's tokens whose direction this head's addition is closest to.
     """

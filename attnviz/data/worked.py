@@ -6,8 +6,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.capture import FloatArray
-
 Similarity: TypeAlias = Literal["dot", "scaled-dot", "general", "rbf"]
 Initialisation: TypeAlias = Literal["normal", "xavier", "kaiming"]
 DoubleArray: TypeAlias = NDArray[np.float64]
@@ -58,12 +56,12 @@ class Worked:
     merged: DoubleArray
     output: DoubleArray
 
-    def arrays(self) -> dict[str, FloatArray]:
+    def arrays(self) -> dict[str, DoubleArray]:
         """Every array by name, in the order of the calculation."""
         found = {}
         for record in (self.given, self):
             for item in fields(record):
                 value = getattr(record, item.name)
                 if isinstance(value, np.ndarray):
-                    found[item.name] = value.astype(np.float32)
+                    found[item.name] = value
         return found

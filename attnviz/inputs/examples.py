@@ -1,13 +1,12 @@
 """The worked examples that need no model."""
 
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from attnviz.data.worked import Matrices
 
 Example: TypeAlias = Literal["three-inputs", "multi-head"]
-EXAMPLES: tuple[Example, ...] = get_args(Example)
 
 CHARACTERS = ("楚", "留", "香")
 WIDTH, HEADS = 6, 3  # of the multi-head example: three heads of two numbers each

@@ -118,7 +118,7 @@ def _run(model: Any, ids: Sequence[int], parts: _Parts) -> tuple[_Seen, Tensor |
         hooks.append(parts.output.register_forward_hook(on_output))
         first = parts.projections.get("Q") or parts.projections["QKV"]
         hooks.append(first.register_forward_hook(on_query))
-        hooks += [norm.register_forward_hook(on_norm) for norm in _norms(parts.layer)]
+        hooks += [norm.register_forward_hook(on_norm) for norm in _norms(parts)]
         for hook in hooks:
             stack.callback(hook.remove)
         output = model(torch.tensor([list(ids)]), use_cache=False)
@@ -126,8 +126,12 @@ def _run(model: Any, ids: Sequence[int], parts: _Parts) -> tuple[_Seen, Tensor |
     return seen, None if logits is None or logits.dim() != 3 else logits[0, -1]
 
 
-def _norms(layer: nn.Module) -> Iterator[nn.Module]:
-    return (m for m in layer.modules() if "norm" in type(m).__name__.lower())
+def _norms(parts: _Parts) -> Iterator[nn.Module]:
+    """The norms of the layer, but for those of queries and keys."""
+    inside = set(parts.attention.modules())
+    for module in parts.layer.modules():
+        if "norm" in type(module).__name__.lower() and module not in inside:
+            yield module
 
 
 def _recorded(
@@ -160,7 +164,7 @@ def _recorded(
     return Recorded(
         head=head,
         query=query,
-        kinds=_kinds(model, seen, normed, group, turned=turned, biased=call.bias is not None),
+        kinds=_kinds(model, seen, normed, group, turned=turned),
         scale=call.scaling,
         x=x,
         normed=normed,
@@ -260,10 +264,15 @@ def _position(model: Any, x: Tensor, embedded: Tensor) -> Tensor | None:
     return None
 
 
-def _kinds(
-    model: Any, seen: _Seen, normed: Tensor, group: int, *, turned: bool, biased: bool
-) -> Kinds:
+def _centres(norm: nn.Module) -> bool:
+    """Whether a norm takes the mean away, as LayerNorm does and RMSNorm does not."""
+    name = type(norm).__name__.lower()
+    return "rms" not in name and getattr(norm, "bias", None) is not None
+
+
+def _kinds(model: Any, seen: _Seen, normed: Tensor, group: int, *, turned: bool) -> Kinds:
     """What this model does besides the plain formula."""
+    call, biased = seen.call, seen.call.bias is not None
     config = model.config.get_text_config()
     norm = next((m for m, out in seen.norms if torch.equal(out, normed)), None)
     kind = (
@@ -280,4 +289,6 @@ def _kinds(
         group=group,
         mlp=inner if isinstance(inner, int) else None,
         turned=turned,
+        pre_norm=len(seen.norms) <= 2 and norm is not None,
+        causal=bool((call.mask is not None) and not _visible(call).all()),
     )

@@ -72,8 +72,7 @@ class HuggingFaceModel:
 
         inputs = {"input_ids": torch.tensor([list(ids)])}
         if self.kind != "self":
-            read = [self.model.config.decoder_start_token_id, *target[:-1]]
-            inputs["decoder_input_ids"] = torch.tensor([read])
+            inputs["decoder_input_ids"] = torch.tensor([[self._start(), *target[:-1]]])
         with torch.inference_mode(), recording(self.model, listen), suppress(_LastLayerSeen):
             self.model.base_model(**inputs, use_cache=False)
 
@@ -89,9 +88,20 @@ class HuggingFaceModel:
                 do_sample=False,
                 num_beams=1,
             )
-        special = {self.model.config.eos_token_id, self.model.config.pad_token_id}
-        found = [id_ for id_ in made[0, 1:].tolist() if id_ not in special]
-        return self.tokenizer.written(found)
+        return self.tokenizer.written(made[0, 1:].tolist())
+
+    def _start(self) -> int:
+        """The token that a decoder begins with; older configurations leave it to another."""
+        sources = (self.model.config, getattr(self.model, "generation_config", None))
+        names = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
+        found = (getattr(source, name, None) for name in names for source in sources)
+        start = next((id_ for id_ in found if isinstance(id_, int)), None)
+        if start is None:
+            raise ModelError(
+                f"the configuration of {self.identity.name} names no token to begin with",
+                "add decoder_start_token_id to its config.json",
+            )
+        return start
 
     def read_target(self, text: str) -> tuple[Token, ...]:
         if self.kind == "self":

@@ -49,8 +49,12 @@ _ATTENTION = re.compile(r"attn|attention", re.IGNORECASE)
 _EMBEDDING = re.compile(r"(^|\.)(wte|wpe|shared|\w*embed\w*)\.", re.IGNORECASE)
 _MASK_BUFFER = re.compile(r"\.(attn|attention)\.(masked_)?bias$")
 _OTHER_BUFFER = re.compile(r"(^|\.)(inv_freq|position_ids|final_logits_bias)$")
-_OUTPUT = ("lm_head.weight", "embed_out.weight")
-_BUFFER, _TIED = "no parameter: a buffer of an old file", "tied to the token embedding"
+_OUTPUT = ("lm_head.weight", "embed_out.weight", "cls.predictions.decoder.weight")
+_AGAIN = ("embed_tokens.weight", "cls.predictions.decoder.bias")  # of shared.weight, of a bias
+_BUFFER, _TIED = (
+    "no parameter: a buffer of an old file",
+    "tied to another tensor, and counted there",
+)
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,8 @@ def folder_count(name: str, folder: Path) -> ParameterCount:
         ModelError: a file is missing or damaged.
     """
     raw, shapes = read_config(folder), weight_shapes(folder)
-    has_output = any(tensor.endswith(_OUTPUT) for tensor in shapes)
-    return count(name, shapes, raw, tied=has_output and _is_tied(folder, raw))
+    doubtful = any(tensor.endswith((*_OUTPUT, *_AGAIN)) for tensor in shapes)
+    return count(name, shapes, raw, tied=doubtful and _is_tied(folder, raw))
 
 
 def config_count(name: str, folder: Path) -> ParameterCount:
@@ -163,8 +167,12 @@ def _why_apart(tensor: str, shape: Shape, shapes: Shapes, *, tied: bool) -> str:
     """Why these numbers are no parameters of their own; nothing where they are."""
     if _OTHER_BUFFER.search(tensor) or (_MASK_BUFFER.search(tensor) and len(shape) != 1):
         return _BUFFER
-    again = tensor.endswith("embed_tokens.weight") and "shared.weight" in shapes
-    return _TIED if tied and (again or tensor.endswith(_OUTPUT)) else ""
+    if not tied:
+        return ""
+    shared = any(name.endswith("shared.weight") for name in shapes)
+    again = tensor.endswith(_AGAIN[0]) and shared
+    bias = tensor.endswith(_AGAIN[1]) and "cls.predictions.bias" in shapes
+    return _TIED if again or bias or tensor.endswith(_OUTPUT) else ""
 
 
 def _starred(tensor: str) -> str:

@@ -50,7 +50,7 @@ def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
     """
     mask = torch.as_tensor(np.isfinite(trace.scores[trace.query]))
     if kind == "general":
-        if trace.kinds.turned:
+        if trace.kinds.turned or trace.kinds.positions == "rotary":
             raise UsageError(
                 "this model changes queries and keys after their projections (rotary positions), "
                 "which no one matrix W_Q·W_Kᵀ does",

@@ -71,8 +71,13 @@ class TextTokenizer:
     def written(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         """The text that these ids spell, and its tokens, which have these ids.
 
-        Where the text would be cut in another way, each token's slice is what it adds.
+        Special ones (an end, a padding) are left out. Where the text would be cut in
+        another way, each token's slice is what it adds.
         """
+        special = {
+            i for i, token in self.backend.get_added_tokens_decoder().items() if token.special
+        }
+        ids = [id_ for id_ in ids if id_ not in special]
         text = self.backend.decode(list(ids))
         tokens = self.encode(text, bos=False, special=False)
         if [token.id for token in tokens] == list(ids):

@@ -70,6 +70,12 @@ def _tokens(e: Explained) -> Iterator[Text]:
         yield from page.heading(1, "Tokens become vectors, and what attention reads of them")
         yield from _listed(e)
         yield from _embedded(e)
+    elif t.layer == 0:
+        yield from page.heading(1, "Tokens become vectors, and what attention reads of them")
+        yield from _listed(e)
+        yield from page.formula(f"x = what the embedding layer gives {shape(t.x)}: (n, d_model)")
+        yield from page.say("Token and position embeddings, added up and scaled or normalised.")
+        yield from e.vectors("x", t.x, [t.query])
     else:
         yield from page.heading(1, f"What arrives at layer {t.layer}")
         yield from _listed(e)
@@ -261,9 +267,9 @@ def _value_up(e: Explained) -> Iterator[Text]:
         "each key gives to the sum:"
     )
     given = t.contributions
-    yield from page.vectors([(f"from {e.labels[i]}", given[i]) for i in e.seen])
+    rows = [(f"from {e.labels[i]}", given[i]) for i in e.seen]
+    yield from page.vectors([*rows, ("ΔE, their sum", t.added)])
     yield from _left_out(e)
-    yield from page.vectors([("ΔE, their sum", t.added)])
     length, stream = float(np.linalg.norm(t.added)), float(np.linalg.norm(t.x[t.query]))
     yield from page.line(
         f"Its length is {page.number(length)}, that of the x it is added to {page.number(stream)}."
@@ -294,9 +300,10 @@ def _merged(e: Explained) -> Iterator[Text]:
     said = ", ".join(f"{a} {page.number(b)}" for a, b in zip(labels, lengths, strict=True))
     yield from page.line(f"lengths: {said}")
     away = merge_error(t)
-    verdict = "equals" if away <= TOLERANCE else "differs from"
+    same = away <= TOLERANCE
+    verdict = f"equals the layer's output to {TOLERANCE:g}" if same else "is not the layer's output"
     yield from page.say(
-        f"The sum over the heads{b_o} {verdict} the layer's output (largest difference {away:.1g})."
+        f"Checked: the sum over the heads{b_o} {verdict} (largest difference {away:.1g})."
     )
 
 
@@ -313,25 +320,40 @@ def _rest(e: Explained) -> Iterator[Text]:
     n, d = t.x.shape
     yield from page.heading(7, "The way on: residual, MLP, next layer, prediction")
     wide = f"({n}, {d}) → ({n}, {t.kinds.mlp}) → ({n}, {d})" if t.kinds.mlp else f"({n}, {d})"
-    yield from page.formula(f"residual  x + attention({t.kinds.norm or 'x'}…) ({n}, {d})")
-    yield from page.formula(f"MLP       x + MLP(norm(x)) {wide}")
+    if t.kinds.pre_norm:
+        yield from page.formula(f"residual  x + attention(x̂) ({n}, {d})")
+        yield from page.formula(f"MLP       x + MLP({t.kinds.norm}(x)) {wide}")
+        added = "+ MLP"
+    else:
+        yield from page.formula(f"residual  x + attention, with norms behind it ({n}, {d})")
+        yield from page.formula(f"MLP       x + MLP, with norms behind it {wide}")
+        added = "+ MLP and norms"
     yield from page.vectors(
         [
             (f"x({e.query})", t.x[t.query]),
             ("+ attention", t.attention_out),
-            ("+ MLP", t.mlp_out),
+            (added, t.mlp_out),
             ("= x, next", t.x_after),
         ]
     )
+    yield from _prediction(e)
+
+
+def _prediction(e: Explained) -> Iterator[Text]:
+    t, page = e.trace, e.page
     left = t.model.n_layer - 1 - t.layer
     ahead = (
-        "This is the last layer"
+        "This is the last layer."
         if not left
-        else f"{left} more layer{'s do' if left > 1 else ' does'} the same"
+        else f"{left} more layer{'s do' if left > 1 else ' does'} the same."
     )
+    if not t.next_tokens:
+        yield from page.say(f"{ahead} This model has no output layer.")
+        return
+    gives = "the next token after" if t.kinds.causal else "the token in the place of"
     yield from page.say(
-        f"{ahead}; then the last token's vector, normalised, times each token's output vector "
-        f"gives the next token after “{e.labels[-1]}”, with probability:"
+        f"{ahead} Then the last token's vector, times each token's output vector, gives {gives} "
+        f"“{e.labels[-1]}”, with probability:"
     )
     yield from page.weights([(p.label, p.score) for p in t.next_tokens])
 

@@ -29,6 +29,7 @@ from attnviz.renderers.matrix import (
     shown,
     strongest,
 )
+from attnviz.renderers.paint import per_row
 from attnviz.renderers.prose import folded
 
 LARGEST, SMALLEST = 16, 5  # points along a side of a miniature
@@ -53,7 +54,9 @@ def render(
     tokens = max(len(exhibit.queries), len(exhibit.keys), 1)
     layout = _layout(grid, tokens, display)
     whole = [shown(exhibit, head_map) for head_map in exhibit.maps]
-    most, sums = strongest(whole), all(map(rows_sum_to_one, whole))
+    sums = all(map(rows_sum_to_one, whole))
+    whole = [per_row(matrix) for matrix in whole] if exhibit.by_row else whole
+    most = strongest(whole)
     if orient == "key-rows":
         whole = [matrix.T for matrix in whole]
     small = [block_maximum(matrix, layout.size, layout.size) for matrix in whole]

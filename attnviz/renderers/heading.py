@@ -21,12 +21,16 @@ def heading(exhibit: Exhibit, display: Display) -> list[Text]:
     what = facts(exhibit.capture)
     line.append(fenced(what) if display.unicode else ascii_only(what), style="dim")
     lines = folded(line, display.width)
-    if exhibit.capture.target:
-        said = written(exhibit.capture)
-        lines += folded(
-            Text(fenced(said) if display.unicode else ascii_only(said), style="dim"), display.width
-        )
+    remarks = [written(exhibit.capture)] if exhibit.capture.target else []
+    for said in (*remarks, *([FLAT] if exhibit.by_row else [])):
+        remark = fenced(said) if display.unicode else ascii_only(said)
+        lines += folded(Text(remark, style="dim"), display.width)
     return lines
+
+
+FLAT = (
+    "rows are nearly flat, as nothing here was trained to be compared; each is coloured by itself"
+)
 
 
 def written(capture: Capture) -> str:

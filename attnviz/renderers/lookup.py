@@ -32,14 +32,17 @@ def render(trace: HeadTrace, page: Page, *, about: str) -> Iterator[Text]:
         yield from page.say(f"… and {len(keys) - len(shown)} weaker keys.")
     yield from page.heading(3, "The values behind the keys")
     yield from page.vectors([(f"v({labels[i]})", trace.v[i]) for i in shown])
-    yield from _exact(trace, page, labels, int(keys[row[keys].argmax()]))
+    yield from _exact(trace, page, labels, keys.tolist())
     yield from _soft(trace, page, labels, shown)
 
 
-def _exact(trace: HeadTrace, page: Page, labels: tuple[str, ...], best: int) -> Iterator[Text]:
+def _exact(
+    trace: HeadTrace, page: Page, labels: tuple[str, ...], keys: list[int]
+) -> Iterator[Text]:
     """What a dictionary would have returned."""
     query = trace.query
-    equal = [i for i in range(query + 1) if np.array_equal(trace.q[query], trace.k[i])]
+    equal = [i for i in keys if np.array_equal(trace.q[query], trace.k[i])]
+    best = max(keys, key=lambda i: float(trace.pattern[query, i]))
     yield from page.heading(4, "An exact look-up, as a dictionary does it")
     if equal:
         yield from page.line(f"The key of “{labels[equal[0]]}” equals the query:")

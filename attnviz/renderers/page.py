@@ -24,6 +24,7 @@ from attnviz.renderers.prose import folded
 INDENT = "   "
 LABEL = 16  # cells that a label may take
 BAR = 16
+LARGE = 1e7  # from here on numbers are written with an exponent
 PLAIN = str.maketrans({"·": "*", "√": "sqrt ", "−": "-", "×": "x", "…": "...", "Δ": "d", "→": "->"})
 
 Array: TypeAlias = NDArray[np.floating]
@@ -106,13 +107,12 @@ class Page:
             for i, head in enumerate(header[1:])
         ]
         cells = min(LABEL, widest([header[0], *(self._written(name) for name, _ in rows)]))
-        heads = "  ".join(
-            pad(self._plain(head), width, right=True)
-            for head, width in zip(header[1:], widths, strict=True)
-        )
+        room = self.display.width - len(INDENT) - cells
+        shown = _fitting(widths, room)
+        heads = "  ".join(pad(self._plain(header[1 + i]), widths[i], right=True) for i in shown)
         yield Text(f"{INDENT}{pad(header[0], cells)}  {heads}", style="bold", no_wrap=True)
         for (name, values), numbers in zip(rows, written, strict=True):
-            padded = "  ".join(pad(n, w, right=True) for n, w in zip(numbers, widths, strict=True))
+            padded = "  ".join(pad(numbers[i], widths[i], right=True) for i in shown)
             line = Text(f"{INDENT}{self._padded(name, cells)}  {padded} ", no_wrap=True)
             yield self._with_bar(line, values[-1])
 
@@ -122,7 +122,10 @@ class Page:
 
     def _decimal(self, value: float, digits: int) -> str:
         if math.isinf(value):
-            return "−∞" if self.display.unicode else "-inf"
+            sign = "-" if value < 0 else ""
+            return f"{sign.replace('-', '−')}∞" if self.display.unicode else f"{sign}inf"
+        if abs(value) >= LARGE:
+            return f"{value:.{min(digits, 4)}e}"
         return f"{round(value, digits) + 0.0:.{digits}f}"  # no minus in front of a zero
 
     def sum(self, terms: Sequence[tuple[float, str]], *, ordered: bool = True) -> str:
@@ -178,6 +181,16 @@ class Page:
         for line in folded(written, self.display.width - len(indent)):
             line.pad_left(len(indent))
             yield line
+
+
+def _fitting(widths: Sequence[int], room: int) -> list[int]:
+    """Which columns fit side by side: the last always, before it as many of the first as can."""
+    shown = [len(widths) - 1]
+    for i in range(len(widths) - 1):
+        if sum(widths[j] + 2 for j in (i, *shown)) > room:
+            break
+        shown.insert(-1, i)
+    return shown
 
 
 def shape(array: Array) -> str:

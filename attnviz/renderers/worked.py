@@ -57,12 +57,17 @@ def _split(w: Worked, page: Page) -> Iterator[Text]:
 def _scores(w: Worked, page: Page) -> Iterator[Text]:
     yield from page.heading(3, "Scores: how well each key answers each query")
     _, n, d_k = w.queries.shape
+    d = w.given.x.shape[1]
+    sizes = f"({n}, {d_k})·({d_k}, {n}) = ({n}, {n})"
+    if w.way.similarity == "general":
+        sizes = f"({n}, {d})·({d}, {d})·({d}, {n}) = ({n}, {n})"
+    formula = FORMULAS[w.way.similarity]
     yield from page.formula(
-        f"scores = {FORMULAS[w.way.similarity]}   ({n}, {d_k})·({d_k}, {n}) = ({n}, {n})",
-        f"Kᵀ·Q   ({n}, {d_k})·({d_k}, {n}) = ({n}, {n}), one column for each query",
+        f"scores = {formula}   {sizes}",
+        f"the same numbers, ({formula})ᵀ: one column for each query",
     )
     mask = "a causal mask: −∞ on the keys that come later" if w.way.causal else "no mask"
-    scaling = "" if w.way.similarity != "dot" else "no scaling, "
+    scaling = "no scaling, " if w.way.similarity in ("dot", "general") else ""
     yield from page.say(f"One row for each query; {scaling}{mask}.")
     yield from _per_head(w, page, "scores", w.scores)
 
@@ -126,7 +131,7 @@ def _parameters(w: Worked, page: Page) -> Iterator[Text]:
     yield from page.say(
         f"{h} heads have as many parameters as one: W_Q of a head is {d}×{wide // h}, and {h} of "
         f"them beside each other are the one {d}×{wide} matrix that a single head would have; "
-        "the same holds for W_K, W_V and W_O."
+        f"the same holds for W_K and W_V{' and W_O' if w.given.w_output is not None else ''}."
     )
 
 

@@ -93,7 +93,7 @@ def train(
     Raises:
         ValueError: the state was made by another recipe.
     """
-    state = _read(state_file, recipe)
+    state = read_state(state_file, recipe)
     with _others(model.config, source, recipe, state_file):
         return _train(model, source, recipe, state, report, state_file)
 
@@ -136,7 +136,9 @@ def _work(
     """Another worker's whole life."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first worker's to answer
     torch.set_num_threads(1)
-    state = _read(state_file, recipe)  # before the group meets, and so before it is written anew
+    state = read_state(
+        state_file, recipe
+    )  # before the group meets, and so before it is written anew
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=recipe.workers)
     model = GPT(config)
     _train(model, source, recipe, state, lambda _: None, None)
@@ -277,8 +279,12 @@ def _save(
         partial.unlink(missing_ok=True)
 
 
-def _read(path: Path | None, recipe: Recipe) -> dict[str, Any] | None:
-    """The state to go on from, if there is one."""
+def read_state(path: Path | None, recipe: Recipe) -> dict[str, Any] | None:
+    """The state to go on from, if there is one.
+
+    Raises:
+        ValueError: it was made by another recipe.
+    """
     if path is None or not path.exists():
         return None
     state: dict[str, Any] = torch.load(path, weights_only=True)

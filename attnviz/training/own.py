@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ from attnviz.models.folder import TOKENIZER
 from attnviz.models.gpt import GPT
 from attnviz.models.tokenizer import END
 from attnviz.training.data import Batch
-from attnviz.training.loop import Progress, Recipe, fresh_model, train
+from attnviz.training.loop import Progress, Recipe, fresh_model, read_state, train
 from attnviz.training.trigram import trigram_bits
 
 HELD_OUT = 0.05
@@ -169,12 +170,13 @@ def check_folder(folder: Path, *, resume: bool) -> None:
     Raises:
         UsageError: neither is the case.
     """
-    if resume and not (folder / STATE).is_file():
+    unfinished = (folder / ABOUT).is_file() and not (folder / CARD).is_file()
+    if resume and not unfinished:
         raise UsageError(
             f"{str(folder)!r} holds no unfinished training", "leave --resume out to begin one"
         )
     if not resume and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        more = " or go on with --resume" if (folder / STATE).is_file() else ""
+        more = " or go on with --resume" if unfinished else ""
         raise UsageError(f"{str(folder)!r} is not an empty folder", f"choose another with -o{more}")
 
 
@@ -184,6 +186,8 @@ def check_plan(plan: Plan) -> None:
     Raises:
         UsageError: the heads do not divide the width.
     """
+    if not plan.lr > 0:
+        raise UsageError(f"--lr {plan.lr} is no learning rate", "give a number above 0")
     if plan.n_embd % plan.n_head:
         raise UsageError(
             f"--n-embd {plan.n_embd} is not divisible by {plan.n_head} heads",
@@ -217,10 +221,12 @@ def resumed_plan(folder: Path, digest: str) -> Plan:
     """
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        plan = Plan(**about["plan"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UsageError(f"{str(folder / ABOUT)!r} cannot be read", "begin anew") from None
-    if about["text"] != digest:
+        plan, text = Plan(**about["plan"]), about["text"]
+        _points(folder)
+        read_state(folder / STATE, plan.recipe())
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError):
+        raise UsageError(f"the training in {str(folder)!r} is damaged", "begin anew") from None
+    if text != digest:
         raise UsageError(
             f"the training in {str(folder)!r} had another text", "give the same files again"
         )
@@ -235,6 +241,7 @@ def train_model(
     Raises:
         OutputError: the folder cannot be written; what it held stays whole.
     """
+    torch.set_num_threads(1)  # as every worker: sums are then made in the same order everywhere
     config = plan.config(corpus.vocabulary)
     model = fresh_model(config, plan.seed)
     with _writing(folder):
@@ -247,6 +254,8 @@ def train_model(
     def after(progress: Progress) -> None:
         nonlocal best
         point = Point(progress, held_out_loss(model, corpus))
+        if not math.isfinite(point.held_out):
+            raise UsageError(f"the loss is {point.held_out}", "begin anew with a smaller --lr")
         points.append(point)
         with _writing(folder):
             if point.held_out < best:
@@ -259,7 +268,6 @@ def train_model(
     source = Windows(corpus.train, plan.context, plan.batch)
     with _writing(folder):
         train(model, source, plan.recipe(), after, folder / STATE)
-        (folder / STATE).unlink(missing_ok=True)
     bits = trigram_bits(corpus.train, corpus.held_out, corpus.vocabulary)
     trigram = bits / corpus.held_out_bytes
     share = len(corpus.held_out) / corpus.held_out_bytes
@@ -285,7 +293,7 @@ def held_out_loss(model: GPT, corpus: Corpus) -> float:
 
 
 def finish(folder: Path, plan: Plan, outcome: Outcome, files: Sequence[str]) -> None:
-    """Write the model's card.
+    """Write the model's card; the training can then no longer be resumed.
 
     Raises:
         OutputError: it cannot be written.
@@ -308,12 +316,13 @@ def finish(folder: Path, plan: Plan, outcome: Outcome, files: Sequence[str]) -> 
     }
     with _writing(folder):
         _replace(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+        (folder / STATE).unlink(missing_ok=True)
 
 
 def _points(folder: Path) -> list[Point]:
     """What an unfinished training noted up to its last state."""
     if not (folder / STATE).is_file():
-        return []
+        return []  # interrupted before the first state was kept
     about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     return [Point(Progress(**p["progress"]), p["held_out"]) for p in about["points"]]
 

@@ -24,7 +24,6 @@ from attnviz.training.world.text import Text
 from attnviz.training.world.texts import texts
 
 END = "<|endoftext|>"
-SPACE = "Ġ"
 VOCABULARY = 9984
 PIECES = 2400
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"

@@ -6,6 +6,7 @@ Look At?", arXiv 1906.04341, section 4.1.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
@@ -24,7 +25,8 @@ MERGED: dict[Unit, str] = {
 
 # An ideograph or a kana is a word of its own: their texts put no spaces between words.
 _IDEOGRAPH = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_IDEOGRAPH}]|(?:(?![{_IDEOGRAPH}])\w)+(?:['’](?:(?![{_IDEOGRAPH}])\w)+)*")
+_ALONE = re.compile(f"[{_IDEOGRAPH}]")
+_JOINERS = "\u200c\u200d'’"
 
 
 def merged(capture: Capture, unit: Unit) -> Capture:
@@ -65,6 +67,8 @@ def _together(before: Token, token: Token, place: NDArray[np.int64] | None) -> b
         return False
     if token.part is not None and token.part[0] > 1:
         return True
+    if place is None and token.text and unicodedata.category(token.text[0]).startswith("M"):
+        return before.end == token.start
     if place is None or token.start >= token.end or before.start >= before.end:
         return False
     first = next((c for c in range(token.start, token.end) if place[c] >= 0), None)
@@ -74,10 +78,23 @@ def _together(before: Token, token: Token, place: NDArray[np.int64] | None) -> b
 
 
 def _word_of(text: str) -> NDArray[np.int64]:
-    """For each character the number of its word, -1 outside of words."""
+    """For each character the number of its word, -1 outside of words.
+
+    A combining mark belongs to the letter before it; an apostrophe or a joiner between two
+    letters to their word.
+    """
     place = np.full(len(text), -1)
-    for number, found in enumerate(_WORD.finditer(text)):
-        place[found.start() : found.end()] = number
+    number, word = -1, False
+    for i, character in enumerate(text):
+        letter = character.isalnum() or character == "_"
+        mark = word and unicodedata.category(character).startswith("M")
+        joint = word and character in _JOINERS and text[i + 1 : i + 2].isalnum()
+        alone = _ALONE.match(character) is not None
+        if letter and (not word or alone):
+            number += 1
+        word = (letter or mark or joint) and not alone
+        if letter or mark or joint:
+            place[i] = number
     return place
 
 

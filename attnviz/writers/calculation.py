@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from attnviz.data.capture import FloatArray
 from attnviz.data.serial import CAPTURE_META, to_json
-from attnviz.writers.npz import archive_chunks, plain
+from attnviz.writers.npz import Entry, archive_chunks
+
+Numbers: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
 
-def calculation_json(
-    facts: Mapping[str, object], arrays: Mapping[str, FloatArray]
-) -> Iterator[str]:
+def calculation_json(facts: Mapping[str, object], arrays: Mapping[str, Numbers]) -> Iterator[str]:
     """The facts as fields, then `arrays`: nested lists by name, −∞ as null."""
     yield "{\n"
     for name, value in facts.items():
@@ -23,20 +24,17 @@ def calculation_json(
     yield "\n}\n}\n"
 
 
-def _nested(array: FloatArray) -> object:
-    """Lists of lists with the shortest decimals that mean the same float32."""
+def _nested(array: Numbers) -> object:
+    """Lists of lists with the shortest decimals that mean the same number."""
     if array.ndim > 1:
         return [_nested(row) for row in array]
-    return [float(str(x)) if np.isfinite(x) else None for x in array.astype(np.float32)]
+    return [float(str(x)) if np.isfinite(x) else None for x in array]
 
 
-def calculation_npz(
-    facts: Mapping[str, object], arrays: Mapping[str, FloatArray]
-) -> Iterator[bytes]:
+def calculation_npz(facts: Mapping[str, object], arrays: Mapping[str, Numbers]) -> Iterator[bytes]:
     """The facts as JSON in the entry `meta`, then every array."""
-    yield from archive_chunks(
-        [
-            (CAPTURE_META, np.array(json.dumps(facts, allow_nan=False))),
-            *((name, plain(array)) for name, array in arrays.items()),
-        ]
-    )
+    entries: list[tuple[str, Entry]] = [
+        (CAPTURE_META, np.array(json.dumps(facts, allow_nan=False)))
+    ]
+    entries += [(name, array) for name, array in arrays.items()]
+    yield from archive_chunks(entries)

@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from attnviz.data.capture import Capture, FloatArray
 from attnviz.data.serial import CAPTURE_META, capture_to_dict, extra_entry, layer_entry
 
+Entry: TypeAlias = NDArray[np.str_] | FloatArray | NDArray[np.float64]
 CHUNK = 1 << 20
 BIG = 1 << 30  # bytes from which on an entry is written with 64-bit sizes
 EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same capture gives the same bytes
@@ -24,7 +26,7 @@ def npz_chunks(capture: Capture) -> Iterator[bytes]:
     return archive_chunks(_arrays(capture))
 
 
-def archive_chunks(arrays: Iterable[tuple[str, NDArray[np.str_] | FloatArray]]) -> Iterator[bytes]:
+def archive_chunks(arrays: Iterable[tuple[str, Entry]]) -> Iterator[bytes]:
     """An .npz file of these arrays, in their order; the same arrays give the same bytes."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w") as archive:
@@ -34,7 +36,7 @@ def archive_chunks(arrays: Iterable[tuple[str, NDArray[np.str_] | FloatArray]]) 
             info.external_attr = 0o644 << 16
             with archive.open(info, "w", force_zip64=array.nbytes > BIG) as entry:
                 entry.write(_header(array))
-                rest = array.reshape(-1).view(np.uint8).data
+                rest = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
                 for start in range(0, len(rest), CHUNK):
                     entry.write(rest[start : start + CHUNK])
                     yield sink.taken()
@@ -42,7 +44,7 @@ def archive_chunks(arrays: Iterable[tuple[str, NDArray[np.str_] | FloatArray]]) 
     yield sink.taken()
 
 
-def _arrays(capture: Capture) -> Iterator[tuple[str, NDArray[np.str_] | FloatArray]]:
+def _arrays(capture: Capture) -> Iterator[tuple[str, Entry]]:
     """The entries in their order: the metadata first."""
     yield CAPTURE_META, np.array(json.dumps(capture_to_dict(capture), allow_nan=False))
     for layer in capture.layers:
@@ -56,7 +58,7 @@ def plain(array: FloatArray) -> FloatArray:
     return np.ascontiguousarray(array, dtype="<f4").reshape(array.shape)
 
 
-def _header(array: NDArray[np.str_] | FloatArray) -> bytes:
+def _header(array: Entry) -> bytes:
     """What an .npy file begins with: type and shape."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
