@@ -1,5 +1,7 @@
 """Encoder-decoders through transformers: their three attentions, against their own outputs."""
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -10,7 +12,7 @@ import torch
 import transformers
 
 from attnviz.data.capture import Kind
-from attnviz.errors import UsageError
+from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface import HuggingFaceModel, load_huggingface
 from attnviz.pipeline import HeadOptions, TextOptions, capture, heads_to_record
@@ -161,3 +163,26 @@ def test_a_model_of_one_sequence_has_no_target(gpt2_folder: Path) -> None:
 def test_a_model_of_one_sequence_has_one_kind_of_attention(gpt2_folder: Path, kind: Kind) -> None:
     with pytest.raises(UsageError, match=f"--kind {kind} is for encoder-decoders"):
         load(Source(str(gpt2_folder), kind=kind))
+
+
+def test_a_configuration_without_a_start_token_falls_back_to_another(
+    folder_of: Callable[[str], Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "t5"
+    shutil.copytree(folder_of("t5"), folder)
+    (folder / "generation_config.json").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    del config["decoder_start_token_id"]
+    (folder / "config.json").write_text(json.dumps(config))
+    blocks: list[object] = []
+    load_huggingface(folder, "t5", None).run([5, 6], {0: (0,)}, blocks.append, [7])
+    assert len(blocks) == 1
+
+
+def test_a_model_that_writes_nothing_is_told(
+    folder_of: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_huggingface(folder_of("bart"), "bart", None)
+    monkeypatch.setattr(HuggingFaceModel, "write", lambda *_: ("", ()))
+    with pytest.raises(InputError, match="wrote nothing"):
+        capture(model, TEXT, heads_to_record(model, HeadOptions()), TextOptions(bos=False))

@@ -153,3 +153,39 @@ def test_an_architecture_that_transformers_lacks_is_said(tmp_path: Path) -> None
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match="names no architecture that transformers"):
         config_count("strange", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "copies"),
+    [
+        (
+            "bart",
+            {
+                "model.shared.weight": [
+                    "model.encoder.embed_tokens.weight",
+                    "model.decoder.embed_tokens.weight",
+                    "lm_head.weight",
+                ]
+            },
+        ),
+        (
+            "bert",
+            {
+                "bert.embeddings.word_embeddings.weight": ["cls.predictions.decoder.weight"],
+                "cls.predictions.bias": ["cls.predictions.decoder.bias"],
+            },
+        ),
+    ],
+)
+def test_tied_tensors_that_an_old_file_holds_again_count_once(
+    name: str, copies: dict[str, list[str]], tmp_path: Path
+) -> None:
+    model = built(name)
+    model.save_pretrained(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    for source, again in copies.items():
+        for copy in again:
+            tensors[copy] = tensors[source].clone()
+    save_file(tensors, tmp_path / "model.safetensors")
+    expected = sum(p.numel() for p in model.parameters())
+    assert parameters_of(Source(str(tmp_path))).total == expected

@@ -11,10 +11,12 @@ import transformers
 
 from attnviz.data.heads import Head
 from attnviz.data.trace import HeadTrace
+from attnviz.errors import UsageError
 from attnviz.models.folder import builtin_folder
 from attnviz.models.huggingface import load_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.native import load_native
+from attnviz.models.similarity import other_row
 from attnviz.pipeline import HeadOptions, TextOptions, capture, heads_to_record
 from attnviz.renderers.explain import merge_error
 from tests.conftest import bytes_tokenizer
@@ -173,3 +175,31 @@ def test_a_trace_says_how_its_model_differs_from_the_plain_formula(
         turned,
     )
     assert kinds.mlp == (96 if name == "gpt2" else 40)
+
+
+@pytest.mark.parametrize(
+    ("name", "pre_norm", "causal"),
+    [("gpt2", True, True), ("qwen3", True, True), ("bert", False, False)],
+)
+def test_a_trace_says_where_the_norms_stand_and_who_is_seen(
+    folder_of: Callable[[str], Path], name: str, pre_norm: bool, causal: bool
+) -> None:
+    kinds = traced(load_huggingface(folder_of(name), name, None), Head(1, 2), 4).kinds
+    assert (kinds.pre_norm, kinds.causal) == (pre_norm, causal)
+
+
+def test_general_similarity_is_refused_for_rotary_models(
+    folder_of: Callable[[str], Path],
+) -> None:
+    found = traced(load_huggingface(folder_of("llama"), "llama", None), Head(0, 0), 0)
+    with pytest.raises(UsageError, match="rotary positions"):
+        other_row(found, "general")
+
+
+def test_general_similarity_is_the_dot_product_without_biases(
+    folder_of: Callable[[str], Path],
+) -> None:
+    found = traced(load_huggingface(folder_of("gpt2"), "gpt2", None), Head(1, 0), 3)
+    x, query = found.normed.astype(np.float64), 3
+    scores = (x[query] @ found.w_q.weight) @ (x @ found.w_k.weight).T
+    np.testing.assert_allclose(other_row(found, "general").scores[:4], scores[:4], atol=1e-4)

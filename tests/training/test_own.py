@@ -71,7 +71,6 @@ def test_an_interrupted_training_goes_on_to_the_same_weights(tmp_path: Path) -> 
         own.train_model(corpus, plan, folder, stop)
     assert (folder / own.STATE).is_file()
     resumed = trained(folder, resume=True)
-    assert not (folder / own.STATE).exists()
     for name, tensor in whole.items():
         torch.testing.assert_close(resumed[name], tensor, atol=0, rtol=0)
 
@@ -179,3 +178,37 @@ def test_each_error_is_one_sentence_and_nothing_is_written(
     assert says in ended.err
     assert ended.out == ""
     assert [path.name for path in tmp_path.iterdir()] == ["t.txt"]
+
+
+def test_a_training_interrupted_before_its_first_state_can_go_on(tmp_path: Path) -> None:
+    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    own._keep(tmp_path, GPT(plan.config(corpus.vocabulary)), corpus, plan, [])
+    own.check_folder(tmp_path, resume=True)
+    with pytest.raises(UsageError, match="or go on with --resume"):
+        own.check_folder(tmp_path, resume=False)
+    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=True)
+    own.train_model(corpus, plan, tmp_path, lambda _: None)
+
+
+def test_a_damaged_state_is_told(tmp_path: Path) -> None:
+    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    own._keep(tmp_path, GPT(plan.config(corpus.vocabulary)), corpus, plan, [])
+    (tmp_path / own.STATE).write_bytes(b"no state")
+    with pytest.raises(UsageError, match="is damaged; begin anew"):
+        own.begin(TEXT, PLAN, tmp_path, resume=True)
+
+
+def test_a_training_that_diverges_ends_with_a_sentence(tmp_path: Path) -> None:
+    plan = Plan(**{**PLAN.__dict__, "lr": 1e30})
+    corpus, plan = own.begin(TEXT, plan, tmp_path, resume=False)
+    with pytest.raises(UsageError, match="begin anew with a smaller --lr"):
+        own.train_model(corpus, plan, tmp_path, lambda _: None)
+
+
+def test_what_was_settled_cannot_be_changed_on_the_way(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text(TEXT)
+    ended = run(
+        "train", str(tmp_path / "t.txt"), "-o", str(tmp_path / "m"), "--resume", "--context", "32"
+    )
+    assert ended.status is ExitStatus.USAGE
+    assert "--context was settled when this training began" in ended.err

@@ -84,3 +84,22 @@ def test_rows_of_any_text_still_sum_to_one_and_see_no_future(
 
 def test_merging_is_said_among_the_transforms() -> None:
     assert merged(capture_of("楚"), "chars").transforms == ("parts of characters merged",)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("नमस्ते दुनिया", ["नमस्ते", "दुनिया"]),
+        ("cafe\u0301 au lait", ["cafe\u0301", "au", "lait"]),
+        ("dogs' don’t_x", ["dogs", "'", "don’t_x"]),
+        ("楚x留", ["楚", "x", "留"]),
+    ],
+)
+def test_words_of_many_scripts_stay_whole(text: str, words: list[str]) -> None:
+    found = merged(capture_of(text, bos=False), "words")
+    assert [t.text.strip() for t in found.key_tokens if t.text.strip()] == words
+
+
+def test_a_combining_mark_belongs_to_its_character() -> None:
+    found = merged(capture_of("e\u0301x", bos=False), "chars")
+    assert [t.text for t in found.key_tokens] == ["e\u0301", "x"]
