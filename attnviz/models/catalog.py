@@ -147,6 +147,8 @@ def parameters_of(source: Source) -> ParameterCount:
     from attnviz.models.hub import fetch_config
 
     name = source.name
+    if name == EMBEDDINGS:
+        raise UsageError(f"{name} has no matrices of its own", f"count those of {BUILTIN}")
     if name in GPT_SIZES and source.revision is None:
         return known_count(name)
     if _is_local(name):

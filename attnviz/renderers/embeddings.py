@@ -7,10 +7,9 @@ from rich.text import Text
 
 from attnviz.data.trace import EmbeddingTrace
 from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.page import Page, shape
+from attnviz.renderers.page import Page, shape, strongest_keys
 
 STEPS = range(1, 4)
-MOST = 24
 
 
 def render(trace: EmbeddingTrace, page: Page, *, only: Sequence[int] = STEPS) -> Iterator[Text]:
@@ -28,7 +27,9 @@ def render(trace: EmbeddingTrace, page: Page, *, only: Sequence[int] = STEPS) ->
 def _inputs(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[Text]:
     yield from page.heading(1, "Token embeddings: what each token is, wherever it stands")
     yield from page.formula(f"x {shape(t.x)}: (n, d_model)", f"X {shape(t.x.T)}")
-    yield from page.vectors([(f"x({labels[i]})", t.x[i]) for i in _seen(t)])
+    yield from page.vectors(
+        [(f"x({labels[i]})", t.x[i]) for i in strongest_keys(t.products[t.query])]
+    )
 
 
 def _weights(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[Text]:
@@ -43,7 +44,7 @@ def _weights(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[T
         ["key", "x·x", "softmax"],
         [
             (labels[i], [float(t.products[t.query, i]), float(t.pattern[t.query, i])])
-            for i in _seen(t)
+            for i in strongest_keys(t.products[t.query])
         ],
     )
     lowest, highest = _range(t)
@@ -63,7 +64,10 @@ def _range(t: EmbeddingTrace) -> tuple[float, float]:
 def _output(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[Text]:
     yield from page.heading(3, "The new vector: all embeddings, each by its weight")
     yield from page.formula(f"y = W·x   {shape(t.output)}", f"X·Wᵀ   {shape(t.output.T)}")
-    terms = [(float(t.pattern[t.query, i]), f"x({labels[i]})") for i in _seen(t)]
+    terms = [
+        (float(t.pattern[t.query, i]), f"x({labels[i]})")
+        for i in strongest_keys(t.products[t.query])
+    ]
     yield from page.line(f"y({labels[t.query]}) = {page.sum(terms)}")
     yield from page.vectors(
         [
@@ -71,10 +75,3 @@ def _output(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[Te
             (f"y({labels[t.query]})", t.output[t.query]),
         ]
     )
-
-
-def _seen(t: EmbeddingTrace) -> list[int]:
-    """The keys that the query may look at, of very many the strongest."""
-    row = t.products[t.query]
-    allowed = np.flatnonzero(np.isfinite(row))
-    return sorted(allowed[np.argsort(-row[allowed], kind="stable")][:MOST].tolist())

@@ -10,10 +10,9 @@ from attnviz.data.capture import FloatArray
 from attnviz.data.tokens import readable
 from attnviz.data.trace import HeadTrace, OtherRow, Projection
 from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.page import FORMULAS, Page, shape
+from attnviz.renderers.page import FORMULAS, MOST_KEYS, Page, shape, strongest_keys
 
 STEPS = range(1, 8)
-MOST_KEYS = 24
 TOLERANCE = 1e-5
 
 
@@ -31,12 +30,9 @@ class Explained:
         return self.labels[self.trace.query]
 
     @property
-    def seen(self) -> tuple[int, ...]:
-        """The keys that the query may look at; of very many, the strongest ones, in their order."""
-        row = self.trace.scores[self.trace.query]
-        allowed = np.flatnonzero(np.isfinite(row))
-        strongest = allowed[np.argsort(-row[allowed], kind="stable")][:MOST_KEYS]
-        return tuple(sorted(strongest.tolist()))
+    def seen(self) -> list[int]:
+        """The keys that the query may look at; of very many, the strongest ones."""
+        return strongest_keys(self.trace.scores[self.trace.query])
 
     @property
     def head(self) -> str:
@@ -246,7 +242,7 @@ def _values(e: Explained) -> Iterator[Text]:
     yield from page.formula(f"z = Σ weight·v   {shape(t.z[t.query])}: (d_v)")
     yield from page.say("Each value counts as much as its key's weight.")
     yield from page.vectors(
-        [(f"{weights[i]:.2f}·v({e.labels[i]})", weights[i] * t.v[i]) for i in e.seen]
+        [(page.times(weights[i], f"v({e.labels[i]})"), weights[i] * t.v[i]) for i in e.seen]
     )
     yield from _left_out(e)
     terms = [(float(weights[i]), f"v({e.labels[i]})") for i in e.seen]

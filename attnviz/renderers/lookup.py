@@ -8,9 +8,7 @@ from rich.text import Text
 from attnviz.data.tokens import readable
 from attnviz.data.trace import HeadTrace
 from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.page import Page, shape
-
-MOST = 24
+from attnviz.renderers.page import Page, shape, strongest_keys
 
 
 def render(trace: HeadTrace, page: Page, *, about: str) -> Iterator[Text]:
@@ -18,7 +16,7 @@ def render(trace: HeadTrace, page: Page, *, about: str) -> Iterator[Text]:
     labels = distinct_labels(trace.tokens)
     query, row = trace.query, trace.pattern[trace.query]
     keys = np.flatnonzero(np.isfinite(trace.scores[query]))
-    shown = sorted(keys[np.argsort(-row[keys], kind="stable")][:MOST].tolist())
+    shown = strongest_keys(trace.scores[query])
     title = f"L{trace.layer}H{trace.head} as a look-up: “{labels[query]}” asks"
     yield from page.title(title, f"{about} · {readable(trace.model.name)}")
     yield from page.heading(1, "The query")

@@ -24,6 +24,7 @@ from attnviz.renderers.prose import folded
 INDENT = "   "
 LABEL = 16  # cells that a label may take
 BAR = 16
+MOST_KEYS = 24  # of a row; more would bury the calculation
 LARGE = 1e7  # from here on numbers are written with an exponent
 PLAIN = str.maketrans({"·": "*", "√": "sqrt ", "−": "-", "×": "x", "…": "...", "Δ": "d", "→": "->"})
 
@@ -128,17 +129,18 @@ class Page:
             return f"{value:.{min(digits, 4)}e}"
         return f"{round(value, digits) + 0.0:.{digits}f}"  # no minus in front of a zero
 
+    def times(self, weight: float, name: str) -> str:
+        """`0.48·v(fluffy)`: a weight before what it multiplies, with two decimals at most."""
+        return f"{weight:.{min(2, self.digits)}f}·{name}"
+
     def sum(self, terms: Sequence[tuple[float, str]], *, ordered: bool = True) -> str:
         """A weighted sum as it is written: `0.48·v(fluffy) + 0.47·v(blue) + …`.
 
         `ordered`: strongest first, and only so many; else all, in their own order.
         """
-        decimals = min(2, self.digits)
         if ordered:
             terms = sorted(terms, key=lambda term: -term[0])
-        shown = [
-            f"{weight:.{decimals}f}·{name}" for weight, name in terms[: 6 if ordered else None]
-        ]
+        shown = [self.times(weight, name) for weight, name in terms[: 6 if ordered else None]]
         return " + ".join([*shown, "…"] if len(terms) > len(shown) else shown)
 
     def _with_bar(self, line: Text, weight: float) -> Text:
@@ -181,6 +183,16 @@ class Page:
         for line in folded(written, self.display.width - len(indent)):
             line.pad_left(len(indent))
             yield line
+
+
+def strongest_keys(scores: Array) -> list[int]:
+    """The keys that a query may look at (their scores are finite), in their order.
+
+    Of very many, the strongest ones.
+    """
+    allowed = np.flatnonzero(np.isfinite(scores))
+    best = allowed[np.argsort(-scores[allowed], kind="stable")][:MOST_KEYS]
+    return sorted(best.tolist())
 
 
 def _fitting(widths: Sequence[int], room: int) -> list[int]:
