@@ -218,6 +218,7 @@ def explain(
     model: o.ModelOption = "builtin",
     revision: o.RevisionOption = None,
     offline: o.OfflineOption = False,
+    kind: o.KindOption = None,
     causal: o.CausalOption = False,
     head: HeadOption = None,
     query: OneQueryOption = None,
@@ -263,7 +264,7 @@ def explain(
             )
         if given.note:
             session.note(given.note)
-        loaded = load_model(Source(model, revision, offline, quiet, causal=causal))
+        loaded = load_model(Source(model, revision, offline, quiet, kind, causal))
         options = TextOptions(bos, special, truncate)
         if model == EMBEDDINGS:
             embeddings = cast("EmbeddingModel", loaded)

@@ -1,5 +1,6 @@
 """`attnviz params`: how many parameters a model has, matrix by matrix."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import typer
@@ -154,10 +155,13 @@ def _table(counted: ParameterCount, width: int) -> Table:
         table.add_column("each", justify="right", no_wrap=True)
         table.add_column("how many", justify="right", no_wrap=True)
     table.add_column("all", justify="right", no_wrap=True, footer=f"{counted.total:,}")
+    names = Counter(matrix.name for matrix in counted.matrices)
     for matrix in counted.matrices:
+        # encoder, decoder and cross-attention have matrices of the same name
+        label = matrix.name if names[matrix.name] == 1 else f"{matrix.name} of {_of(matrix)}"
         copies = "" if matrix.copies == 1 else f"{matrix.copies:,}"
         details = (f"{matrix.each:,}", copies) if width >= ROOMY else ()
-        table.add_row(matrix.name, _times(matrix), *details, f"{matrix.total:,}")
+        table.add_row(label, _times(matrix), *details, f"{matrix.total:,}")
     return table
 
 
@@ -169,6 +173,11 @@ def _sums_table(counted: ParameterCount) -> Table:
     for name, number, remark in _sums(counted):
         table.add_row(name, f"{number:,}", Text(remark, style="dim"))
     return table
+
+
+def _of(matrix: Matrix) -> str:
+    """The module that a matrix belongs to: `decoder.block.*.layer.1.EncDecAttention`."""
+    return matrix.source.rsplit(".", 2)[0]
 
 
 def _times(matrix: Matrix) -> str:

@@ -109,12 +109,13 @@ class HuggingFaceModel:
         return self.tokenizer.encode(text, bos=False, special=False)
 
     def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
-        if self.kind != "self":
+        if self.kind in ("cross", "decoder"):
             raise UsageError(
-                "explain writes out the attention of a model with one sequence",
-                "use attnviz show for encoder-decoders",
+                f"explain does not write out the {self.kind} attention of an encoder-decoder",
+                "use --kind encoder, or attnviz show",
             )
-        recorded = dissected(self.model, [token.id for token in tokens], head, query)
+        model = self.model.get_encoder() if self.kind == "encoder" else self.model
+        recorded = dissected(model, [token.id for token in tokens], head, query)
         return head_trace(recorded, self, text, tokens)
 
 

@@ -87,7 +87,7 @@ class NativeTranslator:
 
     def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
         raise UsageError(
-            "explain writes out self-attention, and the translator shows its cross-attention",
+            "explain does not write out the translator's attention",
             "use attnviz show --model translator, or explain another model",
         )
 

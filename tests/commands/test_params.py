@@ -66,3 +66,22 @@ def test_a_model_that_is_not_here_says_how_to_fetch_it(run: Run) -> None:
     assert ended.status is ExitStatus.MODEL
     assert ended.out == ""
     assert "hf download someone/none" in ended.err
+
+
+def test_matrices_of_the_same_name_say_whose_they_are(run: Run, tmp_path: Path) -> None:
+    import transformers
+
+    config = transformers.T5Config(
+        vocab_size=50, d_model=24, d_kv=6, d_ff=40, num_layers=2, num_heads=4
+    )
+    transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
+    shown = " ".join(run("params", str(tmp_path), "--width", "200").out.split())
+    for of in ("encoder.block.*", "decoder.block.*"):
+        assert f"W_Q of {of}" in shown
+    assert "EncDecAttention" in shown
+
+
+def test_embeddings_are_no_model_to_count(run: Run) -> None:
+    ended = run("params", "embeddings")
+    assert ended.status is ExitStatus.USAGE
+    assert "count those of builtin" in ended.err

@@ -12,10 +12,12 @@ import torch
 import transformers
 
 from attnviz.data.capture import Kind
+from attnviz.data.heads import Head
 from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface import HuggingFaceModel, load_huggingface
 from attnviz.pipeline import HeadOptions, TextOptions, capture, heads_to_record
+from attnviz.renderers.explain import merge_error
 from tests.conftest import bytes_tokenizer
 
 TEXT, TARGET = "a blue cat", "un chat"
@@ -186,3 +188,27 @@ def test_a_model_that_writes_nothing_is_told(
     monkeypatch.setattr(HuggingFaceModel, "write", lambda *_: ("", ()))
     with pytest.raises(InputError, match="wrote nothing"):
         capture(model, TEXT, heads_to_record(model, HeadOptions()), TextOptions(bos=False))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_head_of_the_encoder_is_traced(folder_of: Callable[[str], Path], name: str) -> None:
+    model = load_huggingface(folder_of(name), name, None, "encoder")
+    tokens = model.tokenizer.encode(TEXT, bos=False, special=False)
+    heads = heads_to_record(model, HeadOptions(heads="L1H2"))
+    weights = capture(model, TEXT, heads, TextOptions(bos=False)).weights(Head(1, 2))
+    found = model.trace(TEXT, tokens, Head(1, 2), 3)
+    np.testing.assert_allclose(found.pattern, weights, atol=1e-5)
+    scores = found.scores.astype(np.float64)
+    expected = np.exp(scores - scores.max(axis=1, keepdims=True))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(expected, weights, atol=1e-5)
+    assert merge_error(found) < 1e-5
+    assert found.next_tokens == ()
+    assert (found.bias is not None) == (name == "t5")
+
+
+def test_cross_attention_is_not_explained(folder_of: Callable[[str], Path]) -> None:
+    model = load_huggingface(folder_of("t5"), "t5", None)
+    tokens = model.tokenizer.encode(TEXT, bos=False, special=False)
+    with pytest.raises(UsageError, match="use --kind encoder"):
+        model.trace(TEXT, tokens, Head(0, 0), 1)
