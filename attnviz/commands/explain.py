@@ -4,10 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
 import typer
 
+from attnviz.commands import explain_options as x
 from attnviz.commands import options as o
 from attnviz.commands.answers import note_what_is_left_out
 from attnviz.commands.calculation import Calculation, calculation_format, deliver_calculation
@@ -15,7 +16,7 @@ from attnviz.commands.session import Session, session_of
 from attnviz.console import make_consoles
 from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
 from attnviz.data.trace import EmbeddingTrace
-from attnviz.data.worked import Initialisation, Similarity, Way
+from attnviz.data.worked import Similarity, Way
 from attnviz.errors import UsageError
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
@@ -38,6 +39,7 @@ from attnviz.renderers import explain as explained
 from attnviz.renderers import lookup
 from attnviz.renderers import worked as examples
 from attnviz.renderers.page import Page
+from attnviz.writers.formats import Format
 
 if TYPE_CHECKING:
     from attnviz.models.embeddings import EmbeddingModel
@@ -53,125 +55,6 @@ attnviz explain --example three-inputs --rounded
 
 attnviz explain "a fluffy blue creature" -f json | jq '.arrays.pattern[-1]'
 """
-STEPS = "The steps"
-EXAMPLES = "Examples without a model"
-
-HeadOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--head",
-        "-H",
-        metavar="HEAD",
-        help="The head to explain: L1H2 or 1.2. Default: the one that show picks.",
-        rich_help_panel=o.HEADS,
-        show_default=False,
-    ),
-]
-OneQueryOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--query",
-        metavar="TOKEN",
-        help="The query to follow: a token, creature#2, or an index. Default: the last word.",
-        rich_help_panel=o.TOKENS,
-        show_default=False,
-    ),
-]
-OnlyOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--only",
-        metavar="STEPS",
-        help="Only these steps: 3, 2,3 or 2-4.",
-        rich_help_panel=STEPS,
-        show_default=False,
-    ),
-]
-DigitsOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--digits",
-        metavar="N",
-        min=0,
-        max=9,
-        help="Decimals to show; nothing is rounded in the calculation.",
-        rich_help_panel=STEPS,
-        show_default="4",
-    ),
-]
-ColumnsOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--columns",
-        help="Tell the formulas with tokens as columns too (W·E), as some lessons do.",
-        rich_help_panel=STEPS,
-    ),
-]
-SimilarityOption: TypeAlias = Annotated[
-    Similarity | None,
-    typer.Option(
-        "--similarity",
-        help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·x, or a kernel of "
-        "their distance.",
-        rich_help_panel=STEPS,
-        show_default=False,
-    ),
-]
-AsLookupOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--as-lookup",
-        help="Tell the row as a look-up in a database: query, keys, values.",
-        rich_help_panel=STEPS,
-    ),
-]
-ExampleOption: TypeAlias = Annotated[
-    Example | None,
-    typer.Option(
-        "--example",
-        help="three-inputs: attention by hand, in whole numbers. multi-head: 楚留香 through "
-        "three heads of random weights.",
-        rich_help_panel=EXAMPLES,
-        show_default=False,
-    ),
-]
-MatricesOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--matrices",
-        metavar="FILE.json",
-        help="Your own x, w_query, w_key and w_value, perhaps w_output, heads and labels.",
-        rich_help_panel=EXAMPLES,
-        show_default=False,
-    ),
-]
-RoundedOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--rounded",
-        help="Round the softmax to one decimal, as on paper.",
-        rich_help_panel=EXAMPLES,
-    ),
-]
-InitOption: TypeAlias = Annotated[
-    Initialisation,
-    typer.Option("--init", help="How multi-head draws its weights.", rich_help_panel=EXAMPLES),
-]
-SeedOption: TypeAlias = Annotated[
-    int,
-    typer.Option("--seed", help="Of the numbers that multi-head draws.", rich_help_panel=EXAMPLES),
-]
-FormatOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        metavar="FORMAT",
-        help="txt (what the terminal shows), json or npz (every number, in full).",
-        rich_help_panel=o.OUTPUT,
-        show_default="txt",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -220,21 +103,21 @@ def explain(
     offline: o.OfflineOption = False,
     kind: o.KindOption = None,
     causal: o.CausalOption = False,
-    head: HeadOption = None,
-    query: OneQueryOption = None,
-    only: OnlyOption = None,
-    digits: DigitsOption = None,
-    columns: ColumnsOption = False,
-    similarity: SimilarityOption = None,
-    as_lookup: AsLookupOption = False,
-    example: ExampleOption = None,
-    matrices: MatricesOption = None,
-    rounded: RoundedOption = False,
-    init: InitOption = "normal",
-    seed: SeedOption = 0,
+    head: x.HeadOption = None,
+    query: x.OneQueryOption = None,
+    only: x.OnlyOption = None,
+    digits: x.DigitsOption = None,
+    columns: x.ColumnsOption = False,
+    similarity: x.SimilarityOption = None,
+    as_lookup: x.AsLookupOption = False,
+    example: x.ExampleOption = None,
+    matrices: x.MatricesOption = None,
+    rounded: x.RoundedOption = False,
+    init: x.InitOption = "normal",
+    seed: x.SeedOption = 0,
     width: o.WidthOption = None,
     no_color: o.NoColorOption = False,
-    form: FormatOption = None,
+    form: x.FormatOption = None,
     output: o.OutputOption = None,
     quiet: o.QuietOption = False,
     debug: o.DebugOption = False,
@@ -248,6 +131,7 @@ def explain(
     session = session_of(context)
     session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
     chosen = calculation_format(session, output, form)
+    _check_for_numbers(context, chosen)
     steps = Steps(only, digits, columns)
     if example is not None or matrices is not None:
         _check_without_a_model(context, example, matrices)
@@ -327,9 +211,17 @@ TITLES: dict[Example, str] = {
 }
 ONLY_EXAMPLES = ("rounded", "init", "seed")
 NO_EXAMPLE = ("file", "head", "query", "as_lookup", *(n for n in o.RUN if n != "causal"))
-
-
 NOT_COMPARED = ("head", "similarity", "as_lookup")
+FOR_READING = ("only", "digits", "columns", "as_lookup")
+
+
+def _check_for_numbers(context: typer.Context, form: Format) -> None:
+    """Nothing asked for that only a page can show."""
+    for option in o.given(context, FOR_READING) if form.name != "txt" else ():
+        raise UsageError(
+            f"{option} is for the text that a person reads",
+            f"leave it out: {form.name} holds every step's numbers in full",
+        )
 
 
 def _check_with_a_model(context: typer.Context) -> None:

@@ -11,12 +11,13 @@ from rich.text import Text
 
 from attnviz.commands import options as o
 from attnviz.commands.session import Session, session_of
+from attnviz.data.plan import Plan
 from attnviz.errors import UsageError
 from attnviz.inputs.text import read_file
 from attnviz.writers.atomic import write_bytes
 
 if TYPE_CHECKING:
-    from attnviz.training.own import Corpus, Outcome, Plan, Point
+    from attnviz.training.own import Corpus, Outcome, Point
 
 EPILOG = """
 [bold]Examples[/]
@@ -30,6 +31,7 @@ attnviz train book.txt -o my-model --resume
 attnviz show --model ./my-model "a sentence of the book"
 """
 SIZES, RUN = "The model", "The training"
+PLAN = Plan()
 PLANNED = (
     "n_layer",
     "n_head",
@@ -42,6 +44,11 @@ PLANNED = (
     "seed",
 )
 
+
+def _whole(option: str, what: str, panel: str, least: int = 1) -> object:
+    return typer.Option(option, metavar="N", min=least, help=what, rich_help_panel=panel)
+
+
 FilesArgument: TypeAlias = Annotated[
     list[Path], typer.Argument(metavar="FILE", help="Texts to learn from.", show_default=False)
 ]
@@ -51,10 +58,24 @@ FolderOption: TypeAlias = Annotated[
 ResumeOption: TypeAlias = Annotated[
     bool, typer.Option("--resume", help="Go on with an interrupted training of the same files.")
 ]
-
-
-def _whole(option: str, what: str, panel: str, least: int = 1) -> object:
-    return typer.Option(option, metavar="N", min=least, help=what, rich_help_panel=panel)
+LayersOption: TypeAlias = Annotated[int, _whole("--n-layer", "Layers.", SIZES)]
+HeadsOption: TypeAlias = Annotated[int, _whole("--n-head", "Heads a layer.", SIZES)]
+WidthOption: TypeAlias = Annotated[int, _whole("--n-embd", "The width, d_model.", SIZES, 2)]
+ContextOption: TypeAlias = Annotated[int, _whole("--context", "Tokens the model takes.", SIZES, 8)]
+VocabularyOption: TypeAlias = Annotated[
+    int, _whole("--vocab", "Tokens it knows, at most.", SIZES, 300)
+]
+StepsOption: TypeAlias = Annotated[int, _whole("--max-steps", "Steps to take.", RUN)]
+BatchOption: TypeAlias = Annotated[
+    int, _whole("--batch", "Texts a step, each of two workers.", RUN)
+]
+RateOption: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--lr", metavar="RATE", min=0.0, help="Highest learning rate.", rich_help_panel=RUN
+    ),
+]
+SeedOption: TypeAlias = Annotated[int, _whole("--seed", "The same seed, the same weights.", RUN, 0)]
 
 
 def train(
@@ -62,20 +83,15 @@ def train(
     files: FilesArgument,
     output: FolderOption,
     resume: ResumeOption = False,
-    n_layer: Annotated[int, _whole("--n-layer", "Layers.", SIZES)] = 4,
-    n_head: Annotated[int, _whole("--n-head", "Heads a layer.", SIZES)] = 4,
-    n_embd: Annotated[int, _whole("--n-embd", "The width, d_model.", SIZES, 2)] = 128,
-    context_size: Annotated[int, _whole("--context", "Tokens the model takes.", SIZES, 8)] = 128,
-    vocab: Annotated[int, _whole("--vocab", "Tokens it knows, at most.", SIZES, 300)] = 1024,
-    max_steps: Annotated[int, _whole("--max-steps", "Steps to take.", RUN)] = 2000,
-    batch: Annotated[int, _whole("--batch", "Texts a step, each of two workers.", RUN)] = 32,
-    lr: Annotated[
-        float,
-        typer.Option(
-            "--lr", metavar="RATE", min=0.0, help="Highest learning rate.", rich_help_panel=RUN
-        ),
-    ] = 2e-3,
-    seed: Annotated[int, _whole("--seed", "The same seed, the same weights.", RUN, 0)] = 0,
+    n_layer: LayersOption = PLAN.n_layer,
+    n_head: HeadsOption = PLAN.n_head,
+    n_embd: WidthOption = PLAN.n_embd,
+    context_size: ContextOption = PLAN.context,
+    vocab: VocabularyOption = PLAN.vocab,
+    max_steps: StepsOption = PLAN.max_steps,
+    batch: BatchOption = PLAN.batch,
+    lr: RateOption = PLAN.lr,
+    seed: SeedOption = PLAN.seed,
     quiet: o.QuietOption = False,
     debug: o.DebugOption = False,
 ) -> None:
@@ -92,7 +108,7 @@ def train(
         raise UsageError(f"{option} was settled when this training began", "leave it out")
     text = "\n".join(read_file(path) for path in files)
     own.check_folder(output, resume=resume)
-    plan = own.Plan(n_layer, n_head, n_embd, context_size, vocab, max_steps, batch, lr, seed)
+    plan = Plan(n_layer, n_head, n_embd, context_size, vocab, max_steps, batch, lr, seed)
     own.check_plan(plan)
     corpus, plan = own.begin(text, plan, output, resume=resume)
     try:

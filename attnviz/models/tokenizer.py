@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import pairwise
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -82,12 +82,21 @@ class TextTokenizer:
         tokens = self.encode(text, bos=False, special=False)
         if [token.id for token in tokens] == list(ids):
             return text, tokens
-        lengths = (len(self.backend.decode(list(ids[:n]))) for n in range(len(ids) + 1))
-        ends = [min(end, len(text)) for end in accumulate(lengths, max)]
-        return text, tuple(
-            Token(i, id_, text[ends[i] : ends[i + 1]], ends[i], ends[i + 1])
-            for i, id_ in enumerate(ids)
-        )
+        return text, self._by_what_they_add(ids, text)
+
+    def _by_what_they_add(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+        """Each token with the slice that it adds; what only several add together, they share."""
+        begun = [self.backend.decode(list(ids[:n])) for n in range(len(ids))]
+        whole = [n for n, part in enumerate(begun) if text.startswith(part)]
+        tokens: list[Token] = []
+        for first, after in pairwise([*whole, len(ids)]):
+            start = len(begun[first])
+            end = len(begun[after]) if after < len(ids) else len(text)
+            slice_ = text[start:end]
+            tokens += _numbered_parts(
+                [Token(i, ids[i], slice_, start, end) for i in range(first, after)]
+            )
+        return tuple(tokens)
 
     def _name(self, id_: int) -> str:
         """What a special token is called: BOS, or as the tokenizer writes it."""

@@ -18,6 +18,7 @@ from rich.progress import Progress as ProgressBar
 
 from attnviz.models.checkpoint import save_checkpoint
 from attnviz.models.config import GPTConfig
+from attnviz.models.tokenizer import END
 from attnviz.training import tokenizer as tokenizers
 from attnviz.training.card import Training, write_card
 from attnviz.training.data import Packing, WorldBatches
@@ -32,8 +33,8 @@ STATE, LOG = "training.pt", "training.jsonl"
 TOKENIZER_CONFIG = {
     # transformers builds a GPT2Tokenizer anew, with other cuts; this class keeps tokenizer.json
     "tokenizer_class": "PreTrainedTokenizerFast",
-    "bos_token": tokenizers.END,
-    "eos_token": tokenizers.END,
+    "bos_token": END,
+    "eos_token": END,
     "model_max_length": CONFIG.n_positions,
     "clean_up_tokenization_spaces": False,
     "split_special_tokens": True,

@@ -25,6 +25,7 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 
+from attnviz.data.plan import Plan
 from attnviz.errors import InputError, OutputError, UsageError
 from attnviz.models.checkpoint import load_checkpoint, save_checkpoint
 from attnviz.models.config import GPTConfig
@@ -41,36 +42,23 @@ SHARD, WORKERS = 50, 2
 IntArray = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The sizes of the model, and how it is trained; what a user can choose."""
+def sizes(plan: Plan, vocabulary: int) -> GPTConfig:
+    """The model's configuration; a small text may fill less than the vocabulary."""
+    return GPTConfig(vocabulary, plan.context, plan.n_embd, plan.n_layer, plan.n_head)
 
-    n_layer: int = 4
-    n_head: int = 4
-    n_embd: int = 128
-    context: int = 128
-    vocab: int = 1024
-    max_steps: int = 2000
-    batch: int = 32
-    lr: float = 2e-3
-    seed: int = 0
 
-    def config(self, vocabulary: int) -> GPTConfig:
-        """The model's configuration; a small text may fill less than the vocabulary."""
-        return GPTConfig(vocabulary, self.context, self.n_embd, self.n_layer, self.n_head)
-
-    def recipe(self) -> Recipe:
-        """The training loop's recipe: no penalty, and dropout against learning by heart."""
-        return Recipe(
-            seed=self.seed,
-            steps=self.max_steps,
-            learning_rate=self.lr,
-            rates=((0, 0.01), (0.03, 1.0), (1, 0.05)),
-            penalty=0.0,
-            dropout=0.15,
-            shard=SHARD,
-            workers=WORKERS,
-        )
+def recipe(plan: Plan) -> Recipe:
+    """The training loop's recipe: no penalty, and dropout against learning by heart."""
+    return Recipe(
+        seed=plan.seed,
+        steps=plan.max_steps,
+        learning_rate=plan.lr,
+        rates=((0, 0.01), (0.03, 1.0), (1, 0.05)),
+        penalty=0.0,
+        dropout=0.15,
+        shard=SHARD,
+        workers=WORKERS,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +211,7 @@ def resumed_plan(folder: Path, digest: str) -> Plan:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         plan, text = Plan(**about["plan"]), about["text"]
         _points(folder)
-        read_state(folder / STATE, plan.recipe())
+        read_state(folder / STATE, recipe(plan))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError):
         raise UsageError(f"the training in {str(folder)!r} is damaged", "begin anew") from None
     if text != digest:
@@ -242,7 +230,7 @@ def train_model(
         OutputError: the folder cannot be written; what it held stays whole.
     """
     torch.set_num_threads(1)  # as every worker: sums are then made in the same order everywhere
-    config = plan.config(corpus.vocabulary)
+    config = sizes(plan, corpus.vocabulary)
     model = fresh_model(config, plan.seed)
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -267,7 +255,7 @@ def train_model(
 
     source = Windows(corpus.train, plan.context, plan.batch)
     with _writing(folder):
-        train(model, source, plan.recipe(), after, folder / STATE)
+        train(model, source, recipe(plan), after, folder / STATE)
     bits = trigram_bits(corpus.train, corpus.held_out, corpus.vocabulary)
     trigram = bits / corpus.held_out_bytes
     share = len(corpus.held_out) / corpus.held_out_bytes

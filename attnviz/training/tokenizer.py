@@ -19,11 +19,11 @@ from tokenizers.pre_tokenizers import ByteLevel, Split
 from tokenizers.pre_tokenizers import Sequence as Steps
 from tokenizers.trainers import BpeTrainer
 
+from attnviz.models.tokenizer import END
 from attnviz.training.world.lexicon import common
 from attnviz.training.world.text import Text
 from attnviz.training.world.texts import texts
 
-END = "<|endoftext|>"
 VOCABULARY = 9984
 PIECES = 2400
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"

@@ -51,10 +51,11 @@ def test_only_some_steps_are_told(run: Run) -> None:
 
 
 def test_digits_change_what_is_shown_and_not_what_is_computed(run: Run) -> None:
-    few = json.loads(run("explain", TEXT, "--digits", "1", "-f", "json").out)
-    many = json.loads(run("explain", TEXT, "--digits", "9", "-f", "json").out)
-    assert few == many
-    assert re.search(r"q\(creature\) \[ ?-?\d+\.\d ", explained(run, TEXT, "--digits", "1"))
+    row = re.compile(r"q\(creature\) \[ *(-?\d+\.\d+) ")
+    (few,) = row.findall(explained(run, TEXT, "--digits", "1"))
+    (many,) = row.findall(explained(run, TEXT, "--digits", "9"))
+    assert (len(few.split(".")[1]), len(many.split(".")[1])) == (1, 9)
+    assert few == f"{float(many):.1f}"
 
 
 def test_columns_tell_both_conventions(run: Run) -> None:
@@ -181,6 +182,8 @@ def test_matrices_that_do_not_fit_are_refused_with_their_shapes(
         (["--example", "three-inputs", "--seed", "1"], ExitStatus.USAGE, "--seed does nothing"),
         (["--example", "three-inputs", "--head", "L0H0"], ExitStatus.USAGE, "--head does nothing"),
         (["--matrices", "nowhere.json"], ExitStatus.INPUT, "nowhere.json"),
+        ([TEXT, "--digits", "2", "-f", "json"], ExitStatus.USAGE, "--digits is for the text"),
+        ([TEXT, "--as-lookup", "-o", "x.npz"], ExitStatus.USAGE, "npz holds every step"),
         (["saved.npz"], ExitStatus.USAGE, "a saved capture holds no queries"),
         ([" "], ExitStatus.INPUT, "blank"),
         ([TEXT, "-m", "translator"], ExitStatus.USAGE, "show --model translator"),

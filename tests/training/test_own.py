@@ -11,10 +11,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from attnviz.data.plan import Plan
 from attnviz.errors import ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.gpt import GPT
 from attnviz.training import own
-from attnviz.training.own import Plan, Point
+from attnviz.training.own import Point
 from attnviz.training.world.texts import texts
 from tests.conftest import Run
 
@@ -36,7 +37,7 @@ def trained(folder: Path, plan: Plan = PLAN, *, resume: bool = False) -> dict[st
 
 def test_the_held_out_loss_counts_every_token_once() -> None:
     corpus = own.prepare(TEXT, PLAN)
-    flat = GPT(PLAN.config(corpus.vocabulary))
+    flat = GPT(own.sizes(PLAN, corpus.vocabulary))
     with torch.no_grad():
         flat.ln_f.weight.zero_()
         flat.ln_f.bias.zero_()  # all logits are 0: every token costs log2 V
@@ -182,7 +183,7 @@ def test_each_error_is_one_sentence_and_nothing_is_written(
 
 def test_a_training_interrupted_before_its_first_state_can_go_on(tmp_path: Path) -> None:
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    own._keep(tmp_path, GPT(plan.config(corpus.vocabulary)), corpus, plan, [])
+    own._keep(tmp_path, GPT(own.sizes(plan, corpus.vocabulary)), corpus, plan, [])
     own.check_folder(tmp_path, resume=True)
     with pytest.raises(UsageError, match="or go on with --resume"):
         own.check_folder(tmp_path, resume=False)
@@ -192,7 +193,7 @@ def test_a_training_interrupted_before_its_first_state_can_go_on(tmp_path: Path)
 
 def test_a_damaged_state_is_told(tmp_path: Path) -> None:
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    own._keep(tmp_path, GPT(plan.config(corpus.vocabulary)), corpus, plan, [])
+    own._keep(tmp_path, GPT(own.sizes(plan, corpus.vocabulary)), corpus, plan, [])
     (tmp_path / own.STATE).write_bytes(b"no state")
     with pytest.raises(UsageError, match="is damaged; begin anew"):
         own.begin(TEXT, PLAN, tmp_path, resume=True)
