@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from attnviz.analyses.default_head import default_head
-from attnviz.data.capture import Capture, Kind, LayerPattern, PatternBlock
+from attnviz.data.capture import Capture, FloatArray, Kind, LayerPattern, PatternBlock, Wanted
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.heads import Head, choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
@@ -144,10 +144,19 @@ def fit(tokens: tuple[Token, ...], context: int, side: Side | None) -> Fitted:
 class KeepEverything:
     """A consumer that keeps every block whole, by layer."""
 
-    layers: list[LayerPattern] = field(default_factory=list)
+    shape: tuple[int, int]
+    kept: dict[int, tuple[tuple[int, ...], FloatArray]] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
-        self.layers.append(LayerPattern(block.layer, block.heads, block.weights))
+        if block.layer not in self.kept:
+            zeros = np.zeros((len(block.heads), *self.shape), np.float32)
+            self.kept[block.layer] = block.heads, zeros
+        columns = block.weights.shape[2]
+        self.kept[block.layer][1][:, block.queries, :columns] = block.weights
+
+    def layers(self) -> tuple[LayerPattern, ...]:
+        """What was kept, by layer."""
+        return tuple(LayerPattern(layer, *kept) for layer, kept in sorted(self.kept.items()))
 
 
 def heads_to_record(model: "LoadedModel", options: HeadOptions) -> tuple[Head, ...]:
@@ -179,14 +188,14 @@ def capture(
     wanted: dict[int, tuple[int, ...]] = {}
     for layer, head in sorted(heads):
         wanted[layer] = (*wanted.get(layer, ()), head)
-    keep = KeepEverything()
-    model.run([t.id for t in source], wanted, keep, [t.id for t in target])
     sequences = _rows_and_columns(model.kind, source, target)
+    keep = KeepEverything((len(sequences[0]), len(sequences[1])))
+    model.run([t.id for t in source], Wanted(wanted), keep, [t.id for t in target])
     return Capture(
         text=text,
         query_tokens=sequences[0],
         key_tokens=sequences[1],
-        layers=tuple(keep.layers),
+        layers=keep.layers(),
         model=model.identity,
         bos=source[0].special,
         causal=model.causal,
@@ -239,7 +248,7 @@ def _rows_and_columns(
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Subject:
     """What to explain: `head` and `query` as on the command line (None: what `show` would pick,
     and the last word), and another similarity to compare with the model's own."""
 
@@ -259,7 +268,7 @@ class Traced:
     other: OtherRow | None = None
 
 
-def explain(model: "LoadedModel", text: str, wanted: Wanted, options: TextOptions) -> Traced:
+def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOptions) -> Traced:
     """Run a text and record all that one head computes for one query.
 
     Raises:
@@ -268,20 +277,20 @@ def explain(model: "LoadedModel", text: str, wanted: Wanted, options: TextOption
     """
     from attnviz.models.similarity import other_row
 
-    chosen = HeadOptions(heads=wanted.head)
+    chosen = HeadOptions(heads=subject.head)
     captured = capture(model, text, heads_to_record(model, chosen), options)
     picked = pick_heads(captured, chosen)
     if len(picked.capture.heads) != 1:
         raise UsageError(
-            f"--head {wanted.head} names {len(picked.capture.heads)} heads",
+            f"--head {subject.head} names {len(picked.capture.heads)} heads",
             "one is explained: --head L1H2",
         )
     tokens = captured.query_tokens
     position = last_word(tokens)
-    if wanted.query is not None:
-        position = one_position(tokens, wanted.query, "--query")
+    if subject.query is not None:
+        position = one_position(tokens, subject.query, "--query")
     trace = model.trace(text, tokens, picked.capture.heads[0], position)
-    other = other_row(trace, wanted.similarity) if wanted.similarity else None
+    other = other_row(trace, subject.similarity) if subject.similarity else None
     about = f"{picked.title} ({picked.why})" if picked.why else picked.title
     return Traced(trace, about, captured.left_out, other)
 

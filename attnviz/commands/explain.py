@@ -25,9 +25,9 @@ from attnviz.models.catalog import Source
 from attnviz.models.known import EMBEDDINGS
 from attnviz.pipeline import (
     Drawing,
+    Subject,
     TextOptions,
     Traced,
-    Wanted,
     explain_embeddings,
     load_model,
     work_example,
@@ -156,7 +156,7 @@ def explain(
             note_what_is_left_out(session, left_out)
             calculation = _compared(session, compared, steps)
         else:
-            traced = trace_head(loaded, given.text, Wanted(head, query, similarity), options)
+            traced = trace_head(loaded, given.text, Subject(head, query, similarity), options)
             note_what_is_left_out(session, traced.left_out)
             calculation = _explained(session, traced, steps, as_lookup=as_lookup)
     deliver_calculation(session, calculation, chosen, output)

@@ -15,6 +15,7 @@ from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
 
 FloatArray: TypeAlias = NDArray[np.float32]
+IntArray: TypeAlias = NDArray[np.int64]
 Kind: TypeAlias = Literal["self", "cross", "encoder", "decoder"]
 
 
@@ -22,14 +23,31 @@ Kind: TypeAlias = Literal["self", "cross", "encoder", "decoder"]
 class PatternBlock:
     """Some query rows of some heads of one layer, as a model hands them to its consumer.
 
-    `weights` has the shape (len(heads), rows, n_keys); its first row is the query
-    `first_query`.
+    `weights` has the shape (len(heads), len(queries), n): the weights on the first n keys;
+    none of these queries sees a later one. The array may be used only during the call.
     """
 
     layer: int
     heads: tuple[int, ...]
-    first_query: int
+    queries: IntArray
     weights: FloatArray
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a model hands over: which heads of which layers, and which query rows of them.
+
+    `heads`: layer to heads; a layer that is not named is not recorded. `queries`: positions
+    in rising order; None for all of them.
+    """
+
+    heads: Mapping[int, tuple[int, ...]]
+    queries: tuple[int, ...] | None = None
+
+    @property
+    def last_layer(self) -> int:
+        """The last layer that has to run; -1 where none is wanted."""
+        return max(self.heads, default=-1)
 
 
 @dataclass(frozen=True, eq=False)

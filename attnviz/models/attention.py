@@ -61,6 +61,17 @@ def causal_mask(n: int, device: torch.device | None = None) -> Tensor:
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
 
 
+def causal_rows(rows: slice, device: torch.device | None = None) -> Tensor:
+    """The rows of a causal mask up to their last key: (rows, rows.stop), True where seen."""
+    ones = torch.ones(rows.stop - rows.start, rows.stop, dtype=torch.bool, device=device)
+    return ones.tril(rows.start)
+
+
+def rows_of_mask(mask: Tensor | None, rows: slice) -> Tensor | None:
+    """Some query rows of a mask (..., n_q or 1, n_k); None is no mask."""
+    return mask if mask is None or mask.size(-2) == 1 else mask[..., rows, :]
+
+
 def split_heads(x: Tensor, n_head: int) -> Tensor:
     """(..., n, h·d_k) to (..., h, n, d_k): every head gets its own slice of the width."""
     return x.view(*x.shape[:-1], n_head, -1).transpose(-3, -2)
@@ -88,7 +99,9 @@ class MultiHeadAttention(nn.Module):
     """h heads side by side, each with its own d_k-wide slice of W_Q, W_K, W_V and W_O.
 
     Hook points, all per head: `q` (B, h, n_q, d_k), `k` and `v` (B, h, n_k, d_k),
-    `scores` (before the mask) and `pattern` (B, h, n_q, n_k), `z` (B, h, n_q, d_k).
+    `scores` (before the mask) and `pattern` (B, h, n_q, n_k), `z` (B, h, n_q, d_k). Where
+    the queries are taken some at a time, `scores` and `pattern` are passed once for each
+    such block of rows, in order.
 
     Raises:
         ValueError: d_model is no multiple of the number of heads.
@@ -107,7 +120,13 @@ class MultiHeadAttention(nn.Module):
         self.scores, self.pattern, self.z = HookPoint(), HookPoint(), HookPoint()
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, *, source: Tensor | None = None
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        *,
+        source: Tensor | None = None,
+        causal: bool = False,
+        rows: int | None = None,
     ) -> Tensor:
         """Attend from x to itself, or to `source` (cross-attention).
 
@@ -115,6 +134,9 @@ class MultiHeadAttention(nn.Module):
             x: the sequence that asks (B, n_q, d).
             mask: broadcast to (B, h, n_q, n_k), True where a query may look; None allows all.
             source: the sequence that gives keys and values (B, n_k, d); None means x.
+            causal: instead of a mask: a query of x sees itself and what stands before it.
+            rows: how many queries are taken at a time, so that a long text needs no n_q x n_k
+                matrix; None takes all at once.
 
         Returns:
             (B, n_q, d).
@@ -123,8 +145,15 @@ class MultiHeadAttention(nn.Module):
         q = self.q(split_heads(self.w_q(x), self.n_head))  # (B, h, n_q, d_k)
         k = self.k(split_heads(self.w_k(source), self.n_head))  # (B, h, n_k, d_k)
         v = self.v(split_heads(self.w_v(source), self.n_head))  # (B, h, n_k, d_k)
-        scores = self.scores(attention_scores(q, k))  # (B, h, n_q, n_k)
-        pattern = self.pattern(attention_pattern(scores, mask))  # (B, h, n_q, n_k)
-        z = self.z(weighted_sum(pattern, v))  # (B, h, n_q, d_k)
+        n_q = x.size(1)
+        parts = []
+        for first in range(0, n_q, rows or n_q):
+            some = slice(first, min(first + (rows or n_q), n_q))
+            seen = slice(some.stop if causal else None)  # no later key is looked at
+            visible = causal_rows(some, x.device) if causal else rows_of_mask(mask, some)
+            scores = self.scores(attention_scores(q[..., some, :], k[..., seen, :]))
+            pattern = self.pattern(attention_pattern(scores, visible))  # (B, h, rows, seen)
+            parts.append(weighted_sum(pattern, v[..., seen, :]))  # (B, h, rows, d_k)
+        z = self.z(torch.cat(parts, dim=-2) if len(parts) > 1 else parts[0])  # (B, h, n_q, d_k)
         merged: Tensor = self.w_o(merge_heads(z))  # (B, n_q, d)
         return merged

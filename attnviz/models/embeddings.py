@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Kind, ModelIdentity, PatternBlock
+from attnviz.data.capture import Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard, NamedHead
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
@@ -27,8 +27,9 @@ from attnviz.models.attention import (
 )
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.config import folder_sizes
+from attnviz.models.handover import Handover
 from attnviz.models.known import EMBEDDINGS
-from attnviz.models.loaded import Consumer, Wanted, no_target
+from attnviz.models.loaded import Consumer, no_target
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import numbers
 
@@ -66,7 +67,7 @@ class EmbeddingModel:
         target: Sequence[int] = (),
     ) -> None:
         _, _, pattern = self._compared(ids)
-        consume(PatternBlock(0, (0,), 0, numbers(pattern[None])))
+        Handover(wanted, consume).take_rows(0, 0, pattern[None])
 
     def compare(self, text: str, tokens: Sequence[Token], query: int) -> EmbeddingTrace:
         """Every step of the comparison."""

@@ -13,7 +13,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.attention import MultiHeadAttention, Projection, causal_mask
+from attnviz.models.attention import MultiHeadAttention, Projection
 from attnviz.models.config import GPTConfig
 from attnviz.models.hooks import HookPoint
 
@@ -47,9 +47,10 @@ class Block(nn.Module):
         self.mlp = MLP(config.n_embd, config.d_mlp)
         self.resid_pre, self.resid_mid, self.resid_post = HookPoint(), HookPoint(), HookPoint()
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None, rows: int | None = None) -> Tensor:
         x = self.resid_pre(x)  # (B, n, d)
-        x = self.resid_mid(x + self.attn(self.ln_1(x), mask))  # (B, n, d)
+        attended = self.attn(self.ln_1(x), mask, causal=mask is None, rows=rows)
+        x = self.resid_mid(x + attended)  # (B, n, d)
         out: Tensor = self.resid_post(x + self.mlp(self.ln_2(x)))  # (B, n, d)
         return out
 
@@ -90,6 +91,7 @@ class GPT(nn.Module):
         mask: Tensor | None = None,
         positions: Tensor | None = None,
         n_layer: int | None = None,
+        rows: int | None = None,
     ) -> Tensor:
         """The residual stream (B, n, d) before the last LayerNorm.
 
@@ -98,15 +100,13 @@ class GPT(nn.Module):
             mask: broadcast to (B, h, n, n), True where a query may look; None is causal.
             positions: (B, n) or (n); None counts from 0.
             n_layer: run only the first so many layers; None runs all.
+            rows: how many queries are taken at a time; None takes all at once.
         """
-        n = ids.size(1)
-        if mask is None:
-            mask = causal_mask(n, ids.device)
         if positions is None:
-            positions = torch.arange(n, device=ids.device)
+            positions = torch.arange(ids.size(1), device=ids.device)
         x: Tensor = self.wte(ids) + self.wpe(positions)  # (B, n, d)
         for block in self.h[:n_layer]:
-            x = block(x, mask)  # (B, n, d)
+            x = block(x, mask, rows)  # (B, n, d)
         return x
 
     def logits(self, normed: Tensor) -> Tensor:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from attnviz.data.capture import Kind, ModelIdentity, PatternBlock
+from attnviz.data.capture import Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
@@ -20,7 +19,8 @@ from attnviz.models.checkpoint import check_finite, lacks, other_shape
 from attnviz.models.config import folder_sizes
 from attnviz.models.dissect import dissected
 from attnviz.models.folder import damaged, read_config, weight_files
-from attnviz.models.loaded import Consumer, Wanted, no_target
+from attnviz.models.handover import Handover
+from attnviz.models.loaded import Consumer, no_target
 from attnviz.models.registry import AttentionCall, kind_of, layer_of, recording
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace
@@ -57,17 +57,16 @@ class HuggingFaceModel:
         target: Sequence[int] = (),
     ) -> None:
         names = {module: name for name, module in self.model.named_modules()}
-        last = max(wanted, default=-1)
+        handover = Handover(wanted, consume)
 
         def listen(call: AttentionCall) -> None:
             layer, kind = layer_of(names[call.module]), kind_of(names[call.module])
             if self.kind not in ("self", kind):
                 return
-            if layer in wanted:
-                heads = wanted[layer]
-                kept = call.weights()[list(heads)]  # (heads, n_q, n_k)
-                consume(PatternBlock(layer, heads, 0, kept.float().numpy().astype(np.float32)))
-            if layer == last:
+            if layer in wanted.heads:
+                for queries in handover.rows(call.q.size(1), call.k.size(1), call.q.size(0)):
+                    handover.take(layer, queries, call.weights(queries))
+            if layer == wanted.last_layer:
                 raise _LastLayerSeen
 
         inputs = {"input_ids": torch.tensor([list(ids)])}

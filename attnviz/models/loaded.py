@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from attnviz.data.capture import Kind, ModelIdentity, PatternBlock
+from attnviz.data.capture import Kind, ModelIdentity, PatternBlock, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
@@ -11,10 +11,8 @@ from attnviz.data.trace import HeadTrace
 from attnviz.errors import UsageError
 from attnviz.models.tokenizer import TextTokenizer
 
-Wanted: TypeAlias = Mapping[int, tuple[int, ...]]
-"""Layer to the heads asked for in it; a layer that is not named is not recorded."""
-
 Consumer: TypeAlias = Callable[[PatternBlock], None]
+"""Is given the wanted rows of each layer, some at a time, layers and rows in order."""
 
 
 class LoadedModel(Protocol):
@@ -50,7 +48,7 @@ class LoadedModel(Protocol):
         consume: Consumer,
         target: Sequence[int] = (),
     ) -> None:
-        """Run the tokens; hand the wanted heads' pattern of each layer to the consumer.
+        """Run the tokens; hand the wanted rows of the wanted heads to the consumer.
 
         Layers after the last one wanted are not run. An encoder-decoder that shows its
         cross-attention or its decoder needs a `target`: row i is the position that

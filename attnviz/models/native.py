@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Kind, ModelIdentity, PatternBlock
+from attnviz.data.capture import Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
@@ -20,8 +19,9 @@ from attnviz.models.card import read_card
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.config import folder_sizes
 from attnviz.models.gpt import GPT
+from attnviz.models.handover import Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.loaded import Consumer, Wanted, no_target
+from attnviz.models.loaded import Consumer, no_target
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import Recorded, head_trace
 
@@ -53,17 +53,22 @@ class NativeModel:
         consume: Consumer,
         target: Sequence[int] = (),
     ) -> None:
-        def recorder(layer: int, heads: tuple[int, ...]) -> Hook:
-            def record(pattern: Tensor) -> None:  # (1, h, n, n)
-                kept = pattern[0, list(heads)].numpy().astype(np.float32)  # (heads, n, n)
-                consume(PatternBlock(layer, heads, 0, kept))
+        handover = Handover(wanted, consume)
+
+        def recorder(layer: int) -> Hook:
+            ahead = 0  # rows that were handed over
+
+            def record(pattern: Tensor) -> None:  # (1, h, rows, n)
+                nonlocal ahead
+                handover.take_rows(layer, ahead, pattern[0])
+                ahead += pattern.size(2)
 
             return record
 
-        hooks = {f"h.{n}.attn.pattern": recorder(n, heads) for n, heads in wanted.items()}
-        last = max(wanted, default=-1)
+        hooks = {f"h.{layer}.attn.pattern": recorder(layer) for layer in wanted.heads}
+        rows = rows_at_a_time(len(ids), self.model.config.n_head)
         with torch.inference_mode(), attached(self.model, hooks):
-            self.model.hidden(torch.tensor([list(ids)]), n_layer=last + 1)
+            self.model.hidden(torch.tensor([list(ids)]), n_layer=wanted.last_layer + 1, rows=rows)
 
     def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
         ids = torch.tensor([[token.id for token in tokens]])  # (1, n)

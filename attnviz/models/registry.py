@@ -10,7 +10,7 @@ windows, shared keys).
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -27,23 +27,76 @@ NAME = "attnviz"
 class AttentionCall:
     """One attention module at work, for the one text of the batch.
 
-    q (h, n_q, d_k); k and v (kv_heads, n_k, d_k), after rotation; `mask` (n_q, n_k) is
-    added to the scores, None where every key is seen; `bias` (h, n_q, n_k) likewise;
-    `scaling` multiplies q·k.
+    q (h, n_q, d_k); k and v (kv_heads, n_k, d_k), after rotation; `bias` (h, n_q, n_k) is
+    added to the scores; `scaling` multiplies q·k.
     """
 
     module: Any
     q: Tensor
     k: Tensor
     v: Tensor
-    mask: Tensor | None
     bias: Tensor | None
     scaling: float
-    _eager: Callable[[], Tensor]
+    _mask: Tensor | None
+    _more: Mapping[str, Any]
 
-    def weights(self) -> Tensor:
-        """The pattern (h, n_q, n_k), by the module's own eager function."""
-        return self._eager()
+    @property
+    def mask(self) -> Tensor | None:
+        """What is added to the scores (n_q, n_k), lowest where a key is hidden; None: nothing."""
+        mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))
+        return None if mask is None else mask[0, 0]
+
+    def weights(self, queries: Tensor | None = None) -> Tensor:
+        """The pattern of some query rows, (h, rows, n), by the module's own eager function.
+
+        The first n keys are all that these queries see of a causal module; None: all
+        rows, and all keys. Computed in float32 whatever the model runs in, as the softmax
+        of some runs in the type of its input.
+        """
+        some = torch.arange(self.q.size(1)) if queries is None else queries
+        n = self.k.size(1) if queries is None else self._seen(queries)
+        eager = sys.modules[type(self.module).__module__].eager_attention_forward
+        more = dict(self._more)
+        if self.bias is not None:
+            more["position_bias"] = self.bias[None, :, some, :n].float()
+        found: Tensor = eager(
+            self.module,
+            self.q[None, :, some].float(),
+            self.k[None, :, :n].float(),
+            self.v[None, :, :n].float(),
+            self._additive(some, n),
+            **more,
+        )[1]
+        return found[0]
+
+    def _seen(self, queries: Tensor) -> int:
+        """How many keys, from the first, these queries see: all, but in a causal module."""
+        n_q, n_k = self.q.size(1), self.k.size(1)
+        if n_q != n_k or not self._causal():
+            return n_k
+        return int(queries.max()) + 1
+
+    def _causal(self) -> bool:
+        told = self._more.get("is_causal")
+        return bool(getattr(self.module, "is_causal", False) if told is None else told)
+
+    def _additive(self, queries: Tensor, n: int) -> Tensor | None:
+        """The mask of these rows and the first n keys, (1, 1, rows, n), as eager functions add it.
+
+        A missing mask may mean causal.
+        """
+        lowest = torch.finfo(torch.float32).min
+        if self._mask is not None:
+            rows = queries if self._mask.size(-2) > 1 else slice(None)
+            mask = self._mask[..., rows, :n]
+            if mask.dtype is not torch.bool:
+                return mask.float()
+            return torch.zeros(mask.shape).masked_fill(~mask, lowest)
+        if self.q.size(1) == 1 or not self._causal():
+            return None
+        ahead = self.k.size(1) - self.q.size(1)
+        future = torch.arange(n) > queries[:, None] + ahead
+        return torch.zeros(1, 1, *future.shape).masked_fill(future, lowest)
 
 
 Listener: TypeAlias = Callable[[AttentionCall], None]
@@ -87,49 +140,23 @@ def _attend(
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     original, listener = _listeners[-1]
-    eager = sys.modules[type(module).__module__].eager_attention_forward
-    mask = _additive(module, query, key, attention_mask, more)
-
-    def weights() -> Tensor:
-        found: Tensor = eager(module, query, key, value, mask, **more)[1]
-        return found[0]
-
-    bias = more.get("position_bias")
-    scaling = more.get("scaling")
+    bias, scaling = more.get("position_bias"), more.get("scaling")
     listener(
         AttentionCall(
             module=module,
             q=query[0],
             k=key[0],
             v=value[0],
-            mask=None if mask is None else mask[0, 0],
             bias=None if bias is None else bias[0],
             scaling=query.size(-1) ** -0.5 if scaling is None else float(scaling),
-            _eager=weights,
+            _mask=attention_mask,
+            _more=more,
         )
     )
+    eager = sys.modules[type(module).__module__].eager_attention_forward
     attend = ALL_ATTENTION_FUNCTIONS.get_interface(original, eager)
     output: tuple[Tensor, Tensor | None] = attend(module, query, key, value, attention_mask, **more)
     return output
-
-
-def _additive(
-    module: Any, query: Tensor, key: Tensor, mask: Tensor | None, more: dict[str, Any]
-) -> Tensor | None:
-    """The mask as eager functions take it: numbers to add; a missing one may mean causal."""
-    lowest = torch.finfo(query.dtype).min
-    if mask is not None and mask.dtype is not torch.bool:
-        return mask[..., : key.size(-2)]
-    if mask is not None:
-        return torch.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, lowest)
-    causal = more.get("is_causal")
-    if query.size(-2) == 1 or not (
-        getattr(module, "is_causal", False) if causal is None else causal
-    ):
-        return None
-    n_q, n_k = query.size(-2), key.size(-2)
-    future = torch.ones(n_q, n_k, dtype=torch.bool).triu(n_k - n_q + 1)
-    return torch.zeros(1, 1, n_q, n_k, dtype=query.dtype).masked_fill(future, lowest)
 
 
 def layer_of(module: str) -> int:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.data.capture import Kind, ModelIdentity, PatternBlock
+from attnviz.data.capture import Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
@@ -22,8 +21,9 @@ from attnviz.models.card import CARD, read_card
 from attnviz.models.checkpoint import check_finite, check_shapes, read_weights
 from attnviz.models.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS
+from attnviz.models.handover import Handover
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.loaded import Consumer, Wanted
+from attnviz.models.loaded import Consumer
 from attnviz.models.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
 
@@ -62,15 +62,15 @@ class NativeTranslator:
         consume: Consumer,
         target: Sequence[int] = (),
     ) -> None:
-        def recorder(layer: int, heads: tuple[int, ...]) -> Hook:
+        handover = Handover(wanted, consume)
+
+        def recorder(layer: int) -> Hook:
             def record(pattern: Tensor) -> None:  # (1, h, n_q, n_k)
-                kept = pattern[0, list(heads)].numpy().astype(np.float32)
-                consume(PatternBlock(layer, heads, 0, kept))
+                handover.take_rows(layer, 0, pattern[0])
 
             return record
 
-        point = POINTS[self.kind]
-        hooks = {point.format(layer): recorder(layer, heads) for layer, heads in wanted.items()}
+        hooks = {POINTS[self.kind].format(layer): recorder(layer) for layer in wanted.heads}
         with torch.inference_mode(), attached(self.model, hooks):
             encoded = self.model.encode(torch.tensor([list(ids)]))
             if self.kind != "encoder":

@@ -12,12 +12,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel, GPTJConfig, GPTJForCausalLM
 
-from attnviz.data.capture import PatternBlock
+from attnviz.data.capture import PatternBlock, Wanted
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, describe, load, tokenizer_of
 from attnviz.models.folder import builtin_folder
 from attnviz.models.huggingface import load_huggingface
-from attnviz.models.loaded import LoadedModel, Wanted
+from attnviz.models.loaded import LoadedModel
 from attnviz.models.native import load_native
 from tests.conftest import bytes_tokenizer
 
@@ -30,8 +30,9 @@ def _blocks(model: LoadedModel, ids: list[int], wanted: Wanted) -> list[PatternB
     return blocks
 
 
-def _everything(model: LoadedModel) -> dict[int, tuple[int, ...]]:
-    return {n: tuple(range(heads)) for n, heads in enumerate(model.identity.heads_per_layer)}
+def _everything(model: LoadedModel) -> Wanted:
+    heads = enumerate(model.identity.heads_per_layer)
+    return Wanted({layer: tuple(range(n)) for layer, n in heads})
 
 
 def test_what_is_captured_is_the_models_own_attention(gpt2_folder: Path) -> None:
@@ -54,19 +55,19 @@ def test_a_model_with_a_capture_computes_what_it_does_without(gpt2_folder: Path)
     last.register_forward_hook(
         lambda _m, _i, out: seen.append(out[0] if type(out) is tuple else out)
     )
-    hugging.run(IDS, {0: (0, 1, 2)}, lambda _: None)
+    hugging.run(IDS, Wanted({0: (0, 1, 2)}), lambda _: None)
     assert seen == []  # it stopped before
     with torch.no_grad():
         plain = hugging.model(ids).logits
         attended: list[PatternBlock] = []
-        hugging.run(IDS, {1: (0,)}, attended.append)
+        hugging.run(IDS, Wanted({1: (0,)}), attended.append)
         torch.testing.assert_close(hugging.model(ids).logits, plain, atol=0, rtol=0)
 
 
 def test_only_the_wanted_heads_are_handed_over(gpt2_folder: Path) -> None:
     model = load_huggingface(gpt2_folder, "tiny", None)
     everything = _blocks(model, IDS, _everything(model))
-    (block,) = _blocks(model, IDS, {1: (0, 2)})
+    (block,) = _blocks(model, IDS, Wanted({1: (0, 2)}))
     assert (block.layer, block.heads) == (1, (0, 2))
     np.testing.assert_array_equal(block.weights, everything[1].weights[[0, 2]])
 
@@ -74,12 +75,12 @@ def test_only_the_wanted_heads_are_handed_over(gpt2_folder: Path) -> None:
 def test_layers_after_the_last_wanted_one_are_not_run(gpt2_folder: Path) -> None:
     model = load_huggingface(gpt2_folder, "tiny", None)
     model.model.transformer.h[1].register_forward_pre_hook(lambda *_: pytest.fail("layer 1 ran"))
-    assert len(_blocks(model, IDS, {0: (1,)})) == 1
+    assert len(_blocks(model, IDS, Wanted({0: (1,)}))) == 1
 
 
 def test_no_hook_stays_behind(gpt2_folder: Path) -> None:
     model = load_huggingface(gpt2_folder, "tiny", None)
-    _blocks(model, IDS, {0: (1,)})
+    _blocks(model, IDS, Wanted({0: (1,)}))
     assert not any(module._forward_hooks for module in model.model.modules())
 
 
@@ -108,8 +109,8 @@ def test_weights_under_the_hubs_own_names_are_read(gpt2_folder: Path, tmp_path: 
     bare["h.0.attn.bias"] = torch.ones(1, 1, 61, 61).tril()
     save_file(bare, folder / "model.safetensors", metadata={"format": "pt"})
     for ours, theirs in zip(
-        _blocks(load_huggingface(folder, "hub", None), IDS, {1: (0, 1, 2)}),
-        _blocks(load_huggingface(gpt2_folder, "tiny", None), IDS, {1: (0, 1, 2)}),
+        _blocks(load_huggingface(folder, "hub", None), IDS, Wanted({1: (0, 1, 2)})),
+        _blocks(load_huggingface(gpt2_folder, "tiny", None), IDS, Wanted({1: (0, 1, 2)})),
         strict=True,
     ):
         np.testing.assert_array_equal(ours.weights, theirs.weights)
@@ -266,7 +267,9 @@ def test_weights_in_several_files_are_read_and_counted(gpt2_folder: Path, tmp_pa
     whole = load_native(gpt2_folder, "tiny")
     for model in (load_native(folder, "shards"), load_huggingface(folder, "shards", None)):
         for ours, theirs in zip(
-            _blocks(model, IDS, {1: (0, 2)}), _blocks(whole, IDS, {1: (0, 2)}), strict=True
+            _blocks(model, IDS, Wanted({1: (0, 2)})),
+            _blocks(whole, IDS, Wanted({1: (0, 2)})),
+            strict=True,
         ):
             np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-6)
     assert describe(str(folder))[0].parameters == whole.identity.parameters

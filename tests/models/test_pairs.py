@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from attnviz.data.capture import Kind
+from attnviz.data.capture import Kind, Wanted
 from attnviz.data.heads import Head
 from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source, load
@@ -146,7 +146,7 @@ def test_what_is_computed_is_the_same_with_a_capture(folder_of: Callable[[str], 
     model = load_huggingface(folder_of("bart"), "bart", None)
     inputs = {"input_ids": torch.tensor([[5, 6, 7]]), "decoder_input_ids": torch.tensor([[0, 9]])}
     before = model.model(**inputs).logits
-    model.run([5, 6, 7], {1: (0, 1)}, lambda _: None, [9, 8])
+    model.run([5, 6, 7], Wanted({1: (0, 1)}), lambda _: None, [9, 8])
     torch.testing.assert_close(model.model(**inputs).logits, before, atol=0, rtol=0)
     assert model.model.config._attn_implementation != "attnviz"
 
@@ -177,7 +177,7 @@ def test_a_configuration_without_a_start_token_falls_back_to_another(
     del config["decoder_start_token_id"]
     (folder / "config.json").write_text(json.dumps(config))
     blocks: list[object] = []
-    load_huggingface(folder, "t5", None).run([5, 6], {0: (0,)}, blocks.append, [7])
+    load_huggingface(folder, "t5", None).run([5, 6], Wanted({0: (0,)}), blocks.append, [7])
     assert len(blocks) == 1
 
 
