@@ -141,7 +141,7 @@ class AttentionCapture:
         everywhere = tuple(range(len(record.query_tokens))), tuple(range(len(record.key_tokens)))
         found: list[Link] = []
         for at in record.heads:
-            head_map = HeadMap(record.weights(at), at.layer, at.head)
+            head_map = HeadMap(at.layer, at.head, weights=record.weights(at))
             links = links_of(Exhibit(record, (head_map,), *everywhere, top, least), head_map)
             found += [
                 Link(*at, record.query_tokens[query], record.key_tokens[key], weight)

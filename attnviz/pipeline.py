@@ -6,30 +6,26 @@ Nothing here prints; torch is imported only when a model is loaded.
 """
 
 import importlib.metadata
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import numpy as np
-
-from attnviz.analyses.default_head import default_head
-from attnviz.data.capture import Capture, FloatArray, Kind, LayerPattern, PatternBlock, Wanted
+from attnviz.analyses.default_head import Choice, default_head, generic_choice
+from attnviz.analyses.generic_head import GenericScores
+from attnviz.data.capture import Capture, Kind, Wanted
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.heads import Head, choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
 from attnviz.data.tokens import Token, numbered
-from attnviz.data.trace import EmbeddingTrace, HeadTrace, OtherRow
-from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.decoding import check_encodable, check_not_blank
-from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
 from attnviz.models.catalog import Source
+from attnviz.transforms.keep import KeepCells, KeepEverything, KeepLinks
 from attnviz.transforms.merge import Unit, merged
 from attnviz.transforms.reduce import Over, reduce_maps
 
 if TYPE_CHECKING:
-    from attnviz.models.embeddings import EmbeddingModel
-    from attnviz.models.loaded import LoadedModel
+    from attnviz.models.loaded import Consumer, LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
 
 Side: TypeAlias = Literal["left", "right"]
@@ -140,25 +136,6 @@ def fit(tokens: tuple[Token, ...], context: int, side: Side | None) -> Fitted:
     return Fitted(numbered(first + text[:-more] + last), (0, more))
 
 
-@dataclass
-class KeepEverything:
-    """A consumer that keeps every block whole, by layer."""
-
-    shape: tuple[int, int]
-    kept: dict[int, tuple[tuple[int, ...], FloatArray]] = field(default_factory=dict)
-
-    def __call__(self, block: PatternBlock) -> None:
-        if block.layer not in self.kept:
-            zeros = np.zeros((len(block.heads), *self.shape), np.float32)
-            self.kept[block.layer] = block.heads, zeros
-        columns = block.weights.shape[2]
-        self.kept[block.layer][1][:, block.queries, :columns] = block.weights
-
-    def layers(self) -> tuple[LayerPattern, ...]:
-        """What was kept, by layer."""
-        return tuple(LayerPattern(layer, *kept) for layer, kept in sorted(self.kept.items()))
-
-
 def heads_to_record(model: "LoadedModel", options: HeadOptions) -> tuple[Head, ...]:
     """The heads that a run must record: those named, else those a default is picked from.
 
@@ -173,10 +150,44 @@ def heads_to_record(model: "LoadedModel", options: HeadOptions) -> tuple[Head, .
     return every_head(model.identity.heads_per_layer)
 
 
-def capture(
-    model: "LoadedModel", text: str, heads: Sequence[Head], options: TextOptions
-) -> Capture:
-    """Run a text and record the patterns of these heads.
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A text that fits its model: the tokens that it reads, and those that it is to write."""
+
+    model: "LoadedModel"
+    source: tuple[Token, ...]
+    target: tuple[Token, ...]
+    frame: Capture
+    """The capture to be, without any pattern."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many (queries, keys) there are."""
+        return len(self.frame.query_tokens), len(self.frame.key_tokens)
+
+    def run(
+        self, heads: Sequence[Head], consume: "Consumer", queries: tuple[int, ...] | None = None
+    ) -> None:
+        """Run the model; of these heads hand the query rows that are wanted to the consumer."""
+        wanted: dict[int, tuple[int, ...]] = {}
+        for layer, head in sorted(heads):
+            wanted[layer] = (*wanted.get(layer, ()), head)
+        ids = [token.id for token in self.source]
+        self.model.run(ids, Wanted(wanted, queries), consume, [t.id for t in self.target])
+
+    def size(self, heads: Sequence[Head]) -> int:
+        """Bytes of the whole patterns of these heads."""
+        return 4 * len(heads) * self.shape[0] * self.shape[1]
+
+    def record(self, heads: Sequence[Head]) -> Capture:
+        """The whole patterns of these heads."""
+        keep = KeepEverything(self.shape)
+        self.run(heads, keep)
+        return replace(self.frame, layers=keep.layers())
+
+
+def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
+    """Make a text fit for a model.
 
     Raises:
         InputError: nothing but blanks, or longer than the model's context.
@@ -185,17 +196,12 @@ def capture(
     fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
     source = fitted.tokens
     written, target = _target(model, source, options.target)
-    wanted: dict[int, tuple[int, ...]] = {}
-    for layer, head in sorted(heads):
-        wanted[layer] = (*wanted.get(layer, ()), head)
     sequences = _rows_and_columns(model.kind, source, target)
-    keep = KeepEverything((len(sequences[0]), len(sequences[1])))
-    model.run([t.id for t in source], Wanted(wanted), keep, [t.id for t in target])
-    return Capture(
+    frame = Capture(
         text=text,
         query_tokens=sequences[0],
         key_tokens=sequences[1],
-        layers=keep.layers(),
+        layers=(),
         model=model.identity,
         bos=source[0].special,
         causal=model.causal,
@@ -205,6 +211,14 @@ def capture(
         versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
         named_heads=model.card.heads,
     )
+    return Prepared(model, source, target, frame)
+
+
+def capture(
+    model: "LoadedModel", text: str, heads: Sequence[Head], options: TextOptions
+) -> Capture:
+    """Run a text and record the patterns of these heads; raises what `prepare` raises."""
+    return prepare(model, text, options).record(heads)
 
 
 def _target(
@@ -248,109 +262,15 @@ def _rows_and_columns(
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What to explain: `head` and `query` as on the command line (None: what `show` would pick,
-    and the last word), and another similarity to compare with the model's own."""
-
-    head: str | None = None
-    query: str | None = None
-    similarity: Similarity | None = None
-
-
-@dataclass(frozen=True)
-class Traced:
-    """A head's calculation, why just this head where nobody chose it, what the text lost to
-    fit, and the row by another similarity."""
-
-    trace: HeadTrace
-    about: str
-    left_out: tuple[int, int] = (0, 0)
-    other: OtherRow | None = None
-
-
-def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOptions) -> Traced:
-    """Run a text and record all that one head computes for one query.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        UsageError: more than one head or position, or one that is not there.
-    """
-    from attnviz.models.similarity import other_row
-
-    chosen = HeadOptions(heads=subject.head)
-    captured = capture(model, text, heads_to_record(model, chosen), options)
-    picked = pick_heads(captured, chosen)
-    if len(picked.capture.heads) != 1:
-        raise UsageError(
-            f"--head {subject.head} names {len(picked.capture.heads)} heads",
-            "one is explained: --head L1H2",
-        )
-    tokens = captured.query_tokens
-    position = last_word(tokens)
-    if subject.query is not None:
-        position = one_position(tokens, subject.query, "--query")
-    trace = model.trace(text, tokens, picked.capture.heads[0], position)
-    other = other_row(trace, subject.similarity) if subject.similarity else None
-    about = f"{picked.title} ({picked.why})" if picked.why else picked.title
-    return Traced(trace, about, captured.left_out, other)
-
-
-def explain_embeddings(
-    model: "EmbeddingModel", text: str, query: str | None, options: TextOptions
-) -> tuple[EmbeddingTrace, tuple[int, int]]:
-    """Compare the token embeddings of a text with each other; and what the text lost to fit.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        UsageError: a query that is not in the text.
-    """
-    fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
-    position = last_word(fitted.tokens)
-    if query is not None:
-        position = one_position(fitted.tokens, query, "--query")
-    return model.compare(text, fitted.tokens, position), fitted.left_out
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """How the random numbers of an example are drawn."""
-
-    init: Initialisation = "normal"
-    seed: int = 0
-
-
-def work_example(name: Example, way: Way, drawing: Drawing) -> Worked:
-    """One of the worked examples; no model is loaded."""
-    from attnviz.models.worked import random_matrices, work_out
-
-    if name == "three-inputs":
-        return work_out(three_inputs(), way)
-    given = random_matrices(CHARACTERS, WIDTH, HEADS, drawing.init, drawing.seed)
-    return work_out(given, way)
-
-
-def work_matrices(given: Matrices, way: Way) -> Worked:
-    """A user's own matrices, worked out.
-
-    Raises:
-        InputError: they are so large that a product or a softmax is not finite.
-    """
-    from attnviz.models.worked import work_out
-
-    worked = work_out(given, way)
-    if not all(np.isfinite(array).all() for array in (worked.pattern, worked.output)):
-        raise InputError("the numbers of these matrices are too large", "scale them down")
-    return worked
-
-
-@dataclass(frozen=True)
 class Picked:
     """The part of a capture to be shown, and which heads these are.
 
-    `title` names them; `why` says why just these, where nobody chose them.
+    `capture` holds what was kept whole of them; `title` names them; `why` says why just
+    these, where nobody chose them.
     """
 
     capture: Capture
+    heads: tuple[Head, ...]
     title: str
     why: str = ""
 
@@ -374,13 +294,19 @@ def pick_heads(captured: Capture, options: HeadOptions) -> Picked:
                 f"the capture does not hold {', '.join(missing[:8])}",
                 f"it holds {listed(captured.heads)}; capture the text again with --head all",
             )
-        return Picked(captured.only(heads), listed(heads))
+        return Picked(captured.only(heads), heads, listed(heads))
     if options.everything:
-        return Picked(captured, listed(captured.heads))
+        return Picked(captured, captured.heads, listed(captured.heads))
     if sum(captured.model.heads_per_layer) == 1:
-        return Picked(captured, captured.named_heads[0].title if captured.named_heads else "L0H0")
-    choice = default_head(captured)
-    return Picked(captured.only((choice.head,)), f"{choice.head}: {choice.title}", choice.why)
+        title = captured.named_heads[0].title if captured.named_heads else "L0H0"
+        return Picked(captured, captured.heads, title)
+    return _picked(captured, default_head(captured))
+
+
+def _picked(captured: Capture, choice: Choice) -> Picked:
+    """The one head that a rule chose."""
+    of_it = captured.only((choice.head,))
+    return Picked(of_it, (choice.head,), f"{choice.head}: {choice.title}", choice.why)
 
 
 def listed(heads: Sequence[Head]) -> str:
@@ -399,7 +325,7 @@ def exhibit(picked: Picked, options: ShowOptions) -> Exhibit:
             one position is needed.
     """
     captured = merged(picked.capture, options.merge) if options.merge else picked.capture
-    maps = tuple(HeadMap(captured.weights(h), h.layer, h.head) for h in captured.heads)
+    maps = tuple(HeadMap(h.layer, h.head, weights=captured.weights(h)) for h in captured.heads)
     if options.reduce is not None:
         maps = reduce_maps(maps, options.reduce, options.over)
         done = f"{options.reduce} over {_OVER[options.over]}"
@@ -413,6 +339,86 @@ def exhibit(picked: Picked, options: ShowOptions) -> Exhibit:
         least=options.least,
         about=picked.about,
     )
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What is needed of maps that are too large to keep: without either, all of them.
+
+    `links`: so many of the strongest of each row. `cells`: blocks, as many a side as this
+    says for these heads and so many (queries, keys).
+    """
+
+    links: int | None = None
+    cells: Callable[[Sequence[Head], tuple[int, int]], int] | None = None
+
+
+SMALL = 64 << 20
+"""Bytes of patterns that are kept whole without a thought."""
+
+
+def see(
+    model: "LoadedModel",
+    text: str,
+    options: TextOptions,
+    heads: HeadOptions,
+    show: ShowOptions,
+    needs: Needs,
+) -> tuple[Picked, Exhibit]:
+    """Run a text, and put the heads asked for on show: whole, or as much as is needed of them.
+
+    Raises:
+        InputError: nothing but blanks, or longer than the model's context.
+        UsageError: heads, queries or keys that are not there.
+    """
+    prepared = prepare(model, text, options)
+    wanted = heads_to_record(model, heads)
+    picked = _pick_before(prepared, wanted, heads)
+    if picked is None:
+        picked = pick_heads(prepared.record(wanted), heads)
+        return picked, exhibit(picked, show)
+    reducing = _reducing(prepared, picked.heads, show, needs)
+    if reducing is None:
+        picked = replace(picked, capture=prepared.record(picked.heads))
+        return picked, exhibit(picked, show)
+    shown = exhibit(picked, show)
+    prepared.run(picked.heads, reducing, shown.queries)
+    return picked, replace(shown, maps=reducing.maps())
+
+
+def _pick_before(
+    prepared: Prepared, heads: tuple[Head, ...], options: HeadOptions
+) -> Picked | None:
+    """The heads to show, where they are known before anything is kept.
+
+    None: one of `heads` is picked by their patterns. Where these are too large to keep, it
+    is picked by its score, in a run of its own.
+    """
+    if options.chosen or options.everything:
+        return Picked(prepared.frame, heads, listed(heads))
+    if prepared.model.card.heads or prepared.size(heads) <= SMALL:
+        return None
+    scores = GenericScores(causal=prepared.frame.causal)
+    prepared.run(heads, scores)
+    return _picked(prepared.frame, generic_choice(scores.highest()))
+
+
+def _reducing(
+    prepared: Prepared, heads: Sequence[Head], show: ShowOptions, needs: Needs
+) -> KeepLinks | KeepCells | None:
+    """The consumer that keeps just what is needed; None where everything is kept."""
+    if prepared.size(heads) <= SMALL or show.merge or show.reduce:
+        return None
+    frame = prepared.frame
+    keys = _positions(frame.key_tokens, show.keys, "--key")
+    if needs.links is not None:
+        return KeepLinks(prepared.shape[0], keys, frame.causal, needs.links, show.least)
+    if needs.cells is not None and show.top is None and show.least <= 0:
+        queries = _queries(frame.query_tokens, show)
+        most = needs.cells(heads, (len(queries), len(keys)))
+        if max(len(queries), len(keys)) > most:
+            return KeepCells(queries, keys, frame.causal, most)
+    return None
 
 
 _OVER: dict[Over, str] = {"heads": "heads", "layers": "layers", "all": "all of these"}

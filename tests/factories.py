@@ -100,11 +100,11 @@ def make_exhibit(
     """
     capture = capture or make_capture()
     chosen = tuple(heads) if heads is not None else capture.heads[:1]
-    maps = tuple(HeadMap(capture.weights(head), head.layer, head.head) for head in chosen)
+    maps = tuple(HeadMap(head.layer, head.head, weights=capture.weights(head)) for head in chosen)
     if reduced:
         stack = np.stack([m.weights for m in maps])
         weights = stack.mean(axis=0) if reduced == "mean" else stack.max(axis=0)
-        maps = (HeadMap(weights.astype(np.float32), None, None, reduced),)
+        maps = (HeadMap(None, None, reduced, weights=weights.astype(np.float32)),)
     return Exhibit(
         capture=capture,
         maps=maps,

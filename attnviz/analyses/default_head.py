@@ -33,6 +33,10 @@ def default_head(capture: Capture) -> Choice:
             return Choice(best.head, best.title, "the named head that fits this text best")
         if len(named) == 1:
             return Choice(named[0].head, named[0].title, "the head that the model's card names")
-    head = most_telling_head(capture)
+    return generic_choice(most_telling_head(capture))
+
+
+def generic_choice(head: Head) -> Choice:
+    """The head with the highest generic score, and that it is this."""
     title = "looks away most from itself, its neighbour and the start"
     return Choice(head, title, "the highest of all heads' generic scores")

@@ -13,13 +13,13 @@ from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
 from attnviz.pipeline import (
     HeadOptions,
+    Needs,
     ShowOptions,
     TextOptions,
-    capture,
     exhibit,
-    heads_to_record,
     load_model,
     pick_heads,
+    see,
 )
 
 
@@ -35,6 +35,7 @@ class Request:
     text: TextOptions
     heads: HeadOptions
     show: ShowOptions
+    needs: Needs
     run_options: tuple[str, ...] = ()
 
 
@@ -60,15 +61,15 @@ def answer_text(
             raise UsageError(
                 "a saved capture was run already", f"leave {', '.join(request.run_options)} out"
             )
-        captured = load_capture(given.path)
+        picked = pick_heads(load_capture(given.path), request.heads)
+        shown = exhibit(picked, request.show)
     else:
         if given.note:
             session.note(given.note)
         model = load_model(request.model)
-        heads = heads_to_record(model, request.heads)
-        captured = capture(model, given.text, heads, request.text)
-    note_what_is_left_out(session, captured.left_out)
-    yield Answer(exhibit(pick_heads(captured, request.heads), request.show))
+        _, shown = see(model, given.text, request.text, request.heads, request.show, request.needs)
+    note_what_is_left_out(session, shown.capture.left_out)
+    yield Answer(shown)
 
 
 def note_what_is_left_out(session: Session, left_out: tuple[int, int], where: str = "") -> None:
@@ -95,27 +96,24 @@ def answer_lines(
     lines = read_lines(argument, file, session.stdin)
     model = load_model(request.model)
     options, kept, bad, good = request.heads, None, 0, 0
-    heads = heads_to_record(model, options)
     for number, text in lines:
         if isinstance(text, InputError):
             session.complain(str(text))  # it names the line
             bad += 1
             continue
         try:
-            captured = capture(model, text, heads, request.text)
-            picked = pick_heads(captured, options)
-            if kept is not None:
-                picked = replace(kept, capture=picked.capture)
-            shown = exhibit(picked, request.show)
+            picked, shown = see(model, text, request.text, options, request.show, request.needs)
         except (InputError, UsageError) as error:
             session.complain(f"line {number}: {error}")
             bad += 1
             continue
-        if not options.chosen and not options.everything:
-            heads, kept = picked.capture.heads, replace(picked, why=f"picked on line {number}")
-            options = HeadOptions(heads=",".join(map(str, heads)))
+        if kept is not None:
+            shown = replace(shown, about=kept.about)
+        elif not options.chosen and not options.everything:
+            kept = replace(picked, why=f"picked on line {number}")
+            options = HeadOptions(heads=",".join(map(str, picked.heads)))
         good += 1
-        note_what_is_left_out(session, captured.left_out, f"line {number}: ")
+        note_what_is_left_out(session, shown.capture.left_out, f"line {number}: ")
         yield Answer(shown, number)
     if bad and not good:
         raise InputError("no line could be shown", "see the errors above")

@@ -34,12 +34,12 @@ class Look:
     dpi: int | None = None
     title: str | None = None
 
-    def of_picture(self, exhibit: Exhibit) -> PictureOptions:
+    def of_picture(self, *, by_row: bool = False) -> PictureOptions:
         """What concerns pictures, with their defaults."""
         given = {
             "cmap": self.cmap,
             "dpi": self.dpi,
-            "color_scale": self.color_scale or ("row" if exhibit.by_row else None),
+            "color_scale": self.color_scale or ("row" if by_row else None),
             "orient": self.orient,
         }
         asked = {name: value for name, value in given.items() if value is not None}
@@ -99,7 +99,7 @@ def _picture(session: Session, answer: Answer, form: Format, look: Look, _number
     from attnviz.renderers.canvas import PictureFormat
     from attnviz.renderers.figure import draw, figure_bytes
 
-    options = look.of_picture(answer.exhibit)
+    options = look.of_picture(by_row=answer.exhibit.by_row)
     drawn = draw(answer.exhibit, options)
     for note in drawn.notes:
         session.note(note)

@@ -18,22 +18,21 @@ from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_t
 from attnviz.data.trace import EmbeddingTrace
 from attnviz.data.worked import Similarity, Way
 from attnviz.errors import UsageError
+from attnviz.explaining import (
+    Drawing,
+    Subject,
+    Traced,
+    explain_embeddings,
+    work_example,
+    work_matrices,
+)
+from attnviz.explaining import explain as trace_head
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
 from attnviz.models.known import EMBEDDINGS
-from attnviz.pipeline import (
-    Drawing,
-    Subject,
-    TextOptions,
-    Traced,
-    explain_embeddings,
-    load_model,
-    work_example,
-    work_matrices,
-)
-from attnviz.pipeline import explain as trace_head
+from attnviz.pipeline import TextOptions, load_model
 from attnviz.renderers import embeddings as embeddings_page
 from attnviz.renderers import explain as explained
 from attnviz.renderers import lookup

@@ -6,6 +6,7 @@ from attnviz.commands import options as o
 from attnviz.commands.answers import Request, answer_lines, answer_text
 from attnviz.commands.checks import check_combination
 from attnviz.commands.deliver import Look, check_output, deliver
+from attnviz.commands.needs import needs_of
 from attnviz.commands.session import session_of
 from attnviz.console import make_consoles
 from attnviz.models.catalog import Source
@@ -75,22 +76,24 @@ def show(
     check_combination(context.params, chosen)
     check_output(output, chosen)
     everything = view == "grid" or reduce is not None or chosen.name == "npz"
+    look = Look(view, orient, cmap, color_scale, dpi, title)
+    wanted = ShowOptions(
+        merge="words" if words else "chars" if chars else None,
+        queries=tuple(query or ()),
+        keys=tuple(key or ()),
+        top=top,
+        least=least,
+        reduce=reduce,
+        over=over or "all",
+        one_query=view == "text",
+    )
     request = Request(
         model=Source(model, revision, offline, quiet, kind, causal),
         text=TextOptions(bos, special, truncate, target),
         heads=HeadOptions(layer, head, everything),
-        show=ShowOptions(
-            merge="words" if words else "chars" if chars else None,
-            queries=tuple(query or ()),
-            keys=tuple(key or ()),
-            top=top,
-            least=least,
-            reduce=reduce,
-            over=over or "all",
-            one_query=view == "text",
-        ),
+        show=wanted,
+        needs=needs_of(chosen, look, wanted, session.consoles.display),
         run_options=o.given(context, o.RUN),
     )
     answer = answer_lines if lines else answer_text
-    look = Look(view, orient, cmap, color_scale, dpi, title)
     deliver(session, answer(session, request, text, file), chosen, look, output)

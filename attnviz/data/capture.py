@@ -132,6 +132,12 @@ class Capture:
         everything = np.ones(shape, dtype=np.bool_)
         return np.tril(everything) if self.causal else everything
 
+    def allowed_count(self) -> IntArray:
+        """(n_queries), how many keys each query may look at."""
+        n_queries, n_keys = len(self.query_tokens), len(self.key_tokens)
+        every = np.full(n_queries, n_keys, np.int64)
+        return np.minimum(every, np.arange(1, n_queries + 1)) if self.causal else every
+
     def only(self, heads: tuple[Head, ...]) -> "Capture":
         """The same capture with only these heads; each must be in it."""
         layers = []

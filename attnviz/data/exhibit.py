@@ -1,24 +1,23 @@
 """The exhibit: what was asked to be shown of a capture; renderers and writers take it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from attnviz.data.capture import Capture, FloatArray
+from attnviz.data.capture import Capture, FloatArray, IntArray
 
 Reduction: TypeAlias = Literal["mean", "max"]
 Orient: TypeAlias = Literal["query-rows", "key-rows"]
 ColorScale: TypeAlias = Literal["linear", "log", "row"]
 
 
-@dataclass(frozen=True, eq=False)
-class HeadMap:
-    """One matrix to be shown, `weights` (n_queries, n_keys): a head, or a reduction of several.
+@dataclass(frozen=True)
+class Place:
+    """Which head a map is of, or a reduction of several.
 
     `layer` is None where it was reduced over layers, `head` where over heads; then
     `reduced` says how.
     """
 
-    weights: FloatArray
     layer: int | None
     head: int | None
     reduced: Reduction | None = None
@@ -32,6 +31,53 @@ class HeadMap:
 
 
 @dataclass(frozen=True, eq=False)
+class HeadMap(Place):
+    """A whole matrix to be shown: `weights` (n_queries, n_keys)."""
+
+    weights: FloatArray = field(kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Parallel arrays, one entry per link; by query, then strongest first, then by key."""
+
+    query: IntArray
+    key: IntArray
+    weight: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkMap(Place):
+    """Of a matrix too large to keep, the links that the exhibit's filters leave.
+
+    `totals` (n_queries) are the sums of the whole rows, 0 for queries that nobody asked for.
+    """
+
+    links: Links = field(kw_only=True)
+    totals: FloatArray = field(kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class CellMap(Place):
+    """Of a matrix too large to keep, blocks of weights, each with its strongest.
+
+    `cells` (rows, columns) over the queries and keys that were asked for; NaN where the mask
+    forbids the whole block. `shape` is how many (queries, keys) it was reduced from; `sums`
+    whether each of its rows sums to 1.
+    """
+
+    cells: FloatArray = field(kw_only=True)
+    shape: tuple[int, int] = field(kw_only=True)
+    sums: bool = field(kw_only=True)
+
+
+Map: TypeAlias = HeadMap | LinkMap | CellMap
+
+
+@dataclass(frozen=True, eq=False)
 class Exhibit:
     """A capture, the maps chosen from it, and the filters that every view and format obeys.
 
@@ -41,7 +87,7 @@ class Exhibit:
     """
 
     capture: Capture
-    maps: tuple[HeadMap, ...]
+    maps: tuple[Map, ...]
     queries: tuple[int, ...]
     keys: tuple[int, ...]
     top: int | None = None

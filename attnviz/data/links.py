@@ -1,34 +1,23 @@
 """Links: the single (query, key, weight) entries of a map, filtered and ordered."""
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
-from attnviz.data.capture import FloatArray
-from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.exhibit import CellMap, Exhibit, HeadMap, LinkMap, Links, Map
 
-
-@dataclass(frozen=True)
-class Links:
-    """Parallel arrays, one entry per link; by query, then strongest first, then by key."""
-
-    query: NDArray[np.int64]
-    key: NDArray[np.int64]
-    weight: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.weight)
+__all__ = ["Links", "links_of", "row_totals"]
 
 
-def links_of(exhibit: Exhibit, head_map: HeadMap) -> Links:
+def links_of(exhibit: Exhibit, head_map: Map) -> Links:
     """The links of one map that the exhibit's filters leave; never one that the mask forbids.
 
     Filters apply in this order: queries, keys, least weight, then the strongest `top`
     of what is left in each row (ties: the earlier key).
     """
+    if isinstance(head_map, LinkMap):
+        return head_map.links
+    whole = whole_map(head_map)
     queries, keys = np.array(exhibit.queries, int), np.array(exhibit.keys, int)
-    weights = head_map.weights[np.ix_(queries, keys)]  # (queries asked for, keys asked for)
+    weights = whole.weights[np.ix_(queries, keys)]  # (queries asked for, keys asked for)
     allowed = exhibit.capture.allowed()[np.ix_(queries, keys)]
     order = np.argsort(np.where(allowed, -weights, np.inf), axis=1, kind="stable")
     row = np.arange(len(queries))[:, None]
@@ -38,3 +27,22 @@ def links_of(exhibit: Exhibit, head_map: HeadMap) -> Links:
     at_row, at_rank = np.nonzero(kept)
     at_key = order[at_row, at_rank]
     return Links(queries[at_row], keys[at_key], weights[at_row, at_key])
+
+
+def row_totals(exhibit: Exhibit, head_map: Map) -> list[float]:
+    """The sums of the rows asked for, over all keys that a query may see, in order."""
+    if isinstance(head_map, LinkMap):
+        return [float(head_map.totals[query]) for query in exhibit.queries]
+    weights, allowed = whole_map(head_map).weights, exhibit.capture.allowed()
+    return [float(weights[query][allowed[query]].sum()) for query in exhibit.queries]
+
+
+def whole_map(head_map: Map) -> HeadMap:
+    """A map that was kept whole, for what needs every weight of it.
+
+    Raises:
+        TypeError: it was reduced, which is a mistake of the program.
+    """
+    if isinstance(head_map, LinkMap | CellMap):
+        raise TypeError(f"of {head_map.label} only a reduced form was kept")
+    return head_map

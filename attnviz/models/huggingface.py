@@ -1,12 +1,12 @@
-"""A model through transformers, of any architecture that can switch its attention function."""
+"""A model through transformers, of any architecture."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from attnviz.data.capture import Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
@@ -14,20 +14,16 @@ from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace
 from attnviz.errors import ModelError, UsageError
+from attnviz.models.architecture import transformers_config
+from attnviz.models.capturing import Attention, attention_of, run_and_capture
 from attnviz.models.card import read_card
 from attnviz.models.checkpoint import check_finite, lacks, other_shape
-from attnviz.models.config import folder_sizes
+from attnviz.models.config import ModelSizes, folder_sizes
 from attnviz.models.dissect import dissected
-from attnviz.models.folder import damaged, read_config, weight_files
-from attnviz.models.handover import Handover
+from attnviz.models.folder import damaged, weight_files
 from attnviz.models.loaded import Consumer, no_target
-from attnviz.models.registry import AttentionCall, kind_of, layer_of, recording
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace
-
-
-class _LastLayerSeen(Exception):
-    """Ends a forward pass after the last layer that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -56,24 +52,18 @@ class HuggingFaceModel:
         consume: Consumer,
         target: Sequence[int] = (),
     ) -> None:
-        names = {module: name for name, module in self.model.named_modules()}
-        handover = Handover(wanted, consume)
+        run_and_capture(self.model, self._inputs(ids, target), wanted, consume, self.kind)
 
-        def listen(call: AttentionCall) -> None:
-            layer, kind = layer_of(names[call.module]), kind_of(names[call.module])
-            if self.kind not in ("self", kind):
-                return
-            if layer in wanted.heads:
-                for queries in handover.rows(call.q.size(1), call.k.size(1), call.q.size(0)):
-                    handover.take(layer, queries, call.weights(queries))
-            if layer == wanted.last_layer:
-                raise _LastLayerSeen
-
-        inputs = {"input_ids": torch.tensor([list(ids)])}
+    def _inputs(self, ids: Sequence[int], target: Sequence[int]) -> dict[str, Any]:
+        """What its forward pass is given."""
+        inputs: dict[str, Any] = {"input_ids": self._ids(ids), "use_cache": False}
         if self.kind != "self":
-            inputs["decoder_input_ids"] = torch.tensor([[self._start(), *target[:-1]]])
-        with torch.inference_mode(), recording(self.model, listen), suppress(_LastLayerSeen):
-            self.model.base_model(**inputs, use_cache=False)
+            inputs["decoder_input_ids"] = self._ids([self._start(), *target[:-1]])
+        return inputs
+
+    def _ids(self, ids: Sequence[int]) -> Tensor:
+        """(1, n), where the model is."""
+        return torch.tensor([list(ids)], device=self.model.device)
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         if self.kind == "self":
@@ -82,7 +72,7 @@ class HuggingFaceModel:
             raise UsageError(f"{self.identity.name} has no output layer", "give a --target")
         with torch.inference_mode():
             made = self.model.generate(
-                torch.tensor([list(ids)]),
+                self._ids(ids),
                 max_new_tokens=min(LONGEST, self.tokenizer.context - 1),
                 do_sample=False,
                 num_beams=1,
@@ -136,27 +126,32 @@ def load_huggingface(
     card = read_card(folder, name, sizes.heads_per_layer)
     tokenizer = load_tokenizer(folder, sizes, card.bos)
     model = _load_weights(folder)
-    if not model._can_set_attn_implementation():
-        raise ModelError(
-            f"the architecture {sizes.architecture!r} keeps its attention to itself, and attnviz "
-            "cannot capture it yet",
-            "use a model such as GPT-2, Llama, Qwen, Mistral or BERT",
-        )
+    found = _attention(model, sizes)
     identity = ModelIdentity(
         name=name,
         architecture=sizes.architecture,
-        heads_per_layer=sizes.heads_per_layer,
+        heads_per_layer=found.heads_per_layer,
         parameters=model.num_parameters(),
         engine="transformers",
         revision=revision,
     )
-    causal = sizes.kind == "decoder" if sizes.kind != "self" else _is_causal(model)
-    return HuggingFaceModel(model, identity, card, tokenizer, causal, sizes.kind)
+    return HuggingFaceModel(model, identity, card, tokenizer, found.causal, sizes.kind)
 
 
-def _is_causal(model: Any) -> bool:
-    """Whether its attention looks back only, as its modules say."""
-    return any(getattr(module, "is_causal", False) for module in model.modules())
+ATTENDING = {"attention", "full_attention", "sliding_attention", "chunked_attention"}
+
+
+def _attention(model: Any, sizes: ModelSizes) -> Attention:
+    """What attention it has: as its modules say, or as is seen where they do not."""
+    config = model.config.get_text_config()
+    types = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None)
+    if model._can_set_attn_implementation() and set(types or ()) <= ATTENDING:
+        modules = model.modules()
+        causal = sizes.kind == "decoder" or any(getattr(m, "is_causal", False) for m in modules)
+        return Attention(sizes.heads_per_layer, causal and sizes.kind in ("self", "decoder"))
+    few = torch.arange(min(4, sizes.vocab_size), device=model.device)[None]
+    inputs = {"input_ids": few} | ({} if sizes.kind == "self" else {"decoder_input_ids": few})
+    return attention_of(model, inputs, len(sizes.heads_per_layer), sizes.kind)
 
 
 def _load_weights(folder: Path) -> Any:
@@ -167,9 +162,13 @@ def _load_weights(folder: Path) -> Any:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        model, report = _model_class(folder).from_pretrained(
+        model_class = _model_class(folder)
+        model, report = model_class.from_pretrained(
             folder,
             dtype=torch.float32,
+            # None is transformers' own choice; modules that keep their attention to themselves
+            # return it only where it is computed eagerly
+            attn_implementation=None if model_class._can_set_attn_implementation() else "eager",
             use_safetensors=True,
             local_files_only=True,
             ignore_mismatched_sizes=True,  # reported below, by name and shape
@@ -192,13 +191,12 @@ def _model_class(folder: Path) -> Any:
     """
     import transformers
 
-    config = read_config(folder)
-    kind = config.get("model_type")
-    names = [*(config.get("architectures") or ())][:1]
-    if kind == "gpt2" and names in ([], ["GPT2Model"]):
+    config = transformers_config(folder)
+    names = [*(config.architectures or ())][:1]
+    if config.model_type == "gpt2" and names in ([], ["GPT2Model"]):
         names = ["GPT2LMHeadModel"]
     for name in names:
         named = getattr(transformers, str(name), None)
-        if getattr(getattr(named, "config_class", None), "model_type", None) == kind:
+        if getattr(named, "config_class", None) is type(config):
             return named
-    return transformers.AutoModel
+    return transformers.AutoModel._model_mapping[type(config)]

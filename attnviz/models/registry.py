@@ -159,6 +159,27 @@ def _attend(
     return output
 
 
+class Layers:
+    """Which layer each attention module of a model is at work for, in one run.
+
+    A module's own number stands in its name; one that several layers share counts up.
+    """
+
+    def __init__(self, model: Any, kind: Kind) -> None:
+        self._names = {module: name for name, module in model.named_modules()}
+        self._kind = kind
+        self._last: dict[Any, int] = {}
+
+    def at_work(self, module: Any) -> int | None:
+        """The layer of this call; None where the attention of this kind is not wanted."""
+        name = self._names[module]
+        if self._kind not in ("self", kind_of(name)):
+            return None
+        layer = self._last[module] + 1 if module in self._last else layer_of(name)
+        self._last[module] = layer
+        return layer
+
+
 def layer_of(module: str) -> int:
     """The layer that a module belongs to: the first number in its dotted name."""
     found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", module)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.data.exhibit import HeadMap
+from attnviz.data.exhibit import Place
 
 
 @dataclass(frozen=True)
@@ -13,12 +13,12 @@ class Grid:
     layers: tuple[int | None, ...]
     heads: tuple[int | None, ...]
 
-    def slot(self, head_map: HeadMap) -> tuple[int, int]:
+    def slot(self, head_map: Place) -> tuple[int, int]:
         """The row and column of a map."""
         return self.layers.index(head_map.layer), self.heads.index(head_map.head)
 
 
-def grid_of(maps: Sequence[HeadMap]) -> Grid:
+def grid_of(maps: Sequence[Place]) -> Grid:
     """The rows and columns that these maps need."""
 
     def ordered(numbers: set[int | None]) -> tuple[int | None, ...]:

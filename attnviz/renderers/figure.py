@@ -4,13 +4,14 @@ Queries are rows and keys are columns, unless `key-rows` asks for the other way 
 A link that the mask forbids is hatched grey, never the colour of zero.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attnviz.data.exhibit import Exhibit
+from attnviz.data.exhibit import Exhibit, Place
+from attnviz.renderers import mosaic, onehead
+from attnviz.renderers.arrangement import grid_of
 from attnviz.renderers.canvas import check_dpi, check_size, drawing, figure_bytes, fit, use_fonts
-from attnviz.renderers.mosaic import draw_mosaic
-from attnviz.renderers.onehead import draw_one
 from attnviz.renderers.paint import check_cmap
 from attnviz.renderers.wording import PictureOptions, words_for
 
@@ -28,6 +29,13 @@ class Drawn:
     notes: tuple[str, ...] = ()
 
 
+def most_cells(maps: Sequence[Place], tokens: int, options: PictureOptions) -> int:
+    """Into how many cells a side the picture of these maps reduces each of them."""
+    if len(maps) == 1:
+        return onehead.MOST_CELLS
+    return mosaic.most_cells(grid_of(maps), tokens, options.dpi)
+
+
 def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
     """The exhibit as a figure: a heatmap of its one map, or a mosaic of them all.
 
@@ -40,7 +48,7 @@ def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
         check_cmap(options.cmap)
         words = words_for(exhibit, options)
         use_fonts(words.fonts.families)
-        draw_it = draw_one if len(exhibit.maps) == 1 else draw_mosaic
+        draw_it = onehead.draw_one if len(exhibit.maps) == 1 else mosaic.draw_mosaic
         figure = draw_it(exhibit, options, words)
         fit(figure)
     check_size(figure, options.dpi)

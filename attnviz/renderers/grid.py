@@ -16,20 +16,13 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.capture import FloatArray
-from attnviz.data.exhibit import Exhibit, Orient
+from attnviz.data.exhibit import Exhibit, Orient, Place
 from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
 from attnviz.renderers.colors import color_of, shade_of
 from attnviz.renderers.heading import heading, map_heading, map_title
 from attnviz.renderers.labels import pad, widest
 from attnviz.renderers.legend import legend
-from attnviz.renderers.matrix import (
-    block_maximum,
-    block_of,
-    rows_sum_to_one,
-    shown,
-    strongest,
-)
-from attnviz.renderers.paint import per_row
+from attnviz.renderers.matrix import cells_of, strongest
 from attnviz.renderers.prose import folded
 
 LARGEST, SMALLEST = 16, 5  # points along a side of a miniature
@@ -53,17 +46,15 @@ def render(
     grid = grid_of(exhibit.maps)
     tokens = max(len(exhibit.queries), len(exhibit.keys), 1)
     layout = _layout(grid, tokens, display)
-    whole = [shown(exhibit, head_map) for head_map in exhibit.maps]
-    sums = all(map(rows_sum_to_one, whole))
-    whole = [per_row(matrix) for matrix in whole] if exhibit.by_row else whole
-    most = strongest(whole)
-    if orient == "key-rows":
-        whole = [matrix.T for matrix in whole]
-    small = [block_maximum(matrix, layout.size, layout.size) for matrix in whole]
+    small = [
+        cells_of(exhibit, head_map, layout.size, by_row=exhibit.by_row, orient=orient)
+        for head_map in exhibit.maps
+    ]
+    most = strongest([cells.values for cells in small])
     repeat = max(1, layout.size // tokens)
     slots = {
-        grid.slot(head_map): np.kron(matrix / most, np.ones((repeat, repeat), np.float32))
-        for head_map, matrix in zip(exhibit.maps, small, strict=True)
+        grid.slot(head_map): np.kron(cells.values / most, np.ones((repeat, repeat), np.float32))
+        for head_map, cells in zip(exhibit.maps, small, strict=True)
     }
     parts: list[RenderableType] = [*heading(exhibit, display)]
     for first in range(0, len(grid.heads), layout.across):
@@ -71,13 +62,18 @@ def render(
         parts.append(Text())
         parts += _band(grid, slots, heads, layout, display)
     parts += [Text(), *_names(exhibit, display)]
-    block = block_of(whole[0].shape, small[0].shape)
-    sums = sums and max(block) == 1
+    block = small[0].block
+    sums = max(block) == 1 and all(cells.sums for cells in small)
     parts += legend(exhibit, display, most, numbers=False, orient=orient, sums=sums)
     if max(block) > 1:
         note = f"each point shows the strongest of {block[0]} x {block[1]} weights"
         parts += folded(Text(note, style="dim"), display.width)
     return Group(*parts)
+
+
+def most_cells(maps: Sequence[Place], tokens: int, display: Display) -> int:
+    """Into how many points a side each map is reduced."""
+    return _layout(grid_of(maps), max(1, tokens), display).size
 
 
 def _layout(grid: Grid, tokens: int, display: Display) -> _Layout:

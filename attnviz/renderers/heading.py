@@ -5,7 +5,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.capture import Capture
 from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.exhibit import Exhibit, Map
 from attnviz.data.tokens import readable
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import ascii_only, cut
@@ -39,7 +39,7 @@ def written(capture: Capture) -> str:
     return f"written: “{readable(capture.target)}” ({rows})"
 
 
-def map_heading(exhibit: Exhibit, head_map: HeadMap, display: Display, style: str = "bold") -> Text:
+def map_heading(exhibit: Exhibit, head_map: Map, display: Display, style: str = "bold") -> Text:
     """The line above one of several heads: its title, cut to the display."""
     title = map_title(exhibit, head_map)
     written = title if display.unicode else ascii_only(title)
@@ -64,7 +64,7 @@ def facts(capture: Capture) -> str:
     return ", ".join(parts)
 
 
-def map_title(exhibit: Exhibit, head_map: HeadMap) -> str:
+def map_title(exhibit: Exhibit, head_map: Map) -> str:
     """`L1H2: nouns look at their adjectives`; the label alone where the head has no name.
 
     A head that is known for several behaviours has all their titles.
@@ -73,14 +73,14 @@ def map_title(exhibit: Exhibit, head_map: HeadMap) -> str:
     return f"{head_map.label}: {'; '.join(titles)}" if titles else head_map.label
 
 
-def pane_titles(exhibit: Exhibit, head_map: HeadMap) -> tuple[str, ...]:
+def pane_titles(exhibit: Exhibit, head_map: Map) -> tuple[str, ...]:
     """Titles for a small place, the fullest first: `L1H2 adjectives, induction` ... `L1H2`."""
     names = [*dict.fromkeys(readable(named.behaviour) for named in _named(exhibit, head_map))]
     known = (f"{head_map.label} {', '.join(names[:n])}" for n in range(len(names), 0, -1))
     return *known, head_map.label
 
 
-def _named(exhibit: Exhibit, head_map: HeadMap) -> list[NamedHead]:
+def _named(exhibit: Exhibit, head_map: Map) -> list[NamedHead]:
     """What the model's card says of this head."""
     place = head_map.layer, head_map.head
     named_heads = exhibit.capture.named_heads

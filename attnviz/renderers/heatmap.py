@@ -21,8 +21,7 @@ from attnviz.renderers.direction import fenced
 from attnviz.renderers.heading import heading, map_heading
 from attnviz.renderers.labels import cut, distinct_labels, pad, widest
 from attnviz.renderers.legend import legend
-from attnviz.renderers.matrix import rows_sum_to_one, shown, strongest
-from attnviz.renderers.paint import per_row
+from attnviz.renderers.matrix import per_row, rows_sum_to_one, shown, strongest
 from attnviz.renderers.prose import folded
 
 WIDEST_CELL, NUMBER_CELLS, PLAIN_CELLS = 14, (6, 5, 4), (2, 1)

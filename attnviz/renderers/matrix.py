@@ -5,31 +5,75 @@ In these matrices NaN stands for "nothing to show here": the mask forbids the li
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.capture import FloatArray
-from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.links import links_of
+from attnviz.data.exhibit import CellMap, Exhibit, Map, Orient
+from attnviz.data.links import links_of, whole_map
 
 
-def shown(exhibit: Exhibit, head_map: HeadMap) -> FloatArray:
+def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
     """The weights that the exhibit's filters leave, (queries asked for, keys asked for).
 
     NaN where there is nothing to show.
     """
+    whole = whole_map(head_map).weights
     queries, keys = np.array(exhibit.queries, int), np.array(exhibit.keys, int)
     picked = np.ix_(queries, keys)
     if exhibit.top is None and exhibit.least <= 0:
         visible = exhibit.capture.allowed()[picked]
     else:
         links = links_of(exhibit, head_map)
-        kept: NDArray[np.bool_] = np.zeros(head_map.weights.shape, np.bool_)
+        kept: NDArray[np.bool_] = np.zeros(whole.shape, np.bool_)
         kept[links.query, links.key] = True
         visible = kept[picked]
-    weights = head_map.weights[picked].astype(np.float32)  # (queries, keys)
+    weights = whole[picked].astype(np.float32)  # (queries, keys)
     return np.where(visible, weights, np.float32(np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A map as it is drawn: `values` (rows, columns), reduced from `shape` (rows, columns).
+
+    `sums`: whether its rows sum to 1, which cannot be seen any more once it is reduced.
+    """
+
+    values: FloatArray
+    shape: tuple[int, int]
+    sums: bool
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """How many (rows, columns) of weights each cell stands for."""
+        rows, columns = (
+            math.ceil(n / cells) for n, cells in zip(self.shape, self.values.shape, strict=True)
+        )
+        return rows, columns
+
+
+def cells_of(
+    exhibit: Exhibit, head_map: Map, most: int, *, by_row: bool, orient: Orient = "query-rows"
+) -> Cells:
+    """A map's weights in at most `most` cells a side, scaled by row and turned where asked for."""
+    if isinstance(head_map, CellMap):  # reduced already, to just as many
+        values, shape, sums = head_map.cells, head_map.shape, head_map.sums
+    else:
+        whole = shown(exhibit, head_map)
+        shape, sums = (whole.shape[0], whole.shape[1]), rows_sum_to_one(whole)
+        values = block_maximum(per_row(whole) if by_row else whole, most, most)
+    if orient == "key-rows":
+        return Cells(values.T, (shape[1], shape[0]), sums)
+    return Cells(values, shape, sums)
+
+
+def per_row(weights: FloatArray) -> FloatArray:
+    """(queries, keys) weights, each row divided by its strongest one."""
+    most = np.fmax.reduce(weights, axis=1, initial=0.0)[:, None]
+    divided: FloatArray = np.divide(weights, np.where(most > 0, most, 1), dtype=np.float32)
+    return divided
 
 
 def block_maximum(values: FloatArray, rows: int, columns: int) -> FloatArray:
@@ -44,11 +88,6 @@ def block_maximum(values: FloatArray, rows: int, columns: int) -> FloatArray:
             starts = np.arange(0, values.shape[axis], step)
             values = np.fmax.reduceat(values, starts, axis=axis)
     return values
-
-
-def block_of(tokens: tuple[int, ...], cells: tuple[int, ...]) -> tuple[int, int]:
-    """How many (rows, columns) of a matrix of shape `tokens` went into each of its blocks."""
-    return math.ceil(tokens[0] / cells[0]), math.ceil(tokens[1] / cells[1])
 
 
 def strongest(matrices: list[FloatArray]) -> float:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.capture import FloatArray
-from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.exhibit import Exhibit
 from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
 from attnviz.renderers.canvas import new_figure, place, renderer_of
 from attnviz.renderers.frame import add_key, hatch_ground, name_sides, write, write_titles
-from attnviz.renderers.matrix import block_maximum, block_of, left_out, rows_sum_to_one, shown
-from attnviz.renderers.paint import Scale, per_row, scale_for
+from attnviz.renderers.matrix import cells_of, left_out
+from attnviz.renderers.paint import Scale, scale_for
 from attnviz.renderers.ticks import LEAST_APART, POINTS, Ticks, ticks_for, write_columns, write_rows
 from attnviz.renderers.wording import PictureOptions, Words
 
@@ -59,11 +59,14 @@ def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Fig
     rows, columns = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
     if options.orient == "key-rows":
         rows, columns = columns, rows
-    most = MOST_CELLS // max(len(grid.layers), len(grid.heads), 1)
-    size = _pane_inches(grid, max(len(rows[1]), len(columns[1])), options.dpi)
-    most = max(8, min(most, int(size * options.dpi)))
-    made = [_pane(exhibit, head_map, options, most) for head_map in exhibit.maps]
-    panes = [pane for pane, _ in made]
+    tokens = max(len(rows[1]), len(columns[1]))
+    size = _pane_inches(grid, tokens, options.dpi)
+    most, by_row = most_cells(grid, tokens, options.dpi), options.color_scale == "row"
+    made = [
+        cells_of(exhibit, head_map, most, by_row=by_row, orient=options.orient)
+        for head_map in exhibit.maps
+    ]
+    panes = [cells.values for cells in made]
     titled = len(panes) <= MOST_TITLED
     mosaic = _measure(grid, panes[0].shape, size, options.dpi, titled)
     scale = scale_for(options.cmap, options.color_scale, panes)
@@ -84,9 +87,8 @@ def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Fig
         _write_titles(axes, mosaic, slots, words)
     else:
         _write_names(axes, mosaic)
-    sums = all(whole for _, whole in made)
-    block = block_of((len(rows[1]), len(columns[1])), mosaic.pane)
-    name_sides(axes, options.orient, sums=sums, block=block)
+    sums = all(cells.sums for cells in made)
+    name_sides(axes, options.orient, sums=sums, block=made[0].block)
     write_titles(axes, words, width, above=PANE_TITLE + 7)
     empty = left_out(exhibit) if any(np.isnan(pane).any() for pane in panes) else ""
     add_key(figure, scale, (width, 0.0, height), empty)
@@ -104,20 +106,10 @@ def assemble(
     return image
 
 
-def _pane(
-    exhibit: Exhibit, head_map: HeadMap, options: PictureOptions, most: int
-) -> tuple[FloatArray, bool]:
-    """One map as it is drawn: scaled, turned, and reduced to at most `most` cells a side.
-
-    And whether its rows sum to 1, which cannot be seen any more once it is reduced.
-    """
-    values = shown(exhibit, head_map)
-    sums = rows_sum_to_one(values)
-    if options.color_scale == "row":
-        values = per_row(values)
-    if options.orient == "key-rows":
-        values = values.T
-    return block_maximum(values, most, most), sums
+def most_cells(grid: Grid, tokens: int, dpi: int) -> int:
+    """Into how many cells a side each map is reduced, so that none is smaller than a pixel."""
+    fitting = MOST_CELLS // max(len(grid.layers), len(grid.heads), 1)
+    return max(8, min(fitting, int(_pane_inches(grid, tokens, dpi) * dpi)))
 
 
 def _pane_inches(grid: Grid, tokens: int, dpi: int) -> float:

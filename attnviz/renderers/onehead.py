@@ -8,8 +8,8 @@ from attnviz.data.capture import FloatArray
 from attnviz.data.exhibit import Exhibit
 from attnviz.renderers.canvas import new_figure, place
 from attnviz.renderers.frame import add_key, hatch_ground, name_sides, write_titles
-from attnviz.renderers.matrix import block_maximum, block_of, left_out, rows_sum_to_one, shown
-from attnviz.renderers.paint import Scale, per_row, scale_for
+from attnviz.renderers.matrix import Cells, cells_of, left_out, shown
+from attnviz.renderers.paint import Scale, scale_for
 from attnviz.renderers.ticks import POINTS, ticks_for, write_columns, write_rows
 from attnviz.renderers.wording import PictureOptions, Words
 
@@ -27,25 +27,26 @@ ROOM_FOR_FOUR, ROOM_FOR_THREE = 0.42, 0.28
 
 def draw_one(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Figure":
     """The exhibit's only map as a figure; everything on it may still lie outside its edges."""
-    weights = shown(exhibit, exhibit.maps[0])  # (queries, keys)
-    sums = rows_sum_to_one(weights)
-    values = per_row(weights) if options.color_scale == "row" else weights
+    by_row, orient = options.color_scale == "row", options.orient
+    cells = cells_of(exhibit, exhibit.maps[0], MOST_CELLS, by_row=by_row, orient=orient)
     rows, columns = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
-    if options.orient == "key-rows":
-        weights, values, rows, columns = weights.T, values.T, columns, rows
-    height, width = (_cell(n, options.dpi) * n for n in values.shape)
+    if orient == "key-rows":
+        rows, columns = columns, rows
+    height, width = (_cell(n, options.dpi) * n for n in cells.shape)
     figure = new_figure(options.dpi)
     axes = place(figure, 0, 0, width, height)
     hatch_ground(axes)
-    cells = block_maximum(values, MOST_CELLS, MOST_CELLS)
-    scale = scale_for(options.cmap, options.color_scale, [cells])
-    _draw_cells(axes, scale, cells, values.shape)
-    _write_numbers(axes, scale, weights, values, width / values.shape[1])
-    write_rows(axes, ticks_for(*rows, height / values.shape[0]))
-    write_columns(axes, ticks_for(*columns, width / values.shape[1]), width / values.shape[1])
-    name_sides(axes, options.orient, sums=sums, block=block_of(values.shape, cells.shape))
+    scale = scale_for(options.cmap, options.color_scale, [cells.values])
+    _draw_cells(axes, scale, cells)
+    cell = height / cells.shape[0], width / cells.shape[1]
+    if min(cell) >= ROOM_FOR_THREE:
+        weights = shown(exhibit, exhibit.maps[0])
+        _write_numbers(axes, scale, weights.T if orient == "key-rows" else weights, cells, cell[1])
+    write_rows(axes, ticks_for(*rows, cell[0]))
+    write_columns(axes, ticks_for(*columns, cell[1]), cell[1])
+    name_sides(axes, orient, sums=cells.sums, block=cells.block)
     write_titles(axes, words, width)
-    empty = left_out(exhibit) if np.isnan(weights).any() else ""
+    empty = left_out(exhibit) if np.isnan(cells.values).any() else ""
     add_key(figure, scale, (width, 0.0, height), empty)
     return figure
 
@@ -56,30 +57,28 @@ def _cell(n: int, dpi: int) -> float:
     return (int(pixels) if pixels >= 1 else pixels) / dpi
 
 
-def _draw_cells(axes: "Axes", scale: Scale, cells: FloatArray, shape: tuple[int, ...]) -> None:
+def _draw_cells(axes: "Axes", scale: Scale, cells: Cells) -> None:
     """Draw the cells so that axes count tokens, however many of them a cell stands for."""
-    steps = block_of(shape, cells.shape)
-    bottom, right = (step * blocks for step, blocks in zip(steps, cells.shape, strict=True))
+    bottom, right = (
+        step * blocks for step, blocks in zip(cells.block, cells.values.shape, strict=True)
+    )
     axes.imshow(
-        scale.paint(cells),
+        scale.paint(cells.values),
         extent=(0, right, bottom, 0),
         interpolation="nearest",
         aspect="auto",
         zorder=1,
     )
-    axes.set_xlim(0, shape[1])
-    axes.set_ylim(shape[0], 0)
+    axes.set_xlim(0, cells.shape[1])
+    axes.set_ylim(cells.shape[0], 0)
 
 
 def _write_numbers(
-    axes: "Axes", scale: Scale, weights: FloatArray, values: FloatArray, cell: float
+    axes: "Axes", scale: Scale, weights: FloatArray, cells: Cells, cell: float
 ) -> None:
     """The weights themselves in the cells, black or white, whichever can be read."""
-    height = min(LARGEST_CELL, LARGEST_SIDE / weights.shape[0])
-    if min(cell, height) < ROOM_FOR_THREE:
-        return
     size = min(9.0, cell * POINTS * (0.3 if cell >= ROOM_FOR_FOUR else 0.36))
-    light = scale.paint(values)[..., :3] @ np.array([0.299, 0.587, 0.114]) > 130
+    light = scale.paint(cells.values)[..., :3] @ np.array([0.299, 0.587, 0.114]) > 130
     for row, column in np.argwhere(~np.isnan(weights)):
         number = f"{weights[row, column]:.2f}"
         axes.text(

@@ -62,13 +62,6 @@ def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray]) -> Scale:
     return Scale(cmap, kind, high / LOG_RANGE if kind == "log" else low, high)
 
 
-def per_row(weights: FloatArray) -> FloatArray:
-    """(queries, keys) weights, each row divided by its strongest one."""
-    most = np.fmax.reduce(weights, axis=1, initial=0.0)[:, None]
-    divided: FloatArray = np.divide(weights, np.where(most > 0, most, 1), dtype=np.float32)
-    return divided
-
-
 def check_cmap(name: str) -> None:
     """Refuse a colour map that matplotlib doesn't have, and name the nearest that it has."""
     import matplotlib

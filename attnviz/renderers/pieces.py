@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.exhibit import Exhibit, Map
 from attnviz.data.links import links_of
 from attnviz.data.tokens import SPECIAL_LABEL, readable
 
@@ -36,7 +36,7 @@ class _Span:
     keys: tuple[int, ...]
 
 
-def pieces_of(exhibit: Exhibit, head_map: HeadMap) -> list[Piece]:
+def pieces_of(exhibit: Exhibit, head_map: Map) -> list[Piece]:
     """The source text in pieces, a piece per token, with the weights of the one query.
 
     Tokens that share a letter are one piece, with the sum of their weights. Text between
@@ -77,7 +77,7 @@ def _sum(first: float | None, second: float | None) -> float | None:
     return sum(there) if there else None
 
 
-def _spans(exhibit: Exhibit, head_map: HeadMap) -> list[_Span]:
+def _spans(exhibit: Exhibit, head_map: Map) -> list[_Span]:
     """The key tokens as stretches that do not overlap; tokens that share a letter are one."""
     links = links_of(exhibit, head_map)
     weights = dict(zip(links.key.tolist(), links.weight.tolist(), strict=True))

@@ -14,8 +14,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.links import links_of
+from attnviz.data.exhibit import Exhibit, Map
+from attnviz.data.links import links_of, row_totals
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.closing import closing
 from attnviz.renderers.colors import bar_style
@@ -27,6 +27,7 @@ from attnviz.renderers.labels import cut, distinct_labels, pad, widest
 # Without --top: so many keys side by side, or so many below each other, and none but the
 # first that is weaker than this; what is left over goes into the rest.
 SIDE_BY_SIDE, FAINT = (5, 4, 3, 2), 0.01
+MOST_SHOWN = max(SIDE_BY_SIDE)
 STACKED, FAINT_STACKED = 3, 0.05
 MOST_COLUMNS = 12
 LABEL_OF_TWO = 12  # cells: of two keys side by side, longer labels are cut
@@ -85,20 +86,20 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
     return Group(*parts, *closing(exhibit, shown, missing, without, display))
 
 
-def rows_of(exhibit: Exhibit, head_map: HeadMap) -> list[Row]:
+def rows_of(exhibit: Exhibit, head_map: Map) -> list[Row]:
     """The queries asked for, each with the links that the filters leave."""
     if _unfiltered(exhibit):  # no more is shown, so no more is sorted into rows
-        exhibit = replace(exhibit, top=SIDE_BY_SIDE[0])
-    links, allowed = links_of(exhibit, head_map), exhibit.capture.allowed()
+        exhibit = replace(exhibit, top=MOST_SHOWN)
+    links, allowed = links_of(exhibit, head_map), exhibit.capture.allowed_count()
     per_query = np.bincount(links.query, minlength=len(allowed))
+    totals = row_totals(exhibit, head_map)
     rows, start = [], 0
-    for query in exhibit.queries:
+    for query, total in zip(exhibit.queries, totals, strict=True):
         end = start + int(per_query[query])
         found = zip(links.key[start:end].tolist(), links.weight[start:end].tolist(), strict=True)
         keys, start = tuple(found), end
-        total = float(head_map.weights[query][allowed[query]].sum())
         rest = total - sum(weight for _, weight in keys)
-        rows.append(Row(query, keys, rest, int(allowed[query].sum()) - len(keys)))
+        rows.append(Row(query, keys, rest, int(allowed[query]) - len(keys)))
     return rows
 
 

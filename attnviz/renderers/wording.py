@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.data.exhibit import ColorScale, Exhibit, HeadMap, Orient
+from attnviz.data.exhibit import ColorScale, Exhibit, Map, Orient
 from attnviz.data.tokens import readable
 from attnviz.renderers.fonts import Lettering, lettering
 from attnviz.renderers.heading import facts, map_title, pane_titles
@@ -59,7 +59,7 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Words:
     )
 
 
-def _title_of_many(maps: Sequence[HeadMap]) -> str:
+def _title_of_many(maps: Sequence[Map]) -> str:
     """`L0H0 to L1H3, 8 attention heads`: which they are, and of what kind."""
     joined = " and " if len(maps) == 2 else " to "
     kind = "maps of attention" if any(m.reduced for m in maps) else "attention heads"

@@ -20,7 +20,8 @@ def reduce_maps(maps: Sequence[HeadMap], how: Reduction, over: Over) -> tuple[He
     for head_map in maps:
         groups.setdefault(key(head_map), []).append(head_map)
     return tuple(
-        HeadMap(_reduced(group, how), layer, head, how) for (layer, head), group in groups.items()
+        HeadMap(layer, head, how, weights=_reduced(group, how))
+        for (layer, head), group in groups.items()
     )
 
 

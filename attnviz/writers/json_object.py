@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.links import links_of
+from attnviz.data.exhibit import Exhibit, Map
+from attnviz.data.links import links_of, whole_map
 from attnviz.data.serial import model_to_dict, to_json, token_to_dict
 from attnviz.writers.rows import place
 
@@ -80,7 +80,7 @@ def _tokens(capture: Capture) -> dict[str, Any]:
     return {"query_tokens": queries, "key_tokens": keys}
 
 
-def _head(capture: Capture, head_map: HeadMap) -> dict[str, Any]:
+def _head(capture: Capture, head_map: Map) -> dict[str, Any]:
     layer, head = place(head_map)
     return {
         "layer": layer,
@@ -92,14 +92,14 @@ def _head(capture: Capture, head_map: HeadMap) -> dict[str, Any]:
     }
 
 
-def _rows(exhibit: Exhibit, head_map: HeadMap) -> Iterator[str]:
+def _rows(exhibit: Exhibit, head_map: Map) -> Iterator[str]:
     """The rows of the queries asked for, in the columns of the keys asked for.
 
     What `--top` or `--min` leaves out is null, so that no number is there that the
     model did not compute. A pair that the mask forbids stays what it is in the model: 0.0.
     """
     queries, keys = list(exhibit.queries), list(exhibit.keys)
-    weights = head_map.weights[np.ix_(queries, keys)]
+    weights = whole_map(head_map).weights[np.ix_(queries, keys)]
     kept = np.isfinite(weights)  # JSON has no infinity
     if exhibit.top is not None or exhibit.least > 0:
         forbidden = ~exhibit.capture.allowed()[np.ix_(queries, keys)]
@@ -113,9 +113,9 @@ def _rows(exhibit: Exhibit, head_map: HeadMap) -> Iterator[str]:
         yield "[" + ", ".join(numbers) + "]"
 
 
-def _among_links(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.bool_]:
+def _among_links(exhibit: Exhibit, head_map: Map) -> NDArray[np.bool_]:
     """(queries asked for, keys asked for), True for what the filters leave."""
     links = links_of(exhibit, head_map)
-    left = np.zeros(head_map.weights.shape, dtype=np.bool_)
+    left = np.zeros(whole_map(head_map).weights.shape, dtype=np.bool_)
     left[links.query, links.key] = True
     return left[np.ix_(list(exhibit.queries), list(exhibit.keys))]

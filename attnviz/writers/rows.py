@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.exhibit import Exhibit, Map
 from attnviz.data.links import Links, links_of
 from attnviz.data.serial import to_json
 
@@ -44,7 +44,7 @@ def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = Tru
             yield write(exhibit, head_map, some, line, form)
 
 
-def _json_rows(exhibit: Exhibit, head_map: HeadMap, links: Links, line: int, form: str) -> str:
+def _json_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: str) -> str:
     layer, head = (to_json(x) if isinstance(x, str) else str(x) for x in place(head_map))
     start = f'{{"line": {line}, "layer": {layer}, "head": {head}, "query": '
     return _joined(
@@ -56,7 +56,7 @@ def _json_rows(exhibit: Exhibit, head_map: HeadMap, links: Links, line: int, for
     )
 
 
-def _cell_rows(exhibit: Exhibit, head_map: HeadMap, links: Links, line: int, form: str) -> str:
+def _cell_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: str) -> str:
     sep = SEPARATORS[form]
     layer, head = place(head_map)
     start = f"{line}{sep}{layer}{sep}{head}{sep}"
@@ -69,7 +69,7 @@ def _cell_rows(exhibit: Exhibit, head_map: HeadMap, links: Links, line: int, for
     )
 
 
-def place(head_map: HeadMap) -> tuple[int | str, int | str]:
+def place(head_map: Map) -> tuple[int | str, int | str]:
     """The layer and the head columns of a map."""
     reduced = head_map.reduced or "all"
     return (

@@ -133,7 +133,7 @@ def test_an_interruption_ends_with_130_and_leaves_the_old_file(
 
     target = tmp_path / "x.csv"
     target.write_text("old")
-    monkeypatch.setattr("attnviz.commands.answers.capture", interrupted)
+    monkeypatch.setattr("attnviz.commands.answers.see", interrupted)
     ended = run("show", "a", "-o", str(target))
     assert ended.status is ExitStatus.INTERRUPTED
     assert target.read_text() == "old"

@@ -232,7 +232,7 @@ def test_plain_ascii_is_written_where_nothing_else_can_be(run: Run) -> None:
 
     from attnviz.console import Display
     from attnviz.data.worked import Way
-    from attnviz.pipeline import Drawing, work_example
+    from attnviz.explaining import Drawing, work_example
     from attnviz.renderers.page import Page
     from attnviz.renderers.worked import render
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import GPT2LMHeadModel, GPTJConfig, GPTJForCausalLM
+from transformers import GPT2LMHeadModel
 
 from attnviz.data.capture import PatternBlock, Wanted
 from attnviz.errors import ModelError
@@ -287,14 +287,6 @@ def test_garbage_in_place_of_weights_is_told_by_models_too(
     (folder / "model.safetensors").write_bytes(bytes_)
     with pytest.raises(ModelError, match="damaged or incomplete"):
         describe(str(folder))
-
-
-def test_an_architecture_that_cannot_be_recorded_is_refused_by_name(tmp_path: Path) -> None:
-    config = GPTJConfig(vocab_size=257, n_embd=24, n_layer=1, n_head=2, rotary_dim=4)
-    GPTJForCausalLM(config).save_pretrained(tmp_path)
-    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(ModelError, match="'gptj' keeps its attention to itself"):
-        load_huggingface(tmp_path, "gptj", None)
 
 
 def test_another_architectures_name_over_these_weights_is_refused(

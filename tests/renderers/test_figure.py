@@ -391,7 +391,7 @@ def test_the_title_of_several_says_which(heads: list[Head], title: str) -> None:
 
 def test_the_title_of_several_averages_does_not_call_them_heads() -> None:
     one = make_exhibit(make_capture())
-    maps = tuple(HeadMap(one.maps[0].weights, n, None, "mean") for n in range(3))
+    maps = tuple(HeadMap(n, None, "mean", weights=one.maps[0].weights) for n in range(3))
     title = "L0 mean to L2 mean, 3 maps of attention"
     assert title in written(draw(replace(one, maps=maps)))
 

@@ -7,7 +7,7 @@ import pytest
 
 from attnviz.data.capture import FloatArray
 from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.renderers import figure, grid, heatmap, matrix, mosaic, onehead
+from attnviz.renderers import figure, grid, heatmap, matrix
 from tests.factories import make_capture, make_exhibit
 
 
@@ -23,7 +23,7 @@ def test_each_map_is_filtered_once_per_view(
         return shown(exhibit, head_map)
 
     shown = matrix.shown
-    for module in (matrix, heatmap, grid, mosaic, onehead):
+    for module in (matrix, heatmap):
         monkeypatch.setattr(module, "shown", counted)
     capture = make_capture()
     view(make_exhibit(capture, heads=capture.heads[:heads], top=3))

@@ -56,7 +56,7 @@ def test_cross_attention_has_two_lists_of_tokens() -> None:
     model = make_capture().model
     weights = np.full((3, 2), 0.5, np.float32)
     capture = Capture(source, queries, keys, (), model, bos=False, kind="cross", causal=False)
-    exhibit = Exhibit(capture, (HeadMap(weights, 0, 0),), queries=(0, 2), keys=(1,))
+    exhibit = Exhibit(capture, (HeadMap(0, 0, weights=weights),), queries=(0, 2), keys=(1,))
     found = parsed(exhibit)
     assert "tokens" not in found
     assert [token["text"] for token in found["query_tokens"]] == ["the", " cat", " sat"]
