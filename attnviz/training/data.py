@@ -29,7 +29,10 @@ class Packing:
 
     A document starts at a random position with probability `shifted`. Words that the
     text determines always count in the loss; of the others, which are noise, a share.
-    A share of the documents is no text but random tokens that come again.
+    A share of the documents is no text but random tokens that come again. These, and all
+    texts that only repeat, come in `repeats_from` (a share of the training) and not before:
+    they teach a head to look one token back, and where that is learned first, it hands each
+    noun its last adjective, so that no other head learns to find them all.
     """
 
     n_positions: int
@@ -37,7 +40,8 @@ class Packing:
     long: tuple[int, int] = (8, 256)
     shifted: float = 0.15
     others: float = 0.2
-    random_tokens: float = 0.04
+    random_tokens: float = 0.06
+    repeats_from: float = 0.4
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,8 @@ class WorldBatches:
     tokenizer: str
     packing: Packing
 
-    def __call__(self, seed: str, steps: int) -> list[Batch]:
-        return batches(seed, steps, _encoder(self.tokenizer), self.packing)
+    def __call__(self, seed: str, steps: int, done: float) -> list[Batch]:
+        return batches(seed, steps, _encoder(self.tokenizer), self.packing, done)
 
 
 @cache
@@ -110,17 +114,23 @@ def random_tokens(encoder: WordEncoder, rng: random.Random) -> Document:
     return Document([encoder.bos, *block * times], counts)
 
 
-def batches(seed: int | str, steps: int, encoder: WordEncoder, packing: Packing) -> list[Batch]:
-    """So many batches, a pure function of the seed; short and long rows are mixed."""
+def batches(
+    seed: int | str, steps: int, encoder: WordEncoder, packing: Packing, done: float = 1.0
+) -> list[Batch]:
+    """So many batches, a pure function of the seed; short and long rows are mixed.
+
+    `done`: the share of the training that lies behind.
+    """
     rng = random.Random(f"batches {seed}")
-    stream = texts(seed)
+    repeats = done >= packing.repeats_from
+    stream = texts(seed, repeats=repeats)
     short: list[Document] = []
     long: list[Document] = []
     made: list[Batch] = []
     while len(made) < steps:
         for text in itertools.islice(stream, 400):
             item = document(text, encoder, rng, packing.others)
-            if rng.random() < packing.random_tokens:
+            if repeats and rng.random() < packing.random_tokens:
                 item = random_tokens(encoder, rng)
             if len(item.ids) <= packing.short[1]:
                 short.append(item)

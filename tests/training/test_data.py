@@ -60,3 +60,19 @@ def test_what_does_not_fit_into_the_rows_waits() -> None:
     rows = pack(waiting, rows=2, width=8)
     assert [[len(d.ids) for d in row] for row in rows] == [[3, 5], [4]]
     assert [len(d.ids) for d in waiting] == [5]
+
+
+def test_nothing_repeats_in_the_first_part_of_the_training(encoder: WordEncoder) -> None:
+    packing = Packing(256)
+    early, late = (batches("s", 6, encoder, packing, at) for at in (0.0, packing.repeats_from))
+    assert _repeated(early) < _repeated(late) / 4
+
+
+def _repeated(some: list[Batch]) -> int:
+    """How many runs of eight tokens come twice in a row of a batch."""
+    rows = [row.tolist() for batch in some for row in batch.ids]
+    return sum(
+        len(runs) - len(set(runs))
+        for row in rows
+        for runs in [[tuple(row[i : i + 8]) for i in range(len(row) - 8) if any(row[i : i + 8])]]
+    )

@@ -62,7 +62,7 @@ def test_two_workers_take_one_step_along_the_mean_of_their_gradients(tmp_path: P
     found = run(tmp_path / "state.pt", plain)
     model = fresh_model(TINY, plain.seed).requires_grad_(True)
     for rank in range(2):
-        (batch,) = SOURCE(f"0 0 {rank}", 1)
+        (batch,) = SOURCE(f"0 0 {rank}", 1, 0.0)
         logits = model(batch.ids, mask=batch.mask(), positions=batch.positions)
         targets = batch.targets.flatten()
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets, ignore_index=-1)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from attnviz.training.world.lexicon import FEMALE, MALE, NOUNS, reserved
+from attnviz.training.world.lexicon import FEMALE, MALE, reserved
 from attnviz.training.world.senses import CLUES, SENSES
 from attnviz.training.world.text import Text, Writer, joined
 from attnviz.training.world.texts import KINDS, texts
@@ -44,15 +44,7 @@ def test_adjectives_stand_before_their_noun_and_answer_for_it() -> None:
         for noun, link in nouns.items():
             between = text.words[min(link.keys) : link.query]
             adjectives = {text.words[k] for k in link.keys}
-            others = set(between) - adjectives - {",", "and", "very"}
-            # but for another noun right before it, as in "garden table"
-            assert others <= {text.words[link.query - 1]} & set(NOUNS), (noun, text.source)
-
-
-def test_the_word_before_a_noun_is_often_another_noun() -> None:
-    links = [(text, link) for text in some("adjectives") for link in text.links]
-    compound = [max(link.keys) < link.query - 1 for _, link in links]
-    assert 0.25 < sum(compound) / len(compound) < 0.45
+            assert set(between) - adjectives <= {",", "and", "very"}, (noun, text.source)
 
 
 def test_pairs_of_adjective_and_noun_are_new_in_held_out_texts_and_only_there() -> None:

@@ -2,10 +2,6 @@
 
 "A fluffy blue creature roamed the verdant forest. ... The creature was blue and fluffy."
 
-A third of the nouns have another noun before them ("a blue garden table"), so that the
-word before a noun is not always an adjective: a head that looks one token back does not
-find them all, and the rest of the work cannot be left to another.
-
 A causal mask makes the noun the only place where the binding can happen: an adjective
 cannot know which noun will follow it, and the question comes too late to tell which
 adjective stood before which noun. An answer names the adjectives in any order, so that
@@ -13,7 +9,7 @@ none of them matters more than the others; right is one that the noun has and th
 not named yet.
 """
 
-from attnviz.training.world.lexicon import FEMALE, MALE, NOUNS, World, article
+from attnviz.training.world.lexicon import FEMALE, MALE, World, article
 from attnviz.training.world.text import Text, Writer
 
 FRAMES = (
@@ -47,7 +43,6 @@ QUESTIONS = (
     "so the {noun} was",
 )
 NO_ADJECTIVE = "plain"
-COMPOUND = 0.35
 
 
 def write(world: World) -> Text:
@@ -87,24 +82,15 @@ def _thing(world: World, writer: Writer, things: dict[str, list[str]]) -> None:
         adjectives.append(world.adjective_for(noun, taken))
         taken.add(adjectives[-1])
     things[noun] = adjectives
-    other = _other_noun(world, noun) if world.chance(COMPOUND) else ""
-    first = "very" if adjectives and world.chance(0.12) else (*adjectives, other or noun)[0]
+    first = "very" if adjectives and world.chance(0.12) else (adjectives or [noun])[0]
     determiner = world.rng.choice((article(first), article(first), "the", "the", "this", "her"))
     writer.say(determiner, *(["very"] if first == "very" else []))
     keys = [
         writer.say(*_before(world, i, wanted), adjective) for i, adjective in enumerate(adjectives)
     ]
-    writer.say(other)
     query = writer.say(noun)
     if keys:
         writer.link("adjectives", query, keys)
-
-
-def _other_noun(world: World, noun: str) -> str:
-    """A noun that stands before a noun, as in "garden table"; known words only."""
-    while (other := world.rng.choice(NOUNS)) == noun:
-        pass
-    return other
 
 
 def _before(world: World, index: int, count: int) -> list[str]:

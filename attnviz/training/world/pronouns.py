@@ -1,9 +1,7 @@
 """People and animals with names, and pronouns: what follows depends on who is meant.
 
-"The sleepy Tom met the hungry Anna. She ate." "The lamp belonged to Anna. Her lamp was
-old." What is told of someone stands before the name, so that the name is the place where
-both are known. A deed is one of some seventy; a thing is any noun, and so many cannot be
-told apart in a blend of several people: the pronoun has to pick its name.
+"The sleepy Tom met the hungry Anna. She ate." The attribute stands before the name, so
+that the name is the place where both are known: who it is, and what they are like.
 
 A pronoun means the last one named whose gender it has, subject or object. A name that
 tells no gender (made up, or any capitalised word) is used where it is the only one left
@@ -43,14 +41,6 @@ ALONE = (
     "{who} stood by the {place} .",
     "{who} is very {trait} .",
 )
-OWNED = (
-    "the {thing} belonged to {who} .",
-    "the {thing} was found by {who} .",
-    "the {thing} was bought by {who} .",
-    "this {thing} was a gift from {who} .",
-    "the {thing} of {who} was {trait} .",
-)
-HIS = {"he": "his", "she": "her"}
 TOGETHER = ("met", "saw", "greeted", "helped", "followed", "knew", "thanked", "visited", "liked")
 TRAITS = "cute nice old young kind clever small tall loud quiet pretty wise".split()
 FILLERS = (
@@ -66,34 +56,31 @@ LINKS = ("", "", "", "then", "soon", "after that ,", "at night")
 
 @dataclass(frozen=True)
 class Person:
-    """Someone with a name, its gender ("he" or "she"), what stands before it, and its place.
-
-    `owner`: the attribute is a thing of theirs, and their pronoun his or her.
-    """
+    """Someone with a name, its gender ("he" or "she"), what stands before it, and its place."""
 
     name: str
     pronoun: str
     attribute: str
     consequence: str
-    owner: bool = False
     word: int = -1
 
 
 def write(world: World) -> Text:
     """One text: one to five people, then one to three sentences that begin with a pronoun."""
     rng = world.rng
-    count = rng.choices((1, 2, 3, 4, 5), weights=(14, 34, 25, 16, 11))[0]
+    count = rng.choices((1, 2, 3, 4, 5), weights=(14, 38, 25, 14, 9))[0]
     writer = Writer("pronouns", capitals=world.chance(0.5))
     if count == 1 and world.chance(0.6):
         return _one_sentence(world, writer)
-    people = _introduce(world, writer, _people(world, count, owners=world.chance(0.5)))
+    people = _introduce(world, writer, _people(world, count))
     if world.chance(0.35):
         writer.say(rng.choice(FILLERS).format(place=rng.choice(PLACES)))
     present = sorted({person.pronoun for person in people})
     for pronoun in rng.sample(present, k=min(len(present), rng.choice((1, 2)))):
         meant = [person for person in people if person.pronoun == pronoun][-1]
         writer.say(rng.choice(LINKS))
-        _consequence(world, writer, meant, several=count > 1)
+        _consequence(writer, pronoun, meant, several=count > 1)
+        writer.say(".")
     return writer.text()
 
 
@@ -104,20 +91,26 @@ def write_pair(world: World) -> Text:
     gender of the names alone, so that many such texts teach it quickly.
     """
     writer = Writer("pairs", capitals=world.chance(0.5))
-    owners = world.chance(0.5)
-    first, second = _people(world, 2, owners=owners)
+    first, second = _people(world, 2)
     while first.pronoun == second.pronoun:
-        first, second = _people(world, 2, owners=owners)
+        first, second = _people(world, 2)
+    if world.chance(0.3):
+        told = _introduce(world, writer, [first])
+        writer.answer("the pronoun", first.pronoun)
+        writer.answer("what follows (one name)", told[0].consequence)
+        writer.say(".")
+        return writer.text()
     told = _introduce(world, writer, [first, second])
     world.rng.shuffle(told)
     for person in told:
-        _consequence(world, writer, person, several=True)
+        _consequence(writer, person.pronoun, person, several=True)
+        writer.say(".")
     return writer.text()
 
 
 def _one_sentence(world: World, writer: Writer) -> Text:
     """ "The dog Bark is very cute and he is a dog": one name and its pronoun in one sentence."""
-    (person,) = _people(world, 1, owners=False)
+    person = _people(world, 1)[0]
     named = world.chance(0.7)
     kind = world.rng.choice(KINDS) if world.chance(0.6) else world.noun()
     if named:
@@ -135,19 +128,18 @@ def _one_sentence(world: World, writer: Writer) -> Text:
     return writer.text()
 
 
-def _people(world: World, count: int, *, owners: bool) -> list[Person]:
+def _people(world: World, count: int) -> list[Person]:
     rng = world.rng
     people: list[Person] = []
     taken: set[str] = set()
     while len(people) < count:
         pronoun = rng.choice(("he", "she"))
         name = rng.choice(MALE if pronoun == "he" else FEMALE)
-        attribute = world.noun() if owners else rng.choice(sorted(DEEDS))
+        attribute = rng.choice(sorted(DEEDS))
         if name in taken or attribute in taken or reserved(attribute, name) != world.held_out:
             continue
         taken |= {name, attribute}
-        follows = attribute if owners else DEEDS[attribute]
-        people.append(Person(name, pronoun, attribute, follows, owners))
+        people.append(Person(name, pronoun, attribute, DEEDS[attribute]))
     if world.chance(0.4):
         _make_strange(world, people)
     return people
@@ -169,9 +161,6 @@ def _introduce(world: World, writer: Writer, people: list[Person]) -> list[Perso
     told: list[Person] = []
     waiting = list(people)
     while waiting:
-        if waiting[0].owner:
-            told.append(_owned(world, writer, waiting.pop(0)))
-            continue
         told.append(_named(writer, waiting.pop(0)))
         if waiting and world.chance(0.45):
             writer.say(rng.choice(TOGETHER))
@@ -188,18 +177,8 @@ def _named(writer: Writer, person: Person) -> Person:
     return replace(person, word=writer.say(person.name))
 
 
-def _owned(world: World, writer: Writer, person: Person) -> Person:
-    before, after = world.rng.choice(OWNED).split("{who}")
-    writer.say(before.format(thing=person.attribute))
-    word = writer.say(person.name)
-    writer.say(after.format(trait=world.rng.choice(TRAITS)))
-    return replace(person, word=word)
-
-
-def _consequence(world: World, writer: Writer, meant: Person, *, several: bool) -> None:
-    """A sentence that begins with the pronoun of someone; the next word tells who is meant."""
-    query = writer.say(HIS[meant.pronoun] if meant.owner else meant.pronoun)
+def _consequence(writer: Writer, pronoun: str, meant: Person, *, several: bool) -> None:
+    query = writer.say(pronoun)
     writer.link("pronouns" if several else "pronouns (one name)", query, [meant.word])
     measure = "what follows" if several else "what follows (one name)"
     writer.answer(measure, meant.consequence)
-    writer.say(f"was {world.rng.choice(TRAITS)} ." if meant.owner else ".")

@@ -37,21 +37,25 @@ SHARES: Mapping[str, int] = {
 JOINED_SHARE = 0.15
 
 
-def texts(seed: int | str, kind: str | None = None, *, held_out: bool = False) -> Iterator[Text]:
+def texts(
+    seed: int | str, kind: str | None = None, *, held_out: bool = False, repeats: bool = True
+) -> Iterator[Text]:
     """Texts without end: of one kind, or of all kinds by their shares, some joined to long ones.
 
-    Held-out texts use only combinations of words that training texts never contain.
+    Held-out texts use only combinations of words that training texts never contain. Without
+    `repeats` none is of the kind "repetition".
     """
+    shares = {k: n for k, n in SHARES.items() if repeats or k != "repetition"}
     world = World(random.Random(f"{seed} {kind} {held_out}"), held_out)
     while True:
         if kind is not None:
             yield KINDS[kind](world)
         elif world.chance(JOINED_SHARE):
-            yield joined([_any(world) for _ in range(world.rng.choice((2, 3, 4)))])
+            yield joined([_any(world, shares) for _ in range(world.rng.choice((2, 3, 4)))])
         else:
-            yield _any(world)
+            yield _any(world, shares)
 
 
-def _any(world: World) -> Text:
-    kind = world.rng.choices(list(SHARES), weights=list(SHARES.values()))[0]
+def _any(world: World, shares: Mapping[str, int]) -> Text:
+    kind = world.rng.choices(list(shares), weights=list(shares.values()))[0]
     return KINDS[kind](world)
