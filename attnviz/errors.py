@@ -54,6 +54,10 @@ class ModelError(AttnvizError):
     status = ExitStatus.MODEL
 
 
+class InexactError(AttnvizError):
+    """A verification found that what is captured is not what the model computes."""
+
+
 class OutputError(AttnvizError):
     """The result cannot be written."""
 

@@ -12,20 +12,23 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.analyses.default_head import Choice, default_head, generic_choice
 from attnviz.analyses.generic_head import GenericScores
-from attnviz.data.capture import Capture, Kind, Wanted
+from attnviz.data.capture import Capture, Consumer, Kind, Wanted
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.heads import Head, choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
 from attnviz.data.tokens import Token, numbered
-from attnviz.errors import InputError, UsageError
+from attnviz.data.verified import Verified
+from attnviz.errors import InputError, ModelError, UsageError
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
+from attnviz.models.placement import Placement
+from attnviz.transforms.check import Checked
 from attnviz.transforms.keep import KeepCells, KeepEverything, KeepLinks
 from attnviz.transforms.merge import Unit, merged
 from attnviz.transforms.reduce import Over, reduce_maps
 
 if TYPE_CHECKING:
-    from attnviz.models.loaded import Consumer, LoadedModel
+    from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
 
 Side: TypeAlias = Literal["left", "right"]
@@ -37,13 +40,15 @@ class TextOptions:
 
     `bos` None means as the model was trained; `special` reads `<|endoftext|>` in the
     text as the special token; `truncate` cuts a text that is too long from that side;
-    `target` is what an encoder-decoder is to have written.
+    `target` is what an encoder-decoder is to have written; `max_memory` how many bytes
+    may be used, None for a share of what is free.
     """
 
     bos: bool | None = None
     special: bool = False
     truncate: Side | None = None
     target: str | None = None
+    max_memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +164,7 @@ class Prepared:
     target: tuple[Token, ...]
     frame: Capture
     """The capture to be, without any pattern."""
+    max_memory: int | None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -166,21 +172,56 @@ class Prepared:
         return len(self.frame.query_tokens), len(self.frame.key_tokens)
 
     def run(
-        self, heads: Sequence[Head], consume: "Consumer", queries: tuple[int, ...] | None = None
+        self, heads: Sequence[Head], consume: Consumer, queries: tuple[int, ...] | None = None
     ) -> None:
         """Run the model; of these heads hand the query rows that are wanted to the consumer."""
         wanted: dict[int, tuple[int, ...]] = {}
         for layer, head in sorted(heads):
             wanted[layer] = (*wanted.get(layer, ()), head)
         ids = [token.id for token in self.source]
-        self.model.run(ids, Wanted(wanted, queries), consume, [t.id for t in self.target])
+        checked = Checked(consume, self.frame.causal, self._sum_error())
+        self.model.run(ids, Wanted(wanted, queries), checked, [t.id for t in self.target])
+        silent = sorted(set(wanted) - checked.heard)
+        if silent:
+            raise ModelError(
+                f"layer {silent[0]} of this model has no attention that could be shown",
+                "choose others with --layer",
+            )
+
+    def _sum_error(self) -> float | None:
+        if self.frame.sinks:
+            return None
+        return 1e-3 if self.frame.model.dtype == "float32" else 0.05
 
     def size(self, heads: Sequence[Head]) -> int:
         """Bytes of the whole patterns of these heads."""
         return 4 * len(heads) * self.shape[0] * self.shape[1]
 
+    def check_memory(self, heads: Sequence[Head], kept: int) -> None:
+        """See, before a run over these heads, that it fits with so many bytes of what it keeps.
+
+        Raises:
+            ModelError: it does not; the hint says what would.
+        """
+        working = self.model.working_bytes(*self.shape)
+        budget = Placement(max_memory=self.max_memory)
+        smaller = (
+            ("--head L0H0", self.size(heads[:1])),
+            ("--top 5", len(heads) * self.shape[0] * 5 * LINK_BYTES),
+            ("-o FILE.png", len(heads) * PICTURE_BYTES),
+        )
+        fitting = [option for option, size in smaller if working + size <= budget.budget]
+        less = f"show less ({' or '.join(fitting)}), or " if fitting else ""
+        instead = f"{less}raise --max-memory" if fitting else "shorten the text (--truncate left)"
+        budget.check(working + kept, "this", instead)
+
     def record(self, heads: Sequence[Head]) -> Capture:
-        """The whole patterns of these heads."""
+        """The whole patterns of these heads.
+
+        Raises:
+            ModelError: they do not fit into memory.
+        """
+        self.check_memory(heads, self.size(heads))
         keep = KeepEverything(self.shape)
         self.run(heads, keep)
         return replace(self.frame, layers=keep.layers())
@@ -205,13 +246,27 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
         model=model.identity,
         bos=source[0].special,
         causal=model.causal,
+        sinks=model.sinks,
         kind=model.kind,
         target=written,
         left_out=fitted.left_out,
         versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
         named_heads=model.card.heads,
     )
-    return Prepared(model, source, target, frame)
+    return Prepared(model, source, target, frame, options.max_memory)
+
+
+def verify(model: "LoadedModel", source: Source, text: str, options: TextOptions) -> Verified:
+    """How exact the capture of a text is; raises what `prepare` raises.
+
+    Raises:
+        UsageError: transformers does not have this model.
+    """
+    from attnviz.models.verifying import verify as verified
+
+    prepared = prepare(model, text, options)
+    ids = [token.id for token in prepared.source]
+    return verified(model, source, ids, [token.id for token in prepared.target])
 
 
 def capture(
@@ -355,6 +410,8 @@ class Needs:
 
 SMALL = 64 << 20
 """Bytes of patterns that are kept whole without a thought."""
+LINK_BYTES, PICTURE_BYTES = 40, 2 << 20
+"""What a link, and what the blocks of a picture of one head, take at most."""
 
 
 def see(
@@ -382,6 +439,8 @@ def see(
         picked = replace(picked, capture=prepared.record(picked.heads))
         return picked, exhibit(picked, show)
     shown = exhibit(picked, show)
+    links = prepared.shape[0] * (needs.links or 0) * LINK_BYTES
+    prepared.check_memory(picked.heads, len(picked.heads) * (links or PICTURE_BYTES))
     prepared.run(picked.heads, reducing, shown.queries)
     return picked, replace(shown, maps=reducing.maps())
 
@@ -399,6 +458,7 @@ def _pick_before(
     if prepared.model.card.heads or prepared.size(heads) <= SMALL:
         return None
     scores = GenericScores(causal=prepared.frame.causal)
+    prepared.check_memory(heads, 0)
     prepared.run(heads, scores)
     return _picked(prepared.frame, generic_choice(scores.highest()))
 

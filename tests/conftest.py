@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,12 @@ def gpt2_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("gpt2") / "tiny"
     save_checkpoint(folder, tiny_model(), bytes_tokenizer())
     return folder
+
+
+@pytest.fixture
+def gpt2_copy(gpt2_folder: Path, tmp_path: Path) -> Path:
+    """The same folder, for a test that changes it."""
+    return shutil.copytree(gpt2_folder, tmp_path / "copy")
 
 
 class Terminal(io.TextIOWrapper):

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attnviz.commands.session import Session
 from attnviz.data.exhibit import Exhibit
-from attnviz.errors import ExitStatus, InputError, UsageError
+from attnviz.data.verified import EXACT
+from attnviz.errors import ExitStatus, InexactError, InputError, UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.lines import read_lines
 from attnviz.inputs.text import SavedCapture, read_text
@@ -20,7 +22,11 @@ from attnviz.pipeline import (
     load_model,
     pick_heads,
     see,
+    verify,
 )
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ class Request:
     heads: HeadOptions
     show: ShowOptions
     needs: Needs
+    verify: bool = False
     run_options: tuple[str, ...] = ()
 
 
@@ -67,6 +74,8 @@ def answer_text(
         if given.note:
             session.note(given.note)
         model = load_model(request.model)
+        if request.verify:
+            _verify(session, model, request, given.text)
         _, shown = see(model, given.text, request.text, request.heads, request.show, request.needs)
     note_what_is_left_out(session, shown.capture.left_out)
     yield Answer(shown)
@@ -78,6 +87,22 @@ def note_what_is_left_out(session: Session, left_out: tuple[int, int], where: st
     if before or after:
         side = "first" if before else "last"
         session.note(f"{where}the {side} {before or after} tokens are left out, to fit the model")
+
+
+def _verify(session: Session, model: "LoadedModel", request: Request, text: str) -> None:
+    """Say on stderr how exact the capture of a text is.
+
+    Raises:
+        InexactError: it is not as exact as float32 allows.
+    """
+    found = verify(model, request.model, text, request.text)
+    said = (
+        f"output with and without capture: largest difference {found.output:.1e}; "
+        f"weights and transformers' eager attention: {found.weights:.1e} ({found.dtype})"
+    )
+    if not found.exact:
+        raise InexactError(said, f"more than {EXACT:g} is a bug; please report it")
+    session.consoles.err.print(said, markup=False, highlight=False)
 
 
 def answer_lines(
@@ -102,6 +127,8 @@ def answer_lines(
             bad += 1
             continue
         try:
+            if request.verify:
+                _verify(session, model, request, text)
             picked, shown = see(model, text, request.text, options, request.show, request.needs)
         except (InputError, UsageError) as error:
             session.complain(f"line {number}: {error}")

@@ -8,6 +8,9 @@ import typer
 
 from attnviz.commands.session import Session
 from attnviz.data.exhibit import ColorScale, Orient, Reduction
+from attnviz.errors import UsageError
+from attnviz.models.memory import size_of
+from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.pipeline import Side
 from attnviz.transforms.reduce import Over
 
@@ -31,8 +34,26 @@ def _set_quiet(context: typer.Context, value: bool) -> bool:
 
 PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 
-RUN = ("model", "revision", "offline", "target", "kind", "causal", "bos", "special", "truncate")
+RUN = (
+    *("model", "revision", "offline", "engine", "device", "dtype", "max_memory", "verify"),
+    *("target", "kind", "causal", "bos", "special", "truncate"),
+)
 """Options that concern the run of a model."""
+
+
+def placement_of(device: Device, dtype: DType, max_memory: str | None) -> Placement:
+    """Where and how a model runs, from the options.
+
+    Raises:
+        UsageError: the size cannot be read.
+    """
+    try:
+        size = None if max_memory is None else size_of(max_memory)
+    except ValueError:
+        raise UsageError(
+            f"--max-memory {max_memory!r} is no size", "give one such as 4GB or 500MB"
+        ) from None
+    return Placement(device, dtype, size)
 
 
 def given(context: typer.Context, names: Iterable[str]) -> tuple[str, ...]:
@@ -127,6 +148,50 @@ OfflineOption: TypeAlias = Annotated[
     typer.Option(
         "--offline",
         help="Never use the network; a hub model must be in the cache.",
+        rich_help_panel=MODEL,
+    ),
+]
+EngineOption: TypeAlias = Annotated[
+    Engine,
+    typer.Option(
+        "--engine",
+        help="What runs a GPT-2: the from-scratch model (native), or transformers as for all "
+        "others. auto: native where it can.",
+        rich_help_panel=MODEL,
+    ),
+]
+DeviceOption: TypeAlias = Annotated[
+    Device,
+    typer.Option(
+        "--device",
+        help="Where it runs. auto: a graphics processor where there is one.",
+        rich_help_panel=MODEL,
+    ),
+]
+DTypeOption: TypeAlias = Annotated[
+    DType,
+    typer.Option(
+        "--dtype",
+        help="The type of number it runs in. auto: float32. Weights are always float32.",
+        rich_help_panel=MODEL,
+    ),
+]
+MaxMemoryOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--max-memory",
+        metavar="SIZE",
+        help="Stop before more than this is used: 4GB, 500MB. Default: 80% of what is free.",
+        rich_help_panel=MODEL,
+        show_default=False,
+    ),
+]
+VerifyOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        help="Compare the model's output with and without capture, and the weights with "
+        "transformers' own eager attention; a difference above 1e-5 ends with 1.",
         rich_help_panel=MODEL,
     ),
 ]

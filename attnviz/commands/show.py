@@ -39,6 +39,11 @@ def show(
     model: o.ModelOption = "builtin",
     revision: o.RevisionOption = None,
     offline: o.OfflineOption = False,
+    engine: o.EngineOption = "auto",
+    device: o.DeviceOption = "auto",
+    dtype: o.DTypeOption = "auto",
+    max_memory: o.MaxMemoryOption = None,
+    verify: o.VerifyOption = False,
     target: o.TargetOption = None,
     kind: o.KindOption = None,
     causal: o.CausalOption = False,
@@ -76,6 +81,7 @@ def show(
     check_combination(context.params, chosen)
     check_output(output, chosen)
     everything = view == "grid" or reduce is not None or chosen.name == "npz"
+    placement = o.placement_of(device, dtype, max_memory)
     look = Look(view, orient, cmap, color_scale, dpi, title)
     wanted = ShowOptions(
         merge="words" if words else "chars" if chars else None,
@@ -88,11 +94,12 @@ def show(
         one_query=view == "text",
     )
     request = Request(
-        model=Source(model, revision, offline, quiet, kind, causal),
-        text=TextOptions(bos, special, truncate, target),
+        model=Source(model, revision, offline, quiet, kind, causal, engine, placement),
+        text=TextOptions(bos, special, truncate, target, placement.max_memory),
         heads=HeadOptions(layer, head, everything),
         show=wanted,
         needs=needs_of(chosen, look, wanted, session.consoles.display),
+        verify=verify,
         run_options=o.given(context, o.RUN),
     )
     answer = answer_lines if lines else answer_text

@@ -3,7 +3,7 @@
 Axes, everywhere: (layer, head, query, key). Rows are queries and columns are keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -33,6 +33,10 @@ class PatternBlock:
     weights: FloatArray
 
 
+Consumer: TypeAlias = Callable[[PatternBlock], None]
+"""Is given the wanted rows of each layer, some at a time, layers and rows in order."""
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What a model hands over: which heads of which layers, and which query rows of them.
@@ -48,6 +52,9 @@ class Wanted:
     def last_layer(self) -> int:
         """The last layer that has to run; -1 where none is wanted."""
         return max(self.heads, default=-1)
+
+
+NOTHING = Wanted({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +95,8 @@ class Capture:
     slices of that. Their rows stand for the token that a position produces. `bos` says
     whether a beginning token was put in front; `left_out` how many tokens were cut off
     before and after those that are here, to fit the model's context; `causal` whether a
-    query sees only itself and what stands before it; `transforms` what was done to the
+    query sees only itself and what stands before it; `sinks` whether a part of each row goes
+    to a sink that is no token, so that rows sum to less than 1; `transforms` what was done to the
     patterns since; `extras` holds arrays recorded beside the pattern, by name;
     `named_heads` are the heads that the model's card names, so that a saved capture shows
     the same default head without a model.
@@ -103,6 +111,7 @@ class Capture:
     left_out: tuple[int, int] = (0, 0)
     kind: Kind = "self"
     causal: bool = True
+    sinks: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     target: str = ""
     transforms: tuple[str, ...] = ()

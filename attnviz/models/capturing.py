@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Kind, Wanted
+from attnviz.data.capture import Consumer, Kind, Wanted
 from attnviz.errors import ModelError
 from attnviz.models.handover import Handover
-from attnviz.models.loaded import Consumer
 from attnviz.models.outputs import listening
 from attnviz.models.registry import AttentionCall, Layers, recording
 
@@ -25,9 +24,15 @@ class _LastLayerSeen(Exception):
 
 
 def run_and_capture(
-    model: Any, inputs: Mapping[str, Tensor], wanted: Wanted, consume: Consumer, kind: Kind
-) -> None:
-    """Run a model's body on its inputs, as far as the last layer that is wanted.
+    model: Any,
+    inputs: Mapping[str, Any],
+    wanted: Wanted,
+    consume: Consumer,
+    kind: Kind,
+    *,
+    whole: bool = False,
+) -> Any:
+    """Run a model's body on its inputs, as far as the last layer that is wanted, or as a whole.
 
     Args:
         model: a transformers model, in evaluation mode.
@@ -35,6 +40,10 @@ def run_and_capture(
         wanted: which heads and rows.
         consume: is given the rows, layer after layer.
         kind: of an encoder-decoder, which attention; else `self`.
+        whole: go on behind the last layer that is wanted.
+
+    Returns:
+        What the body returns; None where it was not run to its end.
     """
     layers, handover = Layers(model, kind), Handover(wanted, consume)
 
@@ -43,20 +52,21 @@ def run_and_capture(
         if layer is not None and layer in wanted.heads:
             for queries in handover.rows(call.q.size(1), call.k.size(1), call.q.size(0)):
                 handover.take(layer, queries, call.weights(queries))
-        if layer == wanted.last_layer:
+        if layer == wanted.last_layer and not whole:
             raise _LastLayerSeen
 
     def on_output(module: Any, pattern: Tensor) -> None:
         layer = layers.at_work(module)
         if layer is not None and layer in wanted.heads:
             handover.take_rows(layer, 0, pattern)
-        if layer == wanted.last_layer:
+        if layer == wanted.last_layer and not whole:
             raise _LastLayerSeen
 
     switches = model._can_set_attn_implementation()
     heard = recording(model, on_call) if switches else listening(model, on_output)
     with torch.inference_mode(), heard, suppress(_LastLayerSeen):
-        model.base_model(**inputs)
+        return model.base_model(**inputs)
+    return None
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,7 @@ class Attention:
     causal: bool
 
 
-def attention_of(model: Any, inputs: Mapping[str, Tensor], layers: int, kind: Kind) -> Attention:
+def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind) -> Attention:
     """What attention a model has, seen at work on a few tokens.
 
     Raises:

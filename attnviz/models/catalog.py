@@ -9,7 +9,13 @@ from attnviz.data.card import ModelCard
 from attnviz.data.parameters import ParameterCount
 from attnviz.errors import ModelError, UsageError
 from attnviz.models.card import read_card
-from attnviz.models.config import SEQ2SEQ, check_kind, folder_sizes
+from attnviz.models.config import (
+    SEQ2SEQ,
+    check_computable,
+    check_kind,
+    folder_sizes,
+    gpt2_config,
+)
 from attnviz.models.folder import builtin_folder, bundled_folder, read_config
 from attnviz.models.known import (
     BUILTIN,
@@ -21,6 +27,7 @@ from attnviz.models.known import (
     nearest,
 )
 from attnviz.models.parameters import GPT_SIZES, config_count, folder_count, known_count
+from attnviz.models.placement import ANYWHERE, Engine, Placement
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -32,7 +39,8 @@ class Source:
     """Which model, and how it may be had: `name` is builtin, translator, a hub id or a folder.
 
     `kind`: of an encoder-decoder, which of its three attentions. `causal`: mask what comes
-    later, where a model (embeddings) leaves that open.
+    later, where a model (embeddings) leaves that open. `engine`: the from-scratch model where
+    it can run the folder (auto), only that, or transformers.
     """
 
     name: str = BUILTIN
@@ -41,6 +49,8 @@ class Source:
     quiet: bool = False
     kind: Kind | None = None
     causal: bool = False
+    engine: Engine = "auto"
+    placement: Placement = ANYWHERE
 
 
 def load(source: Source) -> "LoadedModel":
@@ -61,14 +71,34 @@ def load(source: Source) -> "LoadedModel":
         from attnviz.models.translating import load_translator
 
         return load_translator(folder, source.name, source.kind)
-    if source.name == BUILTIN:
+    if source.engine != "transformers" and _runs_natively(folder, source):
         from attnviz.models.native import load_native
 
         check_kind(source.kind)
-        return load_native(folder, source.name)
+        return load_native(folder, source.name, revision, source.placement)
     from attnviz.models.huggingface import load_huggingface
 
-    return load_huggingface(folder, source.name, revision, source.kind)
+    return load_huggingface(folder, source.name, revision, source.kind, source.placement)
+
+
+def _runs_natively(folder: Path, source: Source) -> bool:
+    """Whether the from-scratch model runs this folder.
+
+    Raises:
+        ModelError: it was asked for, and does not.
+    """
+    try:
+        check_computable(gpt2_config(folder), folder)
+        if source.placement.dtype not in ("auto", "float32"):
+            raise UsageError(
+                f"the from-scratch model does not run in {source.placement.dtype}",
+                "use --engine transformers, or --dtype float32",
+            )
+    except (ModelError, UsageError):
+        if source.engine == "native":
+            raise
+        return False
+    return True
 
 
 def tokenizer_of(source: Source) -> "TextTokenizer":

@@ -6,6 +6,7 @@ they are apart, as the formulas have them.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -23,6 +24,9 @@ from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS, damaged, weight_fi
 from attnviz.models.gpt import GPT
 
 PREFIX = "transformer."
+LOOKED_THROUGH = 1 << 24
+"""A model of so many parameters is looked through for NaN when it is loaded; what a larger one
+computes is looked at instead."""
 
 
 def load_checkpoint(folder: Path) -> GPT:
@@ -34,11 +38,15 @@ def load_checkpoint(folder: Path) -> GPT:
     """
     config = gpt2_config(folder)
     check_computable(config, folder)
-    model = GPT(config.sizes)
+    with torch.device("meta"):  # no memory for weights that are replaced at once
+        model = GPT(config.sizes)
     state = from_gpt2(read_weights(folder))
-    check_shapes({name: tuple(t.shape) for name, t in model.state_dict().items()}, state, folder)
-    model.load_state_dict(state)
-    check_finite(dict(model.named_parameters()), folder)
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    check_shapes(expected, state, folder)
+    # the tensors stay the file's own, mapped: pages that are not used are never read
+    model.load_state_dict({name: state[name].float() for name in expected}, assign=True)
+    if sum(map(math.prod, expected.values())) <= LOOKED_THROUGH:
+        check_finite(dict(model.named_parameters()), folder)
     return model.eval().requires_grad_(False)
 
 
@@ -152,7 +160,7 @@ def from_gpt2(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         bare = name.removeprefix(PREFIX)
         if ".attn.c_attn." in bare:
             for letter, part in zip("qkv", tensor.chunk(3, dim=-1), strict=True):
-                apart[bare.replace(".c_attn.", f".w_{letter}.")] = part.contiguous()
+                apart[bare.replace(".c_attn.", f".w_{letter}.")] = part
         elif bare != "lm_head.weight":  # tied to wte
             apart[bare.replace(".attn.c_proj.", ".attn.w_o.")] = tensor
     return apart

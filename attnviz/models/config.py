@@ -17,6 +17,7 @@ COMPUTED: Mapping[str, tuple[Any, ...]] = {
     "scale_attn_by_inverse_layer_idx": (False,),
     "tie_word_embeddings": (True,),
     "add_cross_attention": (False,),
+    "reorder_and_upcast_attn": (False,),
 }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Kind, ModelIdentity, Wanted
+from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard, NamedHead
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
@@ -29,7 +29,7 @@ from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.config import folder_sizes
 from attnviz.models.handover import Handover
 from attnviz.models.known import EMBEDDINGS
-from attnviz.models.loaded import Consumer, no_target
+from attnviz.models.loaded import no_target
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import numbers
 
@@ -44,6 +44,10 @@ class EmbeddingModel:
     tokenizer: TextTokenizer
     causal: bool
     kind: Kind = "self"
+    sinks: bool = False
+
+    def working_bytes(self, n_queries: int, n_keys: int) -> int:
+        return 4 * (3 * n_queries * n_keys + n_keys * self.embedding.size(1))
 
     @property
     def identity(self) -> ModelIdentity:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import PatternBlock, Wanted
-from attnviz.models.loaded import Consumer
+from attnviz.data.capture import Consumer, PatternBlock, Wanted
 
 ENTRIES = 1 << 20
 """Weights of all heads that are computed at a time: 4 MiB, which stay in a processor's cache."""

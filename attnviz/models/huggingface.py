@@ -1,5 +1,6 @@
 """A model through transformers, of any architecture."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Kind, ModelIdentity, Wanted
+from attnviz.data.capture import NOTHING, Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
@@ -20,8 +21,10 @@ from attnviz.models.card import read_card
 from attnviz.models.checkpoint import check_finite, lacks, other_shape
 from attnviz.models.config import ModelSizes, folder_sizes
 from attnviz.models.dissect import dissected
-from attnviz.models.folder import damaged, weight_files
-from attnviz.models.loaded import Consumer, no_target
+from attnviz.models.folder import damaged, weight_shapes
+from attnviz.models.handover import rows_at_a_time
+from attnviz.models.loaded import no_target
+from attnviz.models.placement import ANYWHERE, Placement
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace
 
@@ -40,6 +43,21 @@ class HuggingFaceModel:
     causal: bool
     kind: Kind = "self"
 
+    @property
+    def sinks(self) -> bool:
+        return any("sink" in name for name, _ in self.model.named_parameters())
+
+    def working_bytes(self, n_queries: int, n_keys: int) -> int:
+        config = self.model.config.get_text_config()
+        heads, n = max(self.identity.heads_per_layer), max(n_queries, n_keys)
+        inner = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
+        vectors = n * (12 * config.hidden_size + 3 * inner)  # of the layer at work
+        rows = 4 * rows_at_a_time(n_keys, heads) * heads * n_keys
+        # its own matrices where it computes eagerly, else its mask at most
+        eager = config._attn_implementation == "eager"
+        own = 3 * heads * n_queries * n_keys if eager else n_queries * n_keys // 4
+        return int(4 * (vectors + rows + own))
+
     def versions(self) -> Mapping[str, str]:
         import transformers
 
@@ -52,9 +70,25 @@ class HuggingFaceModel:
         consume: Consumer,
         target: Sequence[int] = (),
     ) -> None:
-        run_and_capture(self.model, self._inputs(ids, target), wanted, consume, self.kind)
+        run_and_capture(self.model, self.inputs(ids, target), wanted, consume, self.kind)
 
-    def _inputs(self, ids: Sequence[int], target: Sequence[int]) -> dict[str, Any]:
+    def output(
+        self,
+        ids: Sequence[int],
+        target: Sequence[int] = (),
+        wanted: Wanted = NOTHING,
+        consume: Consumer | None = None,
+    ) -> Tensor:
+        """What leaves the body (1, n, d), with the wanted heads captured on the way."""
+        inputs = self.inputs(ids, target)
+        if consume is None:
+            found = self.model.base_model(**inputs)
+        else:
+            found = run_and_capture(self.model, inputs, wanted, consume, self.kind, whole=True)
+        hidden: Tensor = found.last_hidden_state
+        return hidden
+
+    def inputs(self, ids: Sequence[int], target: Sequence[int]) -> dict[str, Any]:
         """What its forward pass is given."""
         inputs: dict[str, Any] = {"input_ids": self._ids(ids), "use_cache": False}
         if self.kind != "self":
@@ -113,19 +147,23 @@ LONGEST = 128
 
 
 def load_huggingface(
-    folder: Path, name: str, revision: str | None, kind: Kind | None = None
+    folder: Path,
+    name: str,
+    revision: str | None,
+    kind: Kind | None = None,
+    placement: Placement = ANYWHERE,
 ) -> HuggingFaceModel:
     """A local folder through transformers; nothing is fetched and no remote code is run.
 
     Raises:
         ModelError: an architecture that cannot be recorded, or a file that is missing or
-            damaged.
+            damaged; it does not fit into memory, or there is no such device.
         UsageError: a kind of attention that the model does not have.
     """
     sizes = folder_sizes(folder, kind)
     card = read_card(folder, name, sizes.heads_per_layer)
     tokenizer = load_tokenizer(folder, sizes, card.bos)
-    model = _load_weights(folder)
+    model = _load_weights(folder, placement)
     found = _attention(model, sizes)
     identity = ModelIdentity(
         name=name,
@@ -133,6 +171,7 @@ def load_huggingface(
         heads_per_layer=found.heads_per_layer,
         parameters=model.num_parameters(),
         engine="transformers",
+        dtype=str(model.dtype).removeprefix("torch."),
         revision=revision,
     )
     return HuggingFaceModel(model, identity, card, tokenizer, found.causal, sizes.kind)
@@ -154,18 +193,23 @@ def _attention(model: Any, sizes: ModelSizes) -> Attention:
     return attention_of(model, inputs, len(sizes.heads_per_layer), sizes.kind)
 
 
-def _load_weights(folder: Path) -> Any:
-    """The model in float32, with every weight of the folder checked."""
+def _load_weights(folder: Path, placement: Placement) -> Any:
+    """The model with every weight of the folder checked."""
     from transformers.utils import logging
 
-    weight_files(folder)  # says best what is missing
+    shapes, dtype = weight_shapes(folder), placement.torch_dtype()  # says best what is missing
+    placement.check(
+        sum(map(math.prod, shapes.values())) * dtype.itemsize,
+        "this model",
+        "run it in half precision (--dtype bfloat16), or raise --max-memory",
+    )
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
         model_class = _model_class(folder)
         model, report = model_class.from_pretrained(
             folder,
-            dtype=torch.float32,
+            dtype=dtype,
             # None is transformers' own choice; modules that keep their attention to themselves
             # return it only where it is computed eagerly
             attn_implementation=None if model_class._can_set_attn_implementation() else "eager",
@@ -181,7 +225,7 @@ def _load_weights(folder: Path) -> Any:
     for name in sorted(report["missing_keys"]):
         raise lacks(folder, name)
     check_finite(dict(model.named_parameters()), folder)
-    return model.eval().requires_grad_(False)
+    return model.to(placement.torch_device()).eval().requires_grad_(False)
 
 
 def _model_class(folder: Path) -> Any:

@@ -1,18 +1,15 @@
 """What every engine offers: a loaded model that runs token ids and hands over patterns."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from attnviz.data.capture import Kind, ModelIdentity, PatternBlock, Wanted
+from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace
 from attnviz.errors import UsageError
 from attnviz.models.tokenizer import TextTokenizer
-
-Consumer: TypeAlias = Callable[[PatternBlock], None]
-"""Is given the wanted rows of each layer, some at a time, layers and rows in order."""
 
 
 class LoadedModel(Protocol):
@@ -37,6 +34,13 @@ class LoadedModel(Protocol):
     @property
     def causal(self) -> bool:
         """Whether a query sees only itself and what stands before it."""
+
+    @property
+    def sinks(self) -> bool:
+        """Whether a part of each row goes to a sink that is no token."""
+
+    def working_bytes(self, n_queries: int, n_keys: int) -> int:
+        """About how much memory a run takes, beside the model and what is kept of it."""
 
     def versions(self) -> Mapping[str, str]:
         """The libraries that ran it, by name."""

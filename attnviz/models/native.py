@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Kind, ModelIdentity, Wanted
+from attnviz.data.capture import NOTHING, Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
@@ -21,7 +21,9 @@ from attnviz.models.config import folder_sizes
 from attnviz.models.gpt import GPT
 from attnviz.models.handover import Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.loaded import Consumer, no_target
+from attnviz.models.known import BUILTIN
+from attnviz.models.loaded import no_target
+from attnviz.models.placement import ANYWHERE, Placement
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import Recorded, head_trace
 
@@ -35,7 +37,14 @@ class NativeModel:
     card: ModelCard
     tokenizer: TextTokenizer
     causal: bool = True
+    sinks: bool = False
     kind: Kind = "self"
+
+    def working_bytes(self, n_queries: int, n_keys: int) -> int:
+        sizes = self.model.config
+        vectors = n_keys * (12 * sizes.n_embd + 2 * sizes.d_mlp)  # of the layer at work
+        rows = 4 * rows_at_a_time(n_keys, sizes.n_head) * sizes.n_head * n_keys
+        return 4 * (vectors + rows)
 
     def versions(self) -> Mapping[str, str]:
         return {"torch": str(torch.__version__)}
@@ -53,6 +62,24 @@ class NativeModel:
         consume: Consumer,
         target: Sequence[int] = (),
     ) -> None:
+        with torch.inference_mode():
+            self._hidden(ids, wanted, consume, wanted.last_layer + 1)
+
+    def output(
+        self,
+        ids: Sequence[int],
+        target: Sequence[int] = (),
+        wanted: Wanted = NOTHING,
+        consume: Consumer | None = None,
+    ) -> Tensor:
+        """What leaves the last layer (1, n, d), with the wanted heads captured on the way."""
+        if consume is None:
+            return self.model.hidden(self._ids(ids))
+        return self._hidden(ids, wanted, consume, None)
+
+    def _hidden(
+        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, layers: int | None
+    ) -> Tensor:
         handover = Handover(wanted, consume)
 
         def recorder(layer: int) -> Hook:
@@ -67,8 +94,12 @@ class NativeModel:
 
         hooks = {f"h.{layer}.attn.pattern": recorder(layer) for layer in wanted.heads}
         rows = rows_at_a_time(len(ids), self.model.config.n_head)
-        with torch.inference_mode(), attached(self.model, hooks):
-            self.model.hidden(torch.tensor([list(ids)]), n_layer=wanted.last_layer + 1, rows=rows)
+        with attached(self.model, hooks):
+            return self.model.hidden(self._ids(ids), n_layer=layers, rows=rows)
+
+    def _ids(self, ids: Sequence[int]) -> Tensor:
+        """(1, n), where the model is."""
+        return torch.tensor([list(ids)], device=self.model.wte.weight.device)
 
     def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
         ids = torch.tensor([[token.id for token in tokens]])  # (1, n)
@@ -128,24 +159,26 @@ class NativeModel:
         )
 
 
-def load_native(folder: Path, name: str) -> NativeModel:
+def load_native(
+    folder: Path, name: str, revision: str | None = None, placement: Placement = ANYWHERE
+) -> NativeModel:
     """A GPT-2 folder on the from-scratch model.
 
     Raises:
-        ModelError: a file of the folder is missing or damaged.
+        ModelError: a file of the folder is missing or damaged, or there is no such device.
     """
     sizes = folder_sizes(folder)
     card = read_card(folder, name, sizes.heads_per_layer)
     tokenizer = load_tokenizer(folder, sizes, card.bos)
     model = load_checkpoint(folder)
-    return NativeModel(model, _identity(model, name), card, tokenizer)
-
-
-def _identity(model: GPT, name: str) -> ModelIdentity:
-    return ModelIdentity(
+    if name != BUILTIN:  # which is too small to be worth the way to another device
+        model = model.to(placement.torch_device())
+    identity = ModelIdentity(
         name=name,
         architecture="gpt2",
         heads_per_layer=model.config.heads_per_layer,
         parameters=sum(p.numel() for p in model.parameters()),
         engine="native",
+        revision=revision,
     )
+    return NativeModel(model, identity, card, tokenizer)

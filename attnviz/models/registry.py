@@ -91,12 +91,13 @@ class AttentionCall:
             mask = self._mask[..., rows, :n]
             if mask.dtype is not torch.bool:
                 return mask.float()
-            return torch.zeros(mask.shape).masked_fill(~mask, lowest)
+            return torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, lowest)
         if self.q.size(1) == 1 or not self._causal():
             return None
         ahead = self.k.size(1) - self.q.size(1)
-        future = torch.arange(n) > queries[:, None] + ahead
-        return torch.zeros(1, 1, *future.shape).masked_fill(future, lowest)
+        future = (torch.arange(n) > queries[:, None] + ahead).to(self.q.device)
+        zeros = torch.zeros(1, 1, *future.shape, device=self.q.device)
+        return zeros.masked_fill(future, lowest)
 
 
 Listener: TypeAlias = Callable[[AttentionCall], None]

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.data.capture import Kind, ModelIdentity, Wanted
+from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.tokens import Token
@@ -23,7 +23,6 @@ from attnviz.models.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.handover import Handover
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.loaded import Consumer
 from attnviz.models.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
 
@@ -47,6 +46,11 @@ class NativeTranslator:
     tokenizer: TextTokenizer
     kind: Kind
     end: int
+    sinks: bool = False
+
+    def working_bytes(self, n_queries: int, n_keys: int) -> int:
+        sizes, n = self.model.config, max(n_queries, n_keys)
+        return 4 * (n * (12 * sizes.n_embd + 2 * sizes.n_inner) + 3 * sizes.n_head * n * n)
 
     @property
     def causal(self) -> bool:

@@ -60,6 +60,8 @@ def facts(capture: Capture) -> str:
     before, after = capture.left_out
     if before or after:
         parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
+    if capture.sinks:
+        parts.append("rows sum to less than 1: the rest goes to a sink that is no token")
     parts += [readable(transform) for transform in capture.transforms]
     return ", ".join(parts)
 

@@ -1,6 +1,6 @@
 """Every architecture's own attention, as its eager implementation returns it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -22,8 +22,12 @@ def eager(architecture: Architecture) -> list[np.ndarray]:
     return [w[0].numpy() for w in output[THEIRS[architecture.kind]] if w is not None]
 
 
-def captured(architecture: Architecture, shape: Sequence[int]) -> tuple[LayerPattern, ...]:
-    model, inputs = architecture.model(), architecture.inputs()
+def captured(
+    architecture: Architecture,
+    shape: Sequence[int],
+    inputs: Mapping[str, torch.Tensor] | None = None,
+) -> tuple[LayerPattern, ...]:
+    model, inputs = architecture.model(), inputs or architecture.inputs()
     heads = attention_of(model, inputs, 2, architecture.kind).heads_per_layer
     keep = KeepEverything((shape[0], shape[1]))
     wanted = Wanted({layer: tuple(range(n)) for layer, n in enumerate(heads) if n})

@@ -1,0 +1,44 @@
+"""How much memory there is, and a size as a person writes it; nothing heavy is imported."""
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+SHARE = 0.8
+"""Of what is free, so much is used unless the user says otherwise."""
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def free_bytes() -> int:
+    """Bytes that can still be used: of the machine, or of the container that this runs in."""
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, TypeError):
+        available = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
+        free = int(available[1]) << 10 if available else free
+    with suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        limit = int((group / "memory.max").read_text())
+        free = min(free, limit - int((group / "memory.current").read_text()))
+    return free
+
+
+def size_of(text: str) -> int:
+    """Bytes from `4GB`, `500M` or `1.5 GiB`; a number alone is bytes.
+
+    Raises:
+        ValueError: it is no size.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise ValueError(f"{text!r} is no size")
+    return int(float(found[1]) * UNITS[found[2].upper()])
+
+
+def written(size: int) -> str:
+    """`1.5 GB`, `12 MB`: a size as a person reads it."""
+    for unit in "TGM":
+        if size >= UNITS[unit]:
+            amount = size / UNITS[unit]
+            return f"{amount:.1f} {unit}B" if amount < 10 else f"{amount:.0f} {unit}B"
+    return f"{-(-size // UNITS['K'])} KB"

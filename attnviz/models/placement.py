@@ -1,0 +1,71 @@
+"""Where a model runs, and in what type of number; torch is imported only when it is asked."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from attnviz.errors import ModelError
+from attnviz.models.memory import SHARE, free_bytes, written
+
+if TYPE_CHECKING:
+    import torch
+
+Engine: TypeAlias = Literal["auto", "native", "transformers"]
+Device: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
+DType: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where and how a model runs; `max_memory` in bytes, None for a share of what is free."""
+
+    device: Device = "auto"
+    dtype: DType = "auto"
+    max_memory: int | None = None
+
+    @property
+    def budget(self) -> int:
+        """Bytes that may be used from here on."""
+        return int(SHARE * free_bytes()) if self.max_memory is None else self.max_memory
+
+    def torch_device(self) -> "torch.device":
+        """The device; `auto` is a graphics processor where there is one.
+
+        Raises:
+            ModelError: this machine has none of that kind.
+        """
+        import torch
+
+        there = ["cpu"]
+        if torch.cuda.is_available():
+            there.insert(0, "cuda")
+        if torch.backends.mps.is_available():
+            there.insert(0, "mps")
+        if self.device not in ("auto", *there):
+            raise ModelError(
+                f"this machine has no {self.device} device", f"it has {' and '.join(there)}"
+            )
+        return torch.device(there[0] if self.device == "auto" else self.device)
+
+    def torch_dtype(self) -> "torch.dtype":
+        """The type of number; `auto` is float32, in which what is shown is exact."""
+        import torch
+
+        found = getattr(torch, "float32" if self.dtype == "auto" else self.dtype)
+        assert isinstance(found, torch.dtype)
+        return found
+
+    def check(self, needed: int, what: str, instead: str) -> None:
+        """See that there is room, before any of it is taken.
+
+        Raises:
+            ModelError: `what` needs more than may be used; `instead` says what would fit.
+        """
+        if needed > self.budget:
+            raise ModelError(
+                f"{what} needs about {written(needed)} of memory, and {written(self.budget)} "
+                "may be used",
+                instead,
+            )
+
+
+ANYWHERE = Placement()

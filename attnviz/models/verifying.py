@@ -1,0 +1,99 @@
+"""How exact a capture is: the output with and without it, and its weights against eager ones.
+
+The eager ones are transformers' own, every matrix of every layer at once, as a user gets
+them with `output_attentions=True`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnviz.data.capture import Kind, PatternBlock, Wanted
+from attnviz.data.verified import Verified
+from attnviz.errors import UsageError
+from attnviz.models.catalog import Source, locate
+from attnviz.models.huggingface import HuggingFaceModel, load_huggingface
+from attnviz.models.native import NativeModel
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+THEIRS: Mapping[Kind, str] = {
+    "self": "attentions",
+    "encoder": "encoder_attentions",
+    "decoder": "decoder_attentions",
+    "cross": "cross_attentions",
+}
+
+
+def verify(
+    model: "LoadedModel", source: Source, ids: Sequence[int], target: Sequence[int]
+) -> Verified:
+    """Run a text with and without capture, and once more with eager attention.
+
+    Args:
+        model: the loaded model, from `source`.
+        source: where it came from.
+        ids: the tokens.
+        target: of an encoder-decoder, what it is to have written.
+
+    Raises:
+        UsageError: transformers does not have this model.
+    """
+    if isinstance(model, NativeModel):
+        folder, revision = locate(source)
+        theirs = load_huggingface(folder, source.name, revision, placement=source.placement)
+    elif isinstance(model, HuggingFaceModel):
+        theirs = model
+    else:
+        raise UsageError(
+            f"--verify compares with transformers, which does not have {model.identity.name}",
+            "leave it out",
+        )
+    difference = _Difference(eager_weights(theirs, ids, target))
+    heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer) if h}
+    with torch.inference_mode():
+        without = model.output(ids, target)
+        captured = model.output(ids, target, Wanted(heads), difference)
+    return Verified(
+        output=float((captured - without).abs().max()),
+        weights=difference.largest,
+        dtype=model.identity.dtype,
+    )
+
+
+def eager_weights(
+    model: HuggingFaceModel, ids: Sequence[int], target: Sequence[int]
+) -> dict[int, Tensor]:
+    """Layer to (h, n_q, n_k), from the model in eager mode; its own mode is restored."""
+    body: Any = model.model.base_model
+    original = body.config._attn_implementation
+    switches = model.model._can_set_attn_implementation()
+    if switches:
+        model.model.set_attn_implementation("eager")
+    try:
+        with torch.inference_mode():
+            output = body(**model.inputs(ids, target), output_attentions=True)
+    finally:
+        if switches:
+            model.model.set_attn_implementation(original)
+    attending = [n for n, heads in enumerate(model.identity.heads_per_layer) if heads]
+    found = [weights for weights in output[THEIRS[model.kind]] if weights is not None]
+    return {n: weights[0] for n, weights in zip(attending, found, strict=True)}
+
+
+class _Difference:
+    """A consumer that keeps nothing but the largest difference to other weights."""
+
+    def __init__(self, others: Mapping[int, Tensor]) -> None:
+        self._others = others
+        self.largest = 0.0
+
+    def __call__(self, block: PatternBlock) -> None:
+        other = self._others[block.layer].float().cpu().numpy()
+        columns = block.weights.shape[2]
+        there = other[np.ix_(np.array(block.heads), block.queries, np.arange(columns))]
+        self.largest = max(self.largest, float(np.abs(block.weights - there).max()))

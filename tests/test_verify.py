@@ -1,0 +1,71 @@
+"""--verify: how exact a capture is, and what is said where it is not."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import GPTJConfig, GPTJForCausalLM, LlamaConfig, LlamaForCausalLM
+
+from attnviz.errors import ExitStatus
+from attnviz.models import registry
+from tests.conftest import Run, bytes_tokenizer
+
+LLAMA = {
+    "vocab_size": 257,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+
+
+@pytest.fixture
+def llama(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    LlamaForCausalLM(LlamaConfig(**LLAMA)).save_pretrained(tmp_path)
+    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    return tmp_path
+
+
+def test_it_compares_outputs_and_weights_and_then_shows(run: Run, llama: Path) -> None:
+    ended = run("show", "a fluffy creature", "--model", str(llama), "--verify", "--head", "L0H1")
+    assert ended.status is ExitStatus.OK
+    assert "largest difference 0.0e+00" in ended.err
+    assert "(float32)" in ended.err
+    assert ended.out.startswith("L0H1")
+
+
+@pytest.mark.parametrize("engine", ["native", "transformers"])
+def test_both_engines_are_compared_with_eager_attention(run: Run, engine: str) -> None:
+    ended = run("show", "a blue creature", "--engine", engine, "--verify")
+    assert ended.status is ExitStatus.OK
+    assert "transformers' eager attention" in ended.err
+
+
+def test_a_model_whose_modules_return_attention_is_compared_too(run: Run, tmp_path: Path) -> None:
+    config = GPTJConfig(vocab_size=257, n_embd=24, n_layer=1, n_head=2, rotary_dim=4)
+    GPTJForCausalLM(config).save_pretrained(tmp_path)
+    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    ended = run("show", "abc", "--model", str(tmp_path), "--verify", "--head", "all")
+    assert ended.status is ExitStatus.OK
+    assert "0.0e+00" in ended.err
+
+
+def test_a_capture_that_is_not_exact_ends_with_1_and_shows_nothing(
+    run: Run, llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mask is left away: each row then sees one token more than the model does."""
+    monkeypatch.setattr(registry.AttentionCall, "_additive", lambda *_: None)
+    monkeypatch.setattr("attnviz.transforms.check._looks_ahead", lambda _: False)
+    ended = run("show", "a fluffy creature", "--model", str(llama), "--verify")
+    assert ended.status is ExitStatus.BUG
+    assert ended.out == ""
+    assert "largest difference" in ended.err
+    assert "is a bug" in ended.err
+
+
+def test_a_model_that_transformers_does_not_have_is_refused(run: Run) -> None:
+    ended = run("show", "a creature", "--model", "translator", "--verify")
+    assert ended.status is ExitStatus.USAGE
+    assert "does not have translator" in ended.err
