@@ -1,26 +1,31 @@
 """A calculation written out: of one head over a text, of token embeddings, of an example.
 
-text ─► capture ─► one head, one query ─► run again, every step recorded ─► trace
+text ─► tokens ─► one head, one query ─► run, every step recorded ─► trace
+
+Where no head is named, a capture comes before, from which the default one is picked.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnviz.data.heads import Head
 from attnviz.data.positions import last_word, one_position
+from attnviz.data.tokens import Token
 from attnviz.data.trace import EmbeddingTrace, HeadTrace, OtherRow
 from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
 from attnviz.pipeline import (
     HeadOptions,
+    Prepared,
     TextOptions,
-    capture,
-    encode,
-    fit,
     heads_to_record,
+    listed,
     pick_heads,
+    prepare,
 )
 
 if TYPE_CHECKING:
@@ -54,26 +59,43 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
 
     Raises:
         InputError: nothing but blanks, or longer than the model's context.
-        UsageError: more than one head or position, or one that is not there.
+        ModelError: this architecture's queries, keys and values cannot be recorded.
+        UsageError: more than one head or position, or one that is not there; an attention
+            that is written out for no model, such as cross-attention.
     """
     from attnviz.models.similarity import other_row
 
-    chosen = HeadOptions(heads=subject.head)
-    captured = capture(model, text, heads_to_record(model, chosen), options)
-    picked = pick_heads(captured, chosen)
-    if len(picked.capture.heads) != 1:
+    if model.kind in ("cross", "decoder"):
         raise UsageError(
-            f"--head {subject.head} names {len(picked.capture.heads)} heads",
-            "one is explained: --head L1H2",
+            f"explain does not write out the {model.kind} attention of an encoder-decoder",
+            f"use attnviz show --model {model.identity.name}; the --kind encoder of any but the "
+            "built-in translator can be explained",
         )
-    tokens = captured.query_tokens
-    position = last_word(tokens)
-    if subject.query is not None:
-        position = one_position(tokens, subject.query, "--query")
-    trace = model.trace(text, tokens, picked.capture.heads[0], position)
+    prepared = prepare(model, text, options)
+    tokens = prepared.source
+    head, about = _head(prepared, HeadOptions(heads=subject.head))
+    trace = model.trace(text, tokens, head, _position(tokens, subject.query))
+    trace = replace(trace, versions=prepared.frame.versions)
     other = other_row(trace, subject.similarity) if subject.similarity else None
-    about = f"{picked.title} ({picked.why})" if picked.why else picked.title
-    return Traced(trace, about, captured.left_out, other)
+    return Traced(trace, about, prepared.frame.left_out, other)
+
+
+def _head(prepared: Prepared, options: HeadOptions) -> tuple[Head, str]:
+    """The head, and why just this one; nothing is captured where it was named."""
+    heads = heads_to_record(prepared.model, options)
+    if options.chosen:
+        if len(heads) != 1:
+            raise UsageError(
+                f"--head {options.heads} names {len(heads)} heads", "one is explained: --head L1H2"
+            )
+        return heads[0], listed(heads)
+    picked = pick_heads(prepared.record(heads), options)
+    return picked.heads[0], f"{picked.title} ({picked.why})" if picked.why else picked.title
+
+
+def _position(tokens: Sequence[Token], query: str | None) -> int:
+    """Of the query that was named, or of the last word."""
+    return last_word(tokens) if query is None else one_position(tokens, query, "--query")
 
 
 def explain_embeddings(
@@ -85,11 +107,9 @@ def explain_embeddings(
         InputError: nothing but blanks, or longer than the model's context.
         UsageError: a query that is not in the text.
     """
-    fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
-    position = last_word(fitted.tokens)
-    if query is not None:
-        position = one_position(fitted.tokens, query, "--query")
-    return model.compare(text, fitted.tokens, position), fitted.left_out
+    prepared = prepare(model, text, options)
+    trace = model.compare(text, prepared.source, _position(prepared.source, query))
+    return replace(trace, versions=prepared.frame.versions), prepared.frame.left_out
 
 
 @dataclass(frozen=True)

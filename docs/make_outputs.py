@@ -16,7 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("builtin-model.md", "lessons.md", "translator.md")),
+    *(
+        ROOT / "docs" / name
+        for name in ("builtin-model.md", "lessons.md", "translator.md", "models.md")
+    ),
 ]
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
 

@@ -15,7 +15,8 @@ from attnviz.commands.calculation import Calculation, calculation_format, delive
 from attnviz.commands.session import Session, session_of
 from attnviz.console import make_consoles
 from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
-from attnviz.data.trace import EmbeddingTrace
+from attnviz.data.tokens import readable
+from attnviz.data.trace import EmbeddingTrace, HeadTrace
 from attnviz.data.worked import Similarity, Way
 from attnviz.errors import UsageError
 from attnviz.explaining import (
@@ -32,6 +33,7 @@ from attnviz.inputs.matrices import read_matrices
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
 from attnviz.models.known import EMBEDDINGS
+from attnviz.models.placement import Placement
 from attnviz.pipeline import TextOptions, load_model
 from attnviz.renderers import embeddings as embeddings_page
 from attnviz.renderers import explain as explained
@@ -87,7 +89,8 @@ class Steps:
     def page(self, session: Session, digits: int = 4) -> Page:
         """The page to write on; `digits` where the user said nothing."""
         chosen = digits if self.digits is None else self.digits
-        return Page(session.consoles.display, chosen, self.columns)
+        in_sums = 2 if self.digits is None else self.digits
+        return Page(session.consoles.display, chosen, self.columns, in_sums)
 
 
 def explain(
@@ -147,7 +150,9 @@ def explain(
             )
         if given.note:
             session.note(given.note)
-        loaded = load_model(Source(model, revision, offline, quiet, kind, causal))
+        # on the processor: here every intermediate number is looked at
+        here = Placement(device="cpu")
+        loaded = load_model(Source(model, revision, offline, quiet, kind, causal, placement=here))
         options = TextOptions(bos, special, truncate)
         if model == EMBEDDINGS:
             embeddings = cast("EmbeddingModel", loaded)
@@ -157,6 +162,7 @@ def explain(
         else:
             traced = trace_head(loaded, given.text, Subject(head, query, similarity), options)
             note_what_is_left_out(session, traced.left_out)
+            _note_a_piece(session, traced.trace)
             calculation = _explained(session, traced, steps, as_lookup=as_lookup)
     deliver_calculation(session, calculation, chosen, output)
 
@@ -175,6 +181,16 @@ def _explained(session: Session, traced: Traced, steps: Steps, *, as_lookup: boo
         facts["other_similarity"] = traced.other.kind
         arrays |= {"other_scores": traced.other.scores, "other_weights": traced.other.weights}
     return Calculation(shown, facts, arrays)
+
+
+def _note_a_piece(session: Session, trace: HeadTrace) -> None:
+    """One line where the query is a part of a character only."""
+    token = trace.tokens[trace.query]
+    if token.part is not None:
+        session.note(
+            f"“{token.label}” is a piece of the character {token.text.strip()}: explain follows "
+            "one token; attnviz show --chars puts pieces together"
+        )
 
 
 def _compared(session: Session, trace: EmbeddingTrace, steps: Steps) -> Calculation:
@@ -197,7 +213,8 @@ def _worked(
         worked, title = work_example(example, way, drawing), TITLES[example]
     else:
         assert matrices is not None
-        worked, title = work_matrices(read_matrices(matrices), way), f"Attention on {matrices}"
+        name = readable(str(matrices))
+        worked, title = work_matrices(read_matrices(matrices), way), f"Attention on {name}"
     only = steps.among(examples.STEPS)
     page = steps.page(session, digits=1 if way.rounded else 4)
     shown = examples.render(worked, page, title=title, only=only)

@@ -59,7 +59,7 @@ ColumnsOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--columns",
-        help="Tell the formulas with tokens as columns too (W·E), as some lessons do.",
+        help="Tell it with tokens as columns too (Wᵀ·xᵀ), as some lessons do.",
         rich_help_panel=STEPS,
     ),
 ]
@@ -67,8 +67,8 @@ SimilarityOption: TypeAlias = Annotated[
     Similarity | None,
     typer.Option(
         "--similarity",
-        help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·x, or a kernel of "
-        "their distance.",
+        help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·xᵀ (of a model: x̂, "
+        "behind its norm, and neither biases nor scaling), or a kernel of their distance.",
         rich_help_panel=STEPS,
         show_default=False,
     ),
@@ -96,7 +96,8 @@ MatricesOption: TypeAlias = Annotated[
     typer.Option(
         "--matrices",
         metavar="FILE.json",
-        help="Your own x, w_query, w_key and w_value, perhaps w_output, heads and labels.",
+        help="Your own x, w_query, w_key and w_value, perhaps w_output, heads and labels "
+        "(docs/lessons.md has an example).",
         rich_help_panel=EXAMPLES,
         show_default=False,
     ),

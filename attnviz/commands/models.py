@@ -1,11 +1,11 @@
 """`attnviz models`: which models there are, and what a model's card says."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from attnviz.commands import options as o
@@ -13,8 +13,11 @@ from attnviz.commands.records import deliver_records, record_format
 from attnviz.commands.session import session_of
 from attnviz.console import make_consoles
 from attnviz.data.card import Figure, ModelCard
-from attnviz.models.catalog import describe, known_models
-from attnviz.models.known import ModelFacts
+from attnviz.errors import ModelError
+from attnviz.models.catalog import Source, describe, known_models, parameters_of
+from attnviz.models.known import BUILTIN, COUNTED, EMBEDDINGS, NAMES, ModelFacts
+from attnviz.renderers.listing import Column, listing
+from attnviz.renderers.prose import folded
 
 EPILOG = """
 [bold]Examples[/]
@@ -25,6 +28,11 @@ attnviz models builtin
 
 attnviz models builtin -f json | jq '.[].named_heads'
 """
+
+ABOUT_EMBEDDINGS = (
+    "The token embeddings of builtin, compared with each other: attention without W_Q, W_K and "
+    "W_V, as lessons begin it. One head, L0H0; nothing in it was trained to be compared."
+)
 
 NameArgument = Annotated[
     str | None,
@@ -48,13 +56,14 @@ def models(
     session = session_of(context)
     session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
     chosen = record_format(session, output, form)
+    cells = session.consoles.out.width
     if name is None:
         known = known_models()
-        deliver_records(session, [_facts(m) for m in known], _listed(known), chosen, output)
+        deliver_records(session, [_facts(m) for m in known], _listed(known, cells), chosen, output)
     else:
-        facts, card = describe(name)
+        facts, card = _described(name)
         records = [{**_facts(facts), **_card(card)}]
-        deliver_records(session, records, _card_shown(facts, card), chosen, output)
+        deliver_records(session, records, _card_shown(facts, card, cells), chosen, output)
 
 
 def _facts(model: ModelFacts) -> dict[str, object]:
@@ -90,50 +99,77 @@ def _card(card: ModelCard) -> dict[str, object]:
     }
 
 
-def _listed(known: Sequence[ModelFacts]) -> Iterator[RenderableType]:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("model", no_wrap=True)
-    for column in ("layers", "heads", "parameters", "context"):
-        table.add_column(column, justify="right")
-    table.add_column("where")
-    for model in known:
-        heads = f"{model.layers} × {model.heads_per_layer}"
-        numbers = (heads, f"{model.parameters:,}", f"{model.context:,}")
-        table.add_row(model.name, str(model.layers), *numbers, model.where)
-    yield table
+def _listed(known: Sequence[ModelFacts], width: int) -> Iterator[RenderableType]:
+    numbers = [Column(name, right=True) for name in ("layers", "heads", "parameters", "context")]
+    rows = [
+        (
+            model.name,
+            str(model.layers),
+            f"{model.layers} × {model.heads_per_layer}",
+            f"{model.parameters:,}",
+            f"{model.context:,}",
+            model.where,
+        )
+        for model in known
+    ]
+    yield from listing((Column("model"), *numbers, Column("where")), rows, width)
     yield Text()
-    yield Text("Other models of the hub work by their id, a model's folder by its path.", "dim")
+    others = "Other models of the hub work by their id, a model's folder by its path."
+    yield from folded(Text(others, "dim"), width)
 
 
-def _card_shown(facts: ModelFacts, card: ModelCard) -> Iterator[RenderableType]:
-    heads = f"{facts.layers} layers × {facts.heads_per_layer} heads"
+def _described(name: str) -> tuple[ModelFacts, ModelCard]:
+    """As the catalog has it; embeddings with a card of their own, as they run no layer."""
+    if name == EMBEDDINGS:
+        facts, _ = describe(BUILTIN)
+        counted = parameters_of(Source(BUILTIN))
+        size = next(m.total for m in counted.matrices if m.source.endswith("wte.weight"))
+        alone = replace(facts, name=name, layers=1, heads_per_layer=1, parameters=size)
+        return alone, ModelCard(name, ABOUT_EMBEDDINGS, bos=False)
+    if name in COUNTED and name not in NAMES:
+        raise ModelError(
+            f"{name!r} is no known model to run, as its weights are not public",
+            f"attnviz params {name} counts its parameters, as of {', '.join(COUNTED)}",
+        )
+    return describe(name)
+
+
+def amount(number: int, what: str) -> str:
+    """`1 layer`, `2 layers`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _card_shown(facts: ModelFacts, card: ModelCard, width: int) -> Iterator[RenderableType]:
+    heads = f"{amount(facts.layers, 'layer')} × {amount(facts.heads_per_layer, 'head')}"
     size = f"{facts.parameters:,} parameters, a context of {facts.context:,} tokens"
-    yield Text(f"{facts.name}: {heads}, {size}", style="bold")
+    yield from folded(Text(f"{facts.name}: {heads}, {size}", style="bold"), width)
     if card.description:
-        yield Text(card.description)
+        yield from folded(Text(card.description), width)
     if card.heads:
         yield Text()
-        named = Table(box=None, pad_edge=False, header_style="bold")
-        named.add_column("head", no_wrap=True)
-        named.add_column("behaviour", no_wrap=True)
-        named.add_column("what it does")
-        for head in card.heads:
-            named.add_row(str(head.head), head.behaviour, head.title)
-        yield named
+        columns = (Column("head"), Column("behaviour"), Column("what it does", wraps=True))
+        rows = [(str(head.head), head.behaviour, head.title) for head in card.heads]
+        yield from listing(columns, rows, width)
     if card.figures:
         yield Text()
-        yield _figures(card.figures)
-    if not card.heads and not card.figures:
-        yield Text("It has no card: no head of it is named.", style="dim")
+        yield from _figures(card.figures, width)
+    if not card.heads and not card.figures and not card.description:
+        yield from folded(Text("It has no card: no head of it is named.", style="dim"), width)
 
 
-def _figures(figures: Sequence[Figure]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("behaviour", no_wrap=True)
-    table.add_column("measured on held-out texts")
-    for column in ("value", "bar", "cases"):
-        table.add_column(column, justify="right", no_wrap=True)
+def _figures(figures: Sequence[Figure], width: int) -> Iterator[Text]:
+    """The figures, with their bars where one of them has one."""
+    with_bars = any(figure.bar is not None for figure in figures)
+    columns = [
+        Column("behaviour"),
+        Column("measured on held-out texts", wraps=True),
+        Column("value", right=True),
+        *([Column("bar", right=True)] if with_bars else []),
+        Column("cases", right=True),
+    ]
+    rows = []
     for figure in figures:
         bar = "" if figure.bar is None else f"{figure.bar:.2f}"
-        table.add_row(figure.behaviour, figure.measure, f"{figure.value:.3f}", bar, f"{figure.n:,}")
-    return table
+        numbers = (f"{figure.value:.3f}", *([bar] if with_bars else []), f"{figure.n:,}")
+        rows.append((figure.behaviour, figure.measure, *numbers))
+    yield from listing(columns, rows, width)

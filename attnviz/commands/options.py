@@ -273,7 +273,11 @@ CharsOption: TypeAlias = Annotated[
 ]
 WordsOption: TypeAlias = Annotated[
     bool,
-    typer.Option("--words", help="Merge the pieces of each word.", rich_help_panel=TOKENS),
+    typer.Option(
+        "--words",
+        help="Merge the pieces of each word; a Chinese character is a word.",
+        rich_help_panel=TOKENS,
+    ),
 ]
 QueryOption: TypeAlias = Annotated[
     list[str] | None,

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 import typer
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from attnviz.commands import options as o
@@ -18,6 +17,14 @@ from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source, tokenizer_of
 from attnviz.pipeline import TextOptions, encode, fit
 from attnviz.renderers.direction import fenced
+from attnviz.renderers.listing import Column, listing
+
+COLUMNS = (
+    Column("index", right=True),
+    Column("id", right=True),
+    Column("token", wraps=True),
+    Column("characters", right=True),
+)
 
 EPILOG = """
 [bold]Examples[/]
@@ -60,26 +67,18 @@ def tokens(
         cut = fit(cut, tokenizer.context, truncate).tokens
     elif len(cut) > tokenizer.context:
         session.note(f"the model takes at most {tokenizer.context} of these {len(cut)} tokens")
-    shown = _shown(model, cut)
+    shown = _shown(model, cut, session.consoles.out.width)
     deliver_records(session, [token_to_dict(token) for token in cut], shown, chosen, output)
 
 
-def _shown(model: str, cut: Sequence[Token]) -> Iterator[RenderableType]:
+def _shown(model: str, cut: Sequence[Token], width: int) -> Iterator[RenderableType]:
     words = f"{len(cut)} token" + "s" * (len(cut) != 1)
     yield Text(f"{words}, model {model}", style="dim")
     yield Text()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("index", justify="right")
-    table.add_column("id", justify="right")
-    table.add_column("token", overflow="fold", min_width=5)
-    table.add_column("characters", justify="right", no_wrap=True)
-    for token in cut:
-        table.add_row(
-            str(token.index), str(token.id), Text(fenced(token.label)), _characters(token)
-        )
-    yield table
+    rows = [(str(t.index), str(t.id), fenced(t.label), _characters(t)) for t in cut]
+    yield from listing(COLUMNS, rows, width)
 
 
 def _characters(token: Token) -> str:
     """The slice of the source, as Python writes it: the end is not included."""
-    return "" if token.special else f"{token.start}:{token.end}"
+    return f"{token.start}:{token.end}" if token.start < token.end else ""

@@ -1,12 +1,11 @@
 """`attnviz train`: a model from the user's own text."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from rich.console import RenderableType
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
 from attnviz.commands import options as o
@@ -103,42 +102,48 @@ def train(
     from attnviz.training import own
 
     session = session_of(context)
+    own.check_folder(output, resume=resume)
     for option in o.given(context, PLANNED) if resume else ():
         option = option.removesuffix("-size")  # of --context, whose name a parameter has already
         raise UsageError(f"{option} was settled when this training began", "leave it out")
     text = "\n".join(read_file(path) for path in files)
-    own.check_folder(output, resume=resume)
     plan = Plan(n_layer, n_head, n_embd, context_size, vocab, max_steps, batch, lr, seed)
     own.check_plan(plan)
     corpus, plan = own.begin(text, plan, output, resume=resume)
-    try:
-        outcome = _train(session, corpus, plan, output)
-    except KeyboardInterrupt:
-        session.note(f"{output} keeps the best model so far; --resume goes on")
-        raise
+    names = [path.name for path in files]
+    outcome = _train(session, corpus, plan, output, names)
     write_bytes(output / own.CURVE, _curve(outcome))
-    own.finish(output, plan, outcome, [path.name for path in files])
+    own.finish(output, plan, outcome, names)
     session.show(_said(output, outcome))
 
 
-def _train(session: Session, corpus: "Corpus", plan: "Plan", folder: Path) -> "Outcome":
-    """Behind a progress bar on stderr."""
+def _train(
+    session: Session, corpus: "Corpus", plan: "Plan", folder: Path, files: Sequence[str]
+) -> "Outcome":
+    """Behind a progress bar on stderr; an interruption is told with what it leaves."""
     from attnviz.training import own
+    from attnviz.training.bar import progress_bar
 
-    columns = (
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} steps, {task.description}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with ProgressBar(*columns, console=session.consoles.err, disable=session.quiet) as bar:
-        task = bar.add_task("starting", total=plan.max_steps)
+    reached = 0
+    try:
+        with progress_bar(session.consoles.err, quiet=session.quiet) as bar:
+            task = bar.add_task("starting", total=plan.max_steps)
 
-        def report(point: "Point") -> None:
-            said = f"held-out loss {point.held_out:.3f} bits per byte"
-            bar.update(task, completed=point.progress.step, description=said)
+            def stepped(step: int) -> None:
+                nonlocal reached
+                if not reached:
+                    bar.update(task, description="no held-out loss yet")
+                reached = step
+                bar.update(task, completed=step)
 
-        return own.train_model(corpus, plan, folder, report)
+            def report(point: "Point") -> None:
+                said = f"held-out loss {point.held_out:.3f} bits per byte"
+                bar.update(task, description=said)
+
+            return own.train_model(corpus, plan, folder, report, stepped)
+    except KeyboardInterrupt:
+        session.note(own.interrupted(folder, corpus, plan, reached, files))
+        raise
 
 
 def _curve(outcome: "Outcome") -> bytes:

@@ -1,6 +1,7 @@
 """How many parameters a model has, matrix by matrix."""
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -35,6 +36,16 @@ class Matrix:
         """The parameters of all copies."""
         return self.each * self.copies
 
+    @property
+    def attention(self) -> str:
+        """Which attention of an encoder-decoder it belongs to; empty in other models."""
+        if self.part != "attention":
+            return ""
+        if _CROSS.search(self.source):
+            return CROSS
+        stacks = re.findall(r"(?:^|\.)(encoder|decoder)\.", self.source)
+        return stacks[0] if stacks else ""
+
 
 @dataclass(frozen=True)
 class Apart:
@@ -49,7 +60,8 @@ class Apart:
 class ParameterCount:
     """A model's parameters; `heads` and `kv_heads` count per layer, None where not known.
 
-    `known_as` is the size that a model goes by, where that is another than its total.
+    `known_as` is the size that a model goes by, where that is another than its total;
+    `stacks` are the (encoder, decoder) layers of an encoder-decoder, which has no `n_layer`.
     """
 
     name: str
@@ -61,6 +73,7 @@ class ParameterCount:
     matrices: tuple[Matrix, ...]
     apart: tuple[Apart, ...] = ()
     known_as: int | None = None
+    stacks: tuple[int, int] | None = None
 
     @property
     def total(self) -> int:
@@ -78,10 +91,22 @@ class ParameterCount:
         return sum(matrix.total for matrix in self.projections)
 
     @property
+    def attentions(self) -> dict[str, tuple[Matrix, ...]]:
+        """W_Q, W_K, W_V and W_O of each kind of attention (encoder, decoder, cross), by its name;
+        nothing where not all heads of a kind have the same."""
+        found: dict[str, tuple[Matrix, ...]] = {}
+        for matrix in self.projections:
+            found[matrix.attention] = (*found.get(matrix.attention, ()), matrix)
+        alike = all(tuple(m.name for m in four) == PROJECTIONS for four in found.values())
+        return found if alike else {}
+
+    @property
     def one_of_each(self) -> tuple[Matrix, ...]:
         """W_Q, W_K, W_V and W_O where every head of the model has the same; else nothing."""
-        found = self.projections
-        return found if tuple(m.name for m in found) == PROJECTIONS else ()
+        return next(iter(self.attentions.values())) if len(self.attentions) == 1 else ()
 
 
 PROJECTIONS = ("W_Q", "W_K", "W_V", "W_O")
+# Of an encoder-decoder: what tells a module's attention, in the order in which they run.
+ENCODER, CROSS, DECODER = "encoder", "cross", "decoder"
+_CROSS = re.compile(r"cross|encdec|encoder_attn", re.IGNORECASE)

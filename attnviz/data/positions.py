@@ -98,7 +98,8 @@ def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
     runs = []
     for first, token in enumerate(tokens):
         spelled = ""
-        if token.special or not wanted or (token.part is not None and token.part[0] > 1):
+        blank = not token.text.strip()  # a word does not begin with the space before it
+        if token.special or blank or not wanted or (token.part is not None and token.part[0] > 1):
             continue
         end = token.start
         for last in range(first, len(tokens)):

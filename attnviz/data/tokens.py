@@ -14,8 +14,9 @@ class Token:
     `text` is the exact slice of the source, `start` and `end` its offsets in
     characters. Tokens that share one character (a letter cut into bytes) all carry
     that character's slice, and `part` says which one this is: (1, 3) is the first of
-    three. A special token (BOS, [SEP]) has no slice: its offsets are equal, its text is
-    empty, and `name` is what it is called.
+    three. A token that only says that a word begins has the space before the word, or, where
+    none stands there, an empty slice. A special token (BOS, [SEP]) has no slice: its offsets
+    are equal, its text is empty, and `name` is what it is called.
     """
 
     index: int
@@ -32,7 +33,7 @@ class Token:
         """The token as a person reads it: no space mark, nothing that a terminal would obey."""
         if self.special:
             return self.name
-        label = readable(self.text)
+        label = readable(self.text) or "␣"
         return f"{label} {self.part[0]}/{self.part[1]}" if self.part else label
 
 

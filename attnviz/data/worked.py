@@ -39,6 +39,7 @@ class Way:
 class Worked:
     """Every intermediate of attention on small matrices.
 
+    all_queries, all_keys (n, h·d_k); all_values (n, h·d_v): x times the weights. Split:
     queries, keys (h, n, d_k); values (h, n, d_v); scores (h, n, n), -inf behind the mask;
     pattern (h, n, n); weighted (h, n, n, d_v): pattern times values; z (h, n, d_v);
     merged (n, h·d_v); output (n, d_out), after w_output where there is one.
@@ -46,6 +47,9 @@ class Worked:
 
     given: Matrices
     way: Way
+    all_queries: DoubleArray
+    all_keys: DoubleArray
+    all_values: DoubleArray
     queries: DoubleArray
     keys: DoubleArray
     values: DoubleArray

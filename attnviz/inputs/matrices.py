@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from attnviz.data.tokens import readable
 from attnviz.data.worked import DoubleArray, Matrices
 from attnviz.errors import InputError
 from attnviz.inputs.files import opened, told
 
 NEEDED = ("x", "w_query", "w_key", "w_value")
+KEYS = (*NEEDED, "w_output", "heads", "labels")
 EXPECTED = '{"x": [[...]], "w_query": [[...]], "w_key": [[...]], "w_value": [[...]]}'
 
 
@@ -18,8 +20,9 @@ def read_matrices(path: Path) -> Matrices:
     """The matrices of a file, whose shapes fit each other.
 
     Raises:
-        InputError: the file cannot be read, is no such object, or a shape does not fit
-            (the expected and the actual one are named).
+        InputError: the file cannot be read, is no such object, has a key that is not one of
+            `KEYS`, a number that is not finite, or a shape that does not fit (the expected and
+            the actual one are named).
     """
     with opened(path) as stream, told(path):
         data = stream.read()
@@ -32,11 +35,18 @@ def read_matrices(path: Path) -> Matrices:
     missing = [name for name in NEEDED if name not in raw]
     if missing:
         raise _wrong(path, f"lacks {', '.join(missing)}")
+    unknown = [name for name in raw if name not in KEYS]
+    if unknown:
+        raise InputError(
+            f"{str(path)!r} has {', '.join(map(repr, unknown))}, which means nothing here",
+            f"the keys are {', '.join(KEYS)}",
+        )
     heads = raw.get("heads", 1)
     if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
         raise _wrong(path, f"has {heads!r} heads, and needs a whole number from 1")
     x, w_query, w_key, w_value = (_matrix(path, name, raw[name]) for name in NEEDED)
-    w_output = _matrix(path, "w_output", raw["w_output"]) if raw.get("w_output") else None
+    given = raw.get("w_output")
+    w_output = None if given is None else _matrix(path, "w_output", given)
     _check(path, x, w_query, w_key, w_value, w_output, heads)
     return Matrices(x, w_query, w_key, w_value, w_output, heads, _labels(path, raw, len(x)))
 
@@ -45,11 +55,12 @@ def _matrix(path: Path, name: str, value: Any) -> DoubleArray:
     try:
         array = np.array(value, dtype=np.float64)
     except (ValueError, TypeError, OverflowError):
-        raise _wrong(
-            path, f"has a {name} that is no matrix of numbers in rows of one length"
-        ) from None
-    if array.ndim != 2 or not array.size or not np.isfinite(array).all():
-        raise _wrong(path, f"has a {name} of the shape {array.shape}, and needs rows of numbers")
+        array = np.empty(0)
+    if array.ndim != 2 or not array.size:
+        raise _wrong(path, f"is wrong: {name} is no matrix, numbers in rows of one length")
+    if not np.isfinite(array).all():
+        at = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
+        raise _wrong(path, f"is wrong: {name} has NaN, Infinity or null at {at}, and no number")
     return array
 
 
@@ -66,19 +77,19 @@ def _check(
     d = x.shape[1]
     for name, array in (("w_query", w_query), ("w_key", w_key), ("w_value", w_value)):
         if array.shape[0] != d:
-            _misfit(path, name, array, f"({d}, …), as x has {d} columns")
+            _misfit(path, name, array, f"({d}, …), as x is {x.shape}")
         if array.shape[1] % heads:
             _misfit(path, name, array, f"({d}, a multiple of {heads}), for {heads} heads")
     if w_key.shape != w_query.shape:
-        _misfit(path, "w_key", w_key, f"{w_query.shape}, as w_query has it")
+        _misfit(path, "w_key", w_key, f"{w_query.shape}, as w_query is")
     if w_output is not None and w_output.shape[0] != w_value.shape[1]:
         wide = w_value.shape[1]
-        _misfit(path, "w_output", w_output, f"({wide}, …), as w_value has {wide} columns")
+        _misfit(path, "w_output", w_output, f"({wide}, …), as w_value is {w_value.shape}")
 
 
 def _misfit(path: Path, name: str, array: DoubleArray, expected: str) -> None:
     raise InputError(
-        f"in {str(path)!r} {name} has the shape {array.shape}, but {expected} is expected",
+        f"in {str(path)!r} {name} has the shape {array.shape}, but must have {expected}",
         "mend the matrix",
     )
 
@@ -87,7 +98,7 @@ def _labels(path: Path, raw: dict[str, Any], n: int) -> tuple[str, ...]:
     labels = raw.get("labels", [f"x{i}" for i in range(1, n + 1)])
     if not isinstance(labels, list) or len(labels) != n:
         raise _wrong(path, f"needs {n} labels, one for each row of x")
-    return tuple(map(str, labels))
+    return tuple(readable(str(label)) for label in labels)  # they reach the terminal
 
 
 def _wrong(path: Path, what: str) -> InputError:

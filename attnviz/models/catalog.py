@@ -58,6 +58,7 @@ def load(source: Source) -> "LoadedModel":
 
     Raises:
         ModelError: it cannot be found, fetched or loaded.
+        UsageError: an option that this model cannot take.
     """
     if source.name == EMBEDDINGS:
         from attnviz.models.embeddings import load_embeddings
@@ -173,6 +174,7 @@ def parameters_of(source: Source) -> ParameterCount:
 
     Raises:
         ModelError: it cannot be found or fetched, is damaged, or transformers does not know it.
+        UsageError: embeddings, which have no matrices of their own.
     """
     from attnviz.models.hub import fetch_config
 

@@ -1,18 +1,19 @@
 """A hub id to a local folder: from the cache without a request, else downloaded once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from attnviz.errors import ModelError
 from attnviz.models.folder import CONFIG, INDEX, MERGES, TOKENIZER, WEIGHTS, weight_files
-from attnviz.models.known import nearest
+from attnviz.models.known import COUNTED, NAMES, nearest
 
 # Weights only as safetensors: pickled files can run code, so they are not even fetched.
 PATTERNS = [
     *(CONFIG, WEIGHTS, INDEX, "model-*.safetensors"),
     *(TOKENIZER, *MERGES, "tokenizer_config.json", "card.json"),
 ]
+TIMEOUT = 10  # seconds
 
 
 def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Path:
@@ -66,10 +67,12 @@ def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
         return fetched(local=True)
     except LocalEntryNotFoundError:
         if offline:
-            raise _not_fetched(name, "--offline was given") from None
+            raise _not_fetched(name, "--offline was given", COUNTED) from None
     except HFValidationError:
         raise _no_name(name) from None
-    with _download_errors(name, revision):
+    with _download_errors(name, revision, COUNTED):
+        # A download is tried again for long; this one request tells sooner that it is in vain.
+        hub.HfApi().model_info(name, revision=revision, timeout=TIMEOUT)
         return fetched(local=False)
 
 
@@ -94,15 +97,23 @@ def _download(name: str, revision: str | None, *, quiet: bool) -> Path:
 
 
 @contextmanager
-def _download_errors(name: str, revision: str | None) -> Iterator[None]:
-    """What can go wrong on the way from the hub, as a user can mend it."""
+def _download_errors(
+    name: str, revision: str | None, names: Sequence[str] = NAMES
+) -> Iterator[None]:
+    """What can go wrong on the way from the hub, as a user can mend it, in a sentence of ours.
+
+    `names` are those that a name may have been meant for.
+    """
     from huggingface_hub.errors import (
         GatedRepoError,
         RemoteEntryNotFoundError,
         RepositoryNotFoundError,
         RevisionNotFoundError,
     )
+    from huggingface_hub.utils import logging
 
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(logging.CRITICAL)  # it reports every try
     try:
         yield
     except RevisionNotFoundError:
@@ -116,7 +127,7 @@ def _download_errors(name: str, revision: str | None) -> Iterator[None]:
         ) from None
     except RepositoryNotFoundError:
         raise ModelError(
-            f"the hub has no model {name!r}{nearest(name)}",
+            f"the hub has no model {name!r}{nearest(name, names)}",
             "check its name; a model that is not public needs: hf auth login",
         ) from None
     except RemoteEntryNotFoundError:
@@ -124,7 +135,9 @@ def _download_errors(name: str, revision: str | None) -> Iterator[None]:
             f"the hub has {name!r}, but no {CONFIG} in it", "use a model that transformers can load"
         ) from None
     except Exception:  # without a network, a library in there can raise anything
-        raise _not_fetched(name, "the hub could not be reached") from None
+        raise _not_fetched(name, "the hub could not be reached", names) from None
+    finally:
+        logging.set_verbosity(verbosity)
 
 
 def _no_name(name: str) -> ModelError:
@@ -134,8 +147,8 @@ def _no_name(name: str) -> ModelError:
     )
 
 
-def _not_fetched(name: str, why: str) -> ModelError:
+def _not_fetched(name: str, why: str, names: Sequence[str] = NAMES) -> ModelError:
     return ModelError(
-        f"the model {name!r} is not in the cache and was not fetched: {why}{nearest(name)}",
-        f"fetch it once where there is a network (hf download {name}), or use --model builtin",
+        f"the model {name!r}{nearest(name, names)} is not in the cache and was not fetched: {why}",
+        f"fetch it once where there is a network (hf download {name}), or use builtin",
     )

@@ -1,7 +1,10 @@
 """Models that are known by name, with their sizes: no file and no request is needed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
+
+from attnviz.models.parameters import GPT_SIZES, KNOWN_AS, known_total
 
 BUILTIN, TRANSLATOR, EMBEDDINGS = "builtin", "translator", "embeddings"
 BUNDLED = (BUILTIN, TRANSLATOR)
@@ -20,19 +23,26 @@ class ModelFacts:
 
 
 HUB_MODELS = tuple(
-    ModelFacts(name, layers, heads, parameters, 1024, "from the hub, once")
-    for name, layers, heads, parameters in (
-        ("gpt2", 12, 12, 124_439_808),
-        ("gpt2-medium", 24, 16, 354_823_168),
-        ("gpt2-large", 36, 20, 774_030_080),
-        ("gpt2-xl", 48, 25, 1_557_611_200),
-        ("distilgpt2", 6, 12, 81_912_576),
+    ModelFacts(
+        name,
+        sizes.n_layer,
+        sizes.n_head,
+        known_total(name),
+        sizes.n_positions,
+        "from the hub, once",
     )
+    for name, sizes in GPT_SIZES.items()
+    if name not in KNOWN_AS  # of a size alone: its weights are not public
 )
 NAMES = (*BUNDLED, EMBEDDINGS, *(model.name for model in HUB_MODELS))
+COUNTED = (*BUNDLED, *GPT_SIZES)
 
 
-def nearest(name: str) -> str:
-    """` (did you mean gpt2?)`, or nothing where no known name is near."""
-    near = get_close_matches(name, NAMES, n=1)
-    return f" (did you mean {near[0]}?)" if near and near[0] != name else ""
+def nearest(name: str, names: Sequence[str] = NAMES) -> str:
+    """` (did you mean gpt2?)`, of two the second if it is as near; or nothing where none is."""
+    near = get_close_matches(name, names, n=2)
+    if not near or name in near:
+        return ""
+    first, *_ = scores = [SequenceMatcher(a=other, b=name).ratio() for other in near]
+    equal = sorted(other for other, score in zip(near, scores, strict=True) if score == first)
+    return f" (did you mean {' or '.join(equal)}?)"

@@ -116,11 +116,11 @@ class NativeModel:
         hooks = {block + p: keep(p) for p in (*points, "resid_mid", "resid_post")}
         with torch.inference_mode(), attached(self.model, hooks):
             last = self.model.ln_f(self.model.hidden(ids)[0, -1])  # (d)
-            logits = self.model.logits(last)
-            return head_trace(self._recorded(ids, head, query, seen, logits), self, text, tokens)
+            recorded = self._recorded(ids, head, query, seen, last)
+            return head_trace(recorded, self, text, tokens)
 
     def _recorded(
-        self, ids: Tensor, head: Head, query: int, seen: dict[str, Tensor], logits: Tensor
+        self, ids: Tensor, head: Head, query: int, seen: dict[str, Tensor], last: Tensor
     ) -> Recorded:
         block: Any = self.model.h[head.layer]
         attention = block.attn
@@ -152,7 +152,8 @@ class NativeModel:
             attention_out=seen["resid_mid"][query] - seen["resid_pre"][query],
             mlp_out=seen["resid_post"][query] - seen["resid_mid"][query],
             x_after=seen["resid_post"][query],
-            logits=logits,
+            logits=self.model.logits(last),
+            final=last,
             unembedding=self.model.wte.weight,
             embedding=self.model.wte(ids[0]) if first else None,
             position=self.model.wpe.weight[: ids.size(1)] if first else None,

@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from attnviz.data.parameters import PROJECTIONS, Apart, Matrix, ParameterCount, Part
+from attnviz.data.parameters import (
+    CROSS,
+    DECODER,
+    ENCODER,
+    PROJECTIONS,
+    Apart,
+    Matrix,
+    ParameterCount,
+    Part,
+)
 from attnviz.errors import ModelError
 from attnviz.models.architecture import transformers_config
 from attnviz.models.config import GPTConfig
@@ -40,13 +49,14 @@ ROLES: Mapping[str, str] = {
         "Q": "q_proj query q_lin q wq",
         "K": "k_proj key k_lin k wk",
         "V": "v_proj value v_lin v wv",
-        "O": "o_proj out_proj out_lin o wo c_proj dense",
+        "O": "o_proj out_proj out_lin o wo Wo c_proj dense",
         "QKV": "c_attn query_key_value qkv_proj qkv Wqkv in_proj",
     }.items()
     for module in modules.split()
 }
-_ATTENTION = re.compile(r"attn|attention", re.IGNORECASE)
-_EMBEDDING = re.compile(r"(^|\.)(wte|wpe|shared|\w*embed\w*)\.", re.IGNORECASE)
+OUR_ROLES = {"w_q": "Q", "w_k": "K", "w_v": "V", "w_o": "O"}  # of the built-in translator
+_ATTENTION = re.compile(r"attn|attention|\.cross\.", re.IGNORECASE)
+_EMBEDDING = re.compile(r"(^|\.)(wte|wpe\w*|shared|\w*embed\w*)\.", re.IGNORECASE)
 _MASK_BUFFER = re.compile(r"\.(attn|attention)\.(masked_)?bias$")
 _OTHER_BUFFER = re.compile(r"(^|\.)(inv_freq|position_ids|final_logits_bias)$")
 _OUTPUT = ("lm_head.weight", "embed_out.weight", "cls.predictions.decoder.weight")
@@ -66,6 +76,7 @@ class _Sizes:
     kv_heads: int | None
     d_model: int | None
     d_head: int | None
+    stacks: tuple[int, int] | None
 
 
 def known_count(name: str) -> ParameterCount:
@@ -73,6 +84,11 @@ def known_count(name: str) -> ParameterCount:
     sizes = GPT_SIZES[name]
     raw = {"n_layer": sizes.n_layer, "n_head": sizes.n_head, "n_embd": sizes.n_embd}
     return count(name, _gpt2_shapes(sizes), raw, known_as=KNOWN_AS.get(name))
+
+
+def known_total(name: str) -> int:
+    """The parameters of a GPT by name, all of them at once."""
+    return sum(math.prod(shape) for shape in _gpt2_shapes(GPT_SIZES[name]).values())
 
 
 def folder_count(name: str, folder: Path) -> ParameterCount:
@@ -115,7 +131,8 @@ def count(
     sizes = _sizes(raw)
     groups: Counter[tuple[str, Shape]] = Counter()
     apart: Counter[tuple[str, str]] = Counter()
-    for tensor, shape in shapes.items():
+    for tensor in _weights_first(shapes):
+        shape = shapes[tensor]
         why = _why_apart(tensor, shape, shapes, tied=tied)
         if why:
             apart[_starred(tensor), why] += math.prod(shape)
@@ -136,15 +153,27 @@ def count(
         matrices=tuple(sorted(matrices, key=_rank)),
         apart=tuple(Apart(source, n, why) for (source, why), n in apart.items()),
         known_as=known_as,
+        stacks=sizes.stacks,
     )
 
 
-def _rank(matrix: Matrix) -> tuple[int, int]:
+def _weights_first(shapes: Shapes) -> list[str]:
+    """The tensors in the order of their modules, each module's bias behind its weight."""
+    modules: dict[str, int] = {}
+    for tensor in shapes:
+        modules.setdefault(tensor.rpartition(".")[0], len(modules))
+    return sorted(shapes, key=lambda t: (modules[t.rpartition(".")[0]], t.endswith("bias")))
+
+
+def _rank(matrix: Matrix) -> tuple[int, int, int]:
     """The way a token takes: embedding, attention, the rest of a layer, what follows."""
     part = 0 if matrix.part == "embedding" else 1 if matrix.part == "attention" else 2
     names = (*PROJECTIONS, "b_Q", "b_K", "b_V", "b_O")
     name = names.index(matrix.name) if matrix.name in names else len(names)
-    return (part + (matrix.per == "model" and part > 0), name)
+    stack = ("", ENCODER, DECODER, CROSS).index(matrix.attention)
+    if not matrix.attention:
+        stack = 2 * matrix.source.startswith(DECODER)
+    return (part + (matrix.per == "model" and part > 0), stack, name)
 
 
 def _sizes(raw: Mapping[str, Any]) -> _Sizes:
@@ -155,7 +184,10 @@ def _sizes(raw: Mapping[str, Any]) -> _Sizes:
     kv_heads = 1 if raw.get("multi_query") else _first(raw, "num_key_value_heads", "num_kv_heads")
     d_head = _first(raw, "head_dim", "d_kv") or (d_model // heads if d_model and heads else None)
     n_layer = _first(raw, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
-    return _Sizes(n_layer, heads, kv_heads or heads, d_model, d_head)
+    encoder = _first(raw, "n_encoder", "encoder_layers", "num_layers")
+    decoder = _first(raw, "n_decoder", "decoder_layers", "num_decoder_layers")
+    stacks = (encoder, decoder) if encoder and decoder else None
+    return _Sizes(None if stacks else n_layer, heads, kv_heads or heads, d_model, d_head, stacks)
 
 
 def _first(raw: Mapping[str, Any], *names: str) -> int | None:
@@ -195,9 +227,13 @@ def _matrices(source: str, shape: Shape, copies: int, sizes: _Sizes) -> Iterator
         if _EMBEDDING.search(source)
         else "rest"
     )
-    is_output = part == "attention" and ROLES.get(module) == "O" and kind == "bias"
+    is_output = part == "attention" and _role(module) == "O" and kind == "bias"
     name = "b_O" if is_output else _bare(source)
     yield Matrix(name, part, shape, "layer" if "*" in source else "model", copies, source)
+
+
+def _role(module: str) -> str | None:
+    return ROLES.get(module) or OUR_ROLES.get(module)
 
 
 def _bare(source: str) -> str:
@@ -208,7 +244,7 @@ def _bare(source: str) -> str:
 def _per_head(source: str, shape: Shape, copies: int, sizes: _Sizes) -> tuple[Matrix, ...]:
     """A projection's matrices, one for each head; none where it is no such projection."""
     *_, module, kind = ("", *source.split("."))
-    role = ROLES.get(module)
+    role = _role(module)
     if not _ATTENTION.search(source) or role is None or not sizes.heads or not sizes.d_head:
         return ()
     kv_heads = sizes.kv_heads or sizes.heads

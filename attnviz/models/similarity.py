@@ -46,14 +46,14 @@ def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
     """The trace's query row by a similarity, of the same vectors and behind the same mask.
 
     Raises:
-        UsageError: `general` where queries and keys are turned by their positions.
+        UsageError: `general` where queries and keys are changed after their projections.
     """
     mask = torch.as_tensor(np.isfinite(trace.scores[trace.query]))
     if kind == "general":
-        if trace.kinds.turned or trace.kinds.positions == "rotary":
+        if trace.kinds.changed:
             raise UsageError(
-                "this model changes queries and keys after their projections (rotary positions), "
-                "which no one matrix W_Q·W_Kᵀ does",
+                "here queries and keys are changed after their projections "
+                f"({trace.kinds.changed}), which no one matrix W_Q·W_Kᵀ does",
                 "use --similarity dot, scaled-dot or rbf",
             )
         x, w_q, w_k = map(torch.as_tensor, (trace.normed, trace.w_q.weight, trace.w_k.weight))

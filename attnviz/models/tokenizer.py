@@ -15,6 +15,7 @@ from attnviz.models.config import ModelSizes
 from attnviz.models.folder import MERGES, TOKENIZER
 
 END = "<|endoftext|>"
+WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class TextTokenizer:
                 f"{self.vocab_size - 1}",
                 "use the tokenizer that belongs to the model",
             )
-        tokens = _mark_parts(tokens, text)
+        tokens = _mark_parts(_marks_apart(tokens, encoding.tokens, text), text)
         if bos and self.bos_id is not None and not self.framed:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
@@ -143,6 +144,23 @@ def _backend(folder: Path) -> Tokenizer:
         f"the folder {str(folder)!r} has no {TOKENIZER}",
         "save the tokenizer beside the model (tokenizer.save_pretrained)",
     )
+
+
+def _marks_apart(tokens: Sequence[Token], spelled: Sequence[str], text: str) -> list[Token]:
+    """Marks that a word begins with a slice of their own: the space before it, or nothing.
+
+    Tokenizers give them the first letter of the word, which is not what they stand for.
+    """
+    found: list[Token] = []
+    end = 0
+    for token, spelling in zip(tokens, spelled, strict=True):
+        if spelling in WORD_MARKS and not token.special and token.text.strip(" "):
+            start = token.start
+            before = start - (start > end and text[start - 1] == " ")
+            token = replace(token, text=text[before:start], start=before, end=start)
+        found.append(token)
+        end = max(end, token.end)
+    return found
 
 
 def _mark_parts(tokens: list[Token], text: str) -> list[Token]:

@@ -27,7 +27,8 @@ class Recorded:
 
     Besides: weights of `w_q`, `w_k` and `w_v` with their biases; w_o (h, d_k, d) of all
     heads; z (h, n, d_k) of all heads; mask (n, n), True where a query may look;
-    unembedding (V, d).
+    unembedding (V, d), where its width is that of the stream. `attention_added` None: all of
+    attention_out.
     """
 
     head: Head
@@ -55,17 +56,29 @@ class Recorded:
     q_plain: Tensor | None = None
     k_plain: Tensor | None = None
     bias: Tensor | None = None
+    attention_added: Tensor | None = None
+    final: Tensor | None = None
 
 
 @torch.inference_mode()
 def head_trace(
     recorded: Recorded, model: "LoadedModel", text: str, tokens: Sequence[Token]
 ) -> HeadTrace:
-    """The trace: what follows from the record is computed here, all of it as numpy."""
+    """The trace: what follows from the record is computed here, all of it as numpy.
+
+    Args:
+        recorded: q, k, v (n, d_k) of one head, z (h, n, d_k) and w_o (h, d_k, d) of all, and
+            whatever else `Recorded` names.
+        model: whose run it was.
+        text: what was read.
+        tokens: the n of it.
+    """
     r = recorded
     products = dot_products(r.q, r.k)  # (n, n)
-    scores = products * r.scale if r.bias is None else products * r.scale + r.bias
-    head_outputs = (r.z[:, r.query, None] @ r.w_o).squeeze(1)  # (h, d)
+    scaled = products * r.scale
+    scores = scaled if r.bias is None else scaled + r.bias
+    head_outputs = r.kinds.factor * (r.z[:, r.query, None] @ r.w_o).squeeze(1)  # (h, d)
+    added = r.attention_out if r.attention_added is None else r.attention_added
     projections = {
         name: Projection(numbers(weight), optional(bias))
         for name, (weight, bias) in r.weights.items()
@@ -90,11 +103,13 @@ def head_trace(
         k=numbers(r.k),
         v=numbers(r.v),
         products=numbers(products),
+        scaled=numbers(scaled),
         scores=numbers(masked(scores, r.mask)),
         pattern=numbers(r.pattern),
         z=numbers(r.z[r.head.head]),
         head_outputs=numbers(head_outputs),
         attention_out=numbers(r.attention_out),
+        attention_added=numbers(added),
         mlp_out=numbers(r.mlp_out),
         x_after=numbers(r.x_after),
         next_tokens=() if r.logits is None else _most_likely(r.logits, model.tokenizer),
@@ -104,6 +119,8 @@ def head_trace(
         q_plain=optional(r.q_plain),
         k_plain=optional(r.k_plain),
         bias=optional(r.bias),
+        final=optional(r.final),
+        logits=optional(r.logits),
     )
 
 
@@ -125,7 +142,13 @@ def _most_likely(logits: Tensor, tokenizer: TextTokenizer) -> tuple[Predicted, .
 def _nearest(
     direction: Tensor, vocabulary: Tensor, tokenizer: TextTokenizer
 ) -> tuple[Predicted, ...]:
-    """Tokens by the cosine between their output vector and a direction, highest first."""
+    """Tokens by the cosine between their output vector and a direction, highest first.
+
+    None where vocabulary (V, d') and direction (d) have no width in common, as in models
+    whose embedding is narrower than their layers (ALBERT).
+    """
+    if vocabulary.size(-1) != direction.size(-1):
+        return ()
     cosines = torch.nn.functional.cosine_similarity(vocabulary, direction[None], dim=-1)  # (V)
     return _labelled(cosines.topk(min(NEAREST, cosines.numel())), tokenizer)
 

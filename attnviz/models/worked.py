@@ -19,7 +19,8 @@ from attnviz.models.similarity import general_scores, similarity_scores
 def work_out(given: Matrices, way: Way) -> Worked:
     """Every step of attention on these matrices, whose shapes fit each other."""
     x, w_q, w_k, w_v = map(_tensor, (given.x, given.w_query, given.w_key, given.w_value))
-    q, k, v = (split_heads(x @ w, given.heads) for w in (w_q, w_k, w_v))  # (h, n, d_k or d_v)
+    whole = [x @ w for w in (w_q, w_k, w_v)]  # (n, h·d_k or h·d_v)
+    q, k, v = (split_heads(projected, given.heads) for projected in whole)  # (h, n, d_k or d_v)
     if way.similarity == "general":
         per_head = zip(split_heads(w_q, given.heads), split_heads(w_k, given.heads), strict=True)
         scores = torch.stack([general_scores(x, a, b, x) for a, b in per_head])  # (h, n, n)
@@ -36,6 +37,9 @@ def work_out(given: Matrices, way: Way) -> Worked:
     return Worked(
         given=given,
         way=way,
+        all_queries=_array(whole[0]),
+        all_keys=_array(whole[1]),
+        all_values=_array(whole[2]),
         queries=_array(q),
         keys=_array(k),
         values=_array(v),
@@ -63,7 +67,18 @@ def _rounded(pattern: Tensor) -> Tensor:
 def random_matrices(
     labels: tuple[str, ...], d_model: int, heads: int, init: Initialisation, seed: int
 ) -> Matrices:
-    """Seeded embeddings (n, d_model) and square weights, as a layer has them before training."""
+    """Seeded embeddings and weights, as a layer has them before training.
+
+    Args:
+        labels: of the n embeddings, which are drawn with variance 1: (n, d_model).
+        d_model: width of the embeddings; all four weights are (d_model, d_model).
+        heads: how many share the width; they divide it evenly.
+        init: the variance of the weights: "normal" 1; "xavier" 2 / (d_in + d_out), Glorot and
+            Bengio 2010, "Understanding the difficulty of training deep feedforward neural
+            networks", equation 12 (its normalised variance); "kaiming" 2 / d_in, He et al.
+            2015, arXiv 1502.01852, equation 10. All are drawn from a normal distribution.
+        seed: the same one draws the same numbers.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def drawn(*shape: int) -> DoubleArray:

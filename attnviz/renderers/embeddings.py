@@ -26,7 +26,9 @@ def render(trace: EmbeddingTrace, page: Page, *, only: Sequence[int] = STEPS) ->
 
 def _inputs(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[Text]:
     yield from page.heading(1, "Token embeddings: what each token is, wherever it stands")
-    yield from page.formula(f"x {shape(t.x)}: (n, d_model)", f"X {shape(t.x.T)}")
+    yield from page.formula(
+        f"x {shape(t.x)}: (n, d_model)", f"E = xᵀ {shape(t.x.T)}: one column for each token"
+    )
     yield from page.vectors(
         [(f"x({labels[i]})", t.x[i]) for i in strongest_keys(t.products[t.query])]
     )
@@ -36,7 +38,9 @@ def _weights(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[T
     n, d = t.x.shape
     yield from page.heading(2, "Dot products with each other, and their softmax")
     sizes = f"({n}, {d})·({d}, {n}) = ({n}, {n})"
-    yield from page.formula(f"W = softmax(x·xᵀ)   {sizes}", "softmax of each column of Xᵀ·X")
+    yield from page.formula(
+        f"W = softmax(x·xᵀ)   {sizes}", f"Wᵀ = softmax of each column of Eᵀ·E   {sizes}"
+    )
     mask = "keys that come later are masked" if t.causal else "no mask: every token sees all"
     yield from page.say(f"The row of “{labels[t.query]}”; {mask}.")
     row = t.query + 1
@@ -63,7 +67,7 @@ def _range(t: EmbeddingTrace) -> tuple[float, float]:
 
 def _output(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[Text]:
     yield from page.heading(3, "The new vector: all embeddings, each by its weight")
-    yield from page.formula(f"y = W·x   {shape(t.output)}", f"X·Wᵀ   {shape(t.output.T)}")
+    yield from page.formula(f"y = W·x   {shape(t.output)}", f"yᵀ = E·Wᵀ   {shape(t.output.T)}")
     terms = [
         (float(t.pattern[t.query, i]), f"x({labels[i]})")
         for i in strongest_keys(t.products[t.query])

@@ -1,8 +1,9 @@
 """Every chosen head as a miniature, layers down and heads across: the model at a glance.
 
 With colour, each character cell is an upper and a lower half in colours of their own;
-without, it is a shade. Where tokens are many, a cell of a miniature stands for a block
-of weights and shows the strongest of them.
+without, it is a shade of one weight. Few tokens get whole lines each, as many for every
+query. Where tokens are many, a cell of a miniature stands for a block of weights and shows
+the strongest of them.
 """
 
 import math
@@ -51,9 +52,9 @@ def render(
         for head_map in exhibit.maps
     ]
     most = strongest([cells.values for cells in small])
-    repeat = max(1, layout.size // tokens)
+    larger = np.ones(_repeats(layout.size // tokens, display), np.float32)
     slots = {
-        grid.slot(head_map): np.kron(cells.values / most, np.ones((repeat, repeat), np.float32))
+        grid.slot(head_map): np.kron(cells.values / most, larger)
         for head_map, cells in zip(exhibit.maps, small, strict=True)
     }
     parts: list[RenderableType] = [*heading(exhibit, display)]
@@ -69,6 +70,19 @@ def render(
         note = f"each point shows the strongest of {block[0]} x {block[1]} weights"
         parts += folded(Text(note, style="dim"), display.width)
     return Group(*parts)
+
+
+def _repeats(across: int, display: Display) -> tuple[int, int]:
+    """How many points (down, across) a weight gets where `across` fit; a line is as high as
+    two characters are wide."""
+    across = max(1, across)
+    lines = max(1, across // 2)
+    return (lines * _points_a_line(display) if across > 1 else 1), across
+
+
+def _points_a_line(display: Display) -> int:
+    """Two where halves of a character have colours of their own."""
+    return 2 if display.color and display.unicode else 1
 
 
 def most_cells(maps: Sequence[Place], tokens: int, display: Display) -> int:
@@ -96,19 +110,20 @@ def _band(
 ) -> Iterator[Text]:
     """All layers of some heads: a line of head names, then a row of miniatures per layer."""
     height, width = next(iter(slots.values())).shape
+    step = _points_a_line(display)
     width = max(width, widest([head_name(grid.heads[head]) for head in heads]))
     names = (pad(head_name(grid.heads[head]), width + GAP) for head in heads)
     yield Text((" " * layout.label + "".join(names)).rstrip(), style="bold", no_wrap=True)
     for row, layer in enumerate(grid.layers):
         if row:
             yield Text()
-        for top in range(0, height, 2):
+        for top in range(0, height, step):
             line = Text(no_wrap=True, overflow="crop")
             line.append(pad(layer_name(layer) if top == 0 else "", layout.label), "bold")
             for place, head in enumerate(heads):
                 line.append(" " * GAP if place else "")
                 points = slots.get((row, head), np.full((height, width), np.nan, np.float32))
-                _append_points(line, points[top : top + 2], display)
+                _append_points(line, points[top : top + step], display)
                 line.append(" " * (width - points.shape[1]))
             if not display.color:
                 line.rstrip()

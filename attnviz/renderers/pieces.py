@@ -58,7 +58,7 @@ def pieces_of(exhibit: Exhibit, head_map: Map) -> list[Piece]:
     pieces += _cut_off(text[end:])
     if exhibit.capture.bos and len(pieces) > 1 and not pieces[1].lines:
         pieces[1] = replace(pieces[1], spaces=max(1, pieces[1].spaces))
-    return [piece for piece in pieces if piece.written or piece.lines or piece.spaces]
+    return [p for p in pieces if p.written or p.lines or p.spaces or p.weight or p.query]
 
 
 def joined(first: Piece, second: Piece) -> Piece:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from attnviz.data.capture import Capture
 from attnviz.data.exhibit import ColorScale, Exhibit, Map, Orient
 from attnviz.data.tokens import readable
 from attnviz.renderers.fonts import Lettering, lettering
-from attnviz.renderers.heading import facts, map_title, pane_titles
+from attnviz.renderers.heading import facts, map_title, pane_titles, written
 from attnviz.renderers.labels import distinct_labels
 
 
@@ -42,9 +43,9 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Words:
     if options.title is not None:
         title, subtitle = readable(options.title) if options.title else "", ""
     elif len(exhibit.maps) == 1:
-        title, subtitle = map_title(exhibit, exhibit.maps[0]), facts(capture)
+        title, subtitle = _title_of_one(exhibit), _subtitle(capture, options.orient)
     else:
-        title, subtitle = _title_of_many(exhibit.maps), facts(capture)
+        title, subtitle = _title_of_many(exhibit.maps), _subtitle(capture, options.orient)
     queries = distinct_labels(capture.query_tokens)
     keys = distinct_labels(capture.key_tokens)
     panes = [pane_titles(exhibit, head_map) for head_map in exhibit.maps]
@@ -57,6 +58,24 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Words:
         tuple(tuple(map(fonts.spell, pane)) for pane in panes),
         fonts,
     )
+
+
+def _title_of_one(exhibit: Exhibit) -> str:
+    """What the head was picked for, as the terminal says it; else all that it is known for."""
+    (head_map,) = exhibit.maps
+    named = (f"{head_map.label}: {named.title}" for named in exhibit.capture.named_heads)
+    picked = [title for title in named if exhibit.about.startswith(f"{title} (")]
+    return readable(max(picked, key=len)) if picked else map_title(exhibit, head_map)
+
+
+def _subtitle(capture: Capture, orient: Orient) -> str:
+    """What was run, on how much; of an encoder-decoder what it read and wrote, too."""
+    if not capture.target:
+        return facts(capture)
+    said = written(capture)
+    if orient == "key-rows":
+        said = said.replace("each row is", "each column is")
+    return f"{facts(capture)}; read: “{readable(capture.text)}”, {said}"
 
 
 def _title_of_many(maps: Sequence[Map]) -> str:

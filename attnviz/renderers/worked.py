@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from attnviz.data.worked import DoubleArray, Worked
-from attnviz.renderers.page import FORMULAS, Page, shape
+from attnviz.renderers.page import FORMULAS, TURNED, Page, shape
 
 STEPS = range(1, 7)
 
@@ -21,25 +21,27 @@ def render(
 
 
 def _inputs(w: Worked, page: Page) -> Iterator[Text]:
-    yield from page.heading(1, "Inputs: one row for each token")
+    also = " (as columns: one column)" if page.columns else ""
+    yield from page.heading(1, f"Inputs: one row{also} for each token")
     yield from page.matrix("x", w.given.x, w.given.labels)
+    yield from page.say_columns("lessons call xᵀ E or X; every product is turned: (x·W)ᵀ = Wᵀ·xᵀ.")
 
 
 def _projections(w: Worked, page: Page) -> Iterator[Text]:
     yield from page.heading(2, "Queries, keys and values")
     given = w.given
-    for letter, name, weight, made in (
-        ("k", "keys", given.w_key, w.keys),
-        ("q", "queries", given.w_query, w.queries),
-        ("v", "values", given.w_value, w.values),
+    for letter, name, weight, whole in (
+        ("k", "keys", given.w_key, w.all_keys),
+        ("q", "queries", given.w_query, w.all_queries),
+        ("v", "values", given.w_value, w.all_values),
     ):
-        whole = _merged(made)
+        turned = f"{letter}ᵀ = W_{letter.upper()}ᵀ·xᵀ"
         yield from page.formula(
             f"{letter} = x·W_{letter.upper()}   {shape(given.x)}·{shape(weight)} = {shape(whole)}",
-            f"W_{letter.upper()}ᵀ·xᵀ   {shape(weight.T)}·{shape(given.x.T)} = {shape(whole.T)}",
+            f"{turned}   {shape(weight.T)}·{shape(given.x.T)} = {shape(whole.T)}",
         )
         yield from page.matrix(f"W_{letter.upper()}", weight)
-        yield from page.matrix(name, whole, given.labels)
+        yield from page.matrix(name, whole, given.labels, turned=turned)
     if given.heads > 1:
         yield from _split(w, page)
 
@@ -51,7 +53,12 @@ def _split(w: Worked, page: Page) -> Iterator[Text]:
     yield from page.say("Each head gets its own columns of q, k and v, and attends by itself:")
     for head in range(h):
         for name, made in (("q", w.queries), ("k", w.keys), ("v", w.values)):
-            yield from page.matrix(f"{name} of head {head}", made[head], w.given.labels)
+            yield from page.matrix(
+                f"{name} of head {head}",
+                made[head],
+                w.given.labels,
+                turned=f"{name}ᵀ of head {head}",
+            )
 
 
 def _scores(w: Worked, page: Page) -> Iterator[Text]:
@@ -64,18 +71,23 @@ def _scores(w: Worked, page: Page) -> Iterator[Text]:
     formula = FORMULAS[w.way.similarity]
     yield from page.formula(
         f"scores = {formula}   {sizes}",
-        f"the same numbers, ({formula})ᵀ: one column for each query",
+        f"scoresᵀ = {TURNED[w.way.similarity]}   {sizes}",
     )
     mask = "a causal mask: −∞ on the keys that come later" if w.way.causal else "no mask"
     scaling = "no scaling, " if w.way.similarity in ("dot", "general") else ""
     yield from page.say(f"One row for each query; {scaling}{mask}.")
+    yield from page.say_columns("one column for each query, one row for each key.")
     yield from _per_head(w, page, "scores", w.scores)
 
 
 def _softmax(w: Worked, page: Page) -> Iterator[Text]:
-    yield from page.heading(4, "Softmax: each row becomes weights that sum to 1")
+    also = " (as columns: each column)" if page.columns else ""
+    yield from page.heading(4, f"Softmax: each row{also} becomes weights that sum to 1")
     rounded = ", rounded to one decimal as on paper" if w.way.rounded else ""
-    yield from page.formula(f"weights = softmax(scores){rounded}")
+    yield from page.formula(
+        f"weights = softmax(scores){rounded}",
+        f"weightsᵀ = softmax of each column of scoresᵀ{rounded}",
+    )
     yield from _per_head(w, page, "weights", w.pattern)
 
 
@@ -84,7 +96,7 @@ def _weighted(w: Worked, page: Page) -> Iterator[Text]:
     h, n, d_v = w.z.shape
     yield from page.formula(
         f"z = weights·v   ({n}, {n})·({n}, {d_v}) = ({n}, {d_v})",
-        f"V·weightsᵀ   ({d_v}, {n})·({n}, {n}) = ({d_v}, {n})",
+        f"zᵀ = vᵀ·weightsᵀ   ({d_v}, {n})·({n}, {n}) = ({d_v}, {n})",
     )
     for head in range(h):
         if h > 1:
@@ -117,7 +129,10 @@ def _output(w: Worked, page: Page) -> Iterator[Text]:
         yield from page.heading(6, "The outputs")
     if w.given.w_output is not None:
         sizes = f"{shape(w.merged)}·{shape(w.given.w_output)} = {shape(w.output)}"
-        yield from page.formula(f"output = merged·W_O   {sizes}")
+        turned = f"{shape(w.given.w_output.T)}·{shape(w.merged.T)} = {shape(w.output.T)}"
+        yield from page.formula(
+            f"outputs = merged·W_O   {sizes}", f"outputsᵀ = W_Oᵀ·mergedᵀ   {turned}"
+        )
         yield from page.matrix("W_O", w.given.w_output)
     yield from page.matrix("outputs", w.output, w.given.labels)
     if h > 1:
@@ -137,11 +152,6 @@ def _parameters(w: Worked, page: Page) -> Iterator[Text]:
 
 def _per_head(w: Worked, page: Page, name: str, made: DoubleArray) -> Iterator[Text]:
     for head, array in enumerate(made):
-        title = f"{name} of head {head}" if w.given.heads > 1 else name
-        yield from page.matrix(title, array, w.given.labels)
-
-
-def _merged(made: DoubleArray) -> DoubleArray:
-    """(h, n, d) side by side again: (n, h·d)."""
-    h, n, d = made.shape
-    return made.transpose(1, 0, 2).reshape(n, h * d)
+        of = f" of head {head}" if w.given.heads > 1 else ""
+        labels = w.given.labels
+        yield from page.matrix(f"{name}{of}", array, labels, labels, turned=f"{name}ᵀ{of}")

@@ -1,17 +1,20 @@
-"""The built-in model's card: `card.json`, written beside the weights."""
+"""The built-in model's card: `card.json`, written beside the weights; and what all cards share."""
 
 import json
 import platform
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tokenizers
 import torch
 
 from attnviz.data.card import Figure
-from attnviz.training.evaluate import Report
 from attnviz.training.loop import Progress, Recipe
+
+if TYPE_CHECKING:
+    from attnviz.training.evaluate import Report
 
 SCHEMA = 1
 DESCRIPTION = (
@@ -30,7 +33,7 @@ class Training:
     end: Progress
 
 
-def write_card(folder: Path, report: Report, training: Training) -> None:
+def write_card(folder: Path, report: "Report", training: Training) -> None:
     """Write `card.json`; it holds plain JSON, and numbers that the evaluation measured."""
     card = {
         "schema": SCHEMA,
@@ -46,20 +49,33 @@ def write_card(folder: Path, report: Report, training: Training) -> None:
             }
             for named in report.heads
         ],
-        "figures": [_figure(figure) for figure in report.figures],
+        "figures": figure_entries(report.figures),
         "training": _training(training),
     }
     text = json.dumps(card, indent=2, ensure_ascii=False)
     (folder / "card.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
+def figure_entries(figures: Iterable[Figure]) -> list[dict[str, Any]]:
+    """Measured figures as every card has them."""
+    return [
+        {
+            "behaviour": figure.behaviour,
+            "measure": figure.measure,
+            "held_out": figure.value,
+            "bar": figure.bar,
+            "n": figure.n,
+        }
+        for figure in figures
+    ]
+
+
+def versions() -> dict[str, str]:
+    """What a card says of the libraries that made the weights."""
     return {
-        "behaviour": figure.behaviour,
-        "measure": figure.measure,
-        "held_out": figure.value,
-        "bar": figure.bar,
-        "n": figure.n,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "tokenizers": tokenizers.__version__,
     }
 
 
@@ -71,9 +87,5 @@ def _training(training: Training) -> dict[str, Any]:
         "minutes": round(end.seconds / 60, 1),
         "tokens_per_second": round(end.tokens / end.seconds),
         "final_loss": round(end.loss, 4),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": str(torch.__version__),
-            "tokenizers": tokenizers.__version__,
-        },
+        "versions": versions(),
     }

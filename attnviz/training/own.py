@@ -5,12 +5,13 @@ best on it so far, so that an interruption loses nothing but the steps since.
 """
 
 import hashlib
+import itertools
 import json
 import math
 import os
 import pickle
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,14 +25,17 @@ from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from attnviz.data.card import Figure
 from attnviz.data.plan import Plan
 from attnviz.errors import InputError, OutputError, UsageError
 from attnviz.models.checkpoint import load_checkpoint, save_checkpoint
 from attnviz.models.config import GPTConfig
-from attnviz.models.folder import TOKENIZER
+from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.gpt import GPT
 from attnviz.models.tokenizer import END
+from attnviz.training.card import SCHEMA, figure_entries
 from attnviz.training.data import Batch
 from attnviz.training.loop import Progress, Recipe, fresh_model, read_state, train
 from attnviz.training.trigram import trigram_bits
@@ -86,12 +90,16 @@ class Point:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The best held-out loss and the trigram model's, in bits per byte, and the way there."""
+    """The best held-out loss and the trigram model's, in bits per byte, and the way there.
+
+    `predicted` is the number of held-out tokens that the losses are over.
+    """
 
     held_out: float
     trigram: float
     points: tuple[Point, ...]
     tokens_per_byte: float
+    predicted: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +110,7 @@ class Windows:
     context: int
     rows: int
 
-    def __call__(self, seed: str, steps: int) -> list[Batch]:
+    def __call__(self, seed: str, steps: int, done: float) -> list[Batch]:
         digest = hashlib.sha256(seed.encode()).digest()
         draw = np.random.default_rng(int.from_bytes(digest[:8], "little"))
         return [self._batch(draw) for _ in range(steps)]
@@ -156,23 +164,29 @@ def check_folder(folder: Path, *, resume: bool) -> None:
     """A new or empty folder; to resume, one with an unfinished training.
 
     Raises:
-        UsageError: neither is the case.
+        UsageError: the folder is another; says whether a training in it is finished.
     """
-    unfinished = (folder / ABOUT).is_file() and not (folder / CARD).is_file()
-    if resume and not unfinished:
+    begun = (folder / ABOUT).is_file()
+    # An interrupted training has a card, too, but beside its state.
+    if begun and (folder / CARD).is_file() and not (folder / STATE).is_file():
         raise UsageError(
-            f"{str(folder)!r} holds no unfinished training", "leave --resume out to begin one"
+            f"the training in {str(folder)!r} is finished, and cannot be taken further",
+            "choose another folder with -o",
+        )
+    if resume and not begun:
+        raise UsageError(
+            f"there is no training in {str(folder)!r}", "leave --resume out to begin one"
         )
     if not resume and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        more = " or go on with --resume" if unfinished else ""
+        more = " or go on with --resume" if begun else ""
         raise UsageError(f"{str(folder)!r} is not an empty folder", f"choose another with -o{more}")
 
 
 def check_plan(plan: Plan) -> None:
-    """Sizes that a model can have.
+    """Sizes that a model can have, and a learning rate above 0.
 
     Raises:
-        UsageError: the heads do not divide the width.
+        UsageError: the heads do not divide the width, or the rate is 0 or not a number.
     """
     if not plan.lr > 0:
         raise UsageError(f"--lr {plan.lr} is no learning rate", "give a number above 0")
@@ -222,12 +236,24 @@ def resumed_plan(folder: Path, digest: str) -> Plan:
 
 
 def train_model(
-    corpus: Corpus, plan: Plan, folder: Path, report: Callable[[Point], None]
+    corpus: Corpus,
+    plan: Plan,
+    folder: Path,
+    report: Callable[[Point], None],
+    stepped: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
     """Train, from the beginning or from the folder's state; the folder then holds the model.
 
+    Args:
+        corpus: what to learn, and what to measure on.
+        plan: the sizes.
+        folder: where the model goes.
+        report: is told every held-out loss.
+        stepped: is told the number of every step taken.
+
     Raises:
         OutputError: the folder cannot be written; what it held stays whole.
+        UsageError: the held-out loss is not finite any more, as the learning rate is too high.
     """
     torch.set_num_threads(1)  # as every worker: sums are then made in the same order everywhere
     config = sizes(plan, corpus.vocabulary)
@@ -254,12 +280,25 @@ def train_model(
         report(point)
 
     source = Windows(corpus.train, plan.context, plan.batch)
-    with _writing(folder):
+    done = points[-1].progress.step if points else 0
+    with _writing(folder), _counted(done, stepped):
         train(model, source, recipe(plan), after, folder / STATE)
     bits = trigram_bits(corpus.train, corpus.held_out, corpus.vocabulary)
     trigram = bits / corpus.held_out_bytes
     share = len(corpus.held_out) / corpus.held_out_bytes
-    return Outcome(held_out_loss(load_checkpoint(folder), corpus), trigram, tuple(points), share)
+    held_out, predicted = held_out_loss(load_checkpoint(folder), corpus), len(corpus.held_out) - 2
+    return Outcome(held_out, trigram, tuple(points), share, predicted)
+
+
+@contextmanager
+def _counted(done: int, stepped: Callable[[int], None]) -> Iterator[None]:
+    """Tell every step of this process's optimizer; the loop itself reports once a shard."""
+    steps = itertools.count(done + 1)
+    handle = register_optimizer_step_post_hook(lambda *_: stepped(next(steps)))
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 @torch.inference_mode()
@@ -286,25 +325,51 @@ def finish(folder: Path, plan: Plan, outcome: Outcome, files: Sequence[str]) -> 
     Raises:
         OutputError: it cannot be written.
     """
-    figures = [
-        ("held-out loss, bits per byte", outcome.held_out),
-        ("the same of an interpolated trigram model", outcome.trigram),
-    ]
+    losses = {
+        "held-out loss, bits per byte": outcome.held_out,
+        "the same of an interpolated trigram model": outcome.trigram,
+    }
+    about = f"Trained from scratch with attnviz train on {', '.join(files)}."
+    with _writing(folder):
+        _write_card(folder, plan, about, losses, outcome.predicted)
+        (folder / STATE).unlink(missing_ok=True)
+
+
+def interrupted(folder: Path, corpus: Corpus, plan: Plan, step: int, files: Sequence[str]) -> str:
+    """What an interruption at this step leaves, in a sentence; where it is a model, its card too.
+
+    Raises:
+        OutputError: the card cannot be written.
+    """
+    if not step:
+        return f"interrupted before the first step; nothing was trained yet in {folder}"
+    points = _points(folder)
+    if not points:
+        return f"interrupted at step {step}, before any loss was measured; --resume goes on"
+    best = min(points, key=lambda point: point.held_out)
+    at, last = best.progress.step, points[-1].progress.step
+    about = f"Trained with attnviz train on {', '.join(files)}, and interrupted; as of step {at}."
+    losses = {"held-out loss, bits per byte": best.held_out}
+    with _writing(folder):
+        _write_card(folder, plan, about, losses, len(corpus.held_out) - 2)
+    kept = f"{folder} keeps the model of step {at}, held-out loss {best.held_out:.3f} bits per byte"
+    return f"interrupted at step {step}; {kept}; --resume goes on from step {last}"
+
+
+def _write_card(
+    folder: Path, plan: Plan, about: str, losses: Mapping[str, float], predicted: int
+) -> None:
+    figures = [Figure("language", what, round(v, 4), None, predicted) for what, v in losses.items()]
     card = {
-        "schema": 1,
+        "schema": SCHEMA,
         "name": folder.name,
-        "description": f"Trained from scratch with attnviz train on {', '.join(files)}.",
+        "description": about,
         "bos": False,
         "heads": [],
-        "figures": [
-            {"behaviour": "language", "measure": m, "held_out": round(v, 4), "bar": None, "n": 1}
-            for m, v in figures
-        ],
+        "figures": figure_entries(figures),
         "training": asdict(plan),
     }
-    with _writing(folder):
-        _replace(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
-        (folder / STATE).unlink(missing_ok=True)
+    _replace(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
 
 
 def _points(folder: Path) -> list[Point]:
@@ -316,12 +381,17 @@ def _points(folder: Path) -> list[Point]:
 
 
 def _keep(folder: Path, model: GPT, corpus: Corpus, plan: Plan, points: list[Point]) -> None:
-    """The model as it is now, whole: written beside, then renamed file by file."""
+    """The model as it is now, whole: written beside, then renamed.
+
+    Only the weights change from one time to the next, so that no failure between two
+    renames can leave files that do not belong together.
+    """
     with tempfile.TemporaryDirectory(dir=folder, prefix=".attnviz-") as beside:
         save_checkpoint(Path(beside), model, corpus.tokenizer)
-        for path in sorted(Path(beside).iterdir()):
-            path.chmod(0o644)  # safetensors writes for the owner alone
-            os.replace(path, folder / path.name)
+        for name in (TOKENIZER, CONFIG, WEIGHTS):
+            if name == WEIGHTS or not (folder / name).is_file():
+                (Path(beside) / name).chmod(0o644)  # safetensors writes for the owner alone
+                os.replace(Path(beside) / name, folder / name)
     _note(folder, corpus, plan, points)
 
 
@@ -336,8 +406,11 @@ def _note(folder: Path, corpus: Corpus, plan: Plan, points: list[Point]) -> None
 
 def _replace(path: Path, text: str) -> None:
     partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -6,20 +6,15 @@ card with the figures measured on held-out pairs.
 """
 
 import itertools
-import platform
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-import tokenizers
 import torch
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as ProgressBar
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -29,6 +24,9 @@ from attnviz.models.config import Seq2SeqConfig
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.seq2seq import Seq2Seq
 from attnviz.models.translating import save_translator
+from attnviz.training.bar import progress_bar
+from attnviz.training.card import figure_entries, versions
+from attnviz.training.loop import Recipe
 from attnviz.training.tokenizer import WordEncoder, word_tokenizer
 from attnviz.training.translation.data import IGNORED, Batch, batches
 from attnviz.training.translation.evaluate import alignment, best_head, exact_match, held_out
@@ -55,34 +53,31 @@ DESCRIPTION = (
 TITLE = "each French word looks at the English word it translates"
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """Everything that decides the weights; `rates` as in the built-in model's recipe."""
+STEPS, PAIRS_PER_STEP = 14_000, 128
 
-    seed: int = 0
-    steps: int = 14_000
-    pairs_per_step: int = 128
-    learning_rate: float = 2e-3
-    rates: tuple[tuple[float, float], ...] = ((0, 0.005), (0.02, 1.0), (0.3, 1.0), (1, 0.01))
-    weight_decay: float = 0.05
-    penalty: float = 0.03
-    penalty_from: float = 0.4
-    clip: float = 1.0
 
-    def rate(self, step: int) -> float:
-        """The learning rate of a step."""
-        shares, heights = zip(*self.rates, strict=True)
-        return self.learning_rate * float(np.interp(step / self.steps, shares, heights))
+def recipe_of(seed: int, steps: int) -> Recipe:
+    """Everything that decides the weights, but for the number of pairs in a step."""
+    return Recipe(
+        seed=seed,
+        steps=steps,
+        learning_rate=2e-3,
+        rates=((0, 0.005), (0.02, 1.0), (0.3, 1.0), (1, 0.01)),
+        weight_decay=0.05,
+        penalty=0.03,
+        penalty_from=0.4,
+        workers=1,
+    )
 
 
 def main(
     output: Annotated[Path, typer.Option("-o", "--output", help="folder to write")],
     seed: Annotated[int, typer.Option(help="of the sentences and of the first weights")] = 0,
-    steps: Annotated[int, typer.Option(help="of 128 sentence pairs each")] = Recipe.steps,
+    steps: Annotated[int, typer.Option(help="of 128 sentence pairs each")] = STEPS,
 ) -> None:
     """Train the built-in translator, and measure it on held-out pairs."""
     torch.set_num_threads(1)  # small matrices; and sums are made in the same order every time
-    recipe = Recipe(seed=seed, steps=steps)
+    recipe = recipe_of(seed, steps)
     tokenizer = build_tokenizer()
     encoder = WordEncoder(tokenizer)
     torch.manual_seed(seed)
@@ -110,16 +105,10 @@ def build_tokenizer() -> Tokenizer:
 def train(model: Seq2Seq, encoder: WordEncoder, recipe: Recipe) -> float:
     """Train in place behind a progress bar; the last loss, a mean over 100 steps."""
     optimizer = _optimizer(model, recipe)
-    stream = batches(recipe.seed, recipe.pairs_per_step, encoder, model.config.n_positions)
+    stream = batches(recipe.seed, PAIRS_PER_STEP, encoder, model.config.n_positions)
     model.train()
     mean = 0.0
-    columns = (
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} steps, {task.description}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with ProgressBar(*columns, console=Console(stderr=True)) as bar:
+    with progress_bar(Console(stderr=True)) as bar:
         task = bar.add_task("starting", total=recipe.steps)
         for step, batch in enumerate(itertools.islice(stream, recipe.steps)):
             for group in optimizer.param_groups:
@@ -135,8 +124,7 @@ def _step(
     model: Seq2Seq, optimizer: torch.optim.Optimizer, batch: Batch, recipe: Recipe, step: int
 ) -> float:
     entropies: list[Tensor] = []
-    penalised = step >= recipe.penalty_from * recipe.steps
-    hooks = _entropy_hooks(model, batch, entropies) if penalised else {}
+    hooks = _entropy_hooks(model, batch, entropies) if recipe.penalised(step) else {}
     with torch.autocast("cpu", torch.bfloat16), attached(model, hooks):
         logits = model(batch.source, batch.target, batch.mask)  # (B, n_t, V)
     loss = torch.nn.functional.cross_entropy(
@@ -190,24 +178,12 @@ def _card(
         "description": DESCRIPTION,
         "bos": True,
         "heads": [{"behaviour": "alignment", "head": str(head), "title": TITLE, "fit": []}],
-        "figures": [
-            {
-                "behaviour": figure.behaviour,
-                "measure": figure.measure,
-                "held_out": figure.value,
-                "bar": figure.bar,
-                "n": figure.n,
-            }
-            for figure in figures
-        ],
+        "figures": figure_entries(figures),
         "training": {
             **asdict(recipe),
+            "pairs_per_step": PAIRS_PER_STEP,
             **run,
-            "versions": {
-                "python": platform.python_version(),
-                "torch": str(torch.__version__),
-                "tokenizers": tokenizers.__version__,
-            },
+            "versions": versions(),
         },
     }
 

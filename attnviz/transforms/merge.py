@@ -27,13 +27,18 @@ MERGED: dict[Unit, str] = {
 _IDEOGRAPH = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _ALONE = re.compile(f"[{_IDEOGRAPH}]")
 _JOINERS = "\u200c\u200d'’"
+_JOINER = "\u200d"
+# joiners, skin tones, the tags of flags such as Scotland's
+_EXTENDS = re.compile("[\u200c\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
+_FLAG_LETTERS = {chr(code) for code in range(0x1F1E6, 0x1F200)}  # two of them are one flag
 
 
 def merged(capture: Capture, unit: Unit) -> Capture:
     """The same capture with the pieces of each character, or of each word, as one token.
 
     A token that holds several characters stays one; so does one that reaches over the
-    end of a word, together with what it touches.
+    end of a word, together with what it touches. A character is what a reader sees as one.
+    Texts in Chinese or Japanese put no spaces between words: there a word is one character.
     """
     of_queries = capture.target if capture.kind in ("cross", "decoder") else capture.text
     of_keys = capture.target if capture.kind == "decoder" else capture.text
@@ -54,27 +59,45 @@ def merged(capture: Capture, unit: Unit) -> Capture:
 
 def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:
     """Which tokens go together, as ranges of positions."""
-    place = _word_of(text) if unit == "words" else None
+    places = [_seen_of(text), *([_word_of(text)] if unit == "words" else [])]
     starts = [
-        i for i, token in enumerate(tokens) if i == 0 or not _together(tokens[i - 1], token, place)
+        i for i, token in enumerate(tokens) if i == 0 or not _together(tokens[i - 1], token, places)
     ]
     return [range(a, b) for a, b in zip(starts, [*starts[1:], len(tokens)], strict=True)]
 
 
-def _together(before: Token, token: Token, place: NDArray[np.int64] | None) -> bool:
+def _together(before: Token, token: Token, places: Sequence[NDArray[np.int64]]) -> bool:
     """Whether two neighbours are pieces of one character, or of one word."""
     if before.special or token.special:
         return False
     if token.part is not None and token.part[0] > 1:
         return True
-    if place is None and token.text and unicodedata.category(token.text[0]).startswith("M"):
-        return before.end == token.start
-    if place is None or token.start >= token.end or before.start >= before.end:
+    if before.end != token.start or token.start == len(places[0]):
         return False
-    first = next((c for c in range(token.start, token.end) if place[c] >= 0), None)
-    return (
-        first == token.start and place[first] == place[before.end - 1] and before.end == token.start
-    )
+    if before.start == before.end:  # it only says that what follows begins a word
+        return True
+    follows, ends = token.start, before.end - 1
+    if before.text == " " and len(places) > 1:
+        return bool(places[1][follows] >= 0)
+    return any(place[follows] >= 0 and place[follows] == place[ends] for place in places)
+
+
+def _seen_of(text: str) -> NDArray[np.int64]:
+    """For each character the number of what a reader sees as one: a letter with its marks, a
+    flag, a family. Unicode Standard Annex 29, "extended grapheme clusters", without Hangul."""
+    place = np.zeros(len(text), np.int64)
+    number, flags = -1, 0
+    for i, character in enumerate(text):
+        flags = flags + 1 if character in _FLAG_LETTERS else 0
+        joined = i > 0 and (
+            _EXTENDS.match(character) is not None
+            or unicodedata.category(character).startswith("M")
+            or (text[i - 1] == _JOINER and not character.isspace())
+            or (flags > 0 and flags % 2 == 0)
+        )
+        number += not joined
+        place[i] = number
+    return place
 
 
 def _word_of(text: str) -> NDArray[np.int64]:

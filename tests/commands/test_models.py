@@ -5,8 +5,13 @@ import io
 import json
 from pathlib import Path
 
+import pytest
+
 import attnviz
+from attnviz.commands.models import _figures
+from attnviz.data.card import Figure
 from attnviz.errors import ExitStatus
+from attnviz.models.catalog import Source, load
 from tests.conftest import Run
 
 
@@ -53,3 +58,37 @@ def test_a_folders_facts_are_shown_and_that_it_names_no_head(run: Run, gpt2_fold
 
 def test_a_model_that_was_not_fetched_is_described_from_the_table(run: Run) -> None:
     assert "124,439,808 parameters" in " ".join(run("models", "gpt2").out.split())
+
+
+def test_a_model_that_is_only_counted_says_who_counts_it(run: Run) -> None:
+    ended = run("models", "gpt3")
+    assert ended.status is ExitStatus.MODEL
+    assert "attnviz params gpt3 counts its parameters" in ended.err
+    assert "gpt2-xl" in ended.err
+
+
+def test_embeddings_have_a_card_of_their_own(run: Run) -> None:
+    (card,) = json.loads(run("models", "embeddings", "-f", "json").out)
+    identity = load(Source("embeddings")).identity
+    assert (card["layers"], card["heads"]) == (1, 1)
+    assert card["parameters"] == identity.parameters
+    assert card["figures"] == card["named_heads"] == []
+    assert "attention without W_Q, W_K and W_V" in " ".join(run("models", "embeddings").out.split())
+
+
+@pytest.mark.parametrize("name", [[], ["builtin"], ["translator"]])
+@pytest.mark.parametrize("width", ["40", "55", "80", "200"])
+def test_at_every_width_nothing_is_cut(run: Run, name: list[str], width: str) -> None:
+    lines = run("models", *name, "--width", width).out.splitlines()
+    assert all(len(line) <= int(width) and line == line.rstrip() for line in lines)
+    whole = " ".join(run("models", *name, "--width", "200").out.split())
+    narrow = set(" ".join(lines).replace(":", " ").split())
+    named = {"model", "head"}  # the first column, which then stands without its name
+    assert {word.rstrip(":") for word in whole.split()} - named <= narrow
+
+
+def test_a_figure_without_a_bar_has_no_column_for_one() -> None:
+    figures = [Figure("language", "held-out loss", 1.0, None, 900)]
+    (head, row) = [line.plain for line in _figures(figures, 80)]
+    assert head.split()[-2:] == ["value", "cases"]
+    assert row.split()[-2:] == ["1.000", "900"]

@@ -5,9 +5,12 @@ import io
 import json
 from pathlib import Path
 
+import pytest
+
 import attnviz
 from attnviz.errors import ExitStatus
-from tests.conftest import Run
+from attnviz.models.checkpoint import save_checkpoint
+from tests.conftest import Run, bytes_tokenizer, tiny_model
 
 
 def test_gpt3_is_shown_with_the_sums_of_the_lesson(run: Run) -> None:
@@ -85,3 +88,62 @@ def test_embeddings_are_no_model_to_count(run: Run) -> None:
     ended = run("params", "embeddings")
     assert ended.status is ExitStatus.USAGE
     assert "count those of builtin" in ended.err
+
+
+def test_the_translator_is_counted_by_its_three_attentions(run: Run) -> None:
+    shown = " ".join(run("params", "translator").out.split())
+    for line in (
+        "3 encoder and 2 decoder layers, 4 heads a layer, d_model 128, d_head 32",
+        "W_Q of encoder.*.attn 128×32 4,096 12 49,152",
+        "W_O of decoder.*.attn 32×128 4,096 8 32,768",
+        "W_V of decoder.*.cross 128×32 4,096 8 32,768",
+        "one head 16,384 W_Q, W_K, W_V, W_O",
+        "all layers of the encoder 196,608 3 layers",
+        "all layers of the decoder 131,072 2 layers",
+        "all layers of cross-attention 131,072 2 layers",
+        "all attention 458,752 35.4%",
+    ):
+        assert line in shown
+    (record,) = json.loads(run("params", "translator", "-f", "json").out)
+    assert (record["encoder_layers"], record["decoder_layers"]) == (3, 2)
+    assert record["total"] == 1_295_552
+
+
+@pytest.mark.parametrize("name", ["builtin", "translator", "gpt2"])
+def test_a_weight_stands_before_its_bias(run: Run, name: str) -> None:
+    (record,) = json.loads(run("params", name, "-f", "json").out)
+    sources = [row["source"] for row in record["matrices"]]
+    for source in sources:
+        weight = source.removesuffix("bias") + "weight"
+        if source.endswith("bias"):
+            assert sources.index(weight) < sources.index(source)
+
+
+@pytest.mark.parametrize("name", ["gpt3", "translator"])
+@pytest.mark.parametrize("width", ["40", "60", "80", "200"])
+def test_at_every_width_everything_is_shown_and_no_line_ends_in_spaces(
+    run: Run, name: str, width: str
+) -> None:
+    lines = run("params", name, "--width", width).out.splitlines()
+    assert all(len(line) <= int(width) and line == line.rstrip() for line in lines)
+    words = set(" ".join(lines).replace(":", " ").split())
+    (record,) = json.loads(run("params", name, "-f", "json").out)
+    for matrix in record["matrices"]:
+        assert {f"{matrix['each']:,}", f"{matrix['total']:,}", matrix["name"]} <= words
+        assert "×".join(map(str, matrix["shape"])) in words
+    assert "…" not in "".join(words)
+
+
+def test_the_help_lists_the_names_that_are_known(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("params", "--help")
+    said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "builtin, translator, gpt2, gpt2-medium, gpt2-large, gpt2-xl, distilgpt2, gpt3" in said
+
+
+def test_one_layer_is_not_called_layers(run: Run, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, tiny_model(n_layer=1), bytes_tokenizer())
+    for command in ("params", "models"):
+        assert "1 layer" in (shown := run(command, str(tmp_path)).out)
+        assert "1 layers" not in shown

@@ -1,72 +1,63 @@
 """Every architecture's own attention, as its eager implementation returns it."""
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 import pytest
 import torch
 
-from attnviz.data.capture import LayerPattern, Wanted
-from attnviz.models.capturing import attention_of, run_and_capture
-from attnviz.transforms.keep import KeepEverything
+from attnviz.data.capture import Wanted
+from attnviz.models.capturing import run_and_capture
 from tests.architectures import ARCHITECTURES, Architecture
+from tests.exactness import captured, eager, exactness_of
 
 EVERY = pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda a: a.name)
-THEIRS = {"self": "attentions", "cross": "cross_attentions", "decoder": "decoder_attentions"}
 
 
-def eager(architecture: Architecture) -> list[np.ndarray]:
-    """What transformers itself returns, (h, n_q, n_k) for each layer that attends."""
-    with torch.no_grad():
-        output = architecture.model("eager")(**architecture.inputs(), output_attentions=True)
-    return [w[0].numpy() for w in output[THEIRS[architecture.kind]] if w is not None]
+def named(name: str) -> Architecture:
+    return next(a for a in ARCHITECTURES if a.name == name)
 
 
-def captured(
+@EVERY
+def test_weights_are_the_models_own_and_its_output_is_untouched(
     architecture: Architecture,
-    shape: Sequence[int],
-    inputs: Mapping[str, torch.Tensor] | None = None,
-) -> tuple[LayerPattern, ...]:
-    model, inputs = architecture.model(), inputs or architecture.inputs()
-    heads = attention_of(model, inputs, 2, architecture.kind).heads_per_layer
-    keep = KeepEverything((shape[0], shape[1]))
-    wanted = Wanted({layer: tuple(range(n)) for layer, n in enumerate(heads) if n})
-    run_and_capture(model, inputs, wanted, keep, architecture.kind)
-    return keep.layers()
+) -> None:
+    found = exactness_of(architecture)
+    assert found.weights <= 1e-5
+    assert found.output == 0
+    assert (found.sums <= 1e-5) != architecture.sinks
+    assert found.attention.causal == architecture.causal
 
 
 @EVERY
-def test_the_weights_are_the_models_own(architecture: Architecture) -> None:
-    theirs = eager(architecture)
-    ours = captured(architecture, theirs[-1].shape[1:])
-    assert len(ours) == len(theirs)
-    for layer, weights in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(layer.weights, weights, atol=1e-5)
-        sums = layer.weights.sum(axis=2)
-        assert np.allclose(sums, 1, atol=1e-5) != architecture.sinks
-
-
-@EVERY
-def test_the_output_is_what_it_is_without_a_capture(architecture: Architecture) -> None:
+def test_the_model_is_left_as_it_was_also_after_an_error(architecture: Architecture) -> None:
     model, inputs = architecture.model(), architecture.inputs()
+    assert model._can_set_attn_implementation() != architecture.fallback
+    before = model.config._attn_implementation
     with torch.no_grad():
         plain = model(**inputs).last_hidden_state
-        seen: list[torch.Tensor] = []
-        hook = _last_layer(model).register_forward_hook(
-            lambda _m, _i, out: seen.append(out[0] if isinstance(out, tuple) else out)
-        )
-        model(**inputs)
-        found = attention_of(model, inputs, 2, architecture.kind)  # runs the whole body
-        hook.remove()
-        half = len(seen) // 2  # a layer that all share is heard more than once
-        for during, before in zip(seen[half:], seen[:half], strict=True):
-            torch.testing.assert_close(during, before, atol=0, rtol=0)
+        with pytest.raises(ZeroDivisionError):
+            run_and_capture(model, inputs, Wanted({1: (0,)}), lambda _: 1 / 0, architecture.kind)
         torch.testing.assert_close(model(**inputs).last_hidden_state, plain, atol=0, rtol=0)
-    assert found.causal == architecture.causal
-    assert model._can_set_attn_implementation() != architecture.fallback
+    assert model.config._attn_implementation == before
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
 
 
-def _last_layer(model: torch.nn.Module) -> torch.nn.Module:
-    """The last list of layers' last one."""
-    lists = [m for m in model.modules() if isinstance(m, torch.nn.ModuleList) and len(m)]
-    return lists[-1][-1]
+@pytest.mark.parametrize("name", ["bert", "llama", "gpt2"])
+def test_padding_is_seen_by_no_query(name: str) -> None:
+    """With no mask function registered under our name, padding would be looked at."""
+    architecture = named(name)
+    mask = torch.ones_like(architecture.inputs()["input_ids"])
+    mask[:, -3:] = 0
+    padded = {**architecture.inputs(), "attention_mask": mask}
+    theirs = eager(architecture, padded)
+    _, ours, _ = captured(architecture, padded, theirs[0].shape[1:])
+    for layer, weights in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(layer.weights[:, :-3], weights[:, :-3], atol=1e-5)
+        assert not layer.weights[:, :-3, -3:].any()
+
+
+def test_a_hybrid_has_heads_where_it_attends_and_none_elsewhere() -> None:
+    assert exactness_of(named("lfm2")).attention.heads_per_layer == (0, 4)
+
+
+def test_a_layer_that_all_layers_share_counts_up() -> None:
+    assert exactness_of(named("albert")).attention.heads_per_layer == (4, 4)

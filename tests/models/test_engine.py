@@ -21,7 +21,6 @@ from attnviz.pipeline import Prepared
 from attnviz.transforms.keep import KeepEverything
 from tests.architectures import ARCHITECTURES
 from tests.conftest import Run
-from tests.models.test_architectures import THEIRS, captured
 
 TEXT = "A fluffy, blue creature?"
 
@@ -134,23 +133,6 @@ def test_in_half_precision_weights_are_float32_and_rows_sum_to_1(
         np.testing.assert_allclose(ours, whole, atol=0.02)
     with pytest.raises(UsageError, match="does not run in"):
         load(Source(str(gpt2_copy), engine="native", placement=Placement(dtype=dtype)))
-
-
-def test_padding_is_seen_by_no_query() -> None:
-    """With no mask function registered under our name, padding would be looked at."""
-    for name in ("bert", "llama", "gpt2"):
-        architecture = next(a for a in ARCHITECTURES if a.name == name)
-        inputs = architecture.inputs()
-        mask = torch.ones_like(inputs["input_ids"])
-        mask[:, -3:] = 0
-        padded = {**inputs, "attention_mask": mask}
-        with torch.no_grad():
-            output = architecture.model("eager")(**padded, output_attentions=True)
-        expected = output[THEIRS["self"]]
-        ours = captured(architecture, expected[0].shape[2:], padded)
-        for layer, eager in zip(ours, expected, strict=True):
-            np.testing.assert_allclose(layer.weights[:, :-3], eager[0, :, :-3], atol=1e-5)
-            assert not layer.weights[:, :-3, -3:].any()
 
 
 def test_too_little_memory_is_said_before_anything_is_run(

@@ -98,3 +98,23 @@ def test_nothing_but_safetensors_is_ever_fetched(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     assert hub.fetch("someone/tiny", None, offline=False, quiet=False) == Path("/fetched")
     assert all(name.endswith((".json", ".safetensors", ".txt")) for name in asked[0])
+
+
+def test_a_configuration_out_of_reach_is_asked_for_once_and_told_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+
+    def out_of_reach(self: object, name: str, **_: object) -> None:
+        asked.append(name)
+        huggingface_hub.utils.logging.get_logger("huggingface_hub").warning("Retrying")
+        raise OSError("no route")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", out_of_reach)
+    ended = run("params", "gpt4")
+    assert ended.status is ExitStatus.MODEL
+    assert asked == ["gpt4"]
+    assert "'gpt4' (did you mean gpt2 or gpt3?) is not in the cache" in ended.err
+    assert "could not be reached" in ended.err
+    assert ended.err.count("\n") == 1
+    assert not caplog.records

@@ -17,7 +17,6 @@ from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface import HuggingFaceModel, load_huggingface
 from attnviz.pipeline import HeadOptions, TextOptions, capture, heads_to_record
-from attnviz.renderers.explain import merge_error
 from tests.conftest import bytes_tokenizer
 
 TEXT, TARGET = "a blue cat", "un chat"
@@ -202,7 +201,7 @@ def test_a_head_of_the_encoder_is_traced(folder_of: Callable[[str], Path], name:
     expected = np.exp(scores - scores.max(axis=1, keepdims=True))
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(expected, weights, atol=1e-5)
-    assert merge_error(found) < 1e-5
+    assert found.merge_error < 1e-5
     assert found.next_tokens == ()
     assert (found.bias is not None) == (name == "t5")
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from attnviz.data.parameters import ParameterCount
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, parameters_of
-from attnviz.models.parameters import GPT_SIZES, config_count, known_count
+from attnviz.models.parameters import GPT_SIZES, config_count, known_count, known_total
 
 SMALL: dict[str, Any] = {
     "vocab_size": 50,
@@ -101,7 +101,8 @@ def test_a_known_gpts_total_is_that_of_transformers_from_the_same_sizes(name: st
     )
     with torch.device("meta"):
         model = transformers.GPT2LMHeadModel(config)
-    assert known_count(name).total == sum(p.numel() for p in model.parameters())
+    expected = sum(p.numel() for p in model.parameters())
+    assert known_count(name).total == known_total(name) == expected
 
 
 def test_gpt3_has_the_numbers_of_the_lesson() -> None:

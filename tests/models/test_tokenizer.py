@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnviz.models.catalog import Source, load
+from attnviz.models.catalog import Source, load, tokenizer_of
 from attnviz.models.tokenizer import TextTokenizer
 
 
@@ -40,3 +40,27 @@ def test_what_was_cut_in_another_way_keeps_its_ids_and_its_parts(
     assert [token.part for token in character] == [
         (i, len(character)) for i in range(1, len(character) + 1)
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("the key", [("the", 0, 3), ("␣", 3, 4), ("ke", 4, 6), ("y", 6, 7)]),
+        ("key", [("␣", 0, 0), ("ke", 0, 2), ("y", 2, 3)]),
+        ("楚", [("␣", 0, 0), *((f"楚 {i}/3", 0, 1) for i in (1, 2, 3))]),
+    ],
+)
+def test_the_mark_that_a_word_begins_is_no_part_of_its_first_letter(
+    text: str, cut: list[tuple[str, int, int]]
+) -> None:
+    tokens = tokenizer_of(Source("translator")).encode(text, bos=False, special=False)
+    assert [(token.label, token.start, token.end) for token in tokens] == cut
+
+
+def test_a_mark_stands_for_no_letter_of_the_built_in_model_either(
+    tokenizer: TextTokenizer,
+) -> None:
+    tokens = tokenizer.encode("a 楚留", bos=False, special=False)
+    parts = [f"{letter} {i}/3" for letter in "楚留" for i in (1, 2, 3)]
+    assert [token.label for token in tokens] == ["a", "␣", *parts]
+    assert [token.start for token in tokens][:3] == [0, 1, 2]

@@ -13,7 +13,10 @@ from attnviz.errors import ExitStatus, InputError, ModelError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder import bundled_folder
 from attnviz.models.loaded import LoadedModel
+from attnviz.models.translating import load_translator
 from attnviz.pipeline import HeadOptions, TextOptions, capture, heads_to_record, pick_heads
+from attnviz.training.tokenizer import WordEncoder
+from attnviz.training.translation.evaluate import ALIGNED, EXACT, alignment, exact_match, held_out
 from tests.conftest import Run
 
 CREATURE = "a fluffy blue creature"
@@ -163,6 +166,16 @@ def test_its_card_has_its_figures_above_their_bars(run: Run) -> None:
     (named,) = card["named_heads"]
     layer, head = named["head"].removeprefix("L").split("H")
     assert Head(int(layer), int(head)) < Head(2, 0)
+
+
+def test_it_translates_what_it_never_saw_as_well_as_its_card_says() -> None:
+    translator = load_translator(bundled_folder("translator"), "translator", None)
+    encoder = WordEncoder(translator.tokenizer.backend)
+    tests = held_out("test", 50, encoder)
+    assert exact_match(translator.model, encoder, tests).value >= EXACT
+    (named,) = translator.card.heads
+    strongest, _ = alignment(translator.model, named.head, tests)
+    assert strongest.value >= ALIGNED
 
 
 def test_its_weights_are_small(run: Run) -> None:

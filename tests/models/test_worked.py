@@ -87,6 +87,8 @@ def test_several_heads_are_each_its_own_slice_and_then_w_o(init: Initialisation)
         mine = slice(head * width, (head + 1) * width)
         one = Matrices(g.x, g.w_query[:, mine], g.w_key[:, mine], g.w_value[:, mine])
         np.testing.assert_allclose(worked.z[head], plain(one, Way("scaled-dot")), atol=1e-10)
+    np.testing.assert_allclose(worked.all_queries, g.x @ g.w_query, atol=1e-12)
+    np.testing.assert_array_equal(worked.all_keys, np.concatenate(list(worked.keys), axis=1))
     assert g.w_output is not None
     np.testing.assert_allclose(worked.output, worked.merged @ g.w_output, atol=1e-12)
 

@@ -107,3 +107,33 @@ def test_heads_that_were_not_chosen_leave_their_place_empty() -> None:
     text = lines(exhibit)
     below = text[text.index(next(line for line in text if line.startswith("L1"))) :]
     assert below[0].startswith("L1" + " " * 5)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("display", [{"color": False}, {"color": True}])
+@pytest.mark.parametrize("tokens", [2, 3, 5, 8])
+def test_few_queries_get_whole_lines_each_and_all_as_many(
+    tokens: int, display: dict[str, bool], width: int
+) -> None:
+    pattern = np.eye(tokens, dtype=np.float32)
+    capture = make_capture("a " * tokens, patterns={Head(0, 0): pattern}, heads_per_layer=(1,))
+    text = lines(make_exhibit(capture), width, **display)
+    start = next(i for i, line in enumerate(text) if re.match(r"(\x1b\[1m)?L0 ", line))
+    drawn = text[start : text.index("", start)]
+    assert len(drawn) % tokens == 0
+    each = len(drawn) // tokens
+    plain = [re.sub(r"\x1b\[[0-9;]*m|L0", "", line).strip() for line in drawn]
+    for first in range(0, len(plain), each):
+        assert len(set(plain[first : first + each])) == 1
+
+
+def test_without_colour_a_line_is_one_query() -> None:
+    pattern = np.eye(12, dtype=np.float32)
+    capture = make_capture("a " * 12, patterns={Head(0, 0): pattern}, heads_per_layer=(1,))
+    drawn = [line[3:] for line in lines(make_exhibit(capture)) if "█" in line][:12]
+    assert drawn == ["·" * query + "█" for query in range(12)]
+
+
+def test_merged_cells_are_said_in_a_narrow_terminal_too() -> None:
+    said = " ".join(" ".join(lines(model(2, 4, 9), 40)).split())
+    assert "each point shows the strongest of 2 x 2 weights" in said

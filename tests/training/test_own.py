@@ -3,16 +3,20 @@
 import itertools
 import json
 import math
-import shutil
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tokenizers import Tokenizer
 
 from attnviz.data.plan import Plan
 from attnviz.errors import ExitStatus, InputError, OutputError, UsageError
+from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.gpt import GPT
 from attnviz.training import own
 from attnviz.training.own import Point
@@ -115,23 +119,77 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         own.train_model(corpus, plan, tmp_path / "file" / "model", lambda _: None)
 
 
+def kept_files(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Each file of the model: which one it is on the disk, and what it holds."""
+    names = ("config.json", "model.safetensors", "tokenizer.json")
+    return {name: ((folder / name).stat().st_ino, (folder / name).read_bytes()) for name in names}
+
+
 def test_a_full_disk_leaves_the_best_model_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    keep, kept = own._keep, []
+    save, kept = own.save_checkpoint, []
 
-    def full(*arguments: object) -> None:
+    def full(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
+        save(folder, model, tokenizer)
         if len(kept) == 2:
+            (folder / "model.safetensors").write_bytes(b"half")
             raise OSError(28, "No space left on device")
-        kept.append(keep(*arguments))  # type: ignore[arg-type]
-        shutil.copy(tmp_path / "model.safetensors", tmp_path / "copy")
+        kept.append(load_file(folder / "model.safetensors"))
 
-    monkeypatch.setattr(own, "_keep", full)
+    monkeypatch.setattr(own, "save_checkpoint", full)
     with pytest.raises(OutputError, match="No space left"):
         own.train_model(corpus, plan, tmp_path, lambda _: None)
-    assert (tmp_path / "model.safetensors").read_bytes() == (tmp_path / "copy").read_bytes()
-    assert not list(tmp_path.glob(".attnviz-*"))
+    found = load_file(tmp_path / "model.safetensors")
+    assert all(torch.equal(found[name], tensor) for name, tensor in kept[-1].items())
+    assert math.isfinite(own.held_out_loss(load_checkpoint(tmp_path), corpus))
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".attnviz-")]
+
+
+@pytest.mark.parametrize("fails", ["model.safetensors", own.ABOUT])
+def test_a_failure_between_two_renames_leaves_files_that_belong_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    rename, renamed, before = os.replace, [], {}
+
+    def failing(source: Path, target: Path) -> None:
+        if Path(target).name == fails and len(renamed) == 2:
+            raise OSError(5, "Input/output error")
+        rename(source, target)
+        if Path(target).name == fails:
+            renamed.append(fails)
+            before.update(kept_files(tmp_path))
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(OutputError, match="Input/output error"):
+        own.train_model(corpus, plan, tmp_path, lambda _: None)
+    after = kept_files(tmp_path)
+    for name in ("config.json", "tokenizer.json"):
+        assert after[name] == before[name]
+    if fails == "model.safetensors":
+        assert after[fails] == before[fails]
+    assert not list(tmp_path.glob("*.partial"))
+    own.check_folder(tmp_path, resume=True)
+    assert math.isfinite(own.held_out_loss(load_checkpoint(tmp_path), corpus))
+
+
+def test_two_workers_keep_the_promise_of_the_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "WORKERS", 2)
+    plan = Plan(**{**PLAN.__dict__, "max_steps": 4})
+    first, again = trained(tmp_path / "a", plan), trained(tmp_path / "b", plan)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+def test_every_step_is_told_and_each_loss_once_a_shard(tmp_path: Path) -> None:
+    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    steps: list[int] = []
+    points: list[int] = []
+    own.train_model(corpus, plan, tmp_path, lambda p: points.append(p.progress.step), steps.append)
+    assert (steps, points) == ([*range(1, 13)], [4, 8, 12])
 
 
 SMALL = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--context", "16"]
@@ -151,7 +209,11 @@ def test_the_command_makes_a_folder_that_show_takes(run: Run, tmp_path: Path) ->
     assert (folder / "loss.png").read_bytes().startswith(b"\x89PNG")
     shown = run("show", "the creature was blue", "-m", str(folder), "-f", "json")
     assert np.array(json.loads(shown.out)["patterns"]).shape[0] == 1
-    assert "bits per byte" in run("models", str(folder)).out
+    card = run("models", str(folder)).out
+    assert "bits per byte" in card
+    assert "bar" not in card.split()
+    corpus = own.prepare(TEXT, Plan(context=16, vocab=400))
+    assert f"{len(corpus.held_out) - 2:,}" in card
 
 
 @pytest.mark.parametrize(
@@ -159,7 +221,8 @@ def test_the_command_makes_a_folder_that_show_takes(run: Run, tmp_path: Path) ->
     [
         (["nowhere.txt", "-o", "m"], ExitStatus.INPUT, "no file 'nowhere.txt'"),
         (["t.txt", "-o", "."], ExitStatus.USAGE, "not an empty folder"),
-        (["t.txt", "-o", "m", "--resume"], ExitStatus.USAGE, "no unfinished training"),
+        (["t.txt", "-o", "m", "--resume"], ExitStatus.USAGE, "there is no training in 'm'"),
+        (["t.txt", "-o", "m", "--resume", "--seed", "1"], ExitStatus.USAGE, "there is no training"),
         (["t.txt", "-o", "m", "--n-head", "3"], ExitStatus.USAGE, "not divisible by 3 heads"),
         (["t.txt", "-o", "m"], ExitStatus.INPUT, "too little to train on"),
     ],
@@ -206,8 +269,74 @@ def test_a_training_that_diverges_ends_with_a_sentence(tmp_path: Path) -> None:
         own.train_model(corpus, plan, tmp_path, lambda _: None)
 
 
+@pytest.fixture
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
+    """A training command that Ctrl-C ends at a step, and its arguments."""
+    train_model = own.train_model
+
+    def prepare(at: int) -> list[str]:
+        (tmp_path / "t.txt").write_text(TEXT)
+
+        def stopped(corpus, plan, folder, report, stepped):  # type: ignore[no-untyped-def]
+            def stop(step: int) -> None:
+                stepped(step)
+                if step == at:
+                    raise KeyboardInterrupt
+
+            if not at:
+                raise KeyboardInterrupt
+            return train_model(corpus, plan, folder, report, stop)
+
+        monkeypatch.setattr(own, "train_model", stopped)
+        return ["train", str(tmp_path / "t.txt"), "-o", str(tmp_path / "m")]
+
+    return prepare
+
+
+@pytest.mark.parametrize(
+    ("at", "says"),
+    [
+        (0, "nothing was trained yet"),
+        (3, "interrupted at step 3, before any loss was measured"),
+        (6, r"interrupted at step 6; .* keeps the model of step 4, held-out loss \d\.\d+ bits"),
+    ],
+)
+def test_an_interruption_says_what_it_leaves(
+    run: Run, tmp_path: Path, interrupted: Callable[[int], list[str]], at: int, says: str
+) -> None:
+    ended = run(*interrupted(at), *SMALL)
+    assert ended.status is ExitStatus.INTERRUPTED
+    assert re.search(says, ended.err)
+    assert (tmp_path / "m" / "card.json").is_file() == (at == 6)
+
+
+def test_an_interrupted_training_has_a_card_and_can_still_go_on(
+    run: Run, tmp_path: Path, interrupted: Callable[[int], list[str]]
+) -> None:
+    arguments = interrupted(6)
+    run(*arguments, *SMALL)
+    assert "interrupted; as of step 4" in run("models", str(tmp_path / "m")).out
+    interrupted(1000)
+    assert run(*arguments, "--resume").status is ExitStatus.OK
+    assert "as of step" not in run("models", str(tmp_path / "m")).out
+
+
+@pytest.mark.parametrize("more", [["--resume", "--max-steps", "100"], ["--resume"], []])
+def test_a_finished_training_says_that_it_is_finished(
+    run: Run, tmp_path: Path, more: list[str]
+) -> None:
+    for name in (own.ABOUT, own.CARD):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "t.txt").write_text(TEXT)
+    ended = run("train", str(tmp_path / "t.txt"), "-o", str(tmp_path), *more)
+    assert ended.status is ExitStatus.USAGE
+    assert "is finished, and cannot be taken further; choose another folder" in ended.err
+
+
 def test_what_was_settled_cannot_be_changed_on_the_way(run: Run, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text(TEXT)
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / own.ABOUT).write_text("{}")
     ended = run(
         "train", str(tmp_path / "t.txt"), "-o", str(tmp_path / "m"), "--resume", "--context", "32"
     )

@@ -6,6 +6,7 @@ import pytest
 
 from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.translation.data import IGNORED, batches, encoded
+from attnviz.training.translation.evaluate import held_out
 from attnviz.training.translation.grammar import Phrase, _determiner, pairs
 from attnviz.training.translation.lexicon import ADJECTIVES, NOUNS, VERBS, Gender, Number
 from attnviz.training.translator import build_tokenizer
@@ -112,12 +113,28 @@ def test_contracted_articles_stand_for_two_words() -> None:
 
 
 def test_adjectives_stand_on_nouns_in_held_out_pairs_that_training_never_has() -> None:
-    for held_out in (False, True):
-        for phrase in some(held_out=held_out):
+    for new in (False, True):
+        for phrase in some(held_out=new):
             words = [word.lower() for word in phrase.english]
             for at, word in enumerate(words[:-1]):
                 if word in ENGLISH and words[at + 1] in NOUN and words[at + 1] != "light":
-                    assert reserved(word, words[at + 1]) is held_out, " ".join(words)
+                    assert reserved(word, words[at + 1]) is new, " ".join(words)
+
+
+def test_every_held_out_pair_has_an_adjective_on_a_noun_that_training_never_has(
+    encoder: WordEncoder,
+) -> None:
+    nouns = {n.english: n for n in NOUNS} | {n.english_plural: n for n in NOUNS}
+    for pair in held_out("test", 300, encoder):
+        words = [word.lower() for word in pair.phrase.english]
+        named = [nouns[word].english for word in words if word in nouns]
+        adjectives = [word for word in words if word in ENGLISH]
+        new = [(a, n) for a in adjectives for n in named if reserved(a, n)]
+        assert new, " ".join(words)
+
+
+def test_training_pairs_have_none() -> None:
+    assert not any(phrase.reserved for phrase in some())
 
 
 def test_the_same_seed_gives_the_same_pairs() -> None:

@@ -103,3 +103,34 @@ def test_words_of_many_scripts_stay_whole(text: str, words: list[str]) -> None:
 def test_a_combining_mark_belongs_to_its_character() -> None:
     found = merged(capture_of("e\u0301x", bos=False), "chars")
     assert [t.text for t in found.key_tokens] == ["e\u0301", "x"]
+
+
+@pytest.mark.parametrize("unit", ["chars", "words"])
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("👨‍👩‍👧x", ["👨‍👩‍👧", "x"]),  # joiners
+        ("👍🏽!", ["👍🏽", "!"]),  # a skin tone
+        ("❤️.", ["❤️", "."]),  # a variation selector
+        ("🇫🇷🇩🇪", ["🇫🇷", "🇩🇪"]),  # two letters a flag
+        ("🏴󠁧󠁢󠁳󠁣󠁴󠁿", ["🏴󠁧󠁢󠁳󠁣󠁴󠁿"]),  # tags
+        ("😀😀", ["😀", "😀"]),
+    ],
+)
+def test_what_a_reader_sees_as_one_character_is_one_row(
+    unit: Unit, text: str, seen: list[str]
+) -> None:
+    assert [t.text for t in merged(capture_of(text, bos=False), unit).key_tokens] == seen
+
+
+def test_a_mark_that_a_word_begins_goes_with_its_word() -> None:
+    tokens = (
+        *(Token(0, 1, "", 0, 0), Token(1, 2, "k", 0, 1), Token(2, 3, "ey", 1, 3)),
+        *(Token(3, 1, " ", 3, 4), Token(4, 4, "楚", 4, 5), Token(5, 1, "", 5, 5)),
+        Token(6, 5, "留", 5, 6),
+    )
+    base = make_capture("a")
+    layers = (LayerPattern(0, (0,), random_patterns(1, 7)),)
+    found = Capture("key 楚留", tokens, tokens, layers, base.model, bos=False)
+    assert [t.text for t in merged(found, "words").key_tokens] == ["key", " 楚", "留"]
+    assert [t.text for t in merged(found, "chars").key_tokens] == ["k", "ey", " ", "楚", "留"]

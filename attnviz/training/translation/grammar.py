@@ -44,23 +44,29 @@ class French:
 
 @dataclass(frozen=True)
 class Phrase:
-    """Some English words and their French, in its own order."""
+    """Some English words and their French, in its own order.
+
+    `reserved`: it has an adjective on a noun that training never puts it on.
+    """
 
     english: tuple[str, ...]
     french: tuple[French, ...]
+    reserved: bool = False
 
     def __add__(self, other: "Phrase") -> "Phrase":
         shift = len(self.english)
         moved = (
             replace(word, keys=frozenset(key + shift for key in word.keys)) for word in other.french
         )
-        return Phrase(self.english + other.english, (*self.french, *moved))
+        english, french = self.english + other.english, (*self.french, *moved)
+        return Phrase(english, french, self.reserved or other.reserved)
 
 
 def pairs(seed: int | str, *, held_out: bool = False) -> Iterator[Phrase]:
     """Sentence pairs, a pure function of the seed.
 
-    A held-out sentence has adjectives only on nouns that training never puts them on.
+    A held-out sentence has adjectives only on nouns that training never puts them on; one
+    that is `reserved` has such an adjective, others have none on a noun at all.
     """
     world = World(random.Random(f"translation {seed} {held_out}"), held_out)
     templates = list(TEMPLATES)
@@ -86,6 +92,7 @@ def _written(world: World, sentence: Phrase) -> Phrase:
     return Phrase(
         (_capital(sentence.english[0]), *sentence.english[1:]),
         (replace(first, word=_capital(first.word)), *sentence.french[1:]),
+        sentence.reserved,
     )
 
 
@@ -146,7 +153,8 @@ def _noun_phrase(
     joints = [i for i, word in enumerate(english) if word in (",", "and")]
     french = _french(adjectives, places, very_at, joints, noun, len(english) - 1, number)
     first = _determiner(determiner, noun.gender, number, french[0].word)
-    phrase = Phrase(tuple(english), (French(first, frozenset((0,))), *french))
+    reserved_pair = world.held_out and bool(adjectives)
+    phrase = Phrase(tuple(english), (French(first, frozenset((0,))), *french), reserved_pair)
     return Thing(phrase, noun.gender, number, noun)
 
 
@@ -213,7 +221,7 @@ def _of_the(world: World, english: str, french: str) -> Phrase:
         return same(english, french) + thing.phrase
     shifted = (replace(word, keys=frozenset(key + 1 for key in word.keys)) for word in rest)
     first = French(contracted, frozenset((0, 1)))
-    return Phrase((english, *thing.phrase.english), (first, *shifted))
+    return Phrase((english, *thing.phrase.english), (first, *shifted), thing.phrase.reserved)
 
 
 @dataclass(frozen=True)
@@ -257,7 +265,7 @@ def _described(world: World, gender: Gender, number: Number, noun: Noun | None =
     if world.chance(0.35):
         other = same(second.english, second.french(gender, number), content=True)
         said = said + same("and", "et") + other
-    return said
+    return replace(said, reserved=world.held_out and noun is not None)
 
 
 def _place(world: World) -> Phrase:

@@ -1,0 +1,108 @@
+"""Run the benchmarks and print one table.
+
+    python -m benchmarks                      # everything, five runs of each
+    python -m benchmarks --only Llama --runs 7 --json figures.json
+
+Nothing else may run on the machine meanwhile.
+"""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.growth import NEAR, growth
+from benchmarks.jobs import PYTHON, Job, jobs
+from benchmarks.measure import MIB, Pair, compare, run
+
+GROWTH = "small Llama, 512 to 8,192 tokens: growth"
+
+
+def main(
+    runs: Annotated[int, typer.Option(min=5, help="Runs of each command; medians count.")] = 5,
+    only: Annotated[str, typer.Option(help="Only jobs with this in their name.")] = "",
+    folder: Annotated[Path | None, typer.Option(help="Where checkpoints are kept.")] = None,
+    figures: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
+) -> None:
+    """Measure attnviz against what a user would pick instead."""
+    with TemporaryDirectory() as temporary:
+        where = folder or Path(temporary)
+        where.mkdir(parents=True, exist_ok=True)
+        run([PYTHON, "-m", "benchmarks.checkpoints", str(where)])
+        run([PYTHON, "-m", "attnviz", "show", "a blue creature", "-o", str(where / "capture.npz")])
+        rows = [
+            _measured(job, where, runs) for job in jobs(where) if only.lower() in job.name.lower()
+        ]
+        if only.lower() in GROWTH.lower():
+            rows.append(_growth(where, runs))
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    console.print(_table(rows))
+    if figures is not None:
+        figures.write_text(json.dumps(rows, indent=2) + "\n")
+    if not all(row["reached"] for row in rows):
+        raise typer.Exit(1)
+
+
+def _measured(job: Job, _folder: Path, runs: int) -> dict[str, object]:
+    _say(job.name)
+    pair = compare(job.ours, job.theirs, runs, timed_inside=job.timed_inside)
+    reached = (job.most_time is None or pair.time <= job.most_time) and (
+        job.most_memory is None or pair.memory <= job.most_memory
+    )
+    return {
+        "job": job.name,
+        "against": job.against,
+        "ours": _written(pair, ours=True),
+        "theirs": _written(pair, ours=False),
+        "ratio": f"time {pair.time:.2f}, memory {pair.memory:.2f}",
+        "must": ", ".join(
+            f"{what} ≤ {most:.2f}"
+            for what, most in (("time", job.most_time), ("memory", job.most_memory))
+            if most is not None
+        ),
+        "reached": reached,
+        "samples": asdict(pair),
+    }
+
+
+def _growth(folder: Path, runs: int) -> dict[str, object]:
+    _say(GROWTH)
+    ours, theirs = (growth(script, folder, min(runs, 3)) for script in ("links.py", "forward.py"))
+    return {
+        "job": GROWTH,
+        "against": "plain SDPA forward",
+        "ours": f"time n^{ours.time:.2f}, memory n^{ours.memory:.2f}",
+        "theirs": f"time n^{theirs.time:.2f}, memory n^{theirs.memory:.2f}",
+        "ratio": f"{ours.time - theirs.time:+.2f}, {ours.memory - theirs.memory:+.2f}",
+        "must": f"both ≤ {NEAR:+.2f}",
+        "reached": max(ours.time - theirs.time, ours.memory - theirs.memory) <= NEAR,
+    }
+
+
+def _written(pair: Pair, *, ours: bool) -> str:
+    sample = pair.ours if ours else pair.theirs
+    return f"{sample.seconds:.2f} s, {sample.bytes / MIB:,.0f} MiB"
+
+
+def _table(rows: list[dict[str, object]]) -> Table:
+    table = Table()
+    for column in ("job", "ours", "against", "theirs", "ratio", "must", "reached"):
+        table.add_column(column)
+    for row in rows:
+        cells = [str(row[c]) for c in ("job", "ours", "against", "theirs", "ratio", "must")]
+        table.add_row(*cells, "yes" if row["reached"] else "NO")
+    return table
+
+
+def _say(name: str) -> None:
+    print(name, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)

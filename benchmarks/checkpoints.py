@@ -1,0 +1,59 @@
+"""Random models of real sizes, in folders, and texts of as many tokens as are wanted.
+
+python -m benchmarks.checkpoints DIR
+"""
+
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+WORDS = [f"w{i}" for i in range(900)]
+GPT2: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 0}
+LLAMA: dict[str, Any] = {
+    "vocab_size": 1000,
+    "hidden_size": 256,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 8192,
+    "bos_token_id": None,
+    "eos_token_id": None,
+}
+LENGTHS = (16, 512, 1024, 2048, 4096, 8192)
+
+
+def make(folder: Path) -> None:
+    """Both checkpoints with their tokenizer, and the texts; what is there is left as it is."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    for name, build in (
+        ("gpt2", lambda: GPT2LMHeadModel(GPT2Config(**GPT2))),
+        ("llama", lambda: LlamaForCausalLM(LlamaConfig(**LLAMA))),
+    ):
+        if not (folder / name / "model.safetensors").is_file():
+            build().save_pretrained(folder / name)
+            (folder / name / "tokenizer.json").write_text(json.dumps(_tokenizer()))
+    draw = random.Random(0)
+    for length in LENGTHS:
+        words = " ".join(draw.choices(WORDS, k=length))
+        (folder / f"{length}.txt").write_text(words + "\n")
+
+
+def _tokenizer() -> dict[str, Any]:
+    """A word is a token."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    vocabulary = {"<unk>": 0, **{word: i + 1 for i, word in enumerate(WORDS)}}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    read: dict[str, Any] = json.loads(tokenizer.to_str())
+    return read
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

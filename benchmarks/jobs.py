@@ -1,0 +1,107 @@
+"""The jobs: ours, what a user would pick instead, and what must be reached (ours / theirs)."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SCRIPTS = Path(__file__).parent / "scripts"
+PYTHON = sys.executable
+
+
+@dataclass(frozen=True)
+class Job:
+    """Two commands that do the same; `most_time` and `most_memory` are shares of theirs.
+
+    `timed_inside`: they print their own seconds.
+    """
+
+    name: str
+    against: str
+    ours: Sequence[str]
+    theirs: Sequence[str]
+    most_time: float | None
+    most_memory: float | None = None
+    timed_inside: bool = False
+
+
+def jobs(folder: Path) -> tuple[Job, ...]:
+    """All jobs on the checkpoints and texts of a folder."""
+    capture, gpt2, llama = folder / "capture.npz", folder / "gpt2", folder / "llama"
+
+    def show(tokens: int, *more: str) -> list[str]:
+        text = str(folder / f"{tokens}.txt")
+        return [PYTHON, "-m", "attnviz", "show", "--file", text, "--model", str(gpt2), *more]
+
+    def plain(tokens: int, kind: str) -> list[str]:
+        out = str(folder / f"plain-{kind}.png")
+        text = str(folder / f"{tokens}.txt")
+        return [PYTHON, str(SCRIPTS / "plain.py"), str(gpt2), text, kind, out]
+
+    def inside(script: str, model: Path, tokens: int) -> list[str]:
+        return [PYTHON, str(SCRIPTS / script), str(model), str(folder / f"{tokens}.txt")]
+
+    imports = "import typer, rich.console, rich.table"
+    return (
+        Job(
+            "attnviz --help",
+            imports,
+            [PYTHON, "-m", "attnviz", "--help"],
+            [PYTHON, "-c", imports],
+            2.0,
+        ),
+        Job(
+            "attnviz show CAPTURE.npz",
+            "import numpy, typer, rich.console, rich.table",
+            [PYTHON, "-m", "attnviz", "show", str(capture)],
+            [PYTHON, "-c", "import numpy, typer, rich.console, rich.table"],
+            2.0,
+        ),
+        Job(
+            "attnviz show TEXT (built-in)",
+            "import torch",
+            [PYTHON, "-m", "attnviz", "show", "a fluffy blue creature"],
+            [PYTHON, "-c", "import torch"],
+            1.35,
+        ),
+        Job(
+            "GPT-2-sized, 16 tokens, one head as table",
+            "plain script",
+            show(16, "--head", "L5H3"),
+            plain(16, "table"),
+            0.45,
+        ),
+        Job(
+            "GPT-2-sized, 1,024 tokens, one head as PNG",
+            "plain script",
+            show(1024, "--head", "L5H3", "-o", str(folder / "one.png")),
+            plain(1024, "png"),
+            0.30,
+            0.50,
+        ),
+        Job(
+            "GPT-2-sized, 1,024 tokens, 144-head grid as PNG",
+            "plain script with 144 axes",
+            show(1024, "--head", "all", "-o", str(folder / "grid.png")),
+            plain(1024, "grid"),
+            0.35,
+            0.50,
+        ),
+        Job(
+            "GPT-2-sized, 1,024 tokens, top links of all heads",
+            "plain SDPA forward",
+            inside("links.py", gpt2, 1024),
+            inside("forward.py", gpt2, 1024),
+            1.3,
+            timed_inside=True,
+        ),
+        Job(
+            "small Llama, 8,192 tokens, top links of all heads",
+            "plain SDPA forward",
+            inside("links.py", llama, 8192),
+            inside("forward.py", llama, 8192),
+            None,
+            1.25,
+            timed_inside=True,
+        ),
+    )

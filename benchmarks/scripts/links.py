@@ -1,0 +1,24 @@
+"""attnviz's strongest links of all heads: seconds, and bytes above the loaded model.
+
+python links.py FOLDER TEXT.txt
+"""
+
+import sys
+from pathlib import Path
+
+from inside import report
+
+from attnviz.models.catalog import Source, load
+from attnviz.pipeline import HeadOptions, Needs, ShowOptions, TextOptions, see
+
+folder, text = sys.argv[1:]
+model = load(Source(folder))
+words = Path(text).read_text().split()
+
+
+def links(n: int) -> None:
+    everything = HeadOptions(everything=True)
+    see(model, " ".join(words[:n]), TextOptions(), everything, ShowOptions(top=5), Needs(links=5))
+
+
+report(links, len(words))
