@@ -33,7 +33,9 @@ def row(architecture: Architecture) -> str:
 
 def main() -> None:
     """Write the table into the document."""
-    transformers.logging.set_verbosity_error()
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
     table = HEAD + "".join(row(architecture) for architecture in ARCHITECTURES)
     text = TARGET.read_text(encoding="utf-8")
     TARGET.write_text(TABLE.sub(lambda _: table, text), encoding="utf-8")
