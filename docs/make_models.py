@@ -9,7 +9,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import transformers
 
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.exactness import exactness_of
