@@ -37,6 +37,8 @@ def choose_heads(
         UsageError: a name that cannot be read, or is out of range.
     """
     chosen_layers = _numbers("all" if layers is None else layers, len(heads_per_layer), "layer")
+    if layers is not None and not any(heads_per_layer[layer] for layer in chosen_layers):
+        raise _no_attention(chosen_layers[0], heads_per_layer)
     chosen: list[Head] = []
     for item in ("all" if heads is None else heads).split(","):
         named = re.fullmatch(r"(?:[lL](\d{1,9})[hH](\d{1,9})|(\d{1,9})\.(\d{1,9}))", item.strip())
@@ -59,6 +61,8 @@ def _check_full_name(
             f"there is no layer {head.layer} (in --head {head})",
             f"this model's layers are 0 to {len(heads_per_layer) - 1}",
         )
+    if not heads_per_layer[head.layer]:
+        raise _no_attention(head.layer, heads_per_layer)
     if head.head >= heads_per_layer[head.layer]:
         raise UsageError(
             f"there is no head {head}",
@@ -69,6 +73,14 @@ def _check_full_name(
             f"--head {head} is not in --layer {layers}",
             f"leave --layer out, or choose --layer {head.layer}",
         )
+
+
+def _no_attention(layer: int, heads_per_layer: Sequence[int]) -> UsageError:
+    attending = [str(n) for n, heads in enumerate(heads_per_layer) if heads]
+    return UsageError(
+        f"layer {layer} of this model has no attention",
+        f"layers that have are {', '.join(attending)}",
+    )
 
 
 def _numbers(spec: str, count: int, what: str) -> list[int]:

@@ -20,7 +20,15 @@ from torch import Tensor
 
 from attnviz.errors import ModelError
 from attnviz.models.config import GPTConfig, check_computable, gpt2_config
-from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS, damaged, weight_files
+from attnviz.models.folder import (
+    CONFIG,
+    PICKLED,
+    TOKENIZER,
+    WEIGHTS,
+    damaged,
+    unpickled,
+    weight_files,
+)
 from attnviz.models.gpt import GPT
 
 PREFIX = "transformer."
@@ -54,12 +62,12 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of model.safetensors, or of its several files, by name.
 
     Raises:
-        ModelError: the file is missing, truncated, or there are only pickled weights.
+        ModelError: the file is missing, truncated, or pickled and more than tensors.
     """
     tensors: dict[str, Tensor] = {}
     try:
         for path in weight_files(folder):
-            tensors.update(load_file(path))
+            tensors.update(unpickled(path) if path.name == PICKLED else load_file(path))
     except (SafetensorError, OSError) as error:
         raise damaged(folder, error) from None
     return tensors

@@ -3,12 +3,16 @@
 import json
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import ModelError
 
+if TYPE_CHECKING:
+    import torch
+
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 INDEX = f"{WEIGHTS}.index.json"  # where the weights are in several files
+PICKLED = "pytorch_model.bin"
 MERGES = ("vocab.json", "merges.txt")  # a tokenizer as GPT-2 first came with it
 
 
@@ -58,8 +62,7 @@ def weight_files(folder: Path) -> list[Path]:
     """The files that hold the weights: one, or those that the index of several names.
 
     Raises:
-        ModelError: there is none, one of several is missing, or there are only pickled
-            weights (which could run code).
+        ModelError: there is none, or one of several is missing.
     """
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
@@ -73,6 +76,8 @@ def weight_files(folder: Path) -> list[Path]:
                 "copy or download the model again",
             )
         return [folder / name for name in names]
+    if (folder / PICKLED).is_file():
+        return [folder / PICKLED]
     pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
     refused = f" (pickled weights such as {pickled[0].name} are not loaded)" if pickled else ""
     raise ModelError(
@@ -90,7 +95,28 @@ def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     return {name: shape for path in weight_files(folder) for name, shape in _shapes(path).items()}
 
 
+def unpickled(path: Path) -> "dict[str, torch.Tensor]":
+    """The tensors of a pickled checkpoint; nothing but tensors is ever unpickled.
+
+    Raises:
+        ModelError: it holds anything else, which could run code, or is damaged.
+    """
+    import torch
+
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        return {str(name): tensor for name, tensor in state.items() if tensor.dim() >= 0}
+    except Exception:  # a foreign or damaged pickle can raise anything
+        raise ModelError(
+            f"the pickled weights in {str(path)!r} are damaged, or hold more than tensors, which "
+            "is not loaded as it could run code",
+            "save the model again with save_pretrained, which writes safetensors",
+        ) from None
+
+
 def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    if path.name == PICKLED:
+        return {name: tuple(tensor.shape) for name, tensor in unpickled(path).items()}
     try:
         size = path.stat().st_size
         with path.open("rb") as stream:

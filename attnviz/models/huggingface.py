@@ -21,7 +21,7 @@ from attnviz.models.card import read_card
 from attnviz.models.checkpoint import check_finite, lacks, other_shape
 from attnviz.models.config import ModelSizes, folder_sizes
 from attnviz.models.dissect import dissected
-from attnviz.models.folder import damaged, weight_shapes
+from attnviz.models.folder import PICKLED, damaged, weight_shapes
 from attnviz.models.handover import rows_at_a_time
 from attnviz.models.loaded import no_target
 from attnviz.models.placement import ANYWHERE, Placement
@@ -213,7 +213,7 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
             # None is transformers' own choice; modules that keep their attention to themselves
             # return it only where it is computed eagerly
             attn_implementation=None if model_class._can_set_attn_implementation() else "eager",
-            use_safetensors=True,
+            use_safetensors=not (folder / PICKLED).is_file() or None,
             local_files_only=True,
             ignore_mismatched_sizes=True,  # reported below, by name and shape
             output_loading_info=True,

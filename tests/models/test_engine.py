@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel
 
 from attnviz.data.capture import PatternBlock, Wanted
 from attnviz.errors import ExitStatus, ModelError, UsageError
 from attnviz.models.catalog import Source, load
+from attnviz.models.config import check_computable, gpt2_config
 from attnviz.models.memory import size_of, written
 from attnviz.models.placement import Placement
 from attnviz.pipeline import Prepared
 from attnviz.transforms.keep import KeepEverything
 from tests.architectures import ARCHITECTURES
-from tests.conftest import Run
+from tests.conftest import Run, bytes_tokenizer
 
 TEXT = "A fluffy, blue creature?"
 
@@ -118,6 +120,78 @@ def test_the_weights_of_a_folder_are_mapped_and_not_copied(gpt2_copy: Path) -> N
     assert len({tensor.untyped_storage().data_ptr() for tensor in joined}) == 1
 
 
+@pytest.mark.parametrize("engine", ["native", "transformers"])
+def test_a_pickled_checkpoint_that_holds_only_tensors_is_loaded(
+    gpt2_copy: Path, engine: Any
+) -> None:
+    ids = list(range(40, 57))
+    expected = patterns(Source(str(gpt2_copy), engine=engine), ids)
+    state = load_file(gpt2_copy / "model.safetensors")
+    (gpt2_copy / "model.safetensors").unlink()
+    torch.save(state, gpt2_copy / "pytorch_model.bin")
+    for ours, safe in zip(
+        patterns(Source(str(gpt2_copy), engine=engine), ids), expected, strict=True
+    ):
+        np.testing.assert_array_equal(ours, safe)
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "width"),
+    [(12, 12, 768), (24, 16, 1024), (36, 20, 1280), (48, 25, 1600), (6, 12, 768)],
+    ids=["gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2"],
+)
+def test_the_hubs_configurations_are_computable(
+    tmp_path: Path, layers: int, heads: int, width: int
+) -> None:
+    """As they lie on the hub, with settings of old versions in them."""
+    config = {
+        "activation_function": "gelu_new",
+        "architectures": ["GPT2LMHeadModel"],
+        "attn_pdrop": 0.1,
+        "bos_token_id": 50256,
+        "embd_pdrop": 0.1,
+        "eos_token_id": 50256,
+        "initializer_range": 0.02,
+        "layer_norm_epsilon": 1e-05,
+        "model_type": "gpt2",
+        "n_ctx": 1024,
+        "n_embd": width,
+        "n_head": heads,
+        "n_layer": layers,
+        "n_positions": 1024,
+        "resid_pdrop": 0.1,
+        "summary_activation": None,
+        "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}},
+        "vocab_size": 50257,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    read = gpt2_config(tmp_path)
+    check_computable(read, tmp_path)
+    assert read.sizes.heads_per_layer == (heads,) * layers
+    assert read.sizes.n_embd == width
+
+
+def test_a_model_without_attention_is_refused_by_name(tmp_path: Path) -> None:
+    transformers.MambaConfig(vocab_size=257, hidden_size=16).save_pretrained(tmp_path)
+    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ModelError, match=r"\(mamba\) has no attention heads"):
+        load(Source(str(tmp_path)))
+
+
+@pytest.mark.parametrize("asked", [["--head", "L0H0"], ["--layer", "0"]])
+def test_a_layer_without_attention_is_named(run: Run, tmp_path: Path, asked: list[str]) -> None:
+    architecture = next(a for a in ARCHITECTURES if a.name == "lfm2")
+    config = architecture.config()
+    config.vocab_size = 257
+    torch.manual_seed(1)
+    transformers.Lfm2ForCausalLM(config).save_pretrained(tmp_path)
+    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    ended = run("show", "abc", "--model", str(tmp_path), *asked)
+    assert ended.status is ExitStatus.USAGE
+    assert "layer 0 of this model has no attention" in ended.err
+    assert run("show", "abc", "--model", str(tmp_path)).out.startswith("L1H")
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_in_half_precision_weights_are_float32_and_rows_sum_to_1(
     gpt2_copy: Path, dtype: Any
@@ -198,10 +272,6 @@ def test_weights_that_are_not_numbers_are_not_shown(
 
 
 def test_sinks_are_said_and_their_rows_are_left_as_they_are(run: Run, tmp_path: Path) -> None:
-    import transformers
-
-    from tests.conftest import bytes_tokenizer
-
     architecture = next(a for a in ARCHITECTURES if a.sinks)
     config = architecture.config()
     config.vocab_size, config.pad_token_id = 257, None
