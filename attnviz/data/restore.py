@@ -114,6 +114,7 @@ def capture_from(
         kind=_one_of(meta, "kind", get_args(Kind)),
         target=_target(meta),
         causal=_get(meta, "causal", bool),
+        sinks="sinks" in meta and _get(meta, "sinks", bool),  # older captures do not say
         versions=_texts(_object(meta, "versions")),
         transforms=tuple(_list(meta, "transforms", str)),
         extras=extras,

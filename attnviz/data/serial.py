@@ -126,6 +126,7 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
         "kind": capture.kind,
         "target": capture.target,
         "causal": capture.causal,
+        "sinks": capture.sinks,
         "transforms": list(capture.transforms),
         "query_tokens": [token_to_dict(token) for token in capture.query_tokens],
         "key_tokens": None if shared else [token_to_dict(token) for token in capture.key_tokens],

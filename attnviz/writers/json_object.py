@@ -60,6 +60,7 @@ def _fields(exhibit: Exhibit, line: int | None) -> dict[str, Any]:
         "kind": capture.kind,
         **({"target": capture.target} if capture.target else {}),
         "causal": capture.causal,
+        "sinks": capture.sinks,
         "transforms": list(capture.transforms),
         **_tokens(capture),
         "about": exhibit.about,

@@ -282,7 +282,9 @@ def test_sinks_are_said_and_their_rows_are_left_as_they_are(run: Run, tmp_path: 
     assert ended.status is ExitStatus.OK
     weights = np.array(json.loads(ended.out)["patterns"][0])
     assert (weights.sum(axis=1) < 0.95).all()
-    assert "goes to a sink" in run("show", "abc", "--model", str(tmp_path), "--head", "L0H0").out
+    saved = str(tmp_path / "saved.npz")
+    assert run("show", "abc", "--model", str(tmp_path), "-o", saved).status is ExitStatus.OK
+    assert "goes to a sink" in run("show", saved, "--head", "L0H0").out
 
 
 def test_a_block_may_be_used_only_during_the_call_and_comes_in_order(gpt2_copy: Path) -> None:
