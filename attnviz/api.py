@@ -14,6 +14,7 @@ from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.models.catalog import Source
+from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.pipeline import (
     HeadOptions,
     Side,
@@ -164,7 +165,13 @@ class AttentionCapture:
 
 
 def load_model(
-    name: str = "builtin", *, revision: str | None = None, offline: bool = False
+    name: str = "builtin",
+    *,
+    revision: str | None = None,
+    offline: bool = False,
+    engine: Engine = "auto",
+    device: Device = "auto",
+    dtype: DType = "auto",
 ) -> Model:
     """Load a model once, to capture many texts with it.
 
@@ -172,11 +179,17 @@ def load_model(
         name: `builtin`, a hub id such as `gpt2`, or a model's folder.
         revision: a branch, tag or commit of a hub model.
         offline: never use the network.
+        engine: the from-scratch model for a GPT-2 ("native"), or "transformers".
+        device: "cpu", "cuda" or "mps"; "auto" takes a graphics processor where there is one.
+        dtype: what it runs in, "bfloat16" or "float16"; "auto" is float32.
 
     Raises:
-        ModelError: it cannot be found, fetched or loaded.
+        ModelError: it cannot be found, fetched or loaded, or there is no such device.
+        UsageError: this engine does not run in this type.
     """
-    return Model(run_load_model(Source(name, revision, offline, quiet=True)))
+    placement = Placement(device, dtype)
+    source = Source(name, revision, offline, quiet=True, engine=engine, placement=placement)
+    return Model(run_load_model(source))
 
 
 def capture(

@@ -101,3 +101,11 @@ def test_the_package_offers_what_it_documents() -> None:
         assert getattr(attnviz, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         attnviz.nothing  # noqa: B018
+
+
+def test_a_model_runs_on_the_engine_that_is_asked_for() -> None:
+    native, other = (attnviz.load_model(engine=engine) for engine in ("native", "transformers"))
+    text = "a fluffy blue creature"
+    ours, theirs = (model.capture(text, heads="L1H2") for model in (native, other))
+    assert (ours.record.model.engine, theirs.record.model.engine) == ("native", "transformers")
+    np.testing.assert_allclose(ours.pattern(1, 2), theirs.pattern(1, 2), atol=1e-5)
