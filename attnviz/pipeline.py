@@ -15,6 +15,7 @@ from attnviz.analyses.generic_head import GenericScores
 from attnviz.data.capture import Capture, Consumer, Kind, Wanted
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.heads import Head, choose_heads, every_head
+from attnviz.data.keep import KeepEverything
 from attnviz.data.positions import find_positions, last_word, one_position
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.verified import Verified
@@ -23,7 +24,7 @@ from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
 from attnviz.transforms.check import Checked
-from attnviz.transforms.keep import KeepCells, KeepEverything, KeepLinks
+from attnviz.transforms.keep import KeepCells, KeepLinks
 from attnviz.transforms.merge import Unit, merged
 from attnviz.transforms.reduce import Over, reduce_maps
 
@@ -206,24 +207,24 @@ class Prepared:
         working = self.model.working_bytes(*self.shape)
         budget = Placement(max_memory=self.max_memory)
         smaller = (
-            ("--head L0H0", self.size(heads[:1])),
-            ("--top 5", len(heads) * self.shape[0] * 5 * LINK_BYTES),
+            (f"--head {heads[0]}", self.size(heads[:1])),
+            ("-f jsonl --top 5", len(heads) * self.shape[0] * 5 * LINK_BYTES),
             ("-o FILE.png", len(heads) * PICTURE_BYTES),
         )
         fitting = [option for option, size in smaller if working + size <= budget.budget]
-        less = f"show less ({' or '.join(fitting)}), or " if fitting else ""
-        instead = f"{less}raise --max-memory" if fitting else "shorten the text (--truncate left)"
+        instead = f"try {' or '.join(fitting)}" if fitting else "shorten the text"
         budget.check(working + kept, "this", instead)
 
-    def record(self, heads: Sequence[Head]) -> Capture:
-        """The whole patterns of these heads.
+    def record(self, heads: Sequence[Head], queries: tuple[int, ...] | None = None) -> Capture:
+        """The whole patterns of these heads; of other than these queries, rows of zeros.
 
         Raises:
             ModelError: they do not fit into memory.
         """
-        self.check_memory(heads, self.size(heads))
-        keep = KeepEverything(self.shape)
-        self.run(heads, keep)
+        rows = self.shape[0] if queries is None else len(queries)
+        self.check_memory(heads, 4 * len(heads) * rows * self.shape[1])
+        keep = KeepEverything(self.shape)  # memory is taken only by rows that are written
+        self.run(heads, keep, queries)
         return replace(self.frame, layers=keep.layers())
 
 
@@ -261,10 +262,13 @@ def verify(model: "LoadedModel", source: Source, text: str, options: TextOptions
 
     Raises:
         UsageError: transformers does not have this model.
+        ModelError: every matrix of it at once does not fit into memory.
     """
     from attnviz.models.verifying import verify as verified
 
     prepared = prepare(model, text, options)
+    whole = prepared.size(every_head(model.identity.heads_per_layer))
+    prepared.check_memory((Head(0, 0),), 3 * whole)  # theirs, ours, and what they are made from
     ids = [token.id for token in prepared.source]
     return verified(model, source, ids, [token.id for token in prepared.target])
 
@@ -436,7 +440,10 @@ def see(
         return picked, exhibit(picked, show)
     reducing = _reducing(prepared, picked.heads, show, needs)
     if reducing is None:
-        picked = replace(picked, capture=prepared.record(picked.heads))
+        # merged tokens have other positions, and a saved capture has every row
+        some = show.queries and not show.merge
+        rows = exhibit(picked, show).queries if some or show.one_query else None
+        picked = replace(picked, capture=prepared.record(picked.heads, rows))
         return picked, exhibit(picked, show)
     shown = exhibit(picked, show)
     links = prepared.shape[0] * (needs.links or 0) * LINK_BYTES

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
 import torch
 
 from attnviz.data.capture import Kind, LayerPattern, Wanted
+from attnviz.data.keep import KeepEverything
+from attnviz.models import handover
 from attnviz.models.capturing import Attention, attention_of, run_and_capture
-from attnviz.transforms.keep import KeepEverything
 from tests.architectures import Architecture
 
 THEIRS: Mapping[Kind, str] = {
@@ -57,10 +59,14 @@ def eager(architecture: Architecture, inputs: Mapping[str, torch.Tensor]) -> lis
 def captured(
     architecture: Architecture, inputs: Mapping[str, torch.Tensor], shape: tuple[int, ...]
 ) -> tuple[Attention, tuple[LayerPattern, ...], torch.Tensor]:
-    """What attention the model has, its patterns, and its output while they were captured."""
+    """What attention the model has, its patterns, and its output while they were captured.
+
+    Three rows at a time, so that every pattern comes in several blocks.
+    """
     model = architecture.model()
     found = attention_of(model, inputs, 2, architecture.kind)
     keep = KeepEverything((shape[0], shape[1]))
     wanted = Wanted({n: tuple(range(h)) for n, h in enumerate(found.heads_per_layer) if h})
-    output = run_and_capture(model, inputs, wanted, keep, architecture.kind, whole=True)
+    with patch.multiple(handover, LEAST_ROWS=3, MOST_ROWS=3):
+        output = run_and_capture(model, inputs, wanted, keep, architecture.kind, whole=True)
     return found, keep.layers(), output.last_hidden_state

@@ -9,6 +9,7 @@ import pytest
 from attnviz import pipeline
 from attnviz.data.heads import Head
 from attnviz.errors import ExitStatus
+from attnviz.models import handover
 from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import LoadedModel
 from attnviz.pipeline import HeadOptions, Needs, ShowOptions, TextOptions, see
@@ -18,6 +19,13 @@ from tests.conftest import Run
 TEXT = " ".join(
     "the fluffy blue creature roamed the verdant forest and Bark was very cute".split() * 9
 )
+
+
+@pytest.fixture(autouse=True)
+def few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that every pattern comes in many blocks."""
+    monkeypatch.setattr(handover, "LEAST_ROWS", 7)
+    monkeypatch.setattr(handover, "MOST_ROWS", 7)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 """--verify: how exact a capture is, and what is said where it is not."""
 
+import math
 from pathlib import Path
 
 import pytest
 import torch
 from transformers import GPTJConfig, GPTJForCausalLM, LlamaConfig, LlamaForCausalLM
 
+from attnviz.data.capture import PatternBlock
+from attnviz.data.keep import KeepEverything
+from attnviz.data.verified import Verified
 from attnviz.errors import ExitStatus
 from attnviz.models import registry
 from tests.conftest import Run, bytes_tokenizer
@@ -69,3 +73,23 @@ def test_a_model_that_transformers_does_not_have_is_refused(run: Run) -> None:
     ended = run("show", "a creature", "--model", "translator", "--verify")
     assert ended.status is ExitStatus.USAGE
     assert "does not have translator" in ended.err
+
+
+def test_nothing_and_nan_are_not_exact() -> None:
+    assert Verified(0.0, 0.0, "float32").exact
+    for output, weights in ((math.nan, 0.0), (0.0, math.nan), (0.0, math.inf), (1e-4, 0.0)):
+        assert not Verified(output, weights, "float32").exact
+
+
+def test_a_layer_that_is_not_handed_over_is_a_difference(
+    run: Run, llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def first_layer_only(self: KeepEverything, block: PatternBlock) -> None:
+        if block.layer == 0:
+            original(self, block)
+
+    original = KeepEverything.__call__
+    monkeypatch.setattr(KeepEverything, "__call__", first_layer_only)
+    ended = run("show", "a fluffy creature", "--model", str(llama), "--verify", "--head", "L0H0")
+    assert ended.status is ExitStatus.BUG
+    assert "inf" in ended.err

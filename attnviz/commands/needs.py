@@ -24,7 +24,7 @@ def needs_of(form: Format, look: Look, show: ShowOptions, display: Display) -> N
 
     links = show.top
     if links is None and show.least > 0:
-        links = int(1 / show.least)  # the weights of a row sum to 1 at most
+        links = int(1 / show.least) + 1  # the weights of a row sum to 1 at most
     if links is None and form.name == "txt" and look.view != "text":
         links = MOST_SHOWN
     return Needs(links=links if links is not None and links <= MOST_LINKS else None)

@@ -64,6 +64,7 @@ def load(source: Source) -> "LoadedModel":
         from attnviz.models.embeddings import load_embeddings
 
         check_kind(source.kind)
+        _check_plain(source)
         return load_embeddings(builtin_folder(), causal=source.causal)
     if source.causal:
         raise UsageError("--causal is for --model embeddings", "this model has its own mask")
@@ -71,6 +72,7 @@ def load(source: Source) -> "LoadedModel":
     if read_config(folder).get("model_type") == SEQ2SEQ:
         from attnviz.models.translating import load_translator
 
+        _check_plain(source)
         return load_translator(folder, source.name, source.kind)
     if source.engine != "transformers" and _runs_natively(folder, source):
         from attnviz.models.native import load_native
@@ -88,8 +90,13 @@ def _runs_natively(folder: Path, source: Source) -> bool:
     Raises:
         ModelError: it was asked for, and does not.
     """
+    if read_config(folder).get("model_type") != "gpt2":
+        if source.engine == "native":
+            raise ModelError("the from-scratch model is a GPT-2", "leave --engine out")
+        return False
+    config = gpt2_config(folder)
     try:
-        check_computable(gpt2_config(folder), folder)
+        check_computable(config, folder)
         if source.placement.dtype not in ("auto", "float32"):
             raise UsageError(
                 f"the from-scratch model does not run in {source.placement.dtype}",
@@ -100,6 +107,19 @@ def _runs_natively(folder: Path, source: Source) -> bool:
             raise
         return False
     return True
+
+
+def _check_plain(source: Source) -> None:
+    """A model that runs in one way only is not asked for another.
+
+    Raises:
+        UsageError: it is.
+    """
+    asked = source.engine, source.placement.device, source.placement.dtype
+    if any(value != "auto" for value in asked):
+        raise UsageError(
+            f"--engine, --device and --dtype do nothing for {source.name}", "leave them out"
+        )
 
 
 def tokenizer_of(source: Source) -> "TextTokenizer":

@@ -172,7 +172,8 @@ def load_native(
     card = read_card(folder, name, sizes.heads_per_layer)
     tokenizer = load_tokenizer(folder, sizes, card.bos)
     model = load_checkpoint(folder)
-    if name != BUILTIN:  # which is too small to be worth the way to another device
+    # the built-in model is too small to be worth the way to another device
+    if name != BUILTIN or placement.device != "auto":
         model = model.to(placement.torch_device())
     identity = ModelIdentity(
         name=name,

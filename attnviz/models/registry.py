@@ -1,17 +1,18 @@
 """What a transformers model's attention computes, recorded at its own extension point.
 
-transformers lets a name be registered for an attention function and for the function
-that makes its masks. Under our name the output is computed by the model's original
-function, from the masks that belong to it, so nothing that the model computes changes;
-for the calls that a listener wants, the module's own `eager_attention_forward` gives
-the weights as well, with whatever the model adds to them (position bias, soft caps,
-windows, shared keys).
+transformers looks an attention function up by name, in a mapping that can be changed.
+While a model is recorded, the function under the name of its own implementation is
+replaced by one that hands everything on to it, so that neither the model nor its
+configuration changes, its masks are its own, and nothing it computes changes; for the
+calls that a listener wants, the module's own `eager_attention_forward` gives the weights
+as well, with whatever the model adds to them (position bias, soft caps, windows, shared
+keys).
 """
 
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,8 +20,6 @@ import torch
 from torch import Tensor
 
 from attnviz.data.capture import Kind
-
-NAME = "attnviz"
 
 
 @dataclass(frozen=True)
@@ -102,62 +101,82 @@ class AttentionCall:
 
 Listener: TypeAlias = Callable[[AttentionCall], None]
 
-_listeners: list[tuple[str, Listener]] = []  # the original implementation, who listens
-
 
 @contextmanager
 def recording(model: Any, listener: Listener) -> Iterator[None]:
-    """Let the listener hear every attention call of the model; restored at the end.
+    """Let the listener hear every attention call, of this model or another; restored at the end.
 
     Raises:
-        ValueError: this architecture cannot switch its attention function.
+        ValueError: this architecture computes its attention without such a function.
     """
-    from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
-
-    original = model.config._attn_implementation
     if not model._can_set_attn_implementation():
         raise ValueError(f"{type(model).__name__} cannot switch its attention function")
-    AttentionInterface.register(NAME, _attend)
-    AttentionMaskInterface.register(NAME, ALL_MASK_ATTENTION_FUNCTIONS[original])
-    _listeners.append((original, listener))
+    configured = [m.config for m in model.modules() if hasattr(m, "config")]
+    names = {config._attn_implementation for config in configured}
+    files = {sys.modules[type(module).__module__] for module in model.modules()}
+    # most files share one mapping; some have their own, with functions of their own in it
+    mappings = {id(m): m for file in files if (m := getattr(file, FUNCTIONS, None)) is not None}
+    with ExitStack() as stack:
+        for mapping in mappings.values():
+            for name in names:
+                stack.enter_context(_replaced(mapping, name, listener))
+        yield
+
+
+FUNCTIONS = "ALL_ATTENTION_FUNCTIONS"
+
+
+@contextmanager
+def _replaced(functions: Any, name: str, listener: Listener) -> Iterator[None]:
+    """Put a function that listens and hands on under a name of a mapping of functions."""
+    inner = functions.get(name)  # None: eager, which each file has for itself
     try:
-        model.set_attn_implementation(NAME)
+        del functions[name]
+        own = True
+    except KeyError:  # it stands in the mapping behind this one, which all share
+        own = False
+    functions[name] = _listening(inner, listener)
+    try:
         yield
     finally:
-        model.set_attn_implementation(original)
-        _listeners.pop()
+        del functions[name]
+        if own:
+            functions[name] = inner
 
 
-def _attend(
-    module: Any,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    **more: Any,
-) -> tuple[Tensor, Tensor | None]:
-    """The registered function: (B, h, n, d_k) in, the original's output out."""
-    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+def _listening(
+    inner: Callable[..., Any] | None, listener: Listener
+) -> Callable[..., tuple[Tensor, Tensor | None]]:
+    """A function that lets the listener hear the call, and returns what `inner` does."""
 
-    original, listener = _listeners[-1]
-    bias, scaling = more.get("position_bias"), more.get("scaling")
-    listener(
-        AttentionCall(
-            module=module,
-            q=query[0],
-            k=key[0],
-            v=value[0],
-            bias=None if bias is None else bias[0],
-            scaling=query.size(-1) ** -0.5 if scaling is None else float(scaling),
-            _mask=attention_mask,
-            _more=more,
+    def attend(
+        module: Any,
+        query: Tensor,  # (B, h, n_q, d_k)
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,
+        **more: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        bias, scaling = more.get("position_bias"), more.get("scaling")
+        listener(
+            AttentionCall(
+                module=module,
+                q=query[0],
+                k=key[0],
+                v=value[0],
+                bias=None if bias is None else bias[0],
+                scaling=query.size(-1) ** -0.5 if scaling is None else float(scaling),
+                _mask=attention_mask,
+                _more=more,
+            )
         )
-    )
-    eager = sys.modules[type(module).__module__].eager_attention_forward
-    attend = ALL_ATTENTION_FUNCTIONS.get_interface(original, eager)
-    output: tuple[Tensor, Tensor | None] = attend(module, query, key, value, attention_mask, **more)
-    return output
+        function = inner or sys.modules[type(module).__module__].eager_attention_forward
+        output: tuple[Tensor, Tensor | None] = function(
+            module, query, key, value, attention_mask, **more
+        )
+        return output
+
+    return attend
 
 
 class Layers:
@@ -172,9 +191,9 @@ class Layers:
         self._last: dict[Any, int] = {}
 
     def at_work(self, module: Any) -> int | None:
-        """The layer of this call; None where the attention of this kind is not wanted."""
-        name = self._names[module]
-        if self._kind not in ("self", kind_of(name)):
+        """The layer of this call; None where it is another model's, or of another kind."""
+        name = self._names.get(module)
+        if name is None or self._kind not in ("self", kind_of(name)):
             return None
         layer = self._last[module] + 1 if module in self._last else layer_of(name)
         self._last[module] = layer

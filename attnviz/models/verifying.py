@@ -4,6 +4,7 @@ The eager ones are transformers' own, every matrix of every layer at once, as a 
 them with `output_attentions=True`.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Kind, PatternBlock, Wanted
+from attnviz.data.capture import Kind, Wanted
+from attnviz.data.keep import KeepEverything
 from attnviz.data.verified import Verified
 from attnviz.errors import UsageError
 from attnviz.models.catalog import Source, locate
@@ -53,14 +55,21 @@ def verify(
             f"--verify compares with transformers, which does not have {model.identity.name}",
             "leave it out",
         )
-    difference = _Difference(eager_weights(theirs, ids, target))
+    expected = eager_weights(theirs, ids, target)
     heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer) if h}
+    _, n_queries, n_keys = next(iter(expected.values())).shape
+    keep = KeepEverything((n_queries, n_keys))
     with torch.inference_mode():
         without = model.output(ids, target)
-        captured = model.output(ids, target, Wanted(heads), difference)
+        captured = model.output(ids, target, Wanted(heads), keep)
+    differences = [
+        np.abs(layer.weights - expected[layer.layer].float().cpu().numpy()).max()
+        for layer in keep.layers()
+    ]
+    whole = len(differences) == len(expected)  # else a layer was not handed over
     return Verified(
         output=float((captured - without).abs().max()),
-        weights=difference.largest,
+        weights=float(np.max(differences)) if whole else math.inf,
         dtype=model.identity.dtype,
     )
 
@@ -83,17 +92,3 @@ def eager_weights(
     attending = [n for n, heads in enumerate(model.identity.heads_per_layer) if heads]
     found = [weights for weights in output[THEIRS[model.kind]] if weights is not None]
     return {n: weights[0] for n, weights in zip(attending, found, strict=True)}
-
-
-class _Difference:
-    """A consumer that keeps nothing but the largest difference to other weights."""
-
-    def __init__(self, others: Mapping[int, Tensor]) -> None:
-        self._others = others
-        self.largest = 0.0
-
-    def __call__(self, block: PatternBlock) -> None:
-        other = self._others[block.layer].float().cpu().numpy()
-        columns = block.weights.shape[2]
-        there = other[np.ix_(np.array(block.heads), block.queries, np.arange(columns))]
-        self.largest = max(self.largest, float(np.abs(block.weights - there).max()))

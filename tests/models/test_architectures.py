@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from attnviz.data.capture import Wanted
 from attnviz.models.capturing import run_and_capture
@@ -31,19 +32,20 @@ def test_weights_are_the_models_own_and_its_output_is_untouched(
 def test_the_model_is_left_as_it_was_also_after_an_error(architecture: Architecture) -> None:
     model, inputs = architecture.model(), architecture.inputs()
     assert model._can_set_attn_implementation() != architecture.fallback
-    before = model.config._attn_implementation
+    before, functions = model.config._attn_implementation, dict(ALL_ATTENTION_FUNCTIONS)
     with torch.no_grad():
         plain = model(**inputs).last_hidden_state
         with pytest.raises(ZeroDivisionError):
             run_and_capture(model, inputs, Wanted({1: (0,)}), lambda _: 1 / 0, architecture.kind)
         torch.testing.assert_close(model(**inputs).last_hidden_state, plain, atol=0, rtol=0)
     assert model.config._attn_implementation == before
+    assert dict(ALL_ATTENTION_FUNCTIONS) == functions
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
 
 
 @pytest.mark.parametrize("name", ["bert", "llama", "gpt2"])
 def test_padding_is_seen_by_no_query(name: str) -> None:
-    """With no mask function registered under our name, padding would be looked at."""
+    """The mask is the model's own: under another name than its own it would be missing."""
     architecture = named(name)
     mask = torch.ones_like(architecture.inputs()["input_ids"])
     mask[:, -3:] = 0

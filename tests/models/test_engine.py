@@ -14,13 +14,13 @@ from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel
 
 from attnviz.data.capture import PatternBlock, Wanted
+from attnviz.data.keep import KeepEverything
 from attnviz.errors import ExitStatus, ModelError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.config import check_computable, gpt2_config
 from attnviz.models.memory import size_of, written
 from attnviz.models.placement import Placement
 from attnviz.pipeline import Prepared
-from attnviz.transforms.keep import KeepEverything
 from tests.architectures import ARCHITECTURES
 from tests.conftest import Run, bytes_tokenizer
 
@@ -114,10 +114,18 @@ def test_a_gpt2_folder_is_shown_without_transformers(gpt2_copy: Path) -> None:
     assert ended.stderr == "False\n"
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
 def test_the_weights_of_a_folder_are_mapped_and_not_copied(gpt2_copy: Path) -> None:
     state = load(Source(str(gpt2_copy))).model.state_dict()  # type: ignore[attr-defined]
-    joined = [state[f"h.0.attn.w_{letter}.weight"] for letter in "qkv"]
-    assert len({tensor.untyped_storage().data_ptr() for tensor in joined}) == 1
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    spans = [
+        line.split()[0].split("-")
+        for line in maps
+        if line.endswith(str(gpt2_copy / "model.safetensors"))
+    ]
+    for name, tensor in state.items():
+        at = tensor.data_ptr()
+        assert any(int(first, 16) <= at < int(last, 16) for first, last in spans), name
 
 
 @pytest.mark.parametrize("engine", ["native", "transformers"])
@@ -219,13 +227,15 @@ def test_too_little_memory_is_said_before_anything_is_run(
     assert "of memory, and 100 KB may be used" in ended.err
 
 
-def test_what_would_fit_is_named(run: Run) -> None:
+def test_what_would_fit_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "the fluffy blue creature " * 60
     few = ["show", text, "--head", "all", "--truncate", "right", "--max-memory"]
     ended = run(*few, "6MB", "-f", "json")
     assert ended.status is ExitStatus.MODEL
-    assert "--head L0H0 or --top 5" in ended.err
+    assert "try --head L0H0 or -f jsonl --top 5" in ended.err
     assert run(*few, "6MB", "-f", "json", "--head", "L0H0").status is ExitStatus.OK
+    monkeypatch.setattr("attnviz.pipeline.SMALL", 0)
+    assert run(*few, "6MB", "-f", "jsonl", "--top", "5").status is ExitStatus.OK
 
 
 def test_a_model_that_does_not_fit_is_not_loaded(gpt2_copy: Path) -> None:
@@ -240,6 +250,11 @@ def test_a_model_that_does_not_fit_is_not_loaded(gpt2_copy: Path) -> None:
         (["--max-memory", "much"], ExitStatus.USAGE, "--max-memory 'much' is no size"),
         (["--device", "tpu"], ExitStatus.USAGE, "'tpu' is not one of"),
         (["--dtype", "int8"], ExitStatus.USAGE, "'int8' is not one of"),
+        (
+            ["--model", "translator", "--device", "cpu"],
+            ExitStatus.USAGE,
+            "do nothing for translator",
+        ),
         (["--engine", "native", "--dtype", "float16"], ExitStatus.USAGE, "does not run in float16"),
     ],
 )
