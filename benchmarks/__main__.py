@@ -36,9 +36,7 @@ def main(
         where.mkdir(parents=True, exist_ok=True)
         run([PYTHON, "-m", "benchmarks.checkpoints", str(where)])
         run([PYTHON, "-m", "attnviz", "show", "a blue creature", "-o", str(where / "capture.npz")])
-        rows = [
-            _measured(job, where, runs) for job in jobs(where) if only.lower() in job.name.lower()
-        ]
+        rows = [_measured(job, runs) for job in jobs(where) if only.lower() in job.name.lower()]
         if only.lower() in GROWTH.lower():
             rows.append(_growth(where, runs))
     console = Console(width=None if sys.stdout.isatty() else 150)
@@ -49,7 +47,7 @@ def main(
         raise typer.Exit(1)
 
 
-def _measured(job: Job, _folder: Path, runs: int) -> dict[str, object]:
+def _measured(job: Job, runs: int) -> dict[str, object]:
     _say(job.name)
     pair = compare(job.ours, job.theirs, runs, timed_inside=job.timed_inside)
     reached = (job.most_time is None or pair.time <= job.most_time) and (
@@ -67,13 +65,13 @@ def _measured(job: Job, _folder: Path, runs: int) -> dict[str, object]:
             if most is not None
         ),
         "reached": reached,
-        "samples": asdict(pair),
+        "medians": asdict(pair),
     }
 
 
 def _growth(folder: Path, runs: int) -> dict[str, object]:
     _say(GROWTH)
-    ours, theirs = (growth(script, folder, min(runs, 3)) for script in ("links.py", "forward.py"))
+    ours, theirs, pairs = growth(folder, runs)
     return {
         "job": GROWTH,
         "against": "plain SDPA forward",
@@ -82,6 +80,7 @@ def _growth(folder: Path, runs: int) -> dict[str, object]:
         "ratio": f"{ours.time - theirs.time:+.2f}, {ours.memory - theirs.memory:+.2f}",
         "must": f"both ≤ {NEAR:+.2f}",
         "reached": max(ours.time - theirs.time, ours.memory - theirs.memory) <= NEAR,
+        "medians": [asdict(pair) for pair in pairs],
     }
 
 

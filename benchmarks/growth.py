@@ -6,7 +6,7 @@ from math import log
 from pathlib import Path
 
 from benchmarks.jobs import PYTHON, SCRIPTS
-from benchmarks.measure import run
+from benchmarks.measure import Pair, compare
 
 LENGTHS = (512, 1024, 2048, 4096, 8192)
 NEAR = 0.15
@@ -21,15 +21,26 @@ class Growth:
     memory: float
 
 
-def growth(script: str, folder: Path, runs: int) -> Growth:
-    """Of one script, on the small Llama; of several runs at a length the fastest counts."""
-    seconds, more = [], []
+def growth(folder: Path, runs: int) -> tuple[Growth, Growth, list[Pair]]:
+    """Ours, theirs, and the medians behind them, on the small Llama."""
+    pairs = []
     for length in LENGTHS:
-        command = [PYTHON, str(SCRIPTS / script), str(folder / "llama")]
-        said = [run([*command, str(folder / f"{length}.txt")]).said.split() for _ in range(runs)]
-        seconds.append(min(float(words[0]) for words in said))
-        more.append(max(1.0, min(float(words[1]) for words in said)))
-    return Growth(_slope(seconds), _slope(more))
+        ours, theirs = (
+            [PYTHON, str(SCRIPTS / script), str(folder / "llama"), str(folder / f"{length}.txt")]
+            for script in ("links.py", "forward.py")
+        )
+        pairs.append(compare(ours, theirs, runs, timed_inside=True))
+    return (
+        Growth(*(_slope(v) for v in zip(*(_numbers(p.ours.said) for p in pairs), strict=True))),
+        Growth(*(_slope(v) for v in zip(*(_numbers(p.theirs.said) for p in pairs), strict=True))),
+        pairs,
+    )
+
+
+def _numbers(said: str) -> tuple[float, float]:
+    """Seconds, and bytes above what was loaded."""
+    seconds, more = said.split()
+    return float(seconds), max(1.0, float(more))
 
 
 def _slope(values: Sequence[float]) -> float:

@@ -80,6 +80,7 @@ def _inside(sample: Sample) -> Sample:
 
 
 def _median(samples: Sequence[Sample]) -> Sample:
-    return Sample(
-        median(s.seconds for s in samples), median(s.bytes for s in samples), samples[-1].said
-    )
+    """The medians, and what the run nearest to the median time said."""
+    seconds = median(s.seconds for s in samples)
+    typical = min(samples, key=lambda s: abs(s.seconds - seconds))
+    return Sample(seconds, median(s.bytes for s in samples), typical.said)
