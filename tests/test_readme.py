@@ -14,16 +14,35 @@ sys.path.insert(0, str(ROOT / "docs"))
 from make_outputs import BLOCK, DOCUMENTS, commands_of, run  # noqa: E402
 
 
-def _shown() -> list[tuple[str, str]]:
-    """Every command of the documents, and the first line that they show under it."""
+def _blocks() -> list[tuple[str, list[str]]]:
+    """Every command of the documents, and the lines that they show under it."""
     found = []
     for document in DOCUMENTS:
         for block in BLOCK.findall(document.read_text(encoding="utf-8")):
             lines = block.splitlines()
-            for command in commands_of(block):
-                after = lines[lines.index(f"$ {command}") + 1 :]
-                found.append((command, after[0] if after else ""))
+            starts = [lines.index(f"$ {command}") for command in commands_of(block)]
+            for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+                shown = "\n".join(lines[start + 1 : end]).rstrip().splitlines()
+                found.append((lines[start][2:], shown))
     return found
+
+
+def _shown() -> list[tuple[str, str]]:
+    """Every command of the documents, and the first line that they show under it."""
+    return [(command, lines[0] if lines else "") for command, lines in _blocks()]
+
+
+# Their numbers hang on no trained weight: they are whole ones, counted, or of seeded matrices.
+WITHOUT_WEIGHTS = [
+    block for block in _blocks() if re.search(r"--example|^attnviz params", block[0])
+]
+
+
+@pytest.mark.parametrize(("command", "lines"), WITHOUT_WEIGHTS, ids=[c for c, _ in WITHOUT_WEIGHTS])
+def test_an_output_that_hangs_on_no_weights_is_what_the_documents_show(
+    folder: Path, command: str, lines: list[str]
+) -> None:
+    assert run(command, folder).rstrip().splitlines() == lines
 
 
 @pytest.fixture(scope="module")

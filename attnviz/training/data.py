@@ -41,7 +41,7 @@ class Packing:
     shifted: float = 0.15
     others: float = 0.2
     random_tokens: float = 0.06
-    repeats_from: float = 0.4
+    repeats_from: float = 0.33
 
 
 @dataclass(frozen=True)
