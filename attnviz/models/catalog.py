@@ -115,10 +115,12 @@ def _check_plain(source: Source) -> None:
     Raises:
         UsageError: it is.
     """
-    asked = source.engine, source.placement.device, source.placement.dtype
-    if any(value != "auto" for value in asked):
+    where = source.placement
+    fits = source.engine in ("auto", "native") and where.device in ("auto", "cpu")
+    if not fits or where.dtype not in ("auto", "float32"):
         raise UsageError(
-            f"--engine, --device and --dtype do nothing for {source.name}", "leave them out"
+            f"{source.name} runs on the from-scratch code, on the processor, in float32",
+            "leave --engine, --device and --dtype out",
         )
 
 

@@ -251,9 +251,9 @@ def test_a_model_that_does_not_fit_is_not_loaded(gpt2_copy: Path) -> None:
         (["--device", "tpu"], ExitStatus.USAGE, "'tpu' is not one of"),
         (["--dtype", "int8"], ExitStatus.USAGE, "'int8' is not one of"),
         (
-            ["--model", "translator", "--device", "cpu"],
+            ["--model", "translator", "--dtype", "float16"],
             ExitStatus.USAGE,
-            "do nothing for translator",
+            "runs on the from-scratch code",
         ),
         (["--engine", "native", "--dtype", "float16"], ExitStatus.USAGE, "does not run in float16"),
     ],
