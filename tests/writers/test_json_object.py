@@ -26,7 +26,7 @@ def parsed(exhibit: Exhibit, line: int | None = None) -> dict[str, Any]:
 def test_the_object_has_the_documented_names_in_order() -> None:
     found = parsed(make_exhibit())
     assert " ".join(found) == (
-        "schema model versions text bos left_out kind causal transforms tokens about heads queries "
+        "schema model versions text bos left_out kind causal sinks transforms tokens about heads "
         "keys top min patterns"
     )
     assert found["schema"] == "attnviz/1"
