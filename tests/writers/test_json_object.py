@@ -27,7 +27,7 @@ def test_the_object_has_the_documented_names_in_order() -> None:
     found = parsed(make_exhibit())
     assert " ".join(found) == (
         "schema model versions text bos left_out kind causal sinks transforms tokens about heads "
-        "keys top min patterns"
+        "queries keys top min patterns"
     )
     assert found["schema"] == "attnviz/1"
     assert found["model"]["heads_per_layer"] == [2, 2]
