@@ -38,6 +38,9 @@ def make(folder: Path) -> None:
         if not (folder / name / "model.safetensors").is_file():
             build().save_pretrained(folder / name)
             (folder / name / "tokenizer.json").write_text(json.dumps(_tokenizer()))
+            # else transformers makes a GPT-2 tokenizer of its own from this file
+            settings = json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"})
+            (folder / name / "tokenizer_config.json").write_text(settings)
     draw = random.Random(0)
     for length in LENGTHS:
         words = " ".join(draw.choices(WORDS, k=length))
