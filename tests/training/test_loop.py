@@ -104,3 +104,9 @@ def test_chunked_cross_entropy_is_cross_entropy() -> None:
     assert found.item() == pytest.approx(wanted.item(), abs=0.01)  # bfloat16 products
     for grad, wanted_grad in zip(grads, wanted_grads, strict=True):
         assert (grad - wanted_grad).norm() < 0.02 * wanted_grad.norm()
+
+
+def test_the_penalty_rises_from_nothing_to_all_of_it() -> None:
+    recipe = Recipe(steps=100, penalty=0.2, penalty_from=0.5)
+    assert [recipe.penalty_at(step) for step in (0, 50, 75, 100)] == [0, 0, 0.1, 0.2]
+    assert not recipe.penalised(49)
