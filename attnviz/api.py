@@ -15,16 +15,10 @@ from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
-from attnviz.pipeline import (
-    HeadOptions,
-    Side,
-    TextOptions,
-    heads_to_record,
-    listed,
-    pick_heads,
-)
+from attnviz.pipeline import HeadOptions, Side, TextOptions, heads_to_record
 from attnviz.pipeline import capture as run_capture
 from attnviz.pipeline import load_model as run_load_model
+from attnviz.showing import listed, pick_heads
 from attnviz.writers.atomic import write_bytes
 from attnviz.writers.npz import npz_chunks
 

@@ -18,15 +18,8 @@ from attnviz.data.trace import EmbeddingTrace, HeadTrace, OtherRow
 from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
-from attnviz.pipeline import (
-    HeadOptions,
-    Prepared,
-    TextOptions,
-    heads_to_record,
-    listed,
-    pick_heads,
-    prepare,
-)
+from attnviz.pipeline import HeadOptions, Prepared, TextOptions, heads_to_record, prepare
+from attnviz.showing import listed, pick_heads
 
 if TYPE_CHECKING:
     from attnviz.models.embeddings import EmbeddingModel

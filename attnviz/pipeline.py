@@ -1,22 +1,18 @@
-"""Text to capture to exhibit. Read this first: it sets the order of everything.
+"""Text to capture. Read this first: it sets the order of everything.
 
-    load ─► encode ─► fit the context ─► run with hooks ─► capture ─► choose ─► exhibit
+    load ─► encode ─► fit the context ─► run with hooks ─► capture (─► choose ─► exhibit: showing)
 
 Nothing here prints; torch is imported only when a model is loaded.
 """
 
 import importlib.metadata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from attnviz.analyses.default_head import Choice, default_head, generic_choice
-from attnviz.analyses.generic_head import GenericScores
 from attnviz.data.capture import Capture, Consumer, Kind, Wanted
-from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.heads import Head, choose_heads, every_head
 from attnviz.data.keep import KeepEverything
-from attnviz.data.positions import find_positions, last_word, one_position
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.verified import Verified
 from attnviz.errors import InputError, ModelError, UsageError
@@ -24,15 +20,15 @@ from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
 from attnviz.transforms.check import Checked
-from attnviz.transforms.keep import KeepCells, KeepLinks
-from attnviz.transforms.merge import Unit, merged
-from attnviz.transforms.reduce import Over, reduce_maps
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
 
 Side: TypeAlias = Literal["left", "right"]
+
+LINK_BYTES, PICTURE_BYTES = 40, 2 << 20
+"""What a link, and what the blocks of a picture of one head, take at most."""
 
 
 @dataclass(frozen=True)
@@ -64,24 +60,6 @@ class HeadOptions:
     def chosen(self) -> bool:
         """Did the user name layers or heads?"""
         return self.layers is not None or self.heads is not None
-
-
-@dataclass(frozen=True)
-class ShowOptions:
-    """What to show of a capture; `queries` and `keys` as on the command line.
-
-    `merge` joins the pieces of characters or of words first. `one_query` asks for exactly
-    one position; without a name, the last word's.
-    """
-
-    merge: Unit | None = None
-    queries: Sequence[str] = ()
-    keys: Sequence[str] = ()
-    top: int | None = None
-    least: float = 0.0
-    reduce: Reduction | None = None
-    over: Over = "all"
-    one_query: bool = False
 
 
 def load_model(source: Source) -> "LoadedModel":
@@ -318,188 +296,3 @@ def _rows_and_columns(
         begin = Token(0, -1, "", 0, 0, special=True)
         return target, numbered((begin, *target[:-1]))
     return source, source
-
-
-@dataclass(frozen=True)
-class Picked:
-    """The part of a capture to be shown, and which heads these are.
-
-    `capture` holds what was kept whole of them; `title` names them; `why` says why just
-    these, where nobody chose them.
-    """
-
-    capture: Capture
-    heads: tuple[Head, ...]
-    title: str
-    why: str = ""
-
-    @property
-    def about(self) -> str:
-        """The sentence above every view."""
-        return f"{self.title} ({self.why}; others: --head all)" if self.why else self.title
-
-
-def pick_heads(captured: Capture, options: HeadOptions) -> Picked:
-    """Pick the heads to show, from a fresh or a saved capture.
-
-    Raises:
-        UsageError: a head that the model does not have, or that the capture lacks.
-    """
-    if options.chosen:
-        heads = choose_heads(captured.model.heads_per_layer, options.layers, options.heads)
-        missing = [str(head) for head in heads if head not in captured.heads]
-        if missing:
-            raise UsageError(
-                f"the capture does not hold {', '.join(missing[:8])}",
-                f"it holds {listed(captured.heads)}; capture the text again with --head all",
-            )
-        return Picked(captured.only(heads), heads, listed(heads))
-    if options.everything:
-        return Picked(captured, captured.heads, listed(captured.heads))
-    if sum(captured.model.heads_per_layer) == 1:
-        title = captured.named_heads[0].title if captured.named_heads else "L0H0"
-        return Picked(captured, captured.heads, title)
-    return _picked(captured, default_head(captured))
-
-
-def _picked(captured: Capture, choice: Choice) -> Picked:
-    """The one head that a rule chose."""
-    of_it = captured.only((choice.head,))
-    return Picked(of_it, (choice.head,), f"{choice.head}: {choice.title}", choice.why)
-
-
-def listed(heads: Sequence[Head]) -> str:
-    """`L0H1, L2H3`, or `L0H0 to L3H3 (16 heads)` where there are many."""
-    names = [str(head) for head in heads]
-    return (
-        ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]} ({len(names)} heads)"
-    )
-
-
-def exhibit(picked: Picked, options: ShowOptions) -> Exhibit:
-    """Put heads on show: reduced if asked for, filtered by query, key and weight.
-
-    Raises:
-        UsageError: a query or key that is not in the text, or an ambiguous one where
-            one position is needed.
-    """
-    captured = merged(picked.capture, options.merge) if options.merge else picked.capture
-    maps = tuple(HeadMap(h.layer, h.head, weights=captured.weights(h)) for h in captured.heads)
-    if options.reduce is not None:
-        maps = reduce_maps(maps, options.reduce, options.over)
-        done = f"{options.reduce} over {_OVER[options.over]}"
-        captured = replace(captured, transforms=(*captured.transforms, done))
-    return Exhibit(
-        capture=captured,
-        maps=maps,
-        queries=_queries(captured.query_tokens, options),
-        keys=_positions(captured.key_tokens, options.keys, "--key"),
-        top=options.top,
-        least=options.least,
-        about=picked.about,
-    )
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What is needed of maps that are too large to keep: without either, all of them.
-
-    `links`: so many of the strongest of each row. `cells`: blocks, as many a side as this
-    says for these heads and so many (queries, keys).
-    """
-
-    links: int | None = None
-    cells: Callable[[Sequence[Head], tuple[int, int]], int] | None = None
-
-
-SMALL = 64 << 20
-"""Bytes of patterns that are kept whole without a thought."""
-LINK_BYTES, PICTURE_BYTES = 40, 2 << 20
-"""What a link, and what the blocks of a picture of one head, take at most."""
-
-
-def see(
-    model: "LoadedModel",
-    text: str,
-    options: TextOptions,
-    heads: HeadOptions,
-    show: ShowOptions,
-    needs: Needs,
-) -> tuple[Picked, Exhibit]:
-    """Run a text, and put the heads asked for on show: whole, or as much as is needed of them.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        UsageError: heads, queries or keys that are not there.
-    """
-    prepared = prepare(model, text, options)
-    wanted = heads_to_record(model, heads)
-    picked = _pick_before(prepared, wanted, heads)
-    if picked is None:
-        picked = pick_heads(prepared.record(wanted), heads)
-        return picked, exhibit(picked, show)
-    reducing = _reducing(prepared, picked.heads, show, needs)
-    if reducing is None:
-        # merged tokens have other positions, and a saved capture has every row
-        some = show.queries and not show.merge
-        rows = exhibit(picked, show).queries if some or show.one_query else None
-        picked = replace(picked, capture=prepared.record(picked.heads, rows))
-        return picked, exhibit(picked, show)
-    shown = exhibit(picked, show)
-    links = prepared.shape[0] * (needs.links or 0) * LINK_BYTES
-    prepared.check_memory(picked.heads, len(picked.heads) * (links or PICTURE_BYTES))
-    prepared.run(picked.heads, reducing, shown.queries)
-    return picked, replace(shown, maps=reducing.maps())
-
-
-def _pick_before(
-    prepared: Prepared, heads: tuple[Head, ...], options: HeadOptions
-) -> Picked | None:
-    """The heads to show, where they are known before anything is kept.
-
-    None: one of `heads` is picked by their patterns. Where these are too large to keep, it
-    is picked by its score, in a run of its own.
-    """
-    if options.chosen or options.everything:
-        return Picked(prepared.frame, heads, listed(heads))
-    if prepared.model.card.heads or prepared.size(heads) <= SMALL:
-        return None
-    scores = GenericScores(causal=prepared.frame.causal)
-    prepared.check_memory(heads, 0)
-    prepared.run(heads, scores)
-    return _picked(prepared.frame, generic_choice(scores.highest()))
-
-
-def _reducing(
-    prepared: Prepared, heads: Sequence[Head], show: ShowOptions, needs: Needs
-) -> KeepLinks | KeepCells | None:
-    """The consumer that keeps just what is needed; None where everything is kept."""
-    if prepared.size(heads) <= SMALL or show.merge or show.reduce:
-        return None
-    frame = prepared.frame
-    keys = _positions(frame.key_tokens, show.keys, "--key")
-    if needs.links is not None:
-        return KeepLinks(prepared.shape[0], keys, frame.causal, needs.links, show.least)
-    if needs.cells is not None and show.top is None and show.least <= 0:
-        queries = _queries(frame.query_tokens, show)
-        most = needs.cells(heads, (len(queries), len(keys)))
-        if max(len(queries), len(keys)) > most:
-            return KeepCells(queries, keys, frame.causal, most)
-    return None
-
-
-_OVER: dict[Over, str] = {"heads": "heads", "layers": "layers", "all": "all of these"}
-
-
-def _queries(tokens: Sequence[Token], options: ShowOptions) -> tuple[int, ...]:
-    if not options.one_query:
-        return _positions(tokens, options.queries, "--query")
-    if not options.queries:
-        return (last_word(tokens),)
-    if len(options.queries) > 1:
-        raise UsageError("this view shows one query", "give --query once")
-    return (one_position(tokens, options.queries[0], "--query"),)
-
-
-def _positions(tokens: Sequence[Token], names: Sequence[str], option: str) -> tuple[int, ...]:
-    return find_positions(tokens, names, option) if names else tuple(range(len(tokens)))

@@ -12,17 +12,8 @@ import attnviz
 from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source
 from attnviz.models.native import NativeModel
-from attnviz.pipeline import (
-    HeadOptions,
-    ShowOptions,
-    TextOptions,
-    capture,
-    encode,
-    exhibit,
-    heads_to_record,
-    load_model,
-    pick_heads,
-)
+from attnviz.pipeline import HeadOptions, TextOptions, capture, encode, heads_to_record, load_model
+from attnviz.showing import ShowOptions, exhibit, pick_heads
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(
     str.strip

@@ -13,17 +13,8 @@ from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.lines import read_lines
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
-from attnviz.pipeline import (
-    HeadOptions,
-    Needs,
-    ShowOptions,
-    TextOptions,
-    exhibit,
-    load_model,
-    pick_heads,
-    see,
-    verify,
-)
+from attnviz.pipeline import HeadOptions, TextOptions, load_model, verify
+from attnviz.showing import Needs, ShowOptions, exhibit, pick_heads, see
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

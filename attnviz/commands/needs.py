@@ -6,7 +6,7 @@ from attnviz.commands.deliver import Look
 from attnviz.console import Display
 from attnviz.data.exhibit import Place
 from attnviz.data.heads import Head
-from attnviz.pipeline import Needs, ShowOptions
+from attnviz.showing import Needs, ShowOptions
 from attnviz.writers.formats import Format
 
 MOST_LINKS = 64  # of a row; more of them are sooner kept whole

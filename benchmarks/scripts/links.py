@@ -8,12 +8,13 @@ from pathlib import Path
 
 from inside import report
 
-from attnviz import pipeline
+from attnviz import showing
 from attnviz.models.catalog import Source, load
-from attnviz.pipeline import HeadOptions, Needs, ShowOptions, TextOptions, see
+from attnviz.pipeline import HeadOptions, TextOptions
+from attnviz.showing import Needs, ShowOptions, see
 
 folder, text = sys.argv[1:]
-pipeline.SMALL = 0  # short texts are reduced as they come, too
+showing.SMALL = 0  # short texts are reduced as they come, too
 model = load(Source(folder))
 words = Path(text).read_text().split()
 

@@ -14,7 +14,8 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.folder import bundled_folder
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.translating import load_translator
-from attnviz.pipeline import HeadOptions, TextOptions, capture, heads_to_record, pick_heads
+from attnviz.pipeline import HeadOptions, TextOptions, capture, heads_to_record
+from attnviz.showing import pick_heads
 from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.translation.evaluate import ALIGNED, EXACT, alignment, exact_match, held_out
 from tests.conftest import Run
