@@ -170,17 +170,16 @@ def see(
         picked = pick_heads(prepared.record(wanted), heads)
         return picked, exhibit(picked, show)
     reducing = _reducing(prepared, picked.heads, show, needs)
+    # merged tokens have other positions, and a saved capture has every row
+    some = show.one_query or (show.queries and not show.merge)
+    rows = exhibit(picked, show).queries if some else None
     if reducing is None:
-        # merged tokens have other positions, and a saved capture has every row
-        some = show.queries and not show.merge
-        rows = exhibit(picked, show).queries if some or show.one_query else None
         picked = replace(picked, capture=prepared.record(picked.heads, rows))
         return picked, exhibit(picked, show)
-    shown = exhibit(picked, show)
     links = prepared.shape[0] * (needs.links or 0) * LINK_BYTES
     prepared.check_memory(picked.heads, len(picked.heads) * (links or PICTURE_BYTES))
-    prepared.run(picked.heads, reducing, shown.queries)
-    return picked, replace(shown, maps=reducing.maps())
+    prepared.run(picked.heads, reducing, rows)
+    return picked, replace(exhibit(picked, show), maps=reducing.maps())
 
 
 def _pick_before(

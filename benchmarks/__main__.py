@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.growth import NEAR, growth
 from benchmarks.jobs import PYTHON, Job, jobs
-from benchmarks.measure import MIB, Pair, compare, run
+from benchmarks.measure import MIB, Pair, compare, imports, run
 
 GROWTH = "small Llama, 512 to 8,192 tokens: growth"
 
@@ -53,17 +53,21 @@ def _measured(job: Job, runs: int) -> dict[str, object]:
     reached = (job.most_time is None or pair.time <= job.most_time) and (
         job.most_memory is None or pair.memory <= job.most_memory
     )
+    must = [
+        f"{what} ≤ {most:.2f}"
+        for what, most in (("time", job.most_time), ("memory", job.most_memory))
+        if most is not None
+    ]
+    if job.without_torch:
+        must.append("no torch")
+        reached = reached and not imports(job.ours, "torch")
     return {
         "job": job.name,
         "against": job.against,
         "ours": _written(pair, ours=True),
         "theirs": _written(pair, ours=False),
         "ratio": f"time {pair.time:.2f}, memory {pair.memory:.2f}",
-        "must": ", ".join(
-            f"{what} ≤ {most:.2f}"
-            for what, most in (("time", job.most_time), ("memory", job.most_memory))
-            if most is not None
-        ),
+        "must": ", ".join(must),
         "reached": reached,
         "medians": asdict(pair),
     }

@@ -13,7 +13,7 @@ PYTHON = sys.executable
 class Job:
     """Two commands that do the same; `most_time` and `most_memory` are shares of theirs.
 
-    `timed_inside`: they print their own seconds.
+    `timed_inside`: they print their own seconds. `without_torch`: ours must not import it.
     """
 
     name: str
@@ -23,6 +23,7 @@ class Job:
     most_time: float | None
     most_memory: float | None = None
     timed_inside: bool = False
+    without_torch: bool = False
 
 
 def jobs(folder: Path) -> tuple[Job, ...]:
@@ -49,6 +50,7 @@ def jobs(folder: Path) -> tuple[Job, ...]:
             [PYTHON, "-m", "attnviz", "--help"],
             [PYTHON, "-c", imports],
             2.0,
+            without_torch=True,
         ),
         Job(
             "attnviz show CAPTURE.npz",
@@ -56,6 +58,7 @@ def jobs(folder: Path) -> tuple[Job, ...]:
             [PYTHON, "-m", "attnviz", "show", str(capture)],
             [PYTHON, "-c", "import numpy, typer, rich.console, rich.table"],
             2.0,
+            without_torch=True,
         ),
         Job(
             "attnviz show TEXT (built-in)",

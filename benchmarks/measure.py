@@ -60,6 +60,14 @@ def run(command: Sequence[str]) -> Sample:
     return Sample(seconds, usage.ru_maxrss * unit, said)
 
 
+def imports(command: Sequence[str], module: str) -> bool:
+    """Does this Python command import the module?"""
+    python, *arguments = command
+    timed = [python, "-X", "importtime", *arguments]
+    told = subprocess.run(timed, capture_output=True, text=True, check=True).stderr
+    return any(line.split("|")[-1].strip() == module for line in told.splitlines())
+
+
 def compare(ours: Sequence[str], theirs: Sequence[str], runs: int, *, timed_inside: bool) -> Pair:
     """Run both in turn, after one run of each that does not count.
 

@@ -14,7 +14,6 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import LoadedModel
 from attnviz.pipeline import HeadOptions, TextOptions
 from attnviz.showing import Needs, ShowOptions, see
-from attnviz.transforms.keep import KeepCells, KeepLinks
 from tests.conftest import Run
 
 TEXT = " ".join(
@@ -109,18 +108,3 @@ def test_only_the_rows_asked_for_are_computed(builtin: LoadedModel) -> None:
     seen: list[np.ndarray] = []
     prepared.run([Head(1, 2)], lambda block: seen.append(block.queries), (3, 70, 71))
     assert np.concatenate(seen).tolist() == [3, 70, 71]
-
-
-def test_links_and_cells_of_a_row_that_sees_fewer_keys_than_are_wanted() -> None:
-    from attnviz.data.capture import PatternBlock
-
-    weights = np.array([[[1.0, 0.0], [0.25, 0.75]]], np.float32)
-    links, cells = KeepLinks(2, range(2), True, 5, 0.0), KeepCells(range(2), range(2), True, 1)
-    for consumer in (links, cells):
-        consumer(PatternBlock(0, (0,), np.array([0, 1]), weights))
-    (found,), (drawn,) = links.maps(), cells.maps()
-    assert found.links.query.tolist() == [0, 1, 1]
-    assert found.links.key.tolist() == [0, 1, 0]
-    assert found.totals.tolist() == [1, 1]
-    assert drawn.cells.tolist() == [[1.0]]
-    assert drawn.sums

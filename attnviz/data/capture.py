@@ -5,6 +5,7 @@ Axes, everywhere: (layer, head, query, key). Rows are queries and columns are ke
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -31,6 +32,12 @@ class PatternBlock:
     heads: tuple[int, ...]
     queries: IntArray
     weights: FloatArray
+
+    @cached_property
+    def sums(self) -> FloatArray:
+        """The sum of each row (heads, queries)."""
+        sums: FloatArray = self.weights.sum(axis=2)
+        return sums
 
 
 Consumer: TypeAlias = Callable[[PatternBlock], None]

@@ -3,6 +3,7 @@
 Only the heads and rows that are wanted cross it.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -44,10 +45,13 @@ class Handover:
 
     def take_rows(self, layer: int, first: int, pattern: Tensor) -> None:
         """Hand over those asked for of a pattern's rows (h, rows, n) from the query `first` on."""
-        queries = torch.arange(first, first + pattern.size(1))
-        if self.wanted.queries is not None:
-            asked = torch.isin(queries, torch.tensor(self.wanted.queries))
-            queries, pattern = queries[asked], pattern[:, asked]
+        asked = self.wanted.queries
+        if asked is None:
+            queries = torch.arange(first, first + pattern.size(1))
+        else:
+            of_these = slice(bisect_left(asked, first), bisect_left(asked, first + pattern.size(1)))
+            queries = torch.tensor(asked[of_these], dtype=torch.long)
+            pattern = pattern[:, queries - first]
         if len(queries):
             self.take(layer, queries, pattern)
 

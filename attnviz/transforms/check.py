@@ -30,13 +30,12 @@ class Checked:
             RuntimeError: they are no attention pattern, which is a mistake of the capture.
         """
         self.heard.add(block.layer)
-        sums = block.weights.sum(axis=2)  # (heads, rows)
-        if not np.isfinite(sums).all():
+        if not np.isfinite(block.sums).all():
             raise ModelError(
                 f"the attention of layer {block.layer} is not a number (NaN or infinite)",
                 "the checkpoint may be damaged; in half precision try --dtype float32",
             )
-        if self.sum_error is not None and np.abs(sums - 1).max() > self.sum_error:
+        if self.sum_error is not None and np.abs(block.sums - 1).max() > self.sum_error:
             raise RuntimeError(f"rows of layer {block.layer} do not sum to 1")
         if self.causal and _looks_ahead(block):
             raise RuntimeError(f"layer {block.layer} looks at later tokens")

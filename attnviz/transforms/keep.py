@@ -15,6 +15,15 @@ from attnviz.data.exhibit import CellMap, LinkMap, Links
 from attnviz.data.heads import Head
 
 
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The strongest links of a head: keys and weights (n, top), -1 where none; sums of rows (n)."""
+
+    keys: IntArray
+    weights: FloatArray
+    totals: FloatArray
+
+
 @dataclass
 class KeepLinks:
     """The strongest `top` links of each row to the keys asked for, none weaker than `least`."""
@@ -24,41 +33,51 @@ class KeepLinks:
     causal: bool
     top: int
     least: float
-    _kept: dict[Head, list[tuple[IntArray, IntArray, FloatArray, FloatArray]]] = field(
-        default_factory=dict
-    )
+    _kept: dict[Head, _Rows] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
-        totals = block.weights.sum(axis=2)  # (heads, rows)
-        left = _visible(block, self.keys, self.causal)  # (heads, rows, n), -1 where not
-        top = min(self.top, left.shape[2])
-        keys = np.empty((*totals.shape, top), np.int64)
-        weights = np.empty((*totals.shape, top), np.float32)
-        for rank in range(top):  # argmax is so fast that a few of them beat any sorting
-            strongest = left.argmax(axis=2)[..., None]
-            keys[..., rank : rank + 1] = strongest
-            weights[..., rank : rank + 1] = np.take_along_axis(left, strongest, axis=2)
-            np.put_along_axis(left, strongest, -1, axis=2)
+        keys, weights = _strongest(block.weights, np.array(self.keys), self.top)
+        if self.causal:  # a first row sees fewer keys than `top`
+            weights[keys > block.queries[:, None]] = -1
         for i, head in enumerate(block.heads):
-            rows = block.queries, keys[i], weights[i], totals[i]
-            self._kept.setdefault(Head(block.layer, head), []).append(rows)
+            rows = self._rows(Head(block.layer, head))
+            rows.keys[block.queries, : keys.shape[2]] = keys[i]
+            rows.weights[block.queries, : keys.shape[2]] = weights[i]
+            rows.totals[block.queries] = block.sums[i]
+
+    def _rows(self, head: Head) -> _Rows:
+        if head not in self._kept:
+            shape = self.n_queries, self.top
+            nothing = np.full(shape, -1), np.full(shape, -1, np.float32)
+            self._kept[head] = _Rows(*nothing, np.zeros(self.n_queries, np.float32))
+        return self._kept[head]
 
     def maps(self) -> tuple[LinkMap, ...]:
         """A map for each head."""
-        return tuple(self._map(head) for head in sorted(self._kept))
+        return tuple(self._map(head, rows) for head, rows in sorted(self._kept.items()))
 
-    def _map(self, head: Head) -> LinkMap:
-        parts = self._kept[head]
-        queries = np.concatenate([rows[0] for rows in parts])
-        # the first rows of a text may see fewer keys than `top`
-        most = max(rows[1].shape[1] for rows in parts)
-        keys = np.concatenate([_widened(rows[1], most) for rows in parts])  # (rows, top)
-        weights = np.concatenate([_widened(rows[2], most) for rows in parts])
-        row, rank = np.nonzero((weights >= 0) & (weights >= self.least))
-        totals = np.zeros(self.n_queries, np.float32)
-        totals[queries] = np.concatenate([rows[3] for rows in parts])
-        links = Links(queries[row], keys[row, rank], weights[row, rank])
-        return LinkMap(head.layer, head.head, links=links, totals=totals)
+    def _map(self, head: Head, rows: _Rows) -> LinkMap:
+        query, rank = np.nonzero((rows.weights >= 0) & (rows.weights >= self.least))
+        links = Links(query, rows.keys[query, rank], rows.weights[query, rank])
+        return LinkMap(head.layer, head.head, links=links, totals=rows.totals)
+
+
+def _strongest(weights: FloatArray, asked: IntArray, top: int) -> tuple[IntArray, FloatArray]:
+    """Of each row the strongest weights on these keys: keys and weights (heads, rows, ≤ top).
+
+    Of equal ones the earlier key comes first, and so none that the mask forbids, whose weight
+    is 0, before one that it allows.
+    """
+    seen = asked[asked < weights.shape[2]]
+    left = weights.copy() if len(seen) == weights.shape[2] else weights[:, :, seen]
+    shape = *left.shape[:2], min(top, len(seen))
+    keys, values = np.empty(shape, np.int64), np.empty(shape, np.float32)
+    for rank in range(shape[2]):  # argmax is so fast that a few of them beat any sorting
+        strongest = left.argmax(axis=2)[..., None]
+        keys[..., rank : rank + 1] = seen[strongest]
+        values[..., rank : rank + 1] = np.take_along_axis(left, strongest, axis=2)
+        np.put_along_axis(left, strongest, -1, axis=2)
+    return keys, values
 
 
 @dataclass
@@ -112,7 +131,3 @@ def _visible(block: PatternBlock, keys: Sequence[int], causal: bool) -> FloatArr
         hidden |= np.arange(n) > block.queries[:, None]
     hidden |= ~np.isin(np.arange(n), keys)
     return np.where(hidden, np.float32(-1), block.weights)
-
-
-def _widened(rows: np.ndarray, columns: int) -> np.ndarray:
-    return np.pad(rows, ((0, 0), (0, columns - rows.shape[1])), constant_values=-1)
