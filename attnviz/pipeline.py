@@ -214,8 +214,26 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
         UsageError: a beginning token was asked for, and the model has none.
     """
     fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
+    written, target = _target(model, fitted.tokens, options.target)
+    return _prepared(model, text, fitted, written, target, options.max_memory)
+
+
+def prepare_tokens(
+    model: "LoadedModel", tokens: tuple[Token, ...], options: TextOptions
+) -> Prepared:
+    """Make tokens that no text spells fit for a model that has one sequence."""
+    return _prepared(model, "", Fitted(tokens), "", (), options.max_memory)
+
+
+def _prepared(
+    model: "LoadedModel",
+    text: str,
+    fitted: Fitted,
+    written: str,
+    target: tuple[Token, ...],
+    max_memory: int | None,
+) -> Prepared:
     source = fitted.tokens
-    written, target = _target(model, source, options.target)
     sequences = _rows_and_columns(model.kind, source, target)
     frame = Capture(
         text=text,
@@ -232,7 +250,7 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
         versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
         named_heads=model.card.heads,
     )
-    return Prepared(model, source, target, frame, options.max_memory)
+    return Prepared(model, source, target, frame, max_memory)
 
 
 def verify(model: "LoadedModel", source: Source, text: str, options: TextOptions) -> Verified:

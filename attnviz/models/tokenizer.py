@@ -69,6 +69,18 @@ class TextTokenizer:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
 
+    def frame(self, bos: bool) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+        """The special tokens that stand before and behind a text, without one."""
+        around = self.encode("a", bos=bos, special=False)
+        inner = next(i for i, token in enumerate(around) if not token.special)
+        return around[:inner], tuple(t for t in around[inner:] if t.special)
+
+    def ordinary_ids(self) -> list[int]:
+        """The ids that are no special tokens, of those that the model knows."""
+        special = self.backend.get_added_tokens_decoder()
+        size = min(self.vocab_size, self.backend.get_vocab_size())
+        return [id_ for id_ in range(size) if id_ not in special]
+
     def written(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         """The text that these ids spell, and its tokens, which have these ids.
 

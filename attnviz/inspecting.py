@@ -1,0 +1,166 @@
+"""What the heads of a model do: over a text, a saved capture, or the standard probe.
+
+text ─► tokens ─► run ─► rows ─► scores ─► roles
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.analyses.head_scores import (
+    SINK,
+    Marks,
+    ScoreHeads,
+    estimates,
+    marks_of_diagonals,
+    marks_of_first,
+    marks_of_tokens,
+    role_of,
+)
+from attnviz.data.capture import Capture, PatternBlock
+from attnviz.data.heads import Head, choose_heads
+from attnviz.data.headscores import HeadReport, HeadScores
+from attnviz.data.tokens import Token, numbered
+from attnviz.errors import InputError, UsageError
+from attnviz.pipeline import HeadOptions, Prepared, TextOptions, prepare, prepare_tokens
+from attnviz.showing import pick_heads
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The standard probe: random tokens, twice.
+
+    `length`: how many tokens, each another, are repeated; `samples`: how often they are drawn
+    anew, from `seed` on; `whole`: means over whole diagonals, as TransformerLens takes them,
+    else over the rows of the second copy.
+    """
+
+    length: int = 50
+    samples: int = 8
+    seed: int = 0
+    whole: bool = False
+
+
+def score_text(
+    model: "LoadedModel", text: str, options: TextOptions, heads: HeadOptions
+) -> HeadReport:
+    """Score heads over a text.
+
+    Raises:
+        InputError: the text is too short to tell anything, or longer than the context.
+        UsageError: a head that the model does not have.
+    """
+    prepared = prepare(model, text, options)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    frame = prepared.frame
+    _check_length(frame)
+    score = ScoreHeads(_marks(frame), frame.causal, apart=frame.kind == "cross")
+    prepared.check_memory(chosen, 0)
+    prepared.run(chosen, score)
+    return _report(frame, [score.scores()])
+
+
+def score_capture(captured: Capture, heads: HeadOptions) -> HeadReport:
+    """Score the heads that a saved capture holds, or those of them that are named.
+
+    Raises:
+        InputError: the text is too short to tell anything.
+        UsageError: a head that the capture lacks.
+    """
+    everything = heads if heads.chosen else HeadOptions(everything=True)
+    _check_length(captured)
+    score = ScoreHeads(_marks(captured), captured.causal, apart=captured.kind == "cross")
+    queries = np.arange(len(captured.query_tokens))
+    for head in pick_heads(captured, everything).heads:
+        score(PatternBlock(head.layer, (head.head,), queries, captured.weights(head)[None]))
+    return _report(replace(captured, layers=()), [score.scores()])
+
+
+def score_probe(
+    model: "LoadedModel", probe: Probe, options: TextOptions, heads: HeadOptions
+) -> HeadReport:
+    """Score heads on random tokens that come twice.
+
+    Raises:
+        UsageError: the model does not attend to what it reads itself, or its context is too
+            short for the probe.
+    """
+    if model.kind not in ("self", "encoder"):
+        raise UsageError(
+            "the probe repeats what a model reads, which this attention does not look at",
+            "give --kind encoder, or a text",
+        )
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    samples, before = [], 0
+    for n in range(probe.samples):
+        prepared, before = _repeated(model, probe, probe.seed + n, options)
+        ids = [token.id for token in prepared.source]
+        marks = (
+            marks_of_diagonals(probe.length)
+            if probe.whole
+            else marks_of_tokens(ids, since=before + probe.length)
+        )
+        score = ScoreHeads(marks, prepared.frame.causal)
+        prepared.check_memory(chosen, 0)
+        prepared.run(chosen, score)
+        samples.append(score.scores())
+    return _report(prepared.frame, samples, _of_probe(probe, before))
+
+
+def _repeated(
+    model: "LoadedModel", probe: Probe, seed: int, options: TextOptions
+) -> tuple[Prepared, int]:
+    """One sample of the probe, and how many tokens stand in front of it."""
+    tokenizer = model.tokenizer
+    ordinary = np.array(tokenizer.ordinary_ids())
+    if probe.length > len(ordinary):
+        raise UsageError(f"the model knows only {len(ordinary)} tokens", "give a smaller --length")
+    drawn = np.random.default_rng(seed).choice(ordinary, probe.length, replace=False)
+    repeated = [Token(0, id_, tokenizer.label(id_), 0, 0) for id_ in drawn.tolist()] * 2
+    first, last = tokenizer.frame(tokenizer.bos if options.bos is None else options.bos)
+    tokens = numbered((*first, *repeated, *last))
+    if len(tokens) > tokenizer.context:
+        raise UsageError(
+            f"the probe has {len(tokens)} tokens, but the model takes at most {tokenizer.context}",
+            f"give --length {(tokenizer.context - len(first) - len(last)) // 2} or less",
+        )
+    return prepare_tokens(model, tokens, options), len(first)
+
+
+def _of_probe(probe: Probe, before: int) -> str:
+    """The convention, which changes the scores."""
+    front = "BOS and then " if before else "no BOS, "
+    rows = "whole diagonals" if probe.whole else "the second copy's rows"
+    samples = "1 sample" if probe.samples == 1 else f"{probe.samples} samples"
+    return f"{front}{probe.length} random tokens twice, {samples} from seed {probe.seed}; {rows}"
+
+
+def _marks(captured: Capture) -> Marks:
+    if captured.kind == "cross":
+        return marks_of_first()
+    return marks_of_tokens([token.id for token in captured.key_tokens])
+
+
+def _check_length(captured: Capture) -> None:
+    if len(captured.query_tokens) < 2:
+        raise InputError(
+            "a single token attends to nothing but itself, which says nothing about a head",
+            "give a longer text, or --probe",
+        )
+
+
+def _report(
+    frame: Capture, samples: Sequence[dict[Head, dict[str, float]]], probe: str = ""
+) -> HeadReport:
+    heads = []
+    for head in samples[0]:
+        scores = estimates([sample[head] for sample in samples])
+        named = tuple(each.behaviour for each in frame.named_heads if each.head == head)
+        heads.append(HeadScores(head, scores, role_of(scores), named))
+    sinks = sum(found.scores["first"].mean > SINK for found in heads) / len(heads)
+    return HeadReport(frame, heads, sinks, probe)

@@ -1,0 +1,132 @@
+"""`attnviz heads`: scores of every head, over a text, a capture or the probe."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnviz.analyses.head_scores import entropy
+from attnviz.errors import ExitStatus
+from attnviz.inputs.capture_file import load_capture
+from tests.conftest import Run
+
+TEXT = "a fluffy blue creature roamed the verdant forest"
+
+
+def rows(out: str) -> dict[str, dict[str, object]]:
+    return {row["head"]: row for row in map(json.loads, out.splitlines())}
+
+
+def test_the_probe_finds_the_head_that_copies_what_followed(run: Run) -> None:
+    found = rows(run("heads", "--samples", "2", "-f", "jsonl").out)
+    assert len(found) == 16
+    roles = {row["role"] for row in found.values()}
+    assert {"induction", "previous token"} <= roles
+    best = max(found.values(), key=lambda row: row["induction"])  # type: ignore[arg-type,return-value]
+    assert best["role"] == "induction"
+    assert best["passed"] == "induction ≥ 0.4"
+    assert "induction" in best["card"]  # type: ignore[operator]
+    assert 0 < best["induction_error"] < 0.2  # type: ignore[operator]
+
+
+def test_the_convention_is_said_and_changes_the_scores(run: Run) -> None:
+    second = rows(run("heads", "--samples", "1", "-f", "jsonl").out)["L0H0"]
+    whole = rows(run("heads", "--samples", "1", "--convention", "whole", "-f", "jsonl").out)["L0H0"]
+    bare = rows(run("heads", "--samples", "1", "--no-bos", "-f", "jsonl").out)["L0H0"]
+    assert "BOS and then 50 random tokens twice, 1 sample from seed 0" in str(second["measured"])
+    assert str(second["measured"]).endswith("the second copy's rows")
+    assert str(whole["measured"]).endswith("whole diagonals")
+    assert "no BOS" in str(bare["measured"])
+    assert second["duplicate"] != whole["duplicate"]
+    assert second["first"] != bare["first"]
+
+
+def test_the_same_seed_draws_the_same_tokens(run: Run) -> None:
+    arguments = ("heads", "--samples", "2", "-f", "csv", "--seed")
+    assert run(*arguments, "3").out == run(*arguments, "3").out != run(*arguments, "4").out
+
+
+def test_a_saved_capture_scores_as_its_text_does(run: Run, tmp_path: Path) -> None:
+    saved = str(tmp_path / "c.npz")
+    run("show", TEXT, "-o", saved)
+    fresh, again = (rows(run("heads", what, "-f", "jsonl").out) for what in (TEXT, saved))
+    for head, row in fresh.items():
+        for score in ("entropy", "distance", "previous", "first"):
+            assert again[head][score] == pytest.approx(row[score], abs=1e-6)
+    weights = load_capture(Path(saved)).layers[1].weights
+    expected = entropy(weights).mean(axis=1)
+    found = [fresh[f"L1H{n}"]["entropy"] for n in range(4)]
+    np.testing.assert_allclose(found, expected, atol=1e-5)  # type: ignore[arg-type]
+
+
+def test_a_table_of_80_columns(run: Run) -> None:
+    shown = run("heads", TEXT, "--width", "80")
+    lines = shown.out.splitlines()
+    assert lines[0] == "builtin, 9 tokens with BOS"
+    assert lines[2].split() == "head role entropy norm dist prev first self".split()
+    assert all(len(line) <= 80 for line in lines)
+    assert "no token comes twice here" in shown.out
+
+
+def test_heads_are_sorted_filtered_and_cut(run: Run) -> None:
+    arguments = ("heads", TEXT, "-f", "jsonl")
+    far = [row["distance"] for row in rows(run(*arguments, "--sort", "distance").out).values()]
+    assert far == sorted(far, reverse=True)  # type: ignore[type-var]
+    assert len(rows(run(*arguments, "--sort", "entropy", "--top", "3").out)) == 3
+    only = rows(run(*arguments, "--role", "sink", "--layer", "0").out)
+    assert only
+    assert all(row["role"] == "sink" and row["head"].startswith("L0") for row in only.values())  # type: ignore[attr-defined]
+    # what a text cannot show comes last, whatever is first
+    assert rows(run(*arguments, "--sort", "induction").out)["L0H0"]["induction"] is None
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_picture_of_every_score(run: Run, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"heads.{suffix}"
+    assert run("heads", TEXT, "-o", str(path), "--dpi", "60").status is ExitStatus.OK
+    assert path.stat().st_size > 2000
+    if suffix == "svg":
+        drawn = path.read_text()
+        for name in ("entropy", "previous, 0 to 1", "H3"):
+            assert name in drawn
+
+
+def test_cross_attention_has_entropy_and_a_first_key(run: Run) -> None:
+    found = rows(run("heads", "a blue creature", "-m", "translator", "-f", "jsonl").out)
+    for row in found.values():
+        assert row["entropy"] is not None
+        assert row["distance"] is None
+        assert row["induction"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ([TEXT, "--probe"], ExitStatus.USAGE, "leave --probe or the text out"),
+        ([TEXT, "--length", "9"], ExitStatus.USAGE, "--length is for the probe"),
+        (["--special"], ExitStatus.USAGE, "--special does nothing for the probe"),
+        (["--length", "900"], ExitStatus.USAGE, "give --length 127 or less"),
+        (["--length", "99999"], ExitStatus.USAGE, "give a smaller --length"),
+        (["-m", "translator"], ExitStatus.USAGE, "give --kind encoder, or a text"),
+        ([TEXT, "--role", "duplicate token"], ExitStatus.USAGE, "there are: "),
+        ([TEXT, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
+        ([TEXT, "--dpi", "90"], ExitStatus.USAGE, "--dpi is for pictures"),
+        (["a", "--no-bos"], ExitStatus.INPUT, "a single token"),
+        ([TEXT, "--head", "L9H0"], ExitStatus.USAGE, "there is no layer 9"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    run: Run, arguments: list[str], status: ExitStatus, said: str
+) -> None:
+    ended = run("heads", *arguments)
+    assert ended.status is status
+    assert ended.out == ""
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_options_of_a_run_are_refused_for_a_capture(run: Run, tmp_path: Path) -> None:
+    saved = str(tmp_path / "c.npz")
+    run("show", TEXT, "-o", saved)
+    assert "leave --no-bos out" in run("heads", saved, "--no-bos").err.replace("--bos", "--no-bos")
