@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from attnviz.analyses.default_head import Choice, default_head, generic_choice
 from attnviz.analyses.generic_head import GenericScores
 from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
-from attnviz.data.heads import Head, choose_heads
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.heads import Head, choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
@@ -27,9 +27,11 @@ from attnviz.pipeline import (
     heads_to_record,
     prepare,
 )
+from attnviz.transforms.drop import without_keys
 from attnviz.transforms.keep import KeepCells, KeepLinks
 from attnviz.transforms.merge import Unit, merged
-from attnviz.transforms.reduce import Over, reduce_maps
+from attnviz.transforms.reduce import How, Over, reduce_maps
+from attnviz.transforms.rollout import rollout
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -39,18 +41,31 @@ if TYPE_CHECKING:
 class ShowOptions:
     """What to show of a capture; `queries` and `keys` as on the command line.
 
-    `merge` joins the pieces of characters or of words first. `one_query` asks for exactly
-    one position; without a name, the last word's.
+    They are applied in this order. `merge` joins the pieces of characters or of words;
+    `rollout` multiplies the layers, and shows the last one's or those of `rollout_layers`;
+    `drop_sink` takes the first token's column away, `drop_keys` others; `reduce` joins heads.
+    Of what is left, `queries`, `keys`, `skip` (distances), `least` and `top` are shown.
+    `one_query` asks for exactly one position; without a name, the last word's.
     """
 
     merge: Unit | None = None
+    rollout: bool = False
+    rollout_layers: str | None = None
+    drop_sink: bool = False
+    drop_keys: Sequence[str] = ()
     queries: Sequence[str] = ()
     keys: Sequence[str] = ()
     top: int | None = None
     least: float = 0.0
-    reduce: Reduction | None = None
+    skip: tuple[int, ...] = ()
+    reduce: How | None = None
     over: Over = "all"
     one_query: bool = False
+
+    @property
+    def transforming(self) -> bool:
+        """Whether whole patterns are needed, as they are changed before anything is shown."""
+        return any((self.merge, self.rollout, self.drop_sink, self.drop_keys, self.reduce))
 
 
 @dataclass(frozen=True)
@@ -117,20 +132,66 @@ def exhibit(picked: Picked, options: ShowOptions) -> Exhibit:
             one position is needed.
     """
     captured = merged(picked.capture, options.merge) if options.merge else picked.capture
+    queries = _queries(captured.query_tokens, options)
+    keys = _positions(captured.key_tokens, options.keys, "--key")
     maps = tuple(HeadMap(h.layer, h.head, weights=captured.weights(h)) for h in captured.heads)
+    done: list[str] = []
+    if options.rollout:
+        maps = _rolled_out(captured, maps, options.rollout_layers)
+        done.append(ROLLOUT)
+    dropped = _dropped_keys(captured.key_tokens, options)
+    if dropped and maps:
+        without = without_keys(maps, dropped, queries)
+        maps, keys = without.maps, tuple(key for key in keys if key not in dropped)
+        queries = tuple(query for query in queries if query not in without.empty)
+        names = " and ".join(captured.key_tokens[key].label for key in dropped)
+        done.append(f"{without.share:.0%} of the weight was on {names}, which is left out")
     if options.reduce is not None:
         maps = reduce_maps(maps, options.reduce, options.over)
-        done = f"{options.reduce} over {_OVER[options.over]}"
-        captured = replace(captured, transforms=(*captured.transforms, done))
+        done.append(f"{options.reduce} over {_OVER[options.over]}")
     return Exhibit(
-        capture=captured,
+        capture=replace(captured, transforms=(*captured.transforms, *done)),
         maps=maps,
-        queries=_queries(captured.query_tokens, options),
-        keys=_positions(captured.key_tokens, options.keys, "--key"),
+        queries=queries,
+        keys=keys,
         top=options.top,
         least=options.least,
+        skip=_skip(captured, options.skip),
+        dropped=dropped,
         about=picked.about,
     )
+
+
+ROLLOUT = (
+    "attention rollout: half of each layer's mean is the token itself; where tokens see only what "
+    "stands before them, it drifts to the first"
+)
+
+
+def _rolled_out(
+    captured: Capture, maps: tuple[HeadMap, ...], layers: str | None
+) -> tuple[HeadMap, ...]:
+    """The rollout to the layers that are named, or to the last.
+
+    Raises:
+        UsageError: no such layer; not all heads are there, or they look at another text.
+    """
+    every = every_head(captured.model.heads_per_layer)
+    if captured.kind == "cross":
+        raise UsageError("attention to another text cannot be rolled out", "leave --rollout out")
+    if maps and captured.heads != every:
+        raise UsageError(
+            "--rollout needs all heads of all layers", "capture the text again with --head all"
+        )
+    through = list(rollout(maps))
+    named = choose_heads([1] * len(through), layers, None) if layers else ()
+    return tuple(through[head.layer] for head in named) or tuple(through[-1:])
+
+
+def _dropped_keys(tokens: Sequence[Token], options: ShowOptions) -> tuple[int, ...]:
+    """The positions of the keys that are left out."""
+    others = find_positions(tokens, options.drop_keys, "--drop-key")
+    return tuple(sorted({*([0] if options.drop_sink else []), *others}))
 
 
 @dataclass(frozen=True)
@@ -204,13 +265,14 @@ def _reducing(
     prepared: Prepared, heads: Sequence[Head], show: ShowOptions, needs: Needs
 ) -> KeepLinks | KeepCells | None:
     """The consumer that keeps just what is needed; None where everything is kept."""
-    if prepared.size(heads) <= SMALL or show.merge or show.reduce:
+    if prepared.size(heads) <= SMALL or show.transforming:
         return None
     frame = prepared.frame
     keys = _positions(frame.key_tokens, show.keys, "--key")
     if needs.links is not None:
-        return KeepLinks(prepared.shape[0], keys, frame.causal, needs.links, show.least)
-    if needs.cells is not None and show.top is None and show.least <= 0:
+        skip = _skip(frame, show.skip)
+        return KeepLinks(prepared.shape[0], keys, frame.causal, needs.links, show.least, skip)
+    if needs.cells is not None and show.top is None and show.least <= 0 and not show.skip:
         queries = _queries(frame.query_tokens, show)
         most = needs.cells(heads, (len(queries), len(keys)))
         if max(len(queries), len(keys)) > most:
@@ -219,6 +281,15 @@ def _reducing(
 
 
 _OVER: dict[Over, str] = {"heads": "heads", "layers": "layers", "all": "all of these"}
+
+
+def _skip(captured: Capture, distances: tuple[int, ...]) -> tuple[int, ...]:
+    if distances and captured.kind == "cross":
+        raise UsageError(
+            "between two texts no token is itself or the one before",
+            "leave --no-self and --no-previous out",
+        )
+    return distances
 
 
 def _queries(tokens: Sequence[Token], options: ShowOptions) -> tuple[int, ...]:

@@ -8,7 +8,10 @@ from attnviz.errors import UsageError
 from attnviz.writers.formats import Format
 
 PICTURE_ONLY = ("cmap", "color_scale", "dpi", "title")
-FILTERS = ("query", "key", "top", "least", "reduce")
+FILTERS = (
+    *("rollout", "reduce", "drop_sink", "drop_key"),
+    *("query", "key", "top", "least", "no_self", "no_previous"),
+)
 SPELLING = {"least": "min"}
 
 
@@ -27,6 +30,9 @@ def check_combination(given: Mapping[str, Any], form: Format) -> None:
         raise UsageError("--words merges what --chars does, and more", "give one of them")
     if given["over"] and not given["reduce"]:
         raise UsageError("--over says over what to reduce", "add --reduce mean or --reduce max")
+    for option in ("head", "reduce") if given["rollout"] else ():
+        if given[option]:
+            raise UsageError("--rollout is over all heads", f"leave --{option} out")
     if not form.picture:
         _refuse(given, PICTURE_ONLY, form, "it is for pictures: -o FILE.png")
     if view in ("table", "text") and form.picture:

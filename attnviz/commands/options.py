@@ -7,12 +7,12 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from attnviz.commands.session import Session
-from attnviz.data.exhibit import ColorScale, Orient, Reduction
+from attnviz.data.exhibit import ColorScale, Orient
 from attnviz.errors import UsageError
 from attnviz.models.memory import size_of
 from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.pipeline import Side
-from attnviz.transforms.reduce import Over
+from attnviz.transforms.reduce import How, Over
 
 LINE = "{line}"
 """What stands for the number of the line in the name of a file that each line gets."""
@@ -246,7 +246,7 @@ HeadOption: TypeAlias = Annotated[
     ),
 ]
 ReduceOption: TypeAlias = Annotated[
-    Reduction | None,
+    How | None,
     typer.Option(
         "--reduce",
         help="Show the mean or the maximum of the chosen heads (all, if none is chosen).",
@@ -279,13 +279,39 @@ WordsOption: TypeAlias = Annotated[
         rich_help_panel=TOKENS,
     ),
 ]
+DropSinkOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--drop-sink",
+        help="Leave the first token (BOS, where there is one) out as a key; the rest sums to 1.",
+        rich_help_panel=TOKENS,
+    ),
+]
+DropKeyOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop-key",
+        metavar="TOKEN",
+        help="Leave these keys out in the same way; as --query.",
+        rich_help_panel=TOKENS,
+        show_default=False,
+    ),
+]
+RolloutOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--rollout",
+        help="Attention through all layers, multiplied; --layer: to these instead of the last.",
+        rich_help_panel=HEADS,
+    ),
+]
 QueryOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--query",
         metavar="TOKEN",
-        help="Only these queries (rows): a token, creature#2 for the second one, or an index. "
-        "May be given several times.",
+        help="Only these queries (rows): a token, creature#2 for the second one, an index, or a "
+        "/regular expression/. May be given several times.",
         rich_help_panel=TOKENS,
         show_default=False,
     ),
@@ -321,6 +347,16 @@ MinOption: TypeAlias = Annotated[
         help="Only links of at least this weight.",
         rich_help_panel=TOKENS,
         show_default=False,
+    ),
+]
+NoSelfOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--no-self", help="No links from a token to itself.", rich_help_panel=TOKENS),
+]
+NoPreviousOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--no-previous", help="No links to the token just before.", rich_help_panel=TOKENS
     ),
 ]
 ViewOption: TypeAlias = Annotated[

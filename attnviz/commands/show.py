@@ -52,12 +52,17 @@ def show(
     head: o.HeadOption = None,
     reduce: o.ReduceOption = None,
     over: o.OverOption = None,
+    rollout: o.RolloutOption = False,
     chars: o.CharsOption = False,
     words: o.WordsOption = False,
+    drop_sink: o.DropSinkOption = False,
+    drop_key: o.DropKeyOption = None,
     query: o.QueryOption = None,
     key: o.KeyOption = None,
     top: o.TopOption = None,
     least: o.MinOption = 0.0,
+    no_self: o.NoSelfOption = False,
+    no_previous: o.NoPreviousOption = False,
     view: o.ViewOption = None,
     orient: o.OrientOption = None,
     cmap: o.CmapOption = None,
@@ -81,15 +86,20 @@ def show(
     chosen = choose_format(output, form, session.environment.stdout.isatty())
     check_combination(context.params, chosen)
     check_output(output, chosen)
-    everything = view == "grid" or reduce is not None or chosen.name == "npz"
+    everything = view == "grid" or rollout or reduce is not None or chosen.name == "npz"
     placement = o.placement_of(device, dtype, max_memory)
     look = Look(view, orient, cmap, color_scale, dpi, title)
     wanted = ShowOptions(
         merge="words" if words else "chars" if chars else None,
+        rollout=rollout,
+        rollout_layers=layer if rollout else None,
+        drop_sink=drop_sink,
+        drop_keys=tuple(drop_key or ()),
         queries=tuple(query or ()),
         keys=tuple(key or ()),
         top=top,
         least=least,
+        skip=(*((0,) if no_self else ()), *((1,) if no_previous else ())),
         reduce=reduce,
         over=over or "all",
         one_query=view == "text",
@@ -97,7 +107,7 @@ def show(
     request = Request(
         model=Source(model, revision, offline, quiet, kind, causal, engine, placement),
         text=TextOptions(bos, special, truncate, target, placement.max_memory),
-        heads=HeadOptions(layer, head, everything),
+        heads=HeadOptions(None if rollout else layer, head, everything),
         show=wanted,
         needs=needs_of(chosen, look, wanted, session.consoles.display),
         verify=verify,

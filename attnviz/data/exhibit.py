@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from attnviz.data.capture import Capture, FloatArray, IntArray
 
-Reduction: TypeAlias = Literal["mean", "max"]
+Reduction: TypeAlias = Literal["mean", "max", "rollout"]
 Orient: TypeAlias = Literal["query-rows", "key-rows"]
 ColorScale: TypeAlias = Literal["linear", "log", "row"]
 
@@ -24,7 +24,7 @@ class Place:
 
     @property
     def label(self) -> str:
-        """`L1H2`; reduced: `L1 mean`, `H2 max`, `mean`."""
+        """`L1H2`; reduced: `L1 mean`, `H2 max`, `mean`, `L3 rollout`."""
         layer = "" if self.layer is None else f"L{self.layer}"
         head = "" if self.head is None else f"H{self.head}"
         return " ".join(part for part in (layer + head, self.reduced or "") if part)
@@ -82,8 +82,10 @@ class Exhibit:
     """A capture, the maps chosen from it, and the filters that every view and format obeys.
 
     `queries` and `keys` are the token positions asked for, in order; `top` is how many
-    keys are kept per query (None: all), `least` the smallest weight that is shown;
-    `about` is the sentence that says which heads these are and why.
+    keys are kept per query (None: all), `least` the smallest weight that is shown; `skip`
+    are distances (query minus key) of links that are left out: 0 to itself, 1 to the token
+    before. `dropped` are keys whose weight was taken away. `about` is the sentence that says
+    which heads these are and why.
     """
 
     capture: Capture
@@ -92,7 +94,19 @@ class Exhibit:
     keys: tuple[int, ...]
     top: int | None = None
     least: float = 0.0
+    skip: tuple[int, ...] = ()
+    dropped: tuple[int, ...] = ()
     about: str = ""
+
+    @property
+    def weakest_left_out(self) -> bool:
+        """Whether the user said which links are too weak to be shown."""
+        return self.top is not None or self.least > 0
+
+    @property
+    def filtered(self) -> bool:
+        """Whether links are left out that the mask allows."""
+        return self.weakest_left_out or bool(self.skip)
 
     @property
     def by_row(self) -> bool:

@@ -13,8 +13,8 @@ __all__ = ["Links", "links_of", "row_totals"]
 def links_of(exhibit: Exhibit, head_map: Map) -> Links:
     """The links of one map that the exhibit's filters leave; never one that the mask forbids.
 
-    Filters apply in this order: queries, keys, least weight, then the strongest `top`
-    of what is left in each row (ties: the earlier key).
+    Filters apply in this order: queries, keys, distances, least weight, then the strongest
+    `top` of what is left in each row (ties: the earlier key).
     """
     if isinstance(head_map, LinkMap):
         return head_map.links
@@ -36,6 +36,7 @@ def _links_of_rows(
     queries, keys = np.array(asked, int), np.array(exhibit.keys, int)
     weights = whole.weights[np.ix_(queries, keys)]  # (rows, keys asked for)
     allowed = keys < exhibit.capture.allowed_count()[queries][:, None]
+    allowed &= ~np.isin(queries[:, None] - keys, exhibit.skip)
     order = np.argsort(np.where(allowed, -weights, np.inf), axis=1, kind="stable")
     row = np.arange(len(queries))[:, None]
     kept = (allowed & (weights >= exhibit.least))[row, order]

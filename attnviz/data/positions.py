@@ -12,8 +12,9 @@ def find_positions(tokens: Sequence[Token], names: Sequence[str], option: str) -
     """All positions that the names match, in the order of the text, each once.
 
     A name is an index (`3`), a token as it is shown (`creature`), a word that was cut
-    into several tokens (all of them), or one of several equal ones counted from 1
-    (`creature#2`; `3#1` is the token "3").
+    into several tokens (all of them), one of several equal ones counted from 1
+    (`creature#2`; `3#1` is the token "3"), or a regular expression between slashes that is
+    searched for in each token as it is shown (`/^cr/`).
 
     Raises:
         UsageError: a name that matches nothing; it lists the tokens and the nearest.
@@ -57,6 +58,8 @@ def _matches(tokens: Sequence[Token], name: str, option: str) -> list[tuple[int,
             f"{option} {name} is no position in this text",
             f"its tokens are 0 to {len(tokens) - 1}; {name}#1 would be the token {name!r}",
         )
+    if len(name) > 2 and name[0] == name[-1] == "/":
+        return _matching(tokens, name, option)
     numbered = re.fullmatch(r"(.+)#([0-9]{1,9})", name, flags=re.DOTALL)
     if not name.strip():
         raise UsageError(f"{option} names no token", "give a token of the text")
@@ -76,6 +79,23 @@ def _matches(tokens: Sequence[Token], name: str, option: str) -> list[tuple[int,
             f"count from 1 to {len(occurrences)}",
         )
     return [occurrences[number - 1]]
+
+
+def _matching(tokens: Sequence[Token], name: str, option: str) -> list[tuple[int, ...]]:
+    """The tokens that a regular expression between slashes is found in."""
+    try:
+        expression = re.compile(name[1:-1])
+    except re.error as error:
+        raise UsageError(
+            f"{option} {name} is no regular expression ({error})",
+            "mend it, or leave the slashes out",
+        ) from None
+    found: list[tuple[int, ...]] = [
+        (token.index,) for token in tokens if expression.search(token.label)
+    ]
+    if not found:
+        raise _not_there(tokens, name, option)
+    return found
 
 
 def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:

@@ -10,6 +10,7 @@ from attnviz.renderers.prose import folded
 
 LONG = 60  # rows; of more a reader is told how to see less
 MOST_NAMED = 3
+NEAR = {0: "to itself", 1: "to the token before it"}
 
 
 def closing(
@@ -41,7 +42,9 @@ def closing(
 def _wanted(exhibit: Exhibit) -> str:
     """` of at least 0.5 to the keys asked for`: what the filters let through."""
     least = f" of at least {exhibit.least:g}" if exhibit.least > 0 else ""
-    return least + ("" if _every_key(exhibit) else " to the keys asked for")
+    keys = "" if _every_key(exhibit) else " to the keys asked for"
+    near = " or ".join(NEAR[distance] for distance in exhibit.skip)
+    return least + keys + (f" but {near}" if near else "")
 
 
 def _listed(heads: Sequence[str]) -> str:
@@ -54,7 +57,7 @@ def _listed(heads: Sequence[str]) -> str:
 def _whole(exhibit: Exhibit) -> bool:
     """Whether nothing was filtered out, neither queries nor keys nor links."""
     every_query = len(exhibit.queries) == len(exhibit.capture.query_tokens)
-    return every_query and _every_key(exhibit) and exhibit.top is None and exhibit.least <= 0
+    return every_query and _every_key(exhibit) and not exhibit.filtered
 
 
 def _every_key(exhibit: Exhibit) -> bool:

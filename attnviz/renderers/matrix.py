@@ -23,7 +23,7 @@ def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
     whole = whole_map(head_map).weights
     queries, keys = np.array(exhibit.queries, int), np.array(exhibit.keys, int)
     picked = np.ix_(queries, keys)
-    if exhibit.top is None and exhibit.least <= 0:
+    if not exhibit.filtered:
         visible = exhibit.capture.allowed()[picked]
     else:
         links = links_of(exhibit, head_map)
@@ -96,6 +96,9 @@ def strongest(matrices: list[FloatArray]) -> float:
     return most if most > 0 else 1.0
 
 
+SKIPPING = {0: "--no-self", 1: "--no-previous"}
+
+
 def left_out(exhibit: Exhibit) -> str:
     """What an empty cell of this exhibit stands for, in a few words; empty if it has none."""
     reasons = ["masked"] if exhibit.capture.causal else []
@@ -103,6 +106,7 @@ def left_out(exhibit: Exhibit) -> str:
         reasons.append("left out by --top")
     if exhibit.least > 0:
         reasons.append("left out by --min")
+    reasons += [f"left out by {SKIPPING[distance]}" for distance in exhibit.skip]
     return " or ".join(reasons)
 
 

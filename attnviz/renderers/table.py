@@ -88,7 +88,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
 
 def rows_of(exhibit: Exhibit, head_map: Map) -> list[Row]:
     """The queries asked for, each with the links that the filters leave."""
-    if _unfiltered(exhibit):  # no more is shown, so no more is sorted into rows
+    if not exhibit.weakest_left_out:  # no more is shown, so no more is sorted into rows
         exhibit = replace(exhibit, top=MOST_SHOWN)
     links, allowed = links_of(exhibit, head_map), exhibit.capture.allowed_count()
     per_query = np.bincount(links.query, minlength=len(allowed))
@@ -99,12 +99,9 @@ def rows_of(exhibit: Exhibit, head_map: Map) -> list[Row]:
         found = zip(links.key[start:end].tolist(), links.weight[start:end].tolist(), strict=True)
         keys, start = tuple(found), end
         rest = total - sum(weight for _, weight in keys)
-        rows.append(Row(query, keys, rest, int(allowed[query]) - len(keys)))
+        seen = int(allowed[query]) - sum(key < allowed[query] for key in exhibit.dropped)
+        rows.append(Row(query, keys, rest, seen - len(keys)))
     return rows
-
-
-def _unfiltered(exhibit: Exhibit) -> bool:
-    return exhibit.top is None and exhibit.least <= 0
 
 
 def _block(exhibit: Exhibit, rows: list[Row], display: Display) -> Iterator[Text]:
@@ -125,7 +122,7 @@ def _fit(
 ) -> tuple[list[Row], Columns]:
     """The keys to show of each row, and the columns that they fit into."""
     numbers: Sequence[int] = SIDE_BY_SIDE
-    if _unfiltered(exhibit):
+    if not exhibit.weakest_left_out:
         stacked = [row.strongest(STACKED, FAINT_STACKED) for row in rows]
     else:
         most = max((len(row.keys) for row in rows), default=0)
@@ -135,7 +132,7 @@ def _fit(
     ways = ((wide, LONG_REST, 8), (wide, SHORT_REST, 6), (narrow, SHORT_REST, SHORTEST_BAR))
     two = (LABEL_OF_TWO, SHORT_REST, SHORTEST_BAR)
     for n in numbers:
-        few = [row.strongest(n, FAINT) for row in rows] if _unfiltered(exhibit) else rows
+        few = [row.strongest(n, FAINT) for row in rows] if not exhibit.weakest_left_out else rows
         # A fourth key is worth less than bars that can be compared.
         for longest, rest, shortest in ways[:2] if n > 3 else ways if n > 2 else (*ways, two):
             ranks = _ranks(few, keys, longest)

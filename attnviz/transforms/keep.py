@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnviz.data.capture import FloatArray, IntArray, PatternBlock
 from attnviz.data.exhibit import CellMap, LinkMap, Links
@@ -26,17 +27,21 @@ class _Rows:
 
 @dataclass
 class KeepLinks:
-    """The strongest `top` links of each row to the keys asked for, none weaker than `least`."""
+    """The strongest `top` links of each row to the keys asked for, none weaker than `least`,
+    and none over a distance (query minus key) that is to be skipped."""
 
     n_queries: int
     keys: Sequence[int]
     causal: bool
     top: int
     least: float
+    skip: tuple[int, ...] = ()
     _kept: dict[Head, _Rows] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
-        keys, weights = _strongest(block.weights, np.array(self.keys), self.top)
+        apart = block.queries[:, None] - np.arange(block.weights.shape[2])
+        hidden = np.isin(apart, self.skip) if self.skip else None
+        keys, weights = _strongest(block.weights, np.array(self.keys), self.top, hidden)
         if self.causal:  # a first row sees fewer keys than `top`
             weights[keys > block.queries[:, None]] = -1
         for i, head in enumerate(block.heads):
@@ -62,14 +67,19 @@ class KeepLinks:
         return LinkMap(head.layer, head.head, links=links, totals=rows.totals)
 
 
-def _strongest(weights: FloatArray, asked: IntArray, top: int) -> tuple[IntArray, FloatArray]:
+def _strongest(
+    weights: FloatArray, asked: IntArray, top: int, hidden: NDArray[np.bool_] | None
+) -> tuple[IntArray, FloatArray]:
     """Of each row the strongest weights on these keys: keys and weights (heads, rows, ≤ top).
+
+    `hidden` (rows, n) are links that count for -1.
 
     Of equal ones the earlier key comes first, and so none that the mask forbids, whose weight
     is 0, before one that it allows.
     """
     seen = asked[asked < weights.shape[2]]
-    left = weights.copy() if len(seen) == weights.shape[2] else weights[:, :, seen]
+    left = weights.copy() if hidden is None else np.where(hidden, np.float32(-1), weights)
+    left = left if len(seen) == weights.shape[2] else left[:, :, seen]
     shape = *left.shape[:2], min(top, len(seen))
     keys, values = np.empty(shape, np.int64), np.empty(shape, np.float32)
     for rank in range(shape[2]):  # argmax is so fast that a few of them beat any sorting

@@ -5,12 +5,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from attnviz.data.exhibit import HeadMap, Reduction
+from attnviz.data.exhibit import HeadMap
 
 Over: TypeAlias = Literal["heads", "layers", "all"]
+How: TypeAlias = Literal["mean", "max"]
 
 
-def reduce_maps(maps: Sequence[HeadMap], how: Reduction, over: Over) -> tuple[HeadMap, ...]:
+def reduce_maps(maps: Sequence[HeadMap], how: How, over: Over) -> tuple[HeadMap, ...]:
     """Reduce maps of shape (n_queries, n_keys) over the heads of each layer, over layers, or all.
 
     Rows of a mean still sum to 1; rows of a maximum do not.
@@ -32,7 +33,7 @@ _KEYS: dict[Over, Callable[[HeadMap], tuple[int | None, int | None]]] = {
 }
 
 
-def _reduced(group: Sequence[HeadMap], how: Reduction) -> np.ndarray:
+def _reduced(group: Sequence[HeadMap], how: How) -> np.ndarray:
     """One matrix at a time, so that memory stays that of a single map."""
     result = group[0].weights.astype(np.float32, copy=True)
     for head_map in group[1:]:

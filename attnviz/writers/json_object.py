@@ -69,6 +69,7 @@ def _fields(exhibit: Exhibit, line: int | None) -> dict[str, Any]:
         "keys": list(exhibit.keys),
         "top": exhibit.top,
         "min": exhibit.least,
+        **({"skip_distances": list(exhibit.skip)} if exhibit.skip else {}),
     }
 
 
@@ -96,13 +97,13 @@ def _head(capture: Capture, head_map: Map) -> dict[str, Any]:
 def _rows(exhibit: Exhibit, head_map: Map) -> Iterator[str]:
     """The rows of the queries asked for, in the columns of the keys asked for.
 
-    What `--top` or `--min` leaves out is null, so that no number is there that the
+    What `--top`, `--min` or `--no-self` leaves out is null, so that no number is there that the
     model did not compute. A pair that the mask forbids stays what it is in the model: 0.0.
     """
     queries, keys = list(exhibit.queries), list(exhibit.keys)
     weights = whole_map(head_map).weights[np.ix_(queries, keys)]
     kept = np.isfinite(weights)  # JSON has no infinity
-    if exhibit.top is not None or exhibit.least > 0:
+    if exhibit.filtered:
         forbidden = ~exhibit.capture.allowed()[np.ix_(queries, keys)]
         kept &= _among_links(exhibit, head_map) | forbidden
     for row, known in zip(weights, kept, strict=True):

@@ -35,7 +35,8 @@ def test_links_kept_of_blocks_are_those_of_the_whole_pattern(
     keys = tuple(sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1))))
     queries = tuple(sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1))))
     rows = data.draw(st.integers(1, n))
-    keep = KeepLinks(n, keys, True, top, least)
+    skip = data.draw(st.sampled_from([(), (0,), (0, 1)]))
+    keep = KeepLinks(n, keys, True, top, least, skip)
     for first in range(0, len(queries), rows):
         some = np.array(queries[first : first + rows])
         keep(PatternBlock(1, (0,), some, pattern[None, some, : some[-1] + 1]))
@@ -43,7 +44,7 @@ def test_links_kept_of_blocks_are_those_of_the_whole_pattern(
 
     capture = make_capture(["x"] * n)
     whole = HeadMap(1, 0, weights=pattern)
-    exhibit = Exhibit(capture, (whole,), queries, keys, top=top, least=least)
+    exhibit = Exhibit(capture, (whole,), queries, keys, top=top, least=least, skip=skip)
     expected = links_of(exhibit, whole)
     for array in ("query", "key", "weight"):
         assert getattr(kept.links, array).tolist() == getattr(expected, array).tolist()

@@ -1,0 +1,96 @@
+"""Patterns made readable: what is left out or joined is said, and every format obeys."""
+
+import json
+from collections import defaultdict
+
+import pytest
+
+from attnviz.errors import ExitStatus
+from tests.conftest import Run
+
+TEXT = "a fluffy blue creature roamed the verdant forest"
+
+
+def links(out: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def sums(out: str) -> dict[object, float]:
+    found: dict[object, float] = defaultdict(float)
+    for link in links(out):
+        found[link["query_token"]] += link["weight"]  # type: ignore[operator]
+    return found
+
+
+def test_without_the_sink_the_rest_sums_to_1_and_its_share_is_said(run: Run) -> None:
+    rows = run("show", TEXT, "--head", "L1H0", "--drop-sink", "-f", "jsonl").out
+    assert "BOS" not in {link["key_token"] for link in links(rows)}
+    assert set(sums(rows)) == {*TEXT.split()}  # BOS sees only itself, and has no row
+    assert all(total == pytest.approx(1, abs=1e-5) for total in sums(rows).values())
+    told = json.loads(run("show", TEXT, "--head", "L1H0", "--drop-sink", "-f", "json").out)
+    raw = sums(run("show", TEXT, "--head", "L1H0", "--key", "BOS", "-f", "jsonl").out)
+    share = sum(raw[token] for token in TEXT.split()) / 8
+    assert told["transforms"] == [f"{share:.0%} of the weight was on BOS, which is left out"]
+    assert "of the weight was on BOS" in run("show", TEXT, "--head", "L1H0", "--drop-sink").out
+
+
+def test_other_keys_are_dropped_by_name(run: Run) -> None:
+    arguments = ("show", TEXT, "--head", "L1H0", "--drop-sink", "--drop-key", "fluffy")
+    rows = run(*arguments, "-f", "jsonl").out
+    assert not {"BOS", "fluffy"} & {link["key_token"] for link in links(rows)}
+    assert "on BOS and fluffy" in run(*arguments, "--width", "200").out
+
+
+def test_the_rollout_has_one_map_the_last_layers_or_those_asked_for(run: Run) -> None:
+    rows = links(run("show", TEXT, "--rollout", "-f", "jsonl").out)
+    assert {(link["layer"], link["head"]) for link in rows} == {(3, "rollout")}
+    both = links(run("show", TEXT, "--rollout", "--layer", "0,2", "-f", "jsonl").out)
+    assert {link["layer"] for link in both} == {0, 2}
+    shown = run("show", TEXT, "--rollout").out.replace("\n", " ")
+    assert "it drifts to the first" in shown
+
+
+def test_links_to_itself_and_to_the_token_before_are_left_out(run: Run) -> None:
+    rows = links(
+        run("show", TEXT, "--head", "all", "--no-self", "--no-previous", "-f", "jsonl").out
+    )
+    assert rows
+    assert all(link["query"] - link["key"] > 1 for link in rows)  # type: ignore[operator]
+    shown = run("show", TEXT, "--head", "L1H0", "--no-self", "--no-previous").out
+    assert "2 rows have no link but to itself or to the token before it" in shown
+    told = json.loads(run("show", TEXT, "--head", "L1H0", "--no-self", "-f", "json").out)
+    assert told["skip_distances"] == [0]
+    assert told["patterns"][0][3][3] is None
+
+
+def test_tokens_are_named_by_a_regular_expression(run: Run) -> None:
+    rows = links(run("show", TEXT, "--query", "/^[cf]/", "--head", "L1H0", "-f", "jsonl").out)
+    assert {link["query_token"] for link in rows} == {"fluffy", "creature", "forest"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--rollout", "--head", "L0H0"], "leave --head out"),
+        (["--rollout", "--reduce", "mean"], "leave --reduce out"),
+        (["--rollout", "--layer", "7"], "there is no layer 7"),
+        (["--rollout", "-m", "translator"], "leave --rollout out"),
+        (["--no-self", "-m", "translator"], "leave --no-self and --no-previous out"),
+        (["--drop-key", "mole"], "--drop-key 'mole' is not in the text"),
+        (["--query", "/(/"], "is no regular expression"),
+        (["--query", "/x{9}/"], "is not in the text"),
+        (["--drop-sink", "-f", "npz"], "a capture holds whole patterns"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(run: Run, arguments: list[str], said: str) -> None:
+    ended = run("show", TEXT, *arguments)
+    assert ended.status is ExitStatus.USAGE
+    assert ended.out == ""
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_a_capture_of_some_heads_cannot_be_rolled_out(run: Run, tmp_path: object) -> None:
+    saved = f"{tmp_path}/c.npz"
+    run("show", TEXT, "--head", "L1H0", "-o", saved)
+    assert "capture the text again with --head all" in run("show", saved, "--rollout").err
