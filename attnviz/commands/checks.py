@@ -35,7 +35,7 @@ def check_combination(given: Mapping[str, Any], form: Format) -> None:
             raise UsageError("--rollout is over all heads", f"leave --{option} out")
     if not form.picture:
         _refuse(given, PICTURE_ONLY, form, "it is for pictures: -o FILE.png")
-    if view in ("table", "text") and form.picture:
+    if view in ("table", "text", "links") and form.picture:
         raise UsageError(f"--view {view} cannot be a picture", "use --view heatmap or --view grid")
     if form.name != "txt" and not form.picture:
         _refuse(given, ("view", "orient"), form, "rows and captures have no view")

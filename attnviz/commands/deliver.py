@@ -150,6 +150,10 @@ def view(exhibit: Exhibit, display: Display, look: Look) -> RenderableType:
         from attnviz.renderers import text
 
         return text.render(exhibit, display)
+    if look.view == "links":
+        from attnviz.renderers import links
+
+        return links.render(exhibit, display)
     from attnviz.renderers import table
 
     return table.render(exhibit, display)

@@ -17,7 +17,7 @@ from attnviz.transforms.reduce import How, Over
 LINE = "{line}"
 """What stands for the number of the line in the name of a file that each line gets."""
 
-View: TypeAlias = Literal["table", "heatmap", "grid", "text"]
+View: TypeAlias = Literal["table", "heatmap", "grid", "text", "links"]
 
 
 def _set_debug(context: typer.Context, value: bool) -> bool:
@@ -364,7 +364,8 @@ ViewOption: TypeAlias = Annotated[
     typer.Option(
         "--view",
         help="table: each query's strongest keys. heatmap: coloured cells. grid: every head in "
-        "miniature. text: the words, shaded by how much one query attends to them.",
+        "miniature. text: the words, shaded by how much one query attends to them. links: the "
+        "strongest links of all heads.",
         rich_help_panel=LOOK,
         show_default=False,
     ),

@@ -86,7 +86,7 @@ def show(
     chosen = choose_format(output, form, session.environment.stdout.isatty())
     check_combination(context.params, chosen)
     check_output(output, chosen)
-    everything = view == "grid" or rollout or reduce is not None or chosen.name == "npz"
+    everything = view in ("grid", "links") or rollout or reduce is not None or chosen.name == "npz"
     placement = o.placement_of(device, dtype, max_memory)
     look = Look(view, orient, cmap, color_scale, dpi, title)
     wanted = ShowOptions(

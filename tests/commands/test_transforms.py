@@ -1,6 +1,7 @@
 """Patterns made readable: what is left out or joined is said, and every format obeys."""
 
 import json
+import re
 from collections import defaultdict
 
 import pytest
@@ -94,3 +95,41 @@ def test_a_capture_of_some_heads_cannot_be_rolled_out(run: Run, tmp_path: object
     saved = f"{tmp_path}/c.npz"
     run("show", TEXT, "--head", "L1H0", "-o", saved)
     assert "capture the text again with --head all" in run("show", saved, "--rollout").err
+
+
+LINE = re.compile(r"(L\dH\d)  +(\S+) → (.*)")
+
+
+def test_the_strongest_links_of_all_heads_as_lines(run: Run) -> None:
+    arguments = ("show", TEXT, "--head", "all", "--no-self", "--drop-sink")
+    shown = run(*arguments, "--view", "links", "--width", "100").out
+    lines = [LINE.fullmatch(line) for line in shown.splitlines()]
+    found = [(m[1], m[2], key.rsplit(" ", 1)) for m in lines if m for key in m[3].split(", ")]
+    rows = {
+        (f"L{link['layer']}H{link['head']}", link["query_token"], link["key_token"]): link["weight"]
+        for link in links(run(*arguments, "-f", "jsonl").out)
+    }
+    for head, query, (key, weight) in found:
+        assert float(weight) == pytest.approx(rows[head, query, key], abs=0.0051)
+    firsts = [float(m[3].split(", ")[0].rsplit(" ", 1)[1]) for m in lines if m]
+    assert len(firsts) == 20
+    assert firsts == sorted(firsts, reverse=True)
+    by_query = defaultdict(float)
+    for (head, query, _), weight in rows.items():
+        by_query[head, query] = max(by_query[head, query], weight)  # type: ignore[type-var]
+    assert firsts[-1] == pytest.approx(sorted(by_query.values())[-20], abs=0.0051)
+    assert "more lines: --min 0.5" in shown
+
+
+def test_with_a_least_weight_all_lines_are_shown_and_none_is_said(run: Run) -> None:
+    shown = run("show", TEXT, "--view", "links", "--min", "0.3").out
+    assert len([line for line in shown.splitlines() if LINE.fullmatch(line)]) > 20
+    assert "more lines" not in shown
+    nothing = run("show", TEXT, "--view", "links", "--min", "1", "--query", "a", "--key", "a")
+    assert "there is no link to show" in nothing.out
+
+
+@pytest.mark.parametrize("width", [40, 200])
+def test_no_line_is_wider_than_the_terminal(run: Run, width: int) -> None:
+    shown = run("show", TEXT, "--view", "links", "--min", "0.05", "--width", str(width)).out
+    assert max(map(len, shown.splitlines())) <= width
