@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from attnviz.commands import explain, heads, models, params, show, tokens, train
+from attnviz.commands import explain, heads, models, params, predict, show, tokens, train
 from attnviz.commands.session import Session, process_session
 from attnviz.errors import AttnvizError, ExitStatus, OutputError
 from attnviz.writers.stream import told
@@ -29,6 +29,7 @@ app = typer.Typer(
 app.command(epilog=show.EPILOG)(show.show)
 app.command(epilog=explain.EPILOG)(explain.explain)
 app.command(epilog=heads.EPILOG)(heads.heads)
+app.command(epilog=predict.EPILOG)(predict.predict)
 app.command(epilog=tokens.EPILOG)(tokens.tokens)
 app.command(epilog=train.EPILOG)(train.train)
 app.command(epilog=models.EPILOG)(models.models)

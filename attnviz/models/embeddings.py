@@ -15,6 +15,7 @@ from torch import Tensor
 from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard, NamedHead
 from attnviz.data.heads import Head
+from attnviz.data.predictions import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.data.trace import EmbeddingTrace, HeadTrace
 from attnviz.errors import UsageError
@@ -29,7 +30,7 @@ from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.config import folder_sizes
 from attnviz.models.handover import Handover
 from attnviz.models.known import EMBEDDINGS
-from attnviz.models.loaded import no_target
+from attnviz.models.loaded import no_prediction, no_target
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import numbers
 
@@ -62,6 +63,11 @@ class EmbeddingModel:
 
     def versions(self) -> Mapping[str, str]:
         return {"torch": str(torch.__version__)}
+
+    def predict(
+        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+    ) -> None:
+        raise no_prediction(self.identity.name)
 
     def run(
         self,

@@ -12,6 +12,7 @@ from torch import Tensor
 from attnviz.data.capture import NOTHING, Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
+from attnviz.data.predictions import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace
 from attnviz.errors import ModelError, UsageError
@@ -23,7 +24,8 @@ from attnviz.models.config import ModelSizes, folder_sizes
 from attnviz.models.dissect import dissected
 from attnviz.models.folder import PICKLED, damaged, weight_shapes
 from attnviz.models.handover import rows_at_a_time
-from attnviz.models.loaded import no_target
+from attnviz.models.loaded import no_prediction, no_target
+from attnviz.models.outlook import predict
 from attnviz.models.placement import ANYWHERE, Placement
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace
@@ -87,6 +89,13 @@ class HuggingFaceModel:
             found = run_and_capture(self.model, inputs, wanted, consume, self.kind, whole=True)
         hidden: Tensor = found.last_hidden_state
         return hidden
+
+    def predict(
+        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+    ) -> None:
+        if self.kind != "self" or not self.causal or self.model.get_output_embeddings() is None:
+            raise no_prediction(self.identity.name)
+        predict(self.model, self._ids(ids), positions, consume, lens=lens)
 
     def inputs(self, ids: Sequence[int], target: Sequence[int]) -> dict[str, Any]:
         """What its forward pass is given."""

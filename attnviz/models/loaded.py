@@ -6,6 +6,7 @@ from typing import Protocol
 from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
+from attnviz.data.predictions import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace
 from attnviz.errors import UsageError
@@ -59,6 +60,18 @@ class LoadedModel(Protocol):
         produces target token i, whose input is the token before.
         """
 
+    def predict(
+        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+    ) -> None:
+        """Hand over the logits of what follows each of these positions, some at a time.
+
+        `lens`: before them, those after each layer but the last, as if the model stopped
+        there: the logit lens (nostalgebraist 2020).
+
+        Raises:
+            UsageError: this model predicts no next token.
+        """
+
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         """What an encoder-decoder makes of the tokens: the likeliest text, and its tokens.
 
@@ -84,3 +97,11 @@ class LoadedModel(Protocol):
 def no_target(name: str) -> UsageError:
     """The error for a model that reads a text and writes no other."""
     return UsageError(f"{name} is no encoder-decoder", "use --model translator")
+
+
+def no_prediction(name: str) -> UsageError:
+    """The error of a model that is asked for the next token and predicts none."""
+    return UsageError(
+        f"{name} does not predict the token that follows a text",
+        "use a model that does, such as builtin or gpt2",
+    )

@@ -12,6 +12,7 @@ from torch import Tensor
 from attnviz.data.capture import NOTHING, Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
+from attnviz.data.predictions import LogitConsumer, LogitRows
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace, Kinds
 from attnviz.models.attention import causal_mask
@@ -26,6 +27,9 @@ from attnviz.models.loaded import no_target
 from attnviz.models.placement import ANYWHERE, Placement
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import Recorded, head_trace
+
+ROWS = 128
+"""Positions whose logits are computed at a time."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,28 @@ class NativeModel:
         if consume is None:
             return self.model.hidden(self._ids(ids))
         return self._hidden(ids, wanted, consume, None)
+
+    def predict(
+        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+    ) -> None:
+        asked = torch.tensor(list(positions))
+        streams: dict[int | None, Tensor] = {}
+
+        def keeper(layer: int) -> Hook:
+            def keep(stream: Tensor) -> None:
+                streams[layer] = stream[0, asked]
+
+            return keep
+
+        before_last = range(self.model.config.n_layer - 1) if lens else ()
+        hooks = {f"h.{layer}.resid_post": keeper(layer) for layer in before_last}
+        rows = rows_at_a_time(len(ids), self.model.config.n_head)
+        with torch.inference_mode(), attached(self.model, hooks):
+            streams[None] = self.model.hidden(self._ids(ids), rows=rows)[0, asked]
+            for layer, stream in streams.items():
+                for part in torch.split(torch.arange(len(asked)), ROWS):
+                    logits = self.model.logits(self.model.ln_f(stream[part]))  # (rows, V)
+                    consume(LogitRows(layer, asked[part].numpy(), logits.float().cpu().numpy()))
 
     def _hidden(
         self, ids: Sequence[int], wanted: Wanted, consume: Consumer, layers: int | None

@@ -14,6 +14,7 @@ from torch import Tensor
 from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
+from attnviz.data.predictions import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace
 from attnviz.errors import ModelError, UsageError
@@ -23,6 +24,7 @@ from attnviz.models.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.handover import Handover
 from attnviz.models.hooks import Hook, attached
+from attnviz.models.loaded import no_prediction
 from attnviz.models.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
 
@@ -58,6 +60,11 @@ class NativeTranslator:
 
     def versions(self) -> Mapping[str, str]:
         return {"torch": str(torch.__version__)}
+
+    def predict(
+        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+    ) -> None:
+        raise no_prediction(self.identity.name)
 
     def run(
         self,

@@ -1,0 +1,84 @@
+"""What a transformers model says comes next, after its last layer or after any other.
+
+The model itself makes the logits of what leaves its last layer, whatever stands between (a
+norm, a soft cap, a factor). For the logit lens, what leaves an earlier layer is put in the
+place of what leaves the last one, in a second run.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnviz.data.predictions import LogitConsumer, LogitRows
+from attnviz.models.outputs import attention_modules
+
+ROWS = 128
+"""Positions whose logits are handed over at a time."""
+
+
+def predict(
+    model: Any, ids: Tensor, positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+) -> None:
+    """Hand over logits; those of the lens, from the first layer on, before the model's own.
+
+    Args:
+        model: a causal transformers model with an output layer.
+        ids: (1, n).
+        positions: those whose logits are wanted, in rising order.
+        consume: is given them, some at a time.
+        lens: also as if it stopped after each layer but the last.
+    """
+    asked = torch.tensor(list(positions))
+    with torch.inference_mode():
+        if lens:
+            *earlier, last = layers_of(model)
+            streams = _streams(model, ids, earlier)
+            for layer, stream in enumerate(streams):
+                with _replaced(last, stream):
+                    _hand_over(layer, model(input_ids=ids, use_cache=False), asked, consume)
+        _hand_over(None, model(input_ids=ids, use_cache=False), asked, consume)
+
+
+def layers_of(model: nn.Module) -> list[nn.Module]:
+    """The modules that are a model's layers, in order: the list that its attention is in."""
+    names = {module: name for name, module in model.named_modules()}
+    path = names[attention_modules(model)[0]].split(".")
+    depth = next(i for i, part in enumerate(path) if part.isdigit())
+    return list(model.get_submodule(".".join(path[:depth])).children())
+
+
+def _streams(model: Any, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
+    """What leaves each of the layers, (1, n, d)."""
+    streams: list[Tensor] = []
+
+    def keep(_module: nn.Module, _args: Any, output: Any) -> None:
+        streams.append(output[0] if isinstance(output, tuple) else output)
+
+    with ExitStack() as stack:
+        for layer in layers:
+            stack.callback(layer.register_forward_hook(keep).remove)
+        model.base_model(input_ids=ids, use_cache=False)
+    return streams
+
+
+@contextmanager
+def _replaced(layer: nn.Module, stream: Tensor) -> Iterator[None]:
+    """Let the layer give the stream, whatever it is given."""
+
+    def replace(_module: nn.Module, _args: Any, output: Any) -> Any:
+        return (stream, *output[1:]) if isinstance(output, tuple) else stream
+
+    handle = layer.register_forward_hook(replace)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _hand_over(layer: int | None, output: Any, asked: Tensor, consume: LogitConsumer) -> None:
+    for part in torch.split(asked, ROWS):
+        logits = output.logits[0, part].float().cpu().numpy()
+        consume(LogitRows(layer, part.numpy(), logits))

@@ -1,0 +1,93 @@
+"""`attnviz predict`: what comes next, and what the last position looked at."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attnviz.errors import ExitStatus
+from tests.conftest import Run
+
+TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
+
+
+def rows(out: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_the_adjectives_of_the_creature_come_next(run: Run) -> None:
+    found = rows(run("predict", TEXT, "--top", "2", "-f", "jsonl").out)
+    assert {row["token"] for row in found} == {"fluffy", "blue"}
+    assert sum(row["probability"] for row in found) > 0.8  # type: ignore[misc]
+    assert {row["layer"] for row in found} == {None}
+
+
+def test_each_position_says_what_followed_and_at_which_rank(run: Run) -> None:
+    found = rows(run("predict", TEXT, "--each", "--top", "1", "-f", "jsonl").out)
+    assert [row["position"] for row in found] == list(range(13))
+    assert [row["followed"] for row in found[:-1]] == TEXT.split()
+    assert found[-1]["followed"] is None
+    for row in found[:-1]:
+        best = row["rank"], row["followed_rank"]
+        assert (best == (1, 1)) == (row["token"] == row["followed"])
+    shown = run("predict", TEXT, "--each", "--width", "80").out
+    assert "what followed, how likely, at which rank" in shown
+
+
+def test_the_lens_has_a_row_for_each_layer_and_ends_at_the_whole_model(run: Run) -> None:
+    found = rows(run("predict", TEXT, "--lens", "--top", "1", "-f", "jsonl").out)
+    assert [row["layer"] for row in found] == [0, 1, 2, None]
+    shown = run("predict", TEXT, "--lens", "--width", "80").out
+    assert "if it stopped after each layer" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_evidence_is_the_strongest_links_of_the_last_position(run: Run) -> None:
+    shown = run("predict", TEXT, "--width", "120").out.splitlines()
+    lines = [line for line in shown if line.startswith("L3  ")]
+    links = rows(
+        run("show", TEXT, "--layer", "3", "--query", "was", "--drop-key", "BOS", "-f", "jsonl").out
+    )
+    assert links
+    raw = rows(run("show", TEXT, "--layer", "3", "--query", "was", "-f", "jsonl").out)
+    best = max((r for r in raw if r["key"] != 0), key=lambda r: r["weight"])  # type: ignore[arg-type,return-value]
+    token = str(best["key_token"])
+    assert f"{best['weight']:.2f} (H{best['head']})" in lines[0]
+    assert token in lines[0]
+
+
+def test_a_gpt2_folder_predicts_the_same_with_either_engine(run: Run, gpt2_folder: Path) -> None:
+    arguments = (
+        "predict",
+        "abc def",
+        "-m",
+        str(gpt2_folder),
+        "--lens",
+        "--top",
+        "3",
+        "-f",
+        "jsonl",
+    )
+    ours, theirs = (rows(run(*arguments, "--engine", e).out) for e in ("native", "transformers"))
+    assert [row["id"] for row in ours] == [row["id"] for row in theirs]
+    for a, b in zip(ours, theirs, strict=True):
+        assert a["probability"] == pytest.approx(b["probability"], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["a", "-m", "translator"], ExitStatus.USAGE, "does not predict the token"),
+        (["a", "-m", "embeddings"], ExitStatus.USAGE, "does not predict the token"),
+        (["  "], ExitStatus.INPUT, "blank"),
+        (["a", "-f", "png"], ExitStatus.USAGE, "does not write png"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    run: Run, arguments: list[str], status: ExitStatus, said: str
+) -> None:
+    ended = run("predict", *arguments)
+    assert ended.status is status
+    assert ended.out == ""
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
