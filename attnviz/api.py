@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from attnviz.data.capture import Capture, FloatArray
+from attnviz.data.capture import Capture, FloatArray, Kind
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.heads import Head
@@ -44,6 +44,7 @@ class Model:
     """A model in memory, to capture many texts with; made by `load_model`."""
 
     _loaded: "LoadedModel"
+    _max_memory: int | None = None
 
     @property
     def name(self) -> str:
@@ -69,13 +70,12 @@ class Model:
         bos: bool | None = None,
         special: bool = False,
         truncate: Side | None = None,
+        target: str | None = None,
     ) -> "AttentionCapture":
         """Run a text and record its attention; see `attnviz.capture`."""
-        options = HeadOptions(layers, heads, everything=True)
-        recorded = heads_to_record(self._loaded, options)
-        return AttentionCapture(
-            run_capture(self._loaded, text, recorded, TextOptions(bos, special, truncate))
-        )
+        recorded = heads_to_record(self._loaded, HeadOptions(layers, heads, everything=True))
+        options = TextOptions(bos, special, truncate, target, self._max_memory)
+        return AttentionCapture(run_capture(self._loaded, text, recorded, options))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,7 +104,9 @@ class AttentionCapture:
         return f"<AttentionCapture {self.record.model.name}, {len(self.tokens)} tokens, {held}>"
 
     def pattern(self, layer: int, head: int) -> FloatArray:
-        """The weights of one head, float32 (n_queries, n_keys), read-only; rows sum to 1.
+        """The weights of one head, float32 (n_queries, n_keys), read-only.
+
+        Rows sum to 1; to less where a part goes to a sink that is no token (`record.sinks`).
 
         Raises:
             UsageError: the head was not recorded.
@@ -166,6 +168,8 @@ def load_model(
     engine: Engine = "auto",
     device: Device = "auto",
     dtype: DType = "auto",
+    kind: Kind | None = None,
+    max_memory: int | None = None,
 ) -> Model:
     """Load a model once, to capture many texts with it.
 
@@ -176,14 +180,16 @@ def load_model(
         engine: the from-scratch model for a GPT-2 ("native"), or "transformers".
         device: "cpu", "cuda" or "mps"; "auto" takes a graphics processor where there is one.
         dtype: what it runs in, "bfloat16" or "float16"; "auto" is float32.
+        kind: of an encoder-decoder, which attention: "cross" (None), "encoder" or "decoder".
+        max_memory: bytes that may be used; None is 80% of what is free.
 
     Raises:
         ModelError: it cannot be found, fetched or loaded, or there is no such device.
         UsageError: this engine does not run in this type.
     """
-    placement = Placement(device, dtype)
-    source = Source(name, revision, offline, quiet=True, engine=engine, placement=placement)
-    return Model(run_load_model(source))
+    placement = Placement(device, dtype, max_memory)
+    source = Source(name, revision, offline, True, kind, engine=engine, placement=placement)
+    return Model(run_load_model(source), max_memory)
 
 
 def capture(
@@ -195,6 +201,7 @@ def capture(
     bos: bool | None = None,
     special: bool = False,
     truncate: Side | None = None,
+    target: str | None = None,
 ) -> AttentionCapture:
     """Run a text through a model and record which tokens attend to which.
 
@@ -206,6 +213,7 @@ def capture(
         bos: put a beginning token in front; None means as the model was trained.
         special: read `<|endoftext|>` in the text as the special token.
         truncate: cut a text that is too long from this side.
+        target: of an encoder-decoder, what it is to have written; None is what it writes.
 
     Raises:
         AttnvizError: the text, the model or an option cannot be used; the message says
@@ -213,7 +221,13 @@ def capture(
     """
     loaded = load_model(model) if isinstance(model, str) else model
     return loaded.capture(
-        text, heads=heads, layers=layers, bos=bos, special=special, truncate=truncate
+        text,
+        heads=heads,
+        layers=layers,
+        bos=bos,
+        special=special,
+        truncate=truncate,
+        target=target,
     )
 
 

@@ -15,10 +15,10 @@ from attnviz.data.heads import Head, choose_heads, every_head
 from attnviz.data.keep import KeepEverything
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.verified import Verified
-from attnviz.errors import InputError, ModelError, UsageError
+from attnviz.errors import InputError, UsageError
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
-from attnviz.models.placement import Placement
+from attnviz.models.placement import Placement, check_room, model_bytes
 from attnviz.transforms.check import Checked
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Side: TypeAlias = Literal["left", "right"]
 
+SMALL = 64 << 20
+"""Bytes of patterns that are kept whole without a thought."""
 LINK_BYTES, PICTURE_BYTES = 40, 2 << 20
 """What a link, and what the blocks of a picture of one head, take at most."""
 
@@ -157,24 +159,31 @@ class Prepared:
         wanted: dict[int, tuple[int, ...]] = {}
         for layer, head in sorted(heads):
             wanted[layer] = (*wanted.get(layer, ()), head)
-        ids = [token.id for token in self.source]
-        checked = Checked(consume, self.frame.causal, self._sum_error())
-        self.model.run(ids, Wanted(wanted, queries), checked, [t.id for t in self.target])
-        silent = sorted(set(wanted) - checked.heard)
-        if silent:
-            raise ModelError(
-                f"layer {silent[0]} of this model has no attention that could be shown",
-                "choose others with --layer",
-            )
-
-    def _sum_error(self) -> float | None:
-        if self.frame.sinks:
-            return None
-        return 1e-3 if self.frame.model.dtype == "float32" else 0.05
+        asked = Wanted(wanted, queries)
+        checked = Checked(consume, self.frame)
+        self.model.run(
+            [token.id for token in self.source], asked, checked, [t.id for t in self.target]
+        )
+        checked.finish(asked)
 
     def size(self, heads: Sequence[Head]) -> int:
         """Bytes of the whole patterns of these heads."""
         return 4 * len(heads) * self.shape[0] * self.shape[1]
+
+    def fits_whole(self, heads: Sequence[Head]) -> bool:
+        """Whether the whole patterns of these heads are small, and fit into memory."""
+        size = self.size(heads)
+        return size <= SMALL and self._working + size <= self._room
+
+    @property
+    def _working(self) -> int:
+        return self.model.working_bytes(*self.shape)
+
+    @property
+    def _room(self) -> int:
+        """Bytes for a run: what the user allows less the model, or a share of what is free."""
+        budget = Placement(max_memory=self.max_memory).budget
+        return budget if self.max_memory is None else budget - model_bytes(self.model.identity)
 
     def check_memory(self, heads: Sequence[Head], kept: int) -> None:
         """See, before a run over these heads, that it fits with so many bytes of what it keeps.
@@ -182,16 +191,21 @@ class Prepared:
         Raises:
             ModelError: it does not; the hint says what would.
         """
-        working = self.model.working_bytes(*self.shape)
-        budget = Placement(max_memory=self.max_memory)
         smaller = (
             (f"--head {heads[0]}", self.size(heads[:1])),
             ("-f jsonl --top 5", len(heads) * self.shape[0] * 5 * LINK_BYTES),
             ("-o FILE.png", len(heads) * PICTURE_BYTES),
         )
-        fitting = [option for option, size in smaller if working + size <= budget.budget]
-        instead = f"try {' or '.join(fitting)}" if fitting else "shorten the text"
-        budget.check(working + kept, "this", instead)
+        fitting = [option for option, size in smaller if self._working + size <= self._room]
+        self.check_room(kept, f"try {' or '.join(fitting)}" if fitting else "shorten the text")
+
+    def check_room(self, kept: int, instead: str) -> None:
+        """See, before a run, that there is room for so many bytes beside what it works with.
+
+        Raises:
+            ModelError: there is not; `instead` says what to do.
+        """
+        check_room(self._working + kept, self._room, "this", instead)
 
     def record(self, heads: Sequence[Head], queries: tuple[int, ...] | None = None) -> Capture:
         """The whole patterns of these heads; of other than these queries, rows of zeros.
@@ -264,7 +278,8 @@ def verify(model: "LoadedModel", source: Source, text: str, options: TextOptions
 
     prepared = prepare(model, text, options)
     whole = prepared.size(every_head(model.identity.heads_per_layer))
-    prepared.check_memory((Head(0, 0),), 3 * whole)  # theirs, ours, and what they are made from
+    # theirs, ours, and what they are made from
+    prepared.check_room(3 * whole, "shorten the text, or leave --verify out")
     ids = [token.id for token in prepared.source]
     return verified(model, source, ids, [token.id for token in prepared.target])
 

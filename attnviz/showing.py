@@ -206,10 +206,6 @@ class Needs:
     cells: Callable[[Sequence[Head], tuple[int, int]], int] | None = None
 
 
-SMALL = 64 << 20
-"""Bytes of patterns that are kept whole without a thought."""
-
-
 def see(
     model: "LoadedModel",
     text: str,
@@ -253,7 +249,7 @@ def _pick_before(
     """
     if options.chosen or options.everything:
         return Picked(prepared.frame, heads, listed(heads))
-    if prepared.model.card.heads or prepared.size(heads) <= SMALL:
+    if prepared.model.card.heads or prepared.fits_whole(heads):
         return None
     scores = GenericScores(causal=prepared.frame.causal)
     prepared.check_memory(heads, 0)
@@ -265,7 +261,7 @@ def _reducing(
     prepared: Prepared, heads: Sequence[Head], show: ShowOptions, needs: Needs
 ) -> KeepLinks | KeepCells | None:
     """The consumer that keeps just what is needed; None where everything is kept."""
-    if prepared.size(heads) <= SMALL or show.transforming:
+    if show.transforming or prepared.fits_whole(heads):
         return None
     frame = prepared.frame
     keys = _positions(frame.key_tokens, show.keys, "--key")

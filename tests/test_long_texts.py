@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz import pipeline, showing
+from attnviz import pipeline
 from attnviz.data.heads import Head
 from attnviz.errors import ExitStatus
 from attnviz.models import handover
@@ -51,7 +51,7 @@ def test_the_same_is_shown_as_of_whole_patterns(
     run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     whole = run("show", TEXT, *arguments)
-    monkeypatch.setattr(showing, "SMALL", 0)
+    monkeypatch.setattr(pipeline, "SMALL", 0)
     reduced = run("show", TEXT, *arguments)
     assert whole.status is reduced.status is ExitStatus.OK
     # sums of the same numbers in another order differ in their last decimals
@@ -70,7 +70,7 @@ def test_pictures_are_the_same(
 ) -> None:
     arguments = ["show", TEXT, "--head", heads, "--dpi", "40", "--orient", orient, "-o"]
     assert run(*arguments, str(tmp_path / "whole.png")).status is ExitStatus.OK
-    monkeypatch.setattr(showing, "SMALL", 0)
+    monkeypatch.setattr(pipeline, "SMALL", 0)
     assert run(*arguments, str(tmp_path / "reduced.png")).status is ExitStatus.OK
     assert (tmp_path / "whole.png").read_bytes() == (tmp_path / "reduced.png").read_bytes()
 
@@ -83,7 +83,7 @@ def builtin() -> LoadedModel:
 def test_nothing_whole_is_kept_of_what_is_reduced(
     builtin: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(showing, "SMALL", 0)
+    monkeypatch.setattr(pipeline, "SMALL", 0)
     monkeypatch.setattr(
         pipeline.Prepared, "record", lambda *_: pytest.fail("whole patterns were kept")
     )
@@ -98,7 +98,7 @@ def test_without_a_card_the_head_is_picked_by_its_score_in_a_run_of_its_own(
 ) -> None:
     arguments = ["show", "--model", str(gpt2_folder), "abcdefgh ijklmno pqrstuv"]
     whole = run(*arguments)
-    monkeypatch.setattr(showing, "SMALL", 0)
+    monkeypatch.setattr(pipeline, "SMALL", 0)
     assert run(*arguments).out == whole.out
     assert "looks away most from itself" in whole.out
 

@@ -69,6 +69,7 @@ def answer_text(
             _verify(session, model, request, given.text)
         _, shown = see(model, given.text, request.text, request.heads, request.show, request.needs)
     note_what_is_left_out(session, shown.capture.left_out)
+    _note_layers_without(session, shown)
     yield Answer(shown)
 
 
@@ -78,6 +79,15 @@ def note_what_is_left_out(session: Session, left_out: tuple[int, int], where: st
     if before or after:
         side = "first" if before else "last"
         session.note(f"{where}the {side} {before or after} tokens are left out, to fit the model")
+
+
+def _note_layers_without(session: Session, shown: Exhibit) -> None:
+    """One line on stderr where a hybrid's layers stand side by side, and some have no attention."""
+    heads_per_layer = shown.capture.model.heads_per_layer
+    without = [str(layer) for layer, heads in enumerate(heads_per_layer) if not heads]
+    if without and len(shown.maps) > 1:
+        layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
+        session.note(f"{layers} of this model {'have' if len(without) > 1 else 'has'} no attention")
 
 
 def _verify(session: Session, model: "LoadedModel", request: Request, text: str) -> None:

@@ -12,6 +12,13 @@ NO_LIMIT = 1 << 20
 """The context of a model whose positions are relative: as long as memory lasts."""
 
 
+BEHIND_PADDING = (
+    *("roberta", "roberta-prelayernorm", "camembert", "xlm-roberta", "xlm-roberta-xl", "xmod"),
+    *("data2vec-text", "ibert", "mpnet", "longformer", "esm"),
+)
+"""Models whose positions begin behind the padding token's id."""
+
+
 def transformers_config(folder: Path) -> Any:
     """config.json through transformers; nothing is fetched and no remote code is run.
 
@@ -21,8 +28,8 @@ def transformers_config(folder: Path) -> Any:
     from transformers import AutoConfig
 
     try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (ValueError, KeyError, OSError) as error:
+        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # a damaged or foreign setting can raise anything in there
         raise damaged(folder, error) from None
 
 
@@ -47,11 +54,17 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
             f"the model in {str(folder)!r} ({config.model_type}) has no attention heads to show",
             "use a model with attention",
         )
+    vocabulary = getattr(text, "vocab_size", None)
+    if not isinstance(vocabulary, int):
+        raise ModelError(
+            f"the model in {str(folder)!r} ({config.model_type}) reads no text",
+            "use a model of texts",
+        )
     bos = getattr(text, "bos_token_id", None)
     return ModelSizes(
         architecture=config.model_type,
         heads_per_layer=(heads,) * layers,
-        vocab_size=text.vocab_size,
+        vocab_size=vocabulary,
         context=_context(text),
         bos_id=bos if isinstance(bos, int) else None,
         kind=kind or "self",
@@ -67,8 +80,8 @@ def _of_pair(config: Any, side: str) -> tuple[int | None, int | None]:
 
 def _context(config: Any) -> int:
     longest = getattr(config, "max_position_embeddings", None)
-    if not isinstance(longest, int):
+    if not isinstance(longest, int) or longest < 1:
         return NO_LIMIT
-    if config.model_type in ("roberta", "camembert", "xlm-roberta", "mpnet", "longformer"):
-        return longest - int(config.pad_token_id) - 1  # their positions begin behind the padding's
+    if config.model_type in BEHIND_PADDING:
+        return longest - int(config.pad_token_id) - 1
     return longest

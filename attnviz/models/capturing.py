@@ -88,6 +88,11 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
     def see(module: Any, pattern: Tensor) -> None:
         nonlocal looks_ahead
         layer = at_work.at_work(module)
+        if kind != "cross" and pattern.size(1) != pattern.size(2):
+            raise ModelError(
+                f"the attention that {model.config.model_type} returns is no matrix of the tokens",
+                "use another model",
+            )
         if layer is not None and layer < layers:
             heads[layer] = pattern.size(0)
             looks_ahead |= bool(pattern.triu(1).any())
@@ -101,7 +106,8 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
         model.base_model(**inputs)
     if not any(heads):
         raise ModelError(
-            f"the architecture {model.config.model_type!r} has no attention that could be shown",
-            "use a model with attention",
+            f"attnviz finds no attention in {model.config.model_type} that it could show: it has "
+            "none, or computes it in a way of its own",
+            "use another model",
         )
     return Attention(tuple(heads), causal=not looks_ahead)

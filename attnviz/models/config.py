@@ -1,4 +1,4 @@
-"""A GPT-2 folder's config.json, checked: sizes that can be computed with."""
+"""A folder's config.json, checked: sizes that can be computed with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -168,9 +168,8 @@ def gpt2_config(folder: Path) -> FolderConfig:
     architecture = raw.get("model_type")
     if architecture != "gpt2":
         raise ModelError(
-            f"the model in {str(folder)!r} has the architecture {architecture!r}, which attnviz "
-            "cannot capture yet",
-            "use a GPT-2 model",
+            f"the model in {str(folder)!r} has the architecture {architecture!r}, not gpt2",
+            "leave --engine out",
         )
     for name in SIZES:
         value = raw.get(name, _DEFAULTS[name])

@@ -104,7 +104,10 @@ def unpickled(path: Path) -> "dict[str, torch.Tensor]":
     import torch
 
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except RuntimeError:  # written before torch had a format that can be mapped
+            state = torch.load(path, map_location="cpu", weights_only=True)
         return {str(name): tensor for name, tensor in state.items() if tensor.dim() >= 0}
     except Exception:  # a foreign or damaged pickle can raise anything
         raise ModelError(

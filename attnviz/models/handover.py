@@ -13,7 +13,8 @@ from torch import Tensor
 from attnviz.data.capture import Consumer, PatternBlock, Wanted
 
 ENTRIES = 1 << 20
-"""Weights of all heads that are computed at a time: 4 MiB, which stay in a processor's cache."""
+"""Weights of all heads that are computed at a time, where that is LEAST_ROWS rows or more: 4 MiB,
+which stay in a processor's cache."""
 LEAST_ROWS, MOST_ROWS = 32, 128
 
 

@@ -11,7 +11,7 @@ from attnviz.models.known import COUNTED, NAMES, nearest
 # Weights only as safetensors: pickled files can run code, so they are not even fetched.
 PATTERNS = [
     *(CONFIG, WEIGHTS, INDEX, "model-*.safetensors"),
-    *(TOKENIZER, *MERGES, "tokenizer_config.json", "card.json"),
+    *(TOKENIZER, *MERGES, "tokenizer_config.json", "generation_config.json", "card.json"),
 ]
 TIMEOUT = 10  # seconds
 

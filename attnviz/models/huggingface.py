@@ -1,6 +1,5 @@
 """A model through transformers, of any architecture."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +21,11 @@ from attnviz.models.card import read_card
 from attnviz.models.checkpoint import check_finite, lacks, other_shape
 from attnviz.models.config import ModelSizes, folder_sizes
 from attnviz.models.dissect import dissected
-from attnviz.models.folder import PICKLED, damaged, weight_shapes
+from attnviz.models.folder import PICKLED, damaged
 from attnviz.models.handover import rows_at_a_time
 from attnviz.models.loaded import no_prediction, no_target
 from attnviz.models.outlook import predict
-from attnviz.models.placement import ANYWHERE, Placement
+from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace
 
@@ -52,7 +51,8 @@ class HuggingFaceModel:
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         config = self.model.config.get_text_config()
         heads, n = max(self.identity.heads_per_layer), max(n_queries, n_keys)
-        inner = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
+        widths = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
+        inner = max(widths) if isinstance(widths, list | tuple) else widths
         vectors = n * (12 * config.hidden_size + 3 * inner)  # of the layer at work
         rows = 4 * rows_at_a_time(n_keys, heads) * heads * n_keys
         # its own matrices where it computes eagerly, else its mask at most
@@ -81,13 +81,16 @@ class HuggingFaceModel:
         wanted: Wanted = NOTHING,
         consume: Consumer | None = None,
     ) -> Tensor:
-        """What leaves the body (1, n, d), with the wanted heads captured on the way."""
+        """What leaves the body (1, n, d), with the wanted heads captured on the way.
+
+        Of a model that has no body of its own (T5), the logits.
+        """
         inputs = self.inputs(ids, target)
         if consume is None:
             found = self.model.base_model(**inputs)
         else:
             found = run_and_capture(self.model, inputs, wanted, consume, self.kind, whole=True)
-        hidden: Tensor = found.last_hidden_state
+        hidden: Tensor = found.logits if hasattr(found, "logits") else found.last_hidden_state
         return hidden
 
     def predict(
@@ -186,18 +189,11 @@ def load_huggingface(
     return HuggingFaceModel(model, identity, card, tokenizer, found.causal, sizes.kind)
 
 
-ATTENDING = {"attention", "full_attention", "sliding_attention", "chunked_attention"}
-
-
 def _attention(model: Any, sizes: ModelSizes) -> Attention:
-    """What attention it has: as its modules say, or as is seen where they do not."""
-    config = model.config.get_text_config()
-    types = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None)
-    if model._can_set_attn_implementation() and set(types or ()) <= ATTENDING:
-        modules = model.modules()
-        causal = sizes.kind == "decoder" or any(getattr(m, "is_causal", False) for m in modules)
-        return Attention(sizes.heads_per_layer, causal and sizes.kind in ("self", "decoder"))
-    few = torch.arange(min(4, sizes.vocab_size), device=model.device)[None]
+    """What attention it has, as is seen: configurations leave it open, or say it wrong."""
+    padding = model.config.get_text_config().pad_token_id
+    some = [id_ for id_ in range(min(5, sizes.vocab_size)) if id_ != padding][:4]
+    few = torch.tensor([some], device=model.device)
     inputs = {"input_ids": few} | ({} if sizes.kind == "self" else {"decoder_input_ids": few})
     return attention_of(model, inputs, len(sizes.heads_per_layer), sizes.kind)
 
@@ -206,19 +202,14 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
     """The model with every weight of the folder checked."""
     from transformers.utils import logging
 
-    shapes, dtype = weight_shapes(folder), placement.torch_dtype()  # says best what is missing
-    placement.check(
-        sum(map(math.prod, shapes.values())) * dtype.itemsize,
-        "this model",
-        "run it in half precision (--dtype bfloat16), or raise --max-memory",
-    )
+    check_weights(folder, placement)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
         model_class = _model_class(folder)
         model, report = model_class.from_pretrained(
             folder,
-            dtype=dtype,
+            dtype=placement.torch_dtype(),
             # None is transformers' own choice; modules that keep their attention to themselves
             # return it only where it is computed eagerly
             attn_implementation=None if model_class._can_set_attn_implementation() else "eager",

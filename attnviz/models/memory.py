@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,11 +17,34 @@ def free_bytes() -> int:
     with suppress(OSError, TypeError):
         available = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
         free = int(available[1]) << 10 if available else free
-    with suppress(OSError, ValueError):
-        group = Path("/sys/fs/cgroup")
-        limit = int((group / "memory.max").read_text())
-        free = min(free, limit - int((group / "memory.current").read_text()))
-    return free
+    return min([free, *_left_to_groups()])
+
+
+GROUPS = Path("/sys/fs/cgroup")
+NAMES = (
+    ("", "memory.max", "memory.current", "inactive_file"),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""Of both versions of control groups: controller, limit, use, and what of that is cached files."""
+
+
+def _left_to_groups() -> Iterator[int]:
+    """What each control group that this process is in may still use, where it has a limit."""
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            for controller, limit, used, cached in NAMES:
+                if controller in controllers.split(","):
+                    inside = GROUPS / controller / path.lstrip("/")
+                    for group in (inside, *inside.parents):
+                        yield from _left_to(group, limit, used, cached)
+
+
+def _left_to(group: Path, limit: str, used: str, cached: str) -> Iterator[int]:
+    with suppress(OSError, ValueError):  # no limit, or none of this version
+        most, now = int((group / limit).read_text()), int((group / used).read_text())
+        files = re.search(rf"^{cached} (\d+)", (group / "memory.stat").read_text(), re.MULTILINE)
+        yield most - now + (int(files[1]) if files else 0)
 
 
 def size_of(text: str) -> int:

@@ -24,7 +24,7 @@ from attnviz.models.handover import Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.known import BUILTIN
 from attnviz.models.loaded import no_target
-from attnviz.models.placement import ANYWHERE, Placement
+from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import Recorded, head_trace
 
@@ -197,6 +197,8 @@ def load_native(
     sizes = folder_sizes(folder)
     card = read_card(folder, name, sizes.heads_per_layer)
     tokenizer = load_tokenizer(folder, sizes, card.bos)
+    if name != BUILTIN:
+        check_weights(folder, placement)
     model = load_checkpoint(folder)
     # the built-in model is too small to be worth the way to another device
     if name != BUILTIN or placement.device != "auto":

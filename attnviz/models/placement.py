@@ -1,9 +1,13 @@
 """Where a model runs, and in what type of number; torch is imported only when it is asked."""
 
+import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from attnviz.data.capture import ModelIdentity
 from attnviz.errors import ModelError
+from attnviz.models.folder import weight_shapes
 from attnviz.models.memory import SHARE, free_bytes, written
 
 if TYPE_CHECKING:
@@ -54,18 +58,39 @@ class Placement:
         assert isinstance(found, torch.dtype)
         return found
 
-    def check(self, needed: int, what: str, instead: str) -> None:
-        """See that there is room, before any of it is taken.
 
-        Raises:
-            ModelError: `what` needs more than may be used; `instead` says what would fit.
-        """
-        if needed > self.budget:
-            raise ModelError(
-                f"{what} needs about {written(needed)} of memory, and {written(self.budget)} "
-                "may be used",
-                instead,
-            )
+def check_weights(folder: Path, placement: Placement) -> None:
+    """See that a folder's weights are whole and fit into memory, before they are read.
+
+    Raises:
+        ModelError: a file is missing or damaged, or they do not fit.
+    """
+    numbers = sum(map(math.prod, weight_shapes(folder).values()))
+    check_room(
+        numbers * placement.torch_dtype().itemsize,
+        placement.budget,
+        "this model",
+        "run it in half precision (--dtype bfloat16), or raise --max-memory",
+    )
+
+
+def check_room(needed: int, room: int, what: str, instead: str) -> None:
+    """See that so many bytes fit into so many.
+
+    Raises:
+        ModelError: `what` needs more; `instead` says what would fit.
+    """
+    if needed > room:
+        raise ModelError(
+            f"{what} needs about {written(needed)} of memory, and {written(max(0, room))} may be "
+            "used",
+            instead,
+        )
+
+
+def model_bytes(model: ModelIdentity) -> int:
+    """Bytes of a model's weights."""
+    return model.parameters * (4 if model.dtype == "float32" else 2)
 
 
 ANYWHERE = Placement()

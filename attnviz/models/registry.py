@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from attnviz.data.capture import Kind
+from attnviz.errors import ModelError
 
 
 @dataclass(frozen=True)
@@ -187,16 +188,28 @@ class Layers:
 
     def __init__(self, model: Any, kind: Kind) -> None:
         self._names = {module: name for name, module in model.named_modules()}
+        self._architecture = model.config.model_type
         self._kind = kind
         self._last: dict[Any, int] = {}
+        self._at_work: dict[int, Any] = {}
 
     def at_work(self, module: Any) -> int | None:
-        """The layer of this call; None where it is another model's, or of another kind."""
+        """The layer of this call; None where it is another model's, or of another kind.
+
+        Raises:
+            ModelError: two modules are at work for one layer, which could not be told apart.
+        """
         name = self._names.get(module)
         if name is None or self._kind not in ("self", kind_of(name)):
             return None
         layer = self._last[module] + 1 if module in self._last else layer_of(name)
         self._last[module] = layer
+        if self._at_work.setdefault(layer, module) is not module:
+            raise ModelError(
+                f"{self._architecture} has several attentions in one layer, or layers within "
+                "layers, which attnviz cannot number",
+                "use another model",
+            )
         return layer
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from attnviz.data.capture import Kind, Wanted
 from attnviz.data.keep import KeepEverything
 from attnviz.data.verified import Verified
-from attnviz.errors import UsageError
+from attnviz.errors import ModelError, UsageError
 from attnviz.models.catalog import Source, locate
 from attnviz.models.huggingface import HuggingFaceModel, load_huggingface
 from attnviz.models.native import NativeModel
@@ -44,6 +44,7 @@ def verify(
 
     Raises:
         UsageError: transformers does not have this model.
+        ModelError: its eager mode returns no patterns to compare with.
     """
     if isinstance(model, NativeModel):
         folder, revision = locate(source)
@@ -79,16 +80,24 @@ def eager_weights(
 ) -> dict[int, Tensor]:
     """Layer to (h, n_q, n_k), from the model in eager mode; its own mode is restored."""
     body: Any = model.model.base_model
-    original = body.config._attn_implementation
     switches = model.model._can_set_attn_implementation()
+    configs = {id(m.config): m.config for m in body.modules() if hasattr(m, "config")}.values()
+    before = [(config, config._attn_implementation) for config in configs]
     if switches:
         model.model.set_attn_implementation("eager")
     try:
         with torch.inference_mode():
             output = body(**model.inputs(ids, target), output_attentions=True)
     finally:
-        if switches:
-            model.model.set_attn_implementation(original)
+        for config, implementation in before:  # parts of a model may differ in it
+            config._attn_implementation = implementation
     attending = [n for n, heads in enumerate(model.identity.heads_per_layer) if heads]
-    found = [weights for weights in output[THEIRS[model.kind]] if weights is not None]
+    given = output[THEIRS[model.kind]]
+    found = [w for w in given if isinstance(w, Tensor) and w.dim() == 4]
+    if len(found) != len(attending):
+        raise ModelError(
+            f"transformers' eager mode returns {len(found)} patterns of this model, which has "
+            f"{len(attending)} layers with attention",
+            "leave --verify out",
+        )
     return {n: weights[0] for n, weights in zip(attending, found, strict=True)}

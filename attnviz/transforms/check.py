@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from attnviz.data.capture import Consumer, PatternBlock
+from attnviz.data.capture import Capture, Consumer, PatternBlock, Wanted
 from attnviz.errors import ModelError
 
 
@@ -12,34 +12,76 @@ from attnviz.errors import ModelError
 class Checked:
     """Passes blocks on to a consumer, after a look at each.
 
-    `causal`: no weight may lie on a later token. `sum_error`: how far a row's sum may be from
-    1; None where rows need not sum to 1 (attention sinks).
+    `frame` is the capture to be: whether queries see later keys, whether rows sum to 1, and
+    how many queries and keys there are.
     """
 
     consume: Consumer
-    causal: bool
-    sum_error: float | None
-    heard: set[int] = field(default_factory=set)
-    """The layers of which rows came."""
+    frame: Capture
+    _rows: dict[int, int] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
         """Look at the block, and pass it on.
 
         Raises:
-            ModelError: the weights are not numbers.
-            RuntimeError: they are no attention pattern, which is a mistake of the capture.
+            ModelError: the weights are not numbers, or no attention pattern over these tokens.
         """
-        self.heard.add(block.layer)
+        self._rows[block.layer] = self._rows.get(block.layer, 0) + len(block.queries)
         if not np.isfinite(block.sums).all():
             raise ModelError(
                 f"the attention of layer {block.layer} is not a number (NaN or infinite)",
                 "the checkpoint may be damaged; in half precision try --dtype float32",
             )
-        if self.sum_error is not None and np.abs(block.sums - 1).max() > self.sum_error:
-            raise RuntimeError(f"rows of layer {block.layer} do not sum to 1")
-        if self.causal and _looks_ahead(block):
-            raise RuntimeError(f"layer {block.layer} looks at later tokens")
+        if not self._over_all_keys(block):
+            raise self._no_pattern(block.layer, "does not look at each of the tokens")
+        if not self.frame.sinks and np.abs(block.sums - 1).max() > self._sum_error:
+            raise self._no_pattern(block.layer, "has rows that do not sum to 1")
+        if self.frame.causal and _looks_ahead(block):
+            raise self._no_pattern(block.layer, "looks at later tokens")
         self.consume(block)
+
+    def finish(self, wanted: Wanted) -> None:
+        """See that every row that was wanted came, once.
+
+        Raises:
+            ModelError: some did not.
+        """
+        queries = len(self.frame.query_tokens) if wanted.queries is None else len(wanted.queries)
+        silent = [layer for layer in sorted(wanted.heads) if layer not in self._rows]
+        if len(silent) == len(wanted.heads):
+            raise ModelError(
+                f"attnviz finds no attention in {self._architecture} that it could show: it has "
+                "none, or computes it in a way of its own",
+                "use another model",
+            )
+        if silent:
+            raise ModelError(
+                f"layer {silent[0]} of this model has no attention that could be shown",
+                "choose others with --layer",
+            )
+        for layer, rows in self._rows.items():
+            if rows != queries:
+                raise self._no_pattern(layer, f"has {rows} rows for {queries} tokens")
+
+    def _over_all_keys(self, block: PatternBlock) -> bool:
+        """Causal blocks may end behind the last key that their queries see."""
+        n, keys = block.weights.shape[2], len(self.frame.key_tokens)
+        return n == keys or (self.frame.causal and int(block.queries[-1]) < n < keys)
+
+    @property
+    def _sum_error(self) -> float:
+        return 1e-3 if self.frame.model.dtype == "float32" else 0.05
+
+    @property
+    def _architecture(self) -> str:
+        return self.frame.model.architecture
+
+    def _no_pattern(self, layer: int, why: str) -> ModelError:
+        return ModelError(
+            f"layer {layer} of {self._architecture} {why}: this is no attention pattern that "
+            "attnviz could show",
+            "use another model",
+        )
 
 
 def _looks_ahead(block: PatternBlock) -> bool:

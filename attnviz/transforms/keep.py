@@ -1,4 +1,4 @@
-"""What is kept of the blocks of rows that a model hands over: everything, links, or cells.
+"""What is kept of the blocks of rows that a model hands over: links, or cells of a picture.
 
 Each of these is the consumer of one run. Reduced, a long text takes memory for what is shown
 of it and never for its n x n matrices.

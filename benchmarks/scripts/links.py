@@ -8,13 +8,13 @@ from pathlib import Path
 
 from inside import report
 
-from attnviz import showing
+from attnviz import pipeline
 from attnviz.models.catalog import Source, load
 from attnviz.pipeline import HeadOptions, TextOptions
 from attnviz.showing import Needs, ShowOptions, see
 
 folder, text = sys.argv[1:]
-showing.SMALL = 0  # short texts are reduced as they come, too
+pipeline.SMALL = 0  # short texts are reduced as they come, too
 model = load(Source(folder))
 words = Path(text).read_text().split()
 

@@ -234,7 +234,7 @@ def test_what_would_fit_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert ended.status is ExitStatus.MODEL
     assert "try --head L0H0 or -f jsonl --top 5" in ended.err
     assert run(*few, "6MB", "-f", "json", "--head", "L0H0").status is ExitStatus.OK
-    monkeypatch.setattr("attnviz.showing.SMALL", 0)
+    monkeypatch.setattr("attnviz.pipeline.SMALL", 0)
     assert run(*few, "6MB", "-f", "jsonl", "--top", "5").status is ExitStatus.OK
 
 

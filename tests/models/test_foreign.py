@@ -1,0 +1,178 @@
+"""Folders of all sorts: shown as they are, or refused by name, and nothing of theirs is run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from attnviz.errors import ExitStatus, ModelError
+from attnviz.models import memory
+from attnviz.models.catalog import Source, load
+from attnviz.models.placement import Placement
+from tests.conftest import Run, bytes_tokenizer
+
+SIZES = {
+    "vocab_size": 257,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "pad_token_id": 0,
+}
+TEXT = "abc def ghi"
+
+
+def saved(folder: Path, model: str, config: str, **more: Any) -> str:
+    torch.manual_seed(0)
+    sizes = {name: value for name, value in {**SIZES, **more}.items() if value is not None}
+    made = getattr(transformers, model)(getattr(transformers, config)(**sizes))
+    made.save_pretrained(folder)
+    bytes_tokenizer().save(str(folder / "tokenizer.json"))
+    return str(folder)
+
+
+def t5(folder: Path) -> str:
+    sizes = {"d_model": 24, "d_kv": 6, "d_ff": 40, "num_layers": 2, "num_heads": 4}
+    return saved(
+        folder, "T5ForConditionalGeneration", "T5Config", **sizes, decoder_start_token_id=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "more", "said"),
+    [
+        (
+            "LongformerModel",
+            "LongformerConfig",
+            {"attention_window": 4},
+            "longformer returns is no matrix of the tokens",
+        ),
+        (
+            "FunnelModel",
+            "FunnelConfig",
+            {
+                **{"num_hidden_layers": None, "hidden_size": None, "num_attention_heads": None},
+                **{"block_sizes": [2, 1], "d_model": 24, "n_head": 4, "d_head": 6, "d_inner": 40},
+            },
+            "funnel has several attentions in one layer",
+        ),
+        ("FNetModel", "FNetConfig", {}, "attnviz finds no attention in fnet"),
+        ("ViTModel", "ViTConfig", {"image_size": 16, "patch_size": 4}, "(vit) reads no text"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.endswith("Model") else "",
+)
+def test_what_cannot_be_shown_is_refused_by_name(
+    run: Run, tmp_path: Path, model: str, config: str, more: dict[str, Any], said: str
+) -> None:
+    folder = saved(tmp_path, model, config, **more)
+    if model == "ViTModel":
+        path = tmp_path / "config.json"
+        raw = json.loads(path.read_text())
+        path.write_text(json.dumps({k: v for k, v in raw.items() if k != "vocab_size"}))
+    ended = run("show", TEXT, "--model", folder)
+    assert ended.status is ExitStatus.MODEL
+    assert ended.out == ""
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "more"),
+    [
+        ("LlamaForCausalLM", "LlamaConfig", {"is_causal": False}),
+        ("RobertaPreLayerNormModel", "RobertaPreLayerNormConfig", {"max_position_embeddings": 64}),
+        (
+            "BartForCausalLM",
+            "BartConfig",
+            {
+                **{"d_model": 24, "encoder_attention_heads": 4, "decoder_attention_heads": 3},
+                **{"encoder_layers": 2, "decoder_layers": 1, "decoder_ffn_dim": 40},
+            },
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.startswith(tuple("BLR")) else "",
+)
+def test_what_configurations_say_otherwise_is_seen_at_work(
+    run: Run, tmp_path: Path, model: str, config: str, more: dict[str, Any]
+) -> None:
+    ended = run("show", TEXT, "--model", saved(tmp_path, model, config, **more), "--verify")
+    assert ended.status is ExitStatus.OK, ended.err
+
+
+def test_a_text_as_long_as_the_positions_that_are_left_is_shown(run: Run, tmp_path: Path) -> None:
+    """RoBERTa's positions begin behind the padding's id."""
+    sizes = {"max_position_embeddings": 34, "pad_token_id": 1}
+    folder = saved(tmp_path, "RobertaPreLayerNormModel", "RobertaPreLayerNormConfig", **sizes)
+    assert run("show", "x" * 32, "--model", folder).status is ExitStatus.OK
+    assert "the model takes at most 32" in run("show", "x" * 33, "--model", folder).err
+
+
+@pytest.mark.parametrize("kind", ["cross", "encoder", "decoder"])
+def test_a_t5_folder_is_verified(run: Run, tmp_path: Path, kind: str) -> None:
+    target = [] if kind == "encoder" else ["--target", "xyz"]
+    ended = run("show", TEXT, "--model", t5(tmp_path), "--kind", kind, "--verify", *target)
+    assert ended.status is ExitStatus.OK, ended.err
+    assert "largest difference 0.0e+00" in ended.err
+
+
+def test_the_code_in_a_folder_is_never_run(run: Run, tmp_path: Path) -> None:
+    folder, proof = tmp_path / "evil", tmp_path / "ran"
+    folder.mkdir()
+    code = {"AutoConfig": "evil.EvilConfig"}
+    (folder / "config.json").write_text(json.dumps({"model_type": "evil", "auto_map": code}))
+    (folder / "evil.py").write_text(f"open({str(proof)!r}, 'w').write('ran')\n")
+    ended = run("show", TEXT, "--model", str(folder), stdin=b"y\n")
+    assert ended.status is ExitStatus.MODEL
+    assert ended.out == ""
+    assert not proof.exists()
+
+
+def test_a_setting_of_a_wrong_type_is_a_damaged_model(run: Run, tmp_path: Path) -> None:
+    folder = saved(tmp_path, "LlamaForCausalLM", "LlamaConfig")
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "num_attention_heads": "four"}))
+    ended = run("show", TEXT, "--model", folder)
+    assert ended.status is ExitStatus.MODEL
+    assert "damaged" in ended.err
+
+
+def test_a_hybrid_says_which_layers_have_no_attention(run: Run, tmp_path: Path) -> None:
+    kinds = {"layer_types": ["conv", "full_attention"], "block_ff_dim": 40}
+    folder = saved(tmp_path, "Lfm2ForCausalLM", "Lfm2Config", num_key_value_heads=2, **kinds)
+    ended = run("show", TEXT, "--model", folder, "--head", "all", "-f", "jsonl", "--top", "1")
+    assert ended.status is ExitStatus.OK
+    assert ended.err == "note: layer 0 of this model has no attention\n"
+
+
+def test_the_models_own_weights_count_towards_what_may_be_used(tmp_path: Path) -> None:
+    folder = saved(tmp_path, "LlamaForCausalLM", "LlamaConfig")
+    model = load(Source(folder, placement=Placement()))
+    weights = 4 * model.identity.parameters
+    working = model.working_bytes(11, 11)
+    from attnviz.data.heads import Head
+    from attnviz.pipeline import TextOptions, prepare
+
+    room = weights + working + 4 * 11 * 11
+    prepare(model, TEXT, TextOptions(max_memory=room)).record([Head(0, 0)])
+    with pytest.raises(ModelError, match="needs about"):
+        prepare(model, TEXT, TextOptions(max_memory=room - 1)).record([Head(0, 0)])
+
+
+def test_a_gpt2_folder_that_does_not_fit_is_not_loaded_natively(gpt2_folder: Path) -> None:
+    with pytest.raises(ModelError, match="this model needs about"):
+        load(Source(str(gpt2_folder), engine="native", placement=Placement(max_memory=10)))
+
+
+def test_cached_files_of_a_container_are_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memory.max").write_text("8000000\n")
+    (tmp_path / "memory.current").write_text("7900000\n")
+    (tmp_path / "memory.stat").write_text("anon 1000\ninactive_file 7000000\n")
+    monkeypatch.setattr(memory, "GROUPS", tmp_path)
+    assert memory.free_bytes() <= 7_100_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.free_bytes() > 7_100_000
