@@ -177,13 +177,13 @@ class Prepared:
 
     @property
     def _working(self) -> int:
-        return self.model.working_bytes(*self.shape)
+        """What a run takes beside what is kept; where the user set a limit, with the model."""
+        run = self.model.working_bytes(*self.shape)
+        return run if self.max_memory is None else run + model_bytes(self.model.identity)
 
     @property
     def _room(self) -> int:
-        """Bytes for a run: what the user allows less the model, or a share of what is free."""
-        budget = Placement(max_memory=self.max_memory).budget
-        return budget if self.max_memory is None else budget - model_bytes(self.model.identity)
+        return Placement(max_memory=self.max_memory).budget
 
     def check_memory(self, heads: Sequence[Head], kept: int) -> None:
         """See, before a run over these heads, that it fits with so many bytes of what it keeps.

@@ -82,8 +82,7 @@ def check_room(needed: int, room: int, what: str, instead: str) -> None:
     """
     if needed > room:
         raise ModelError(
-            f"{what} needs about {written(needed)} of memory, and {written(max(0, room))} may be "
-            "used",
+            f"{what} needs about {written(needed)} of memory, and {written(room)} may be used",
             instead,
         )
 

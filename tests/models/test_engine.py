@@ -227,15 +227,15 @@ def test_too_little_memory_is_said_before_anything_is_run(
     assert "of memory, and 100 KB may be used" in ended.err
 
 
-def test_what_would_fit_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_would_fit_is_named_and_fits(run: Run) -> None:
     text = "the fluffy blue creature " * 60
     few = ["show", text, "--head", "all", "--truncate", "right", "--max-memory"]
-    ended = run(*few, "6MB", "-f", "json")
+    room = f"{load(Source('builtin')).identity.parameters * 4 // 1024 + 6000}KB"
+    ended = run(*few, room, "-f", "json")
     assert ended.status is ExitStatus.MODEL
     assert "try --head L0H0 or -f jsonl --top 5" in ended.err
-    assert run(*few, "6MB", "-f", "json", "--head", "L0H0").status is ExitStatus.OK
-    monkeypatch.setattr("attnviz.pipeline.SMALL", 0)
-    assert run(*few, "6MB", "-f", "jsonl", "--top", "5").status is ExitStatus.OK
+    assert run(*few, room, "-f", "json", "--head", "L0H0").status is ExitStatus.OK
+    assert run(*few, room, "-f", "jsonl", "--top", "5").status is ExitStatus.OK
 
 
 def test_a_model_that_does_not_fit_is_not_loaded(gpt2_copy: Path) -> None:
