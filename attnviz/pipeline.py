@@ -298,14 +298,16 @@ def _target(
     if model.kind in ("self", "encoder"):
         if given is not None:
             raise UsageError(
-                "--target is the text that an encoder-decoder writes",
-                "use --model translator, with --kind cross or decoder",
+                "--target is the text that an encoder-decoder writes, for --kind cross or decoder",
+                "leave it out",
             )
         return "", ()
     if given is None:
         written = model.write([token.id for token in source])
         if not written[1]:
-            raise InputError("the model wrote nothing for this text", "give a --target")
+            raise InputError(
+                "the model wrote nothing for this text", "give a --target, or use --kind encoder"
+            )
         return written
     check_not_blank(given, "the target")
     check_encodable(given)

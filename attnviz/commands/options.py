@@ -49,6 +49,8 @@ def placement_of(device: Device, dtype: DType, max_memory: str | None) -> Placem
     """
     try:
         size = None if max_memory is None else size_of(max_memory)
+        if size == 0:
+            raise ValueError
     except ValueError:
         raise UsageError(
             f"--max-memory {max_memory!r} is no size", "give one such as 4GB or 500MB"
@@ -172,7 +174,7 @@ DTypeOption: TypeAlias = Annotated[
     DType,
     typer.Option(
         "--dtype",
-        help="The type of number it runs in. auto: float32. Weights are always float32.",
+        help="The type of number it runs in. auto: float32. What is shown is always float32.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -181,7 +183,7 @@ MaxMemoryOption: TypeAlias = Annotated[
     typer.Option(
         "--max-memory",
         metavar="SIZE",
-        help="Stop before more than this is used: 4GB, 500MB. Default: 80% of what is free.",
+        help="Stop before more than this is used: 4GB, 1.5GiB. Default: 80% of what is free.",
         rich_help_panel=MODEL,
         show_default=False,
     ),
@@ -191,7 +193,7 @@ VerifyOption: TypeAlias = Annotated[
     typer.Option(
         "--verify",
         help="Compare the model's output with and without capture, and the weights with "
-        "transformers' own eager attention; a difference above 1e-5 ends with 1.",
+        "transformers' own eager attention; in float32 a difference above 1e-5 ends with 1.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -26,7 +26,9 @@ def transformers_config(folder: Path) -> Any:
         ModelError: it is damaged, or transformers does not know the architecture.
     """
     from transformers import AutoConfig
+    from transformers.utils import logging
 
+    logging.set_verbosity_error()  # its remarks on settings are not for who looks at attention
     try:
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # a damaged or foreign setting can raise anything in there
@@ -56,10 +58,7 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
         )
     vocabulary = getattr(text, "vocab_size", None)
     if not isinstance(vocabulary, int):
-        raise ModelError(
-            f"the model in {str(folder)!r} ({config.model_type}) reads no text",
-            "use a model of texts",
-        )
+        raise reads_no_text(config.model_type)
     bos = getattr(text, "bos_token_id", None)
     return ModelSizes(
         architecture=config.model_type,
@@ -69,6 +68,11 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
         bos_id=bos if isinstance(bos, int) else None,
         kind=kind or "self",
     )
+
+
+def reads_no_text(architecture: str) -> ModelError:
+    """The error for a model of pictures or of sound."""
+    return ModelError(f"{architecture} reads no text", "use a model of texts")
 
 
 def _of_pair(config: Any, side: str) -> tuple[int | None, int | None]:

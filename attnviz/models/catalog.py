@@ -92,7 +92,10 @@ def _runs_natively(folder: Path, source: Source) -> bool:
     """
     if read_config(folder).get("model_type") != "gpt2":
         if source.engine == "native":
-            raise ModelError("the from-scratch model is a GPT-2", "leave --engine out")
+            raise UsageError(
+                f"the from-scratch model is a GPT-2, and {source.name} is none",
+                "leave --engine out",
+            )
         return False
     config = gpt2_config(folder)
     try:

@@ -153,7 +153,7 @@ def check_kind(kind: Kind | None) -> None:
     """
     if kind not in (None, "self"):
         raise UsageError(
-            f"--kind {kind} is for encoder-decoders", "leave it out, or use --model translator"
+            f"--kind {kind} is for encoder-decoders, which this model is not", "leave it out"
         )
 
 

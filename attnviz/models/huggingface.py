@@ -1,5 +1,6 @@
 """A model through transformers, of any architecture."""
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from attnviz.data.predictions import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace
 from attnviz.errors import ModelError, UsageError
-from attnviz.models.architecture import transformers_config
+from attnviz.models.architecture import reads_no_text, transformers_config
 from attnviz.models.capturing import Attention, attention_of, run_and_capture
 from attnviz.models.card import read_card
 from attnviz.models.checkpoint import check_finite, lacks, other_shape
@@ -191,6 +192,8 @@ def load_huggingface(
 
 def _attention(model: Any, sizes: ModelSizes) -> Attention:
     """What attention it has, as is seen: configurations leave it open, or say it wrong."""
+    if "input_ids" not in inspect.signature(model.forward).parameters:
+        raise reads_no_text(model.config.model_type)
     padding = model.config.get_text_config().pad_token_id
     some = [id_ for id_ in range(min(5, sizes.vocab_size)) if id_ != padding][:4]
     few = torch.tensor([some], device=model.device)

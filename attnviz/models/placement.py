@@ -46,7 +46,7 @@ class Placement:
             there.insert(0, "mps")
         if self.device not in ("auto", *there):
             raise ModelError(
-                f"this machine has no {self.device} device", f"it has {' and '.join(there)}"
+                f"this machine has no {self.device} device", f"use --device {' or '.join(there)}"
             )
         return torch.device(there[0] if self.device == "auto" else self.device)
 
@@ -66,12 +66,9 @@ def check_weights(folder: Path, placement: Placement) -> None:
         ModelError: a file is missing or damaged, or they do not fit.
     """
     numbers = sum(map(math.prod, weight_shapes(folder).values()))
-    check_room(
-        numbers * placement.torch_dtype().itemsize,
-        placement.budget,
-        "this model",
-        "run it in half precision (--dtype bfloat16), or raise --max-memory",
-    )
+    needed, room = numbers * placement.torch_dtype().itemsize, placement.budget
+    half = "run it in half precision (--dtype bfloat16), or " if numbers * 2 <= room else ""
+    check_room(needed, room, "this model", f"{half}raise --max-memory, or use a smaller model")
 
 
 def check_room(needed: int, room: int, what: str, instead: str) -> None:

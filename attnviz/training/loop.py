@@ -44,7 +44,7 @@ class Recipe:
     """
 
     seed: int = 0
-    steps: int = 33_000
+    steps: int = 35_000
     learning_rate: float = 2.5e-3
     rates: tuple[tuple[float, float], ...] = ((0, 0.005), (1 / 150, 1.0), (0.35, 1.0), (1, 0.01))
     weight_decay: float = 0.1

@@ -22,12 +22,17 @@ KIND_OF = {
     "senses": "senses",
     "induction": "repetition",
 }
-RIDGE = 0.003
+RIDGE = 0.0003
+SHORT, LOOKED_THROUGH = 16, 10
+"""Tokens of a text such as a person types; so many texts are looked through for each of these."""
 BAR = 0.80
 
 
 def fitted(probe: Probe, heads: Sequence[NamedHead], count: int) -> tuple[NamedHead, ...]:
     """The same heads with the rule's weights, from so many development texts of each kind.
+
+    As many again are cut short, and twice as many are short ones, where the kind has any: the
+    texts that people type are mostly short.
 
     Fisher's linear discriminant with equal priors: with class means m and the pooled
     covariance S, the score of x is x·S⁻¹m − m·S⁻¹m / 2.
@@ -36,8 +41,11 @@ def fitted(probe: Probe, heads: Sequence[NamedHead], count: int) -> tuple[NamedH
         behaviour: np.array(
             [
                 fingerprint(patterns, heads, bos=True)
-                for cut in (False, True)
-                for patterns in _patterns(probe, kind, "rule development", count, cut=cut)
+                for patterns in itertools.chain(
+                    _patterns(probe, kind, "rule development", count),
+                    _patterns(probe, kind, "rule development", count, cut=True),
+                    _patterns(probe, kind, "rule development, short", 2 * count, most=SHORT),
+                )
             ]
         )
         for behaviour, kind in KIND_OF.items()
@@ -55,7 +63,7 @@ def measured(probe: Probe, heads: Sequence[NamedHead], count: int) -> list[Figur
     for behaviour, kind in KIND_OF.items():
         picked = [
             choose(patterns, heads, bos=True)
-            for patterns in _patterns(probe, kind, "rule test", count, cut=False)
+            for patterns in _patterns(probe, kind, "rule test", count)
         ]
         right = [named is not None and named.behaviour == behaviour for named in picked]
         share = round(float(np.mean(right)), 4)
@@ -71,15 +79,26 @@ def _weights(inverse: NDArray[np.float64], mean: NDArray[np.float64] | None) -> 
 
 
 def _patterns(
-    probe: Probe, kind: str, seed: str, count: int, *, cut: bool
+    probe: Probe,
+    kind: str,
+    seed: str,
+    count: int,
+    *,
+    cut: bool = False,
+    most: int | None = None,
 ) -> Iterator[dict[Head, NDArray[np.float32]]]:
-    """Every head's pattern on held-out texts; cut ones end behind a query or soon after it."""
+    """Every head's pattern on held-out texts; cut ones end behind a query or soon after it.
+
+    `most`: only texts of at most so many tokens; of a kind that has few, there are fewer.
+    """
     rng = random.Random(f"{seed} {kind}")
+    longest = probe.model.config.n_positions if most is None else most
+    stream = texts(seed, kind, held_out=True)
     fitting = (
         (text, ids, positions)
-        for text in texts(seed, kind, held_out=True)
+        for text in (stream if most is None else itertools.islice(stream, LOOKED_THROUGH * count))
         for ids, positions in [probe.encoder.text(text)]
-        if len(ids) <= probe.model.config.n_positions
+        if len(ids) <= longest
     )
     for text, ids, positions in itertools.islice(fitting, count):
         end = len(ids)

@@ -151,4 +151,4 @@ ADJECTIVES = (
 )
 VERBS = tuple(Verb(*line.split("/")) for line in _VERBS.split())
 PREPOSITIONS = tuple(tuple(line.split("/")) for line in _PREPOSITIONS.split())
-NAMES = tuple((name, "m") for name in ("Bark", *MALE)) + tuple((name, "f") for name in FEMALE)
+NAMES = tuple((name, "m") for name in MALE) + tuple((name, "f") for name in FEMALE)

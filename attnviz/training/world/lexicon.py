@@ -36,7 +36,8 @@ stone rock diamond crystal cloud storm star moon sun planet
 """.split()
 
 MALE = """
-Tom Paul John James Peter David Mark Luke Adam Ben Sam Max Jack Harry Oscar Leo Henry George Frank
+Bark Tom Paul John James Peter David Mark Luke Adam Ben Sam Max Jack Harry Oscar Leo Henry George
+Frank
 Fred Albert Arthur Charles Edward Eric Felix Hugo Ivan Jacob Kevin Lewis Martin Nathan Oliver
 Patrick Philip Ralph Richard Robert Simon Stephen Thomas Victor Walter William Daniel Michael Andrew
 Joseph Bob Bill Joe Tim Rex Bruno Carl Otto Ali

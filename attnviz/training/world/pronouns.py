@@ -32,6 +32,7 @@ dog cat horse cow sheep goat pig rabbit fox wolf bear lion tiger monkey owl duck
 turtle parrot robot knight soldier doctor nurse lawyer king queen wizard witch clown monk
 ghost pirate captain gardener spy baron
 """.split()
+PETS = "Bark Rex Bruno Max".split()
 ALONE = (
     "{who} was in the {place} .",
     "{who} came home .",
@@ -111,6 +112,8 @@ def write_pair(world: World) -> Text:
 def _one_sentence(world: World, writer: Writer) -> Text:
     """ "The dog Bark is very cute and he is a dog": one name and its pronoun in one sentence."""
     person = _people(world, 1)[0]
+    if world.chance(0.15):
+        person = replace(person, name=world.rng.choice(PETS), pronoun="he")
     named = world.chance(0.7)
     kind = world.rng.choice(KINDS) if world.chance(0.6) else world.noun()
     if named:
