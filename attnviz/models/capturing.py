@@ -88,7 +88,7 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
     def see(module: Any, pattern: Tensor) -> None:
         nonlocal looks_ahead
         layer = at_work.at_work(module)
-        if kind != "cross" and pattern.size(1) != pattern.size(2):
+        if layer is not None and kind != "cross" and pattern.size(1) != pattern.size(2):
             raise ModelError(
                 f"the attention that {model.config.model_type} returns is no matrix of the tokens",
                 "use another model",

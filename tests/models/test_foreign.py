@@ -60,7 +60,7 @@ def t5(folder: Path) -> str:
             "funnel has several attentions in one layer",
         ),
         ("FNetModel", "FNetConfig", {}, "attnviz finds no attention in fnet"),
-        ("ViTModel", "ViTConfig", {"image_size": 16, "patch_size": 4}, "(vit) reads no text"),
+        ("ViTModel", "ViTConfig", {"image_size": 16, "patch_size": 4}, "vit reads no text"),
     ],
     ids=lambda value: value if isinstance(value, str) and value.endswith("Model") else "",
 )

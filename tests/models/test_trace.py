@@ -127,14 +127,16 @@ def check(model: LoadedModel, head: Head) -> HeadTrace:
     for letter in "qkv":
         made = t["normed"] @ t[f"w_{letter}"] + t.get(f"b_{letter}", 0)
         plain = t.get(f"{letter}_plain", t[letter])
-        np.testing.assert_allclose(plain, made, atol=1e-4)
-    np.testing.assert_allclose(t["products"], t["q"] @ t["k"].T, atol=1e-4)
+        np.testing.assert_allclose(plain, made, atol=1e-4, rtol=1e-5)
+    np.testing.assert_allclose(t["products"], t["q"] @ t["k"].T, atol=1e-4, rtol=1e-5)
     scores = np.exp(t["scores"] - t["scores"].max(axis=1, keepdims=True))
     np.testing.assert_allclose(scores / scores.sum(axis=1, keepdims=True), captured, atol=1e-5)
-    np.testing.assert_allclose(t["z"], captured @ t["v"], atol=1e-4)
-    np.testing.assert_allclose(t["contributions"].sum(axis=0), t["added"], atol=1e-4)
+    np.testing.assert_allclose(t["z"], captured @ t["v"], atol=1e-4, rtol=1e-5)
+    np.testing.assert_allclose(t["contributions"].sum(axis=0), t["added"], atol=1e-4, rtol=1e-5)
     np.testing.assert_allclose(t["weighted"], t["pattern"][query][:, None] * t["v"], atol=1e-6)
-    np.testing.assert_allclose(t["added"], found.factor * t["z"][query] @ t["w_o"], atol=1e-4)
+    np.testing.assert_allclose(
+        t["added"], found.factor * t["z"][query] @ t["w_o"], atol=1e-4, rtol=1e-5
+    )
     assert found.merge_error < 1e-5
     allowed = np.isfinite(found.scores)
     np.testing.assert_array_equal(found.unmasked[allowed], found.scores[allowed])
@@ -332,7 +334,9 @@ def test_the_built_in_model_has_the_same_trace_on_both_engines(head: Head) -> No
     native = check(load_native(builtin_folder(), "builtin"), head)
     hugging = check(load_huggingface(builtin_folder(), "builtin", None), head)
     for name, array in native.arrays().items():
-        np.testing.assert_allclose(hugging.arrays()[name], array, atol=2e-5, err_msg=name)
+        np.testing.assert_allclose(
+            hugging.arrays()[name], array, atol=2e-5, rtol=1e-5, err_msg=name
+        )
     assert [p.label for p in native.nearest] == [p.label for p in hugging.nearest]
     for ours, theirs in zip(native.next_tokens, hugging.next_tokens, strict=True):
         assert ours.label == theirs.label
