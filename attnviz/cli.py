@@ -1,24 +1,62 @@
 """The list of commands, and the one place where an error becomes an exit code."""
 
 import contextlib
-import importlib.metadata
+import importlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
-from attnviz.commands import explain, heads, models, params, predict, show, tokens, train
 from attnviz.commands.session import Session, process_session
 from attnviz.errors import AttnvizError, ExitStatus, OutputError
 from attnviz.writers.stream import told
 
 ISSUES = "https://github.com/attnviz/attnviz/issues"
 
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "show": "Show which tokens attend to which.",
+        "explain": "Write out one head's calculation for one query, step by step, with its true "
+        "numbers.",
+        "heads": "Score every head, over a text or on the standard probe, and name the role that "
+        "follows.",
+        "predict": "Show the tokens that may come next, with their probabilities.",
+        "tokens": "Show how a model cuts a text: each token's index, id, text and characters.",
+        "train": "Train the from-scratch model on your own text, on this computer.",
+        "models": "List the models that there are, or show one model's card: named heads and "
+        "figures.",
+        "params": "Count a model's parameters: each matrix, one head, one layer's heads, all of "
+        "them.",
+    }
+)
+"""Each command, a function in a module of its name, and the first line of its help."""
+
+
+class Commands(TyperGroup):
+    """Imports a command when it is called; to list them needs none of them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in COMMANDS:
+            self.commands[args[0]] = command(args[0])
+        return super().resolve_command(ctx, args)
+
+
+def command(name: str) -> Any:
+    """A command of the list, whole."""
+    module = importlib.import_module(f"attnviz.commands.{name}")
+    alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
+    alone.command(name, epilog=module.EPILOG)(getattr(module, name))
+    return typer.main.get_command(alone)
+
+
 app = typer.Typer(
     name="attnviz",
+    cls=Commands,
     help="See which tokens attend to which.",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -26,18 +64,18 @@ app = typer.Typer(
 )
 
 
-app.command(epilog=show.EPILOG)(show.show)
-app.command(epilog=explain.EPILOG)(explain.explain)
-app.command(epilog=heads.EPILOG)(heads.heads)
-app.command(epilog=predict.EPILOG)(predict.predict)
-app.command(epilog=tokens.EPILOG)(tokens.tokens)
-app.command(epilog=train.EPILOG)(train.train)
-app.command(epilog=models.EPILOG)(models.models)
-app.command(epilog=params.EPILOG)(params.params)
+def _listed() -> None:
+    """Stands in the list for a command that is not imported."""
+
+
+for _name, _summary in COMMANDS.items():
+    app.command(_name, help=_summary)(_listed)
 
 
 def _print_version(value: bool) -> None:
     if value:
+        import importlib.metadata  # takes a moment
+
         typer.echo(f"attnviz {importlib.metadata.version('attnviz')}")
         raise typer.Exit
 

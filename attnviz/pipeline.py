@@ -5,7 +5,6 @@
 Nothing here prints; torch is imported only when a model is loaded.
 """
 
-import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -247,6 +246,8 @@ def _prepared(
     target: tuple[Token, ...],
     max_memory: int | None,
 ) -> Prepared:
+    import importlib.metadata  # takes a moment that a saved capture need not wait
+
     source = fitted.tokens
     sequences = _rows_and_columns(model.kind, source, target)
     frame = Capture(

@@ -12,10 +12,9 @@ os.environ.update(COLUMNS="100", TERM="dumb")
 
 from typer.testing import CliRunner  # noqa: E402
 
-from attnviz.cli import app  # noqa: E402
+from attnviz.cli import COMMANDS, app  # noqa: E402
 
 TARGET = Path(__file__).with_name("cli.md")
-COMMANDS = ["", *(c.callback.__name__ for c in app.registered_commands if c.callback)]
 HEADER = """# The command line
 
 Made by `python docs/make_cli.py` from the commands' own help.
@@ -25,7 +24,7 @@ Made by `python docs/make_cli.py` from the commands' own help.
 def main() -> int:
     """Write or compare; the exit code."""
     parts = [HEADER]
-    for command in COMMANDS:
+    for command in ("", *COMMANDS):
         shown = CliRunner().invoke(app, [*command.split(), "--help"], prog_name="attnviz")
         lines = [line.rstrip() for line in shown.stdout.strip().splitlines()]
         name = f"attnviz {command}".strip()

@@ -10,7 +10,7 @@ import pytest
 import attnviz
 from tests.factories import make_capture
 
-HEAVY = ("torch", "transformers", "matplotlib")
+HEAVY = ("torch", "transformers", "matplotlib", "torch._dynamo")
 
 PROGRAM = """
 import json, sys

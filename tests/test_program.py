@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.cli import COMMANDS, command
+
 PROGRAM = [sys.executable, "-m", "attnviz"]
 
 
@@ -156,3 +158,9 @@ def test_a_full_disk_behind_stdout_is_told_in_one_line(
     assert ended.returncode == 5
     assert ended.stderr.count(b"\n") == 1
     assert b"no space is left" in ended.stderr
+
+
+def test_the_list_of_commands_says_what_their_own_help_begins_with() -> None:
+    """The list is written beside them, so that `--help` imports none of them."""
+    for name, summary in COMMANDS.items():
+        assert command(name).help.split("\n\n")[0].replace("\n", " ") == summary

@@ -15,7 +15,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import ModelError
 from attnviz.models.config import GPTConfig, check_computable, gpt2_config
@@ -36,6 +37,15 @@ LOOKED_THROUGH = 1 << 24
 computes is looked at instead."""
 
 
+class _Undrawn(TorchFunctionMode):
+    """No random numbers are drawn: on the meta device that imports PyTorch's whole compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is nn.init.normal_:
+            return kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
 def load_checkpoint(folder: Path) -> GPT:
     """A folder's model, ready to run (no gradients, evaluation mode).
 
@@ -45,7 +55,7 @@ def load_checkpoint(folder: Path) -> GPT:
     """
     config = gpt2_config(folder)
     check_computable(config, folder)
-    with torch.device("meta"):  # no memory for weights that are replaced at once
+    with torch.device("meta"), _Undrawn():  # no memory for weights that are replaced at once
         model = GPT(config.sizes)
     state = from_gpt2(read_weights(folder))
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
