@@ -129,4 +129,6 @@ def test_what_cannot_be_is_one_sentence(
 def test_options_of_a_run_are_refused_for_a_capture(run: Run, tmp_path: Path) -> None:
     saved = str(tmp_path / "c.npz")
     run("show", TEXT, "-o", saved)
-    assert "leave --no-bos out" in run("heads", saved, "--no-bos").err.replace("--bos", "--no-bos")
+    ended = run("heads", saved, "--no-bos")
+    assert ended.status is ExitStatus.USAGE
+    assert "a saved capture was run already; leave --bos out" in ended.err
