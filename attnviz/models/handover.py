@@ -16,6 +16,8 @@ ENTRIES = 1 << 20
 """Weights of all heads that are computed at a time, where that is LEAST_ROWS rows or more: 4 MiB,
 which stay in a processor's cache."""
 LEAST_ROWS, MOST_ROWS = 32, 128
+LOGIT_ROWS = 128
+"""Positions whose logits are handed over at a time."""
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,13 @@ from attnviz.models.card import read_card
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.config import folder_sizes
 from attnviz.models.gpt import GPT
-from attnviz.models.handover import Handover, rows_at_a_time
+from attnviz.models.handover import LOGIT_ROWS, Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.known import BUILTIN
 from attnviz.models.loaded import no_target
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import Recorded, head_trace
-
-ROWS = 128
-"""Positions whose logits are computed at a time."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ class NativeModel:
         with torch.inference_mode(), attached(self.model, hooks):
             streams[None] = self.model.hidden(self._ids(ids), rows=rows)[0, asked]
             for layer, stream in streams.items():
-                for part in torch.split(torch.arange(len(asked)), ROWS):
+                for part in torch.split(torch.arange(len(asked)), LOGIT_ROWS):
                     logits = self.model.logits(self.model.ln_f(stream[part]))  # (rows, V)
                     consume(LogitRows(layer, asked[part].numpy(), logits.float().cpu().numpy()))
 

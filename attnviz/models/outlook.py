@@ -13,10 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.data.predictions import LogitConsumer, LogitRows
+from attnviz.models.handover import LOGIT_ROWS
 from attnviz.models.outputs import attention_modules
-
-ROWS = 128
-"""Positions whose logits are handed over at a time."""
 
 
 def predict(
@@ -79,6 +77,6 @@ def _replaced(layer: nn.Module, stream: Tensor) -> Iterator[None]:
 
 
 def _hand_over(layer: int | None, output: Any, asked: Tensor, consume: LogitConsumer) -> None:
-    for part in torch.split(asked, ROWS):
+    for part in torch.split(asked, LOGIT_ROWS):
         logits = output.logits[0, part].float().cpu().numpy()
         consume(LogitRows(layer, part.numpy(), logits))
