@@ -154,7 +154,11 @@ class Prepared:
     def run(
         self, heads: Sequence[Head], consume: Consumer, queries: tuple[int, ...] | None = None
     ) -> None:
-        """Run the model; of these heads hand the query rows that are wanted to the consumer."""
+        """Run the model; of these heads hand the query rows that are wanted to the consumer.
+
+        Raises:
+            ModelError: what the model attends to is no pattern over these tokens, or not numbers.
+        """
         wanted: dict[int, tuple[int, ...]] = {}
         for layer, head in sorted(heads):
             wanted[layer] = (*wanted.get(layer, ()), head)
