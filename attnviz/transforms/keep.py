@@ -5,6 +5,7 @@ of it and never for its n x n matrices.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -102,42 +103,54 @@ class KeepCells:
     _sums: dict[Head, bool] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
-        down, across = (math.ceil(len(asked) / self.most) for asked in (self.queries, self.keys))
-        shape = math.ceil(len(self.queries) / down), math.ceil(len(self.keys) / across)
-        columns = np.array(self.keys)[np.array(self.keys) < block.weights.shape[2]]
-        shown = _visible(block, self.keys, self.causal)[:, :, columns]  # (heads, rows, columns)
-        sums = (np.maximum(shown, 0).sum(axis=2) - 1) ** 2 < 0.005**2  # (heads, rows)
-        starts = np.arange(0, len(columns), across)
-        reduced = np.maximum.reduceat(shown, starts, axis=2) if len(starts) else shown
+        down, across = self._block
+        columns = bisect_left(self.keys, block.weights.shape[2])  # of the keys asked for
+        everything = columns == block.weights.shape[2]
+        shown = block.weights if everything else block.weights[:, :, self.keys[:columns]]
+        sums = block.sums if everything else shown.sum(axis=2)  # (heads, rows)
+        whole = (np.abs(sums - 1) < 0.005).all(axis=1)  # (heads)
         rows = np.searchsorted(self.queries, block.queries) // down  # (rows), rising
         touched, starts = np.unique(rows, return_index=True)
-        reduced = np.maximum.reduceat(reduced, starts, axis=1)  # (heads, touched, columns)
+        bounds = zip(starts, (*starts[1:], len(rows)), strict=True)
+        # several times faster than numpy's reduceat
+        reduced = np.stack([shown[:, a:b].max(axis=1) for a, b in bounds], axis=1)
+        padded = np.pad(reduced, ((0, 0), (0, 0), (0, -columns % across)))
+        reduced = np.maximum.reduce([padded[:, :, i::across] for i in range(across)])
         for i, head in enumerate(Head(block.layer, head) for head in block.heads):
-            cells = self._kept.setdefault(head, np.full(shape, -1, np.float32))
+            cells = self._kept.setdefault(head, np.zeros(self._shape, np.float32))
             place = touched[:, None], np.arange(reduced.shape[2])
             cells[place] = np.maximum(cells[place], reduced[i])
-            self._sums[head] = self._sums.get(head, True) and bool(sums[i].all())
+            self._sums[head] = self._sums.get(head, True) and bool(whole[i])
+
+    @property
+    def _block(self) -> tuple[int, int]:
+        """How many (queries, keys) a cell stands for."""
+        down, across = (math.ceil(len(asked) / self.most) for asked in (self.queries, self.keys))
+        return down, across
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        down, across = self._block
+        return math.ceil(len(self.queries) / down), math.ceil(len(self.keys) / across)
 
     def maps(self) -> tuple[CellMap, ...]:
         """A map for each head."""
-        shape = len(self.queries), len(self.keys)
+        hidden = self._hidden()
         return tuple(
             CellMap(
                 head.layer,
                 head.head,
-                cells=np.where(cells < 0, np.float32(np.nan), cells),
-                shape=shape,
+                cells=np.where(hidden, np.float32(np.nan), cells),
+                shape=(len(self.queries), len(self.keys)),
                 sums=self._sums[head],
             )
             for head, cells in sorted(self._kept.items())
         )
 
-
-def _visible(block: PatternBlock, keys: Sequence[int], causal: bool) -> FloatArray:
-    """A copy of the block's weights, -1 where the mask forbids a link or its key was not asked."""
-    n = block.weights.shape[2]
-    hidden = np.zeros((len(block.queries), n), np.bool_)
-    if causal:
-        hidden |= np.arange(n) > block.queries[:, None]
-    hidden |= ~np.isin(np.arange(n), keys)
-    return np.where(hidden, np.float32(-1), block.weights)
+    def _hidden(self) -> NDArray[np.bool_]:
+        """True for cells of whose links the mask forbids every one."""
+        if not self.causal:
+            return np.zeros(self._shape, np.bool_)
+        down, across = self._block
+        last = np.minimum(np.arange(self._shape[0]) * down + down, len(self.queries)) - 1
+        return np.array(self.keys)[::across] > np.array(self.queries)[last][:, None]
