@@ -8,6 +8,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ class KeepLinks:
     def __call__(self, block: PatternBlock) -> None:
         apart = block.queries[:, None] - np.arange(block.weights.shape[2])
         hidden = np.isin(apart, self.skip) if self.skip else None
-        keys, weights = _strongest(block.weights, np.array(self.keys), self.top, hidden)
+        keys, weights = _strongest(block.weights, self._asked, self.top, hidden)
         if self.causal:  # a first row sees fewer keys than `top`
             weights[keys > block.queries[:, None]] = -1
         for i, head in enumerate(block.heads):
@@ -50,6 +51,10 @@ class KeepLinks:
             rows.keys[block.queries, : keys.shape[2]] = keys[i]
             rows.weights[block.queries, : keys.shape[2]] = weights[i]
             rows.totals[block.queries] = block.sums[i]
+
+    @cached_property
+    def _asked(self) -> IntArray:
+        return np.array(self.keys)
 
     def _rows(self, head: Head) -> _Rows:
         if head not in self._kept:
@@ -108,7 +113,7 @@ class KeepCells:
         everything = columns == block.weights.shape[2]
         shown = block.weights if everything else block.weights[:, :, self.keys[:columns]]
         sums = block.sums if everything else shown.sum(axis=2)  # (heads, rows)
-        whole = (np.abs(sums - 1) < 0.005).all(axis=1)  # (heads)
+        off: FloatArray = np.abs(sums - 1).max(axis=1)  # (heads)
         rows = np.searchsorted(self.queries, block.queries) // down  # (rows), rising
         touched, starts = np.unique(rows, return_index=True)
         bounds = zip(starts, (*starts[1:], len(rows)), strict=True)
@@ -120,7 +125,7 @@ class KeepCells:
             cells = self._kept.setdefault(head, np.zeros(self._shape, np.float32))
             place = touched[:, None], np.arange(reduced.shape[2])
             cells[place] = np.maximum(cells[place], reduced[i])
-            self._sums[head] = self._sums.get(head, True) and bool(whole[i])
+            self._sums[head] = self._sums.get(head, True) and bool(off[i] < 0.005)
 
     @property
     def _block(self) -> tuple[int, int]:
@@ -153,4 +158,7 @@ class KeepCells:
             return np.zeros(self._shape, np.bool_)
         down, across = self._block
         last = np.minimum(np.arange(self._shape[0]) * down + down, len(self.queries)) - 1
-        return np.array(self.keys)[::across] > np.array(self.queries)[last][:, None]
+        hidden: NDArray[np.bool_] = (
+            np.array(self.keys)[::across] > np.array(self.queries)[last][:, None]
+        )
+        return hidden
