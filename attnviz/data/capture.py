@@ -36,7 +36,8 @@ class PatternBlock:
     @cached_property
     def sums(self) -> FloatArray:
         """The sum of each row (heads, queries)."""
-        sums: FloatArray = self.weights.sum(axis=2)
+        # numpy's own sum takes three times as long
+        sums: FloatArray = self.weights @ np.ones(self.weights.shape[2], np.float32)
         return sums
 
 

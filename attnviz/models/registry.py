@@ -96,8 +96,7 @@ class AttentionCall:
             return None
         ahead = self.k.size(1) - self.q.size(1)
         future = (torch.arange(n) > queries[:, None] + ahead).to(self.q.device)
-        zeros = torch.zeros(1, 1, *future.shape, device=self.q.device)
-        return zeros.masked_fill(future, lowest)
+        return torch.where(future, lowest, 0.0)[None, None]
 
 
 Listener: TypeAlias = Callable[[AttentionCall], None]

@@ -87,13 +87,14 @@ def _strongest(
     left = weights.copy() if hidden is None else np.where(hidden, np.float32(-1), weights)
     left = left if len(seen) == weights.shape[2] else left[:, :, seen]
     shape = *left.shape[:2], min(top, len(seen))
-    keys, values = np.empty(shape, np.int64), np.empty(shape, np.float32)
+    flat = left.reshape(shape[0] * shape[1], left.shape[2])
+    keys, values = (np.empty((len(flat), shape[2]), kind) for kind in (np.int64, np.float32))
+    row = np.arange(len(flat))
     for rank in range(shape[2]):  # argmax is so fast that a few of them beat any sorting
-        strongest = left.argmax(axis=2)[..., None]
-        keys[..., rank : rank + 1] = seen[strongest]
-        values[..., rank : rank + 1] = np.take_along_axis(left, strongest, axis=2)
-        np.put_along_axis(left, strongest, -1, axis=2)
-    return keys, values
+        strongest = flat.argmax(axis=1)
+        keys[:, rank], values[:, rank] = seen[strongest], flat[row, strongest]
+        flat[row, strongest] = -1
+    return keys.reshape(shape), values.reshape(shape)
 
 
 @dataclass
