@@ -5,16 +5,17 @@ are: the projections as `models/projections.py` says, what reaches the residual 
 `models/residual.py` says, and what stands between them by hooks on the layer's modules.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from attnviz.data.heads import Head
 from attnviz.data.trace import Kinds
+from attnviz.models.outputs import attention_modules
 from attnviz.models.projections import (
     compared,
     matrix_of,
@@ -23,7 +24,7 @@ from attnviz.models.projections import (
     unknown,
     weights_of_head,
 )
-from attnviz.models.registry import AttentionCall, Layers, recording
+from attnviz.models.registry import AttentionCall, Layers, layer_of, recording
 from attnviz.models.residual import Added, is_norm, what_is_added
 from attnviz.models.tracing import Recorded
 
@@ -83,17 +84,43 @@ def dissected(model: Any, ids: Sequence[int], head: Head, query: int) -> Recorde
     if not model._can_set_attn_implementation():
         raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
     with torch.inference_mode():
-        parts = _parts(model, ids, head.layer)
+        parts = _parts(model, head.layer)
         seen, logits = _run(model, ids, parts)
         return _recorded(model, ids, head, query, parts, seen, logits)
 
 
-def _parts(model: Any, ids: Sequence[int], layer: int) -> _Parts:
-    """Find the layer: the module that calls attention says where its projections are."""
-    names = {module: name for name, module in model.named_modules()}
+_Calls: TypeAlias = Sequence[tuple[int | None, nn.Module]]
+"""The layers of a model with the modules that attend, in the order in which they run."""
+
+
+def output_projections(model: Any, layers: Iterable[int]) -> dict[int, nn.Module]:
+    """The modules that are given the outputs of a layer's heads, side by side: W_O of each layer.
+
+    Raises:
+        ModelError: one of them cannot be found.
+    """
+    calls = _calls(model)
+    return {layer: _parts_of(model, calls, layer).output for layer in layers}
+
+
+def _parts(model: Any, layer: int) -> _Parts:
+    return _parts_of(model, _calls(model), layer)
+
+
+def _calls(model: Any) -> _Calls:
+    """Heard at work on one token; or where it keeps its attention to itself, by name."""
+    if not model._can_set_attn_implementation():
+        names = {module: name for name, module in model.named_modules()}
+        return [(layer_of(names[module]), module) for module in attention_modules(model)]
     layers, calls = Layers(model, "self"), list[tuple[int | None, nn.Module]]()
     with recording(model, lambda call: calls.append((layers.at_work(call.module), call.module))):
-        model.base_model(_batch(model, ids[:1]), use_cache=False)
+        model.base_model(_batch(model, [0]), use_cache=False)
+    return calls
+
+
+def _parts_of(model: Any, calls: _Calls, layer: int) -> _Parts:
+    """Find the layer: the module that attends says where its projections are."""
+    names = {module: name for name, module in model.named_modules()}
     numbers = [number for number, _ in calls]
     if layer not in numbers:
         raise unknown(f"layer {layer} of {type(model).__name__} calls no attention")

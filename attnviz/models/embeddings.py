@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from attnviz.data.ablations import Ablated, Replacement, RunConsumer
 from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard, NamedHead
 from attnviz.data.heads import Head
@@ -66,6 +67,17 @@ class EmbeddingModel:
 
     def predict(
         self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+    ) -> None:
+        raise no_prediction(self.identity.name)
+
+    def ablate(
+        self,
+        ids: Sequence[int],
+        ablations: Sequence[Ablated],
+        replacement: Replacement,
+        consume: RunConsumer,
+        *,
+        whole: bool,
     ) -> None:
         raise no_prediction(self.identity.name)
 

@@ -102,11 +102,22 @@ class GPT(nn.Module):
             n_layer: run only the first so many layers; None runs all.
             rows: how many queries are taken at a time; None takes all at once.
         """
+        x = self.embed(ids, positions)
+        return self.through(x, range(len(self.h[:n_layer])), mask, rows=rows)
+
+    def embed(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
+        """What enters layer 0 (B, n, d); arguments as in `hidden`."""
         if positions is None:
             positions = torch.arange(ids.size(1), device=ids.device)
-        x: Tensor = self.wte(ids) + self.wpe(positions)  # (B, n, d)
-        for block in self.h[:n_layer]:
-            x = block(x, mask, rows)  # (B, n, d)
+        x: Tensor = self.wte(ids) + self.wpe(positions)
+        return x
+
+    def through(
+        self, x: Tensor, layers: range, mask: Tensor | None = None, *, rows: int | None = None
+    ) -> Tensor:
+        """The residual stream (B, n, d) through some layers; arguments as in `hidden`."""
+        for layer in layers:
+            x = self.h[layer](x, mask, rows)  # (B, n, d)
         return x
 
     def logits(self, normed: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnviz.data.ablations import Ablated, Replacement, RunConsumer
 from attnviz.data.capture import NOTHING, Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
@@ -16,6 +17,7 @@ from attnviz.data.predictions import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace
 from attnviz.errors import ModelError, UsageError
+from attnviz.models.ablation import ablate_transformers
 from attnviz.models.architecture import reads_no_text, transformers_config
 from attnviz.models.capturing import Attention, attention_of, run_and_capture
 from attnviz.models.card import read_card
@@ -97,9 +99,27 @@ class HuggingFaceModel:
     def predict(
         self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
     ) -> None:
+        self._check_predicts()
+        predict(self.model, self._ids(ids), positions, consume, lens=lens)
+
+    def ablate(
+        self,
+        ids: Sequence[int],
+        ablations: Sequence[Ablated],
+        replacement: Replacement,
+        consume: RunConsumer,
+        *,
+        whole: bool,
+    ) -> None:
+        self._check_predicts()
+        heads = self.identity.heads_per_layer
+        given = self.model, self._ids(ids), heads, ablations, replacement, consume
+        with torch.inference_mode():
+            ablate_transformers(*given, whole=whole)
+
+    def _check_predicts(self) -> None:
         if self.kind != "self" or not self.causal or self.model.get_output_embeddings() is None:
             raise no_prediction(self.identity.name)
-        predict(self.model, self._ids(ids), positions, consume, lens=lens)
 
     def inputs(self, ids: Sequence[int], target: Sequence[int]) -> dict[str, Any]:
         """What its forward pass is given."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from attnviz.data.ablations import Ablated, Replacement, RunConsumer
 from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
@@ -70,6 +71,25 @@ class LoadedModel(Protocol):
 
         Raises:
             UsageError: this model predicts no next token.
+        """
+
+    def ablate(
+        self,
+        ids: Sequence[int],
+        ablations: Sequence[Ablated],
+        replacement: Replacement,
+        consume: RunConsumer,
+        *,
+        whole: bool,
+    ) -> None:
+        """Run the tokens once for each ablation, without the output of its heads.
+
+        The consumer is given each run, in no particular order; `whole`: with the
+        log-probabilities of all tokens that followed.
+
+        Raises:
+            UsageError: this model predicts no next token.
+            ModelError: the heads' output cannot be found in this architecture.
         """
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:

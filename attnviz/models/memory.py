@@ -8,6 +8,8 @@ from pathlib import Path
 
 SHARE = 0.8
 """Of what is free, so much is used unless the user says otherwise."""
+BATCH_TOKENS = 2048
+"""So many tokens run at a time where there are several texts; more make no processor faster."""
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 

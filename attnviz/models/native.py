@@ -9,12 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnviz.data.ablations import Ablated, Replacement, RunConsumer
 from attnviz.data.capture import NOTHING, Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.predictions import LogitConsumer, LogitRows
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace, Kinds
+from attnviz.models.ablation import ablate_native
 from attnviz.models.attention import causal_mask
 from attnviz.models.card import read_card
 from attnviz.models.checkpoint import load_checkpoint
@@ -99,6 +101,18 @@ class NativeModel:
                 for part in torch.split(torch.arange(len(asked)), LOGIT_ROWS):
                     logits = self.model.logits(self.model.ln_f(stream[part]))  # (rows, V)
                     consume(LogitRows(layer, asked[part].numpy(), logits.float().cpu().numpy()))
+
+    def ablate(
+        self,
+        ids: Sequence[int],
+        ablations: Sequence[Ablated],
+        replacement: Replacement,
+        consume: RunConsumer,
+        *,
+        whole: bool,
+    ) -> None:
+        with torch.inference_mode():
+            ablate_native(self.model, self._ids(ids), ablations, replacement, consume, whole=whole)
 
     def _hidden(
         self, ids: Sequence[int], wanted: Wanted, consume: Consumer, layers: int | None

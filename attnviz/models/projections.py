@@ -32,7 +32,7 @@ class Compared:
 def unknown(what: str) -> ModelError:
     """The error for an architecture that cannot be taken apart, and how."""
     return ModelError(
-        what, "attnviz show works with this model; explain needs one such as GPT-2, Llama or BERT"
+        what, "attnviz show works with this model; this needs one such as GPT-2 or Llama"
     )
 
 
