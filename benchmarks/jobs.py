@@ -98,6 +98,17 @@ def jobs(folder: Path) -> tuple[Job, ...]:
             1.3,
             timed_inside=True,
         ),
+        *(
+            Job(
+                f"GPT-2-sized, 64 tokens, all heads ablated, {engine}",
+                "as many plain forwards in such batches",
+                [*inside("ablate.py", gpt2, 64), engine],
+                inside("batches.py", gpt2, 64),
+                1.2,
+                timed_inside=True,
+            )
+            for engine in ("native", "transformers")
+        ),
         Job(
             "small Llama, 8,192 tokens, top links of all heads",
             "plain SDPA forward",

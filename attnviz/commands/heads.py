@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isnan
-from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, cast
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from attnviz.commands import options as o
 from attnviz.commands.answers import note_what_is_left_out
 from attnviz.commands.deliver import check_output
+from attnviz.commands.pictures import deliver_bytes
 from attnviz.commands.records import deliver_records
 from attnviz.commands.session import Session, session_of
 from attnviz.console import make_consoles
@@ -22,9 +22,7 @@ from attnviz.inspecting import Probe, score_capture, score_probe, score_text
 from attnviz.models.catalog import Source
 from attnviz.pipeline import HeadOptions, TextOptions, load_model
 from attnviz.renderers import headtable
-from attnviz.writers.atomic import write_bytes
-from attnviz.writers.formats import Format, choose_format
-from attnviz.writers.stream import write_stream
+from attnviz.writers.formats import choose_format
 
 EPILOG = """
 [bold]Examples[/]
@@ -106,17 +104,6 @@ RoleOption: TypeAlias = Annotated[
         "--role", help="Only heads of this role.", rich_help_panel=o.LOOK, show_default=False
     ),
 ]
-FormatOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        metavar="FORMAT",
-        help="txt (what the terminal shows), json, jsonl, csv, tsv, png, svg or pdf.",
-        rich_help_panel=o.OUTPUT,
-        show_default="txt",
-    ),
-]
 
 
 def heads(
@@ -149,7 +136,7 @@ def heads(
     dpi: o.DpiOption = None,
     width: o.WidthOption = None,
     no_color: o.NoColorOption = False,
-    form: FormatOption = None,
+    form: o.ReportFormatOption = None,
     output: o.OutputOption = None,
     quiet: o.QuietOption = False,
     debug: o.DebugOption = False,
@@ -180,7 +167,12 @@ def heads(
         report = _over_text(context, session, source, options, wanted)
     report = _narrowed(report, sort, top, role)
     if chosen.picture:
-        _deliver_picture(session, report, chosen, output, dpi=dpi or 150, cmap=cmap or "viridis")
+        from attnviz.renderers import headmap
+        from attnviz.renderers.canvas import PictureFormat, figure_bytes
+
+        drawn = headmap.draw(report, dpi=dpi or 150, cmap=cmap or "viridis")
+        name = cast("PictureFormat", chosen.name)
+        deliver_bytes(session, figure_bytes(drawn, name, dpi), output)
     else:
         records = [_record(report, found) for found in report.heads]
         shown = headtable.render(report, session.consoles.out.width)
@@ -254,16 +246,3 @@ def _numbers(found: HeadScores) -> Iterator[tuple[str, float | None]]:
         score = found.scores[name]
         yield name, None if isnan(score.mean) else score.mean
         yield f"{name}_error", None if score.error is None or isnan(score.error) else score.error
-
-
-def _deliver_picture(
-    session: Session, report: HeadReport, form: Format, output: Path | None, *, dpi: int, cmap: str
-) -> None:
-    from attnviz.renderers.canvas import PictureFormat, figure_bytes
-    from attnviz.renderers.headmap import draw
-
-    drawn = figure_bytes(draw(report, dpi=dpi, cmap=cmap), cast("PictureFormat", form.name), dpi)
-    if output is None:
-        write_stream(session.environment.stdout.buffer, [drawn])
-    else:
-        write_bytes(output, [drawn])

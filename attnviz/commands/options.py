@@ -455,6 +455,17 @@ RecordFormatOption: TypeAlias = Annotated[
         show_default="txt",
     ),
 ]
+ReportFormatOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="txt (what the terminal shows), json, jsonl, csv, tsv, png, svg or pdf.",
+        rich_help_panel=OUTPUT,
+        show_default="txt",
+    ),
+]
 OutputOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -1,0 +1,74 @@
+"""A value for every head in the terminal: a row for each layer, a column for each head."""
+
+from collections.abc import Callable, Iterator
+from math import isnan
+
+import numpy as np
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.capture import FloatArray
+from attnviz.renderers.colors import shade_of
+from attnviz.renderers.prose import folded
+
+CELLS = (7, 6, 5)
+"""Widths of a cell that holds a number, the gap behind it included."""
+NARROW = 2
+
+StyleOf = Callable[[float, Display], Style]
+
+
+def head_grid(values: FloatArray, most: float, style: StyleOf, display: Display) -> Iterator[Text]:
+    """Lines of at most `display.width` cells.
+
+    Args:
+        values: (layers, heads), NaN where there is nothing.
+        most: the value that gets the strongest colour; those of its negative, the opposite.
+        style: of a share of that value.
+        display: where it stands.
+    """
+    layers, heads = values.shape
+    margin = len(f"L{layers - 1}") + 1
+    written = max((len(_number(v)) for v in values.ravel().tolist() if not isnan(v)), default=1)
+    fitting = [c for c in CELLS if c > written and margin + c * heads <= display.width]
+    cell = min(fitting, default=NARROW)
+    columns = min(heads, (display.width - margin) // cell)
+    every = 1 if cell > NARROW else 2
+    names = (f"H{n}".rjust(cell - 1) + " " if n % every == 0 else "" for n in range(columns))
+    if cell == NARROW:
+        names = (f"{n}".ljust(cell * every) for n in range(0, columns, every))
+    yield Text((" " * margin + "".join(names)).rstrip(), style="dim", no_wrap=True)
+    for layer in range(layers):
+        line = Text(f"L{layer}".ljust(margin), no_wrap=True, overflow="crop")
+        for value in values[layer, :columns].tolist():
+            line.append_text(_cell(value, most, cell, style, display))
+        line.rstrip()
+        yield line
+    if columns < heads:
+        said = f"heads {columns} to {heads - 1} are left out: use a wider terminal, or -o FILE.png"
+        yield from folded(Text(said, style="dim"), display.width)
+
+
+def _cell(value: float, most: float, cell: int, style: StyleOf, display: Display) -> Text:
+    if isnan(value):
+        return Text(" " * cell)
+    share = value / most if most else 0.0
+    if cell > NARROW:
+        said = _number(value).rjust(cell - 1) + " "
+    elif display.color:
+        said = " " * cell
+    else:
+        shade = shade_of(abs(share), unicode=display.unicode)
+        said = (shade + ("-" if value < 0 and abs(share) >= 0.05 else " ")).ljust(cell)
+    return Text(said, style(share, display) if display.color else "")
+
+
+def _number(value: float) -> str:
+    """`-0.35`; what rounds to nothing has no sign."""
+    return f"{value:z.2f}"
+
+
+def largest(values: FloatArray) -> float:
+    """The value farthest from zero, as a size; 0 where there is none."""
+    return 0.0 if np.isnan(values).all() else float(np.nanmax(np.abs(values)))

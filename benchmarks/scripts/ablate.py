@@ -1,0 +1,24 @@
+"""attnviz's ablation of every head, one at a time: seconds, and bytes above the loaded model.
+
+python ablate.py FOLDER TEXT.txt native|transformers
+"""
+
+import sys
+from pathlib import Path
+
+from inside import report
+
+from attnviz.ablating import Cut, ablate_each
+from attnviz.models.catalog import Source, load
+from attnviz.pipeline import HeadOptions, TextOptions
+
+folder, text, engine = sys.argv[1:]
+model = load(Source(folder, engine=engine))  # type: ignore[arg-type]
+words = Path(text).read_text().split()
+
+
+def ablate(n: int) -> None:
+    ablate_each(model, " ".join(words[:n]), TextOptions(), HeadOptions(), Cut())
+
+
+report(ablate, len(words))

@@ -1,0 +1,110 @@
+"""`attnviz ablate`: what the model says without a head."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnviz.analyses.effects import effect_of
+from attnviz.data.heads import Head
+from attnviz.errors import ExitStatus
+from tests.conftest import Run
+
+TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
+
+
+def rows(out: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_an_effect_is_the_mean_of_paired_changes_with_its_standard_error() -> None:
+    before, after = np.array([-1.0, -2.0, -3.0]), np.array([-2.0, -2.5, -3.0])
+    effect = effect_of((Head(0, 0),), before, after)
+    assert effect.change == pytest.approx(-0.5)
+    assert effect.error == pytest.approx(0.5 / np.sqrt(3))
+    assert effect_of((), before[:1], after[:1]).error is None
+
+
+def test_every_head_has_a_row_and_the_one_that_hurts_most_comes_first(run: Run) -> None:
+    found = rows(run("ablate", TEXT, "-f", "jsonl").out)
+    assert {row["heads"] for row in found} == {f"L{n}H{h}" for n in range(4) for h in range(4)}
+    changes = [row["change"] for row in found]
+    assert changes == sorted(changes)  # type: ignore[type-var]
+    for row in found:
+        assert row["after"] == pytest.approx(row["before"] + row["change"])  # type: ignore[operator]
+        assert row["tokens"] == 12
+
+
+def test_the_baseline_is_what_predict_says_of_each_token(run: Run) -> None:
+    each = rows(run("predict", TEXT, "--each", "--top", "1", "-f", "jsonl").out)
+    logs = [np.log(row["followed_probability"]) for row in each if row["followed"]]  # type: ignore[call-overload]
+    found = rows(run("ablate", TEXT, "--head", "L0H0", "-f", "jsonl").out)
+    assert found[0]["before"] == pytest.approx(np.mean(logs), abs=1e-4)
+
+
+def test_an_answer_is_looked_at_after_the_last_position(run: Run) -> None:
+    best = rows(run("predict", TEXT, "-f", "jsonl").out)
+    blue = next(row["probability"] for row in best if row["token"] == "blue")
+    arguments = ("ablate", TEXT, "--answer", "blue", "-f", "jsonl")
+    for row in rows(run(*arguments).out):
+        assert row["before"] == pytest.approx(np.log(blue), abs=1e-4)  # type: ignore[call-overload]
+        assert row["error"] is None
+
+
+def test_heads_together_show_what_comes_next_before_and_after(run: Run) -> None:
+    arguments = ("ablate", TEXT, "--head", "L1H3,L2H1", "--together", "--answer", "blue")
+    found = rows(run(*arguments, "-f", "jsonl", "--top", "3").out)
+    assert [row["when"] for row in found] == ["before"] * 3 + ["after"] * 3
+    plain = rows(run("predict", TEXT, "--top", "3", "-f", "jsonl").out)
+    for mine, theirs in zip(found, plain, strict=False):
+        assert mine["token"] == theirs["token"]
+        assert mine["probability"] == pytest.approx(theirs["probability"], abs=1e-5)
+    assert found[0]["heads"] == "L1H3,L2H1"
+    shown = run(*arguments).out
+    assert "without L1H3, L2H1: blue 0.34" in shown
+
+
+def test_the_table_and_the_grid_fit_a_narrow_terminal(run: Run) -> None:
+    shown = run("ablate", TEXT, "--top", "3", "--width", "40").out.splitlines()
+    assert max(map(len, shown)) <= 40
+    assert any(line.split()[:4] == ["H0", "H1", "H2", "H3"] for line in shown)
+    wide = run("ablate", TEXT, "--top", "3", "--width", "120").out
+    assert "replaced by 0" in wide
+    mean = run("ablate", TEXT, "--with", "mean", "--width", "120").out
+    assert "replaced by its mean over the positions" in mean
+
+
+def test_a_picture_is_written(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "a.png"
+    assert run("ablate", TEXT, "-o", str(out)).status is ExitStatus.OK
+    assert out.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ([TEXT, "--answer", "blue creature"], ExitStatus.USAGE, "is 2 tokens here"),
+        ([TEXT, "--answer", " "], ExitStatus.USAGE, "is no tokens"),
+        (["a", "--no-bos"], ExitStatus.INPUT, "nothing follows a single token"),
+        (["a", "-m", "translator"], ExitStatus.USAGE, "does not predict"),
+        ([TEXT, "--together"], ExitStatus.USAGE, "needs heads"),
+        ([TEXT, "--head", "L9H9"], ExitStatus.USAGE, "there is no layer 9"),
+        ([TEXT, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
+        ([TEXT, "--dpi", "99"], ExitStatus.USAGE, "is for pictures"),
+        (
+            [TEXT, "--head", "L1H1", "--together", "-f", "png"],
+            ExitStatus.USAGE,
+            "leave one of them out",
+        ),
+        ([TEXT, "--max-memory", "1MB"], ExitStatus.MODEL, "memory"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    run: Run, arguments: list[str], status: ExitStatus, said: str
+) -> None:
+    ended = run("ablate", *arguments)
+    assert ended.status is status
+    assert ended.out == ""
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
