@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from attnviz.data.capture import Capture, Consumer, Kind, Wanted
+from attnviz.data.capture import SCORES, VALUE_NORMS, Capture, Consumer, Kind, Wanted
 from attnviz.data.heads import Head, choose_heads, every_head
 from attnviz.data.keep import KeepEverything
 from attnviz.data.tokens import Token, numbered
@@ -152,7 +152,12 @@ class Prepared:
         return len(self.frame.query_tokens), len(self.frame.key_tokens)
 
     def run(
-        self, heads: Sequence[Head], consume: Consumer, queries: tuple[int, ...] | None = None
+        self,
+        heads: Sequence[Head],
+        consume: Consumer,
+        queries: tuple[int, ...] | None = None,
+        *,
+        scores: bool = False,
     ) -> None:
         """Run the model; of these heads hand the query rows that are wanted to the consumer.
 
@@ -162,8 +167,8 @@ class Prepared:
         wanted: dict[int, tuple[int, ...]] = {}
         for layer, head in sorted(heads):
             wanted[layer] = (*wanted.get(layer, ()), head)
-        asked = Wanted(wanted, queries)
-        checked = Checked(consume, self.frame)
+        asked = Wanted(wanted, queries, scores)
+        checked = Checked(consume, _of_scores(self.frame) if scores else self.frame)
         self.model.run(
             [token.id for token in self.source], asked, checked, [t.id for t in self.target]
         )
@@ -210,8 +215,16 @@ class Prepared:
         """
         check_room(self._working + kept, self._room, "this", instead)
 
-    def record(self, heads: Sequence[Head], queries: tuple[int, ...] | None = None) -> Capture:
+    def record(
+        self,
+        heads: Sequence[Head],
+        queries: tuple[int, ...] | None = None,
+        *,
+        scores: bool = False,
+    ) -> Capture:
         """The whole patterns of these heads; of other than these queries, rows of zeros.
+
+        `scores`: in their place, what they are made of.
 
         Raises:
             ModelError: they do not fit into memory.
@@ -219,8 +232,22 @@ class Prepared:
         rows = self.shape[0] if queries is None else len(queries)
         self.check_memory(heads, 4 * len(heads) * rows * self.shape[1])
         keep = KeepEverything(self.shape)  # memory is taken only by rows that are written
-        self.run(heads, keep, queries)
-        return replace(self.frame, layers=keep.layers())
+        self.run(heads, keep, queries, scores=scores)
+        frame = _of_scores(self.frame) if scores else self.frame
+        return replace(frame, layers=keep.layers())
+
+    def with_norms(self, captured: Capture) -> Capture:
+        """A capture of this text, with how long the values of all keys are beside it.
+
+        Raises:
+            UsageError: the model has none.
+        """
+        norms = self.model.value_norms([token.id for token in self.source])
+        return replace(captured, extras={**captured.extras, VALUE_NORMS: norms})
+
+
+def _of_scores(frame: Capture) -> Capture:
+    return replace(frame, transforms=(*frame.transforms, SCORES))
 
 
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:

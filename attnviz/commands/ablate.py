@@ -20,6 +20,7 @@ from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
 from attnviz.pipeline import HeadOptions, TextOptions, load_model
 from attnviz.renderers import ablation
+from attnviz.renderers.paint import DIVERGING
 from attnviz.writers.formats import choose_format
 
 EPILOG = """
@@ -142,7 +143,7 @@ def ablate(
     if chosen.picture:
         from attnviz.renderers.canvas import PictureFormat, figure_bytes
 
-        drawn = ablation.draw(report, dpi=dpi or 150, cmap=cmap or ablation.DIVERGING)
+        drawn = ablation.draw(report, dpi=dpi or 150, cmap=cmap or DIVERGING)
         name = cast("PictureFormat", chosen.name)
         deliver_bytes(session, figure_bytes(drawn, name, dpi), output)
         return

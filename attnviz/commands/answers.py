@@ -14,7 +14,8 @@ from attnviz.inputs.lines import read_lines
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
 from attnviz.pipeline import HeadOptions, TextOptions, load_model, verify
-from attnviz.showing import Needs, ShowOptions, exhibit, pick_heads, see
+from attnviz.showing import Needs, exhibit, pick_heads, see
+from attnviz.transforms.apply import ShowOptions
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

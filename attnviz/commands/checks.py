@@ -33,6 +33,8 @@ def check_combination(given: Mapping[str, Any], form: Format) -> None:
     for option in ("head", "reduce") if given["rollout"] else ():
         if given[option]:
             raise UsageError("--rollout is over all heads", f"leave --{option} out")
+    if given["scores"]:
+        _check_scores(given, form)
     if not form.picture:
         _refuse(given, PICTURE_ONLY, form, "it is for pictures: -o FILE.png")
     if view in ("table", "text", "links") and form.picture:
@@ -44,6 +46,22 @@ def check_combination(given: Mapping[str, Any], form: Format) -> None:
     if form.name == "npz":
         _refuse(given, FILTERS, form, "a capture holds whole patterns; filter when you show it")
     _check_lines(given, form)
+
+
+NOT_OF_SCORES = (
+    *("words", "chars", "rollout", "weighted", "drop_sink", "drop_key", "reduce"),
+    *("least", "verify", "color_scale"),
+)
+
+
+def _check_scores(given: Mapping[str, Any], form: Format) -> None:
+    """Scores are no shares: they can be looked at, and written as they are."""
+    for name in NOT_OF_SCORES:
+        if given[name]:
+            option = f"--{SPELLING.get(name, name).replace('_', '-')}"
+            raise UsageError("scores are shown as they are", f"leave {option} out")
+    if given["view"] not in (None, "heatmap"):
+        raise UsageError(f"--view {given['view']} shows weights", "leave it or --scores out")
 
 
 def _check_lines(given: Mapping[str, Any], form: Format) -> None:

@@ -138,7 +138,7 @@ def _parts(
 def view(exhibit: Exhibit, display: Display, look: Look) -> RenderableType:
     """One exhibit as what the terminal shows."""
     orient = look.orient or "query-rows"
-    if look.view == "heatmap":
+    if look.view == "heatmap" or (look.view is None and exhibit.capture.signed):
         from attnviz.renderers import heatmap
 
         return heatmap.render(exhibit, display, orient=orient)

@@ -6,19 +6,24 @@ from attnviz.commands.deliver import Look
 from attnviz.console import Display
 from attnviz.data.exhibit import Place
 from attnviz.data.heads import Head
-from attnviz.showing import Needs, ShowOptions
+from attnviz.showing import Needs
+from attnviz.transforms.apply import ShowOptions
 from attnviz.writers.formats import Format
 
 MOST_LINKS = 64  # of a row; more of them are sooner kept whole
 
 
-def needs_of(form: Format, look: Look, show: ShowOptions, display: Display) -> Needs:
+def needs_of(
+    form: Format, look: Look, show: ShowOptions, display: Display, *, norms: bool = False
+) -> Needs:
     """The links of each row, or blocks of a picture, or everything."""
     if form.picture:
         return _blocks_of_picture(look)
     if form.name == "txt" and look.view == "grid":
         return _blocks_of_grid(display)
-    if form.name in ("json", "npz") or look.view == "heatmap":
+    if form.name == "npz":
+        return Needs(norms=norms)
+    if form.name == "json" or look.view == "heatmap":
         return Needs()
     from attnviz.renderers.table import MOST_SHOWN
 

@@ -307,6 +307,23 @@ RolloutOption: TypeAlias = Annotated[
         rich_help_panel=HEADS,
     ),
 ]
+WeightedOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--weighted",
+        help="Norm-based attention: each weight times the length of what its key adds.",
+        rich_help_panel=HEADS,
+    ),
+]
+ScoresOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--scores",
+        help="Not the weights, but what they are made of: queries times keys, scaled, before mask "
+        "and softmax.",
+        rich_help_panel=HEADS,
+    ),
+]
 QueryOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

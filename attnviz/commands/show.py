@@ -11,7 +11,7 @@ from attnviz.commands.session import session_of
 from attnviz.console import make_consoles
 from attnviz.models.catalog import Source
 from attnviz.pipeline import HeadOptions, TextOptions
-from attnviz.showing import ShowOptions
+from attnviz.transforms.apply import ShowOptions
 from attnviz.writers.formats import choose_format
 
 EPILOG = """
@@ -53,6 +53,8 @@ def show(
     reduce: o.ReduceOption = None,
     over: o.OverOption = None,
     rollout: o.RolloutOption = False,
+    weighted: o.WeightedOption = False,
+    scores: o.ScoresOption = False,
     chars: o.CharsOption = False,
     words: o.WordsOption = False,
     drop_sink: o.DropSinkOption = False,
@@ -90,6 +92,8 @@ def show(
     placement = o.placement_of(device, dtype, max_memory)
     look = Look(view, orient, cmap, color_scale, dpi, title)
     wanted = ShowOptions(
+        scores=scores,
+        weighted=weighted and chosen.name != "npz",
         merge="words" if words else "chars" if chars else None,
         rollout=rollout,
         rollout_layers=layer if rollout else None,
@@ -109,7 +113,7 @@ def show(
         text=TextOptions(bos, special, truncate, target, placement.max_memory),
         heads=HeadOptions(None if rollout else layer, head, everything),
         show=wanted,
-        needs=needs_of(chosen, look, wanted, session.consoles.display),
+        needs=needs_of(chosen, look, wanted, session.consoles.display, norms=weighted),
         verify=verify,
         run_options=o.given(context, o.RUN),
     )

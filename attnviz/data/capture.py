@@ -50,11 +50,13 @@ class Wanted:
     """What a model hands over: which heads of which layers, and which query rows of them.
 
     `heads`: layer to heads; a layer that is not named is not recorded. `queries`: positions
-    in rising order; None for all of them.
+    in rising order; None for all of them. `scores`: not the weights, but what they are made
+    of: q·k / √d_k, before mask and softmax.
     """
 
     heads: Mapping[int, tuple[int, ...]]
     queries: tuple[int, ...] | None = None
+    scores: bool = False
 
     @property
     def last_layer(self) -> int:
@@ -63,6 +65,10 @@ class Wanted:
 
 
 NOTHING = Wanted({})
+SCORES = "scores before mask and softmax: queries times keys, scaled"
+"""Stands among the transforms of a capture that holds scores."""
+VALUE_NORMS = "value_norms"
+"""The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +136,11 @@ class Capture:
     def heads(self) -> tuple[Head, ...]:
         """The heads that this capture holds, in order."""
         return tuple(Head(layer.layer, head) for layer in self.layers for head in layer.heads)
+
+    @property
+    def signed(self) -> bool:
+        """Whether its numbers may lie below zero: they are scores, and no weights."""
+        return SCORES in self.transforms
 
     def weights(self, head: Head) -> FloatArray:
         """The pattern of one head, (n_queries, n_keys).

@@ -51,7 +51,8 @@ def run_and_capture(
         layer = layers.at_work(call.module)
         if layer is not None and layer in wanted.heads:
             for queries in handover.rows(call.q.size(1), call.k.size(1), call.q.size(0)):
-                handover.take(layer, queries, call.weights(queries))
+                found = call.scores(queries) if wanted.scores else call.weights(queries)
+                handover.take(layer, queries, found)
         if layer == wanted.last_layer and not whole:
             raise _LastLayerSeen
 
@@ -63,6 +64,11 @@ def run_and_capture(
             raise _LastLayerSeen
 
     switches = model._can_set_attn_implementation()
+    if wanted.scores and not switches:
+        raise ModelError(
+            f"{model.config.model_type} hands over its weights, but not its scores",
+            "leave --scores out",
+        )
     heard = recording(model, on_call) if switches else listening(model, on_output)
     with torch.inference_mode(), heard, suppress(_LastLayerSeen):
         return model.base_model(**inputs)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attnviz.data.ablations import Ablated, Replacement, RunConsumer
-from attnviz.data.capture import NOTHING, Consumer, Kind, ModelIdentity, Wanted
+from attnviz.data.capture import NOTHING, Consumer, FloatArray, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.predictions import LogitConsumer
@@ -26,11 +26,12 @@ from attnviz.models.config import ModelSizes, folder_sizes
 from attnviz.models.dissect import dissected
 from attnviz.models.folder import PICKLED, damaged
 from attnviz.models.handover import rows_at_a_time
-from attnviz.models.loaded import no_prediction, no_target
+from attnviz.models.loaded import no_prediction, no_target, no_values
 from attnviz.models.outlook import predict
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace
+from attnviz.models.values import value_norms
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,12 @@ class HuggingFaceModel:
     ) -> None:
         self._check_predicts()
         predict(self.model, self._ids(ids), positions, consume, lens=lens)
+
+    def value_norms(self, ids: Sequence[int]) -> FloatArray:
+        if self.kind != "self":
+            raise no_values(self.identity.name)
+        with torch.inference_mode():
+            return value_norms(self.model, self._ids(ids), self.identity.heads_per_layer)
 
     def ablate(
         self,

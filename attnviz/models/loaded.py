@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from attnviz.data.ablations import Ablated, Replacement, RunConsumer
-from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
+from attnviz.data.capture import Consumer, FloatArray, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.predictions import LogitConsumer
@@ -73,6 +73,16 @@ class LoadedModel(Protocol):
             UsageError: this model predicts no next token.
         """
 
+    def value_norms(self, ids: Sequence[int]) -> FloatArray:
+        """How long what each key adds to a query would be at a weight of 1: ‖v·W_O‖.
+
+        (layers, heads, n), NaN where a layer has no such head.
+
+        Raises:
+            UsageError: this model does not attend to what it reads by itself.
+            ModelError: the values cannot be found in this architecture.
+        """
+
     def ablate(
         self,
         ids: Sequence[int],
@@ -117,6 +127,14 @@ class LoadedModel(Protocol):
 def no_target(name: str) -> UsageError:
     """The error for a model that reads a text and writes no other."""
     return UsageError(f"{name} is no encoder-decoder", "use --model translator")
+
+
+def no_values(name: str) -> UsageError:
+    """The error of a model of which norm-based attention is asked, and that has none to give."""
+    return UsageError(
+        f"--weighted is for models of one text with projections, which {name} is not",
+        "leave it out, or use another model",
+    )
 
 
 def no_prediction(name: str) -> UsageError:

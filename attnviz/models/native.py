@@ -1,7 +1,7 @@
 """The from-scratch model as a loaded model: patterns recorded at its hook points."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attnviz.data.ablations import Ablated, Replacement, RunConsumer
-from attnviz.data.capture import NOTHING, Consumer, Kind, ModelIdentity, Wanted
+from attnviz.data.capture import NOTHING, Consumer, FloatArray, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
 from attnviz.data.predictions import LogitConsumer, LogitRows
@@ -102,6 +102,23 @@ class NativeModel:
                     logits = self.model.logits(self.model.ln_f(stream[part]))  # (rows, V)
                     consume(LogitRows(layer, asked[part].numpy(), logits.float().cpu().numpy()))
 
+    def value_norms(self, ids: Sequence[int]) -> FloatArray:
+        norms: list[Tensor] = []
+
+        def measure(w_o: Tensor) -> Hook:
+            def keep(v: Tensor) -> None:  # (1, h, n, d_v)
+                norms.append((v[0] @ w_o.view(v.size(1), v.size(3), -1)).norm(dim=-1))
+
+            return keep
+
+        blocks: Iterable[tuple[int, Any]] = enumerate(self.model.h)
+        hooks = {f"h.{i}.attn.v": measure(b.attn.w_o.weight) for i, b in blocks}
+        rows = rows_at_a_time(len(ids), self.model.config.n_head)
+        with torch.inference_mode(), attached(self.model, hooks):
+            self.model.hidden(self._ids(ids), rows=rows)
+        found: FloatArray = torch.stack(norms).cpu().numpy()
+        return found
+
     def ablate(
         self,
         ids: Sequence[int],
@@ -129,7 +146,8 @@ class NativeModel:
 
             return record
 
-        hooks = {f"h.{layer}.attn.pattern": recorder(layer) for layer in wanted.heads}
+        point = "scores" if wanted.scores else "pattern"
+        hooks = {f"h.{layer}.attn.{point}": recorder(layer) for layer in wanted.heads}
         rows = rows_at_a_time(len(ids), self.model.config.n_head)
         with attached(self.model, hooks):
             return self.model.hidden(self._ids(ids), n_layer=layers, rows=rows)

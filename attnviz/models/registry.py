@@ -22,6 +22,8 @@ from torch import Tensor
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
 
+NEAR = 1e-3
+
 
 @dataclass(frozen=True)
 class AttentionCall:
@@ -68,6 +70,30 @@ class AttentionCall:
             **more,
         )[1]
         return found[0]
+
+    def scores(self, queries: Tensor) -> Tensor:
+        """What the softmax of some query rows is given, before the mask: (h, rows, n).
+
+        Raises:
+            ModelError: they do not lead to the weights; the model does more to them.
+        """
+        n, group = self._seen(queries), self.q.size(0) // self.k.size(0)
+        k = self.k[:, :n].float().repeat_interleave(group, dim=0)  # (h, n, d_k)
+        scores = self.q[:, queries].float() @ k.transpose(1, 2) * self.scaling
+        if self._more.get("softcap") is not None:  # Gemma 2
+            scores = torch.tanh(scores / self._more["softcap"]) * self._more["softcap"]
+        if self.bias is not None:
+            scores = scores + self.bias[:, queries, :n].float()
+        mask = self._additive(queries, n)
+        found = torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
+        weights = self.weights(queries)
+        weights = weights / weights.sum(dim=-1, keepdim=True)  # a sink takes a part of each row
+        if (found - weights).abs().max() > NEAR:
+            raise ModelError(
+                f"{type(self.module).__name__} does more to its scores than attnviz knows of",
+                "leave --scores out",
+            )
+        return scores
 
     def _seen(self, queries: Tensor) -> int:
         """How many keys, from the first, these queries see: all, but in a causal module."""

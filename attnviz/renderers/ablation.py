@@ -15,14 +15,12 @@ from attnviz.renderers.headgrid import head_grid, largest
 from attnviz.renderers.heading import facts
 from attnviz.renderers.headpanes import Pane, draw_panes, matrix
 from attnviz.renderers.listing import Column, listing
+from attnviz.renderers.paint import DIVERGING
 from attnviz.renderers.prose import folded
 from attnviz.renderers.signed import signed_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-DIVERGING = "RdBu_r"
-"""Blue where it hurts, red where it helps."""
 
 
 def render(

@@ -21,8 +21,9 @@ from attnviz.renderers.direction import fenced
 from attnviz.renderers.heading import heading, map_heading
 from attnviz.renderers.labels import cut, distinct_labels, pad, widest
 from attnviz.renderers.legend import legend
-from attnviz.renderers.matrix import per_row, rows_sum_to_one, shown, strongest
+from attnviz.renderers.matrix import farthest, per_row, rows_sum_to_one, shown, strongest
 from attnviz.renderers.prose import folded
+from attnviz.renderers.signed import signed_style
 
 WIDEST_CELL, NUMBER_CELLS, PLAIN_CELLS = 14, (6, 5, 4), (2, 1)
 TALLEST_LABEL = 10
@@ -57,7 +58,9 @@ def render(
     """The exhibit as coloured cells, one block per head, all on one scale."""
     display = display or Display()
     matrices = [shown(exhibit, head_map) for head_map in exhibit.maps]
-    most, sums = strongest(matrices), all(map(rows_sum_to_one, matrices))
+    signed = exhibit.capture.signed
+    most = farthest(matrices) if signed else strongest(matrices)
+    sums = not signed and all(map(rows_sum_to_one, matrices))
     rows, columns = _side(exhibit, "query", display), _side(exhibit, "key", display)
     if orient == "key-rows":
         rows, columns, matrices = columns, rows, [matrix.T for matrix in matrices]
@@ -68,8 +71,9 @@ def render(
         if len(exhibit.maps) > 1:
             parts.append(map_heading(exhibit, head_map, display))
         parts += _header(columns, layout, display)
-        shares = _by_row(matrix, orient) if exhibit.by_row else matrix / most
-        parts += _rows(shares, matrix, rows, layout, display)
+        full = farthest([matrix]) if signed else most
+        shares = _by_row(matrix, orient) if exhibit.by_row else matrix / full
+        parts += _rows(shares, matrix, rows, layout, display, signed=signed)
     parts.append(Text())
     numbers = layout.numbers
     parts += legend(exhibit, display, most, numbers=numbers, orient=orient, sums=sums)
@@ -134,8 +138,15 @@ def _letters(label: str) -> list[tuple[str, int]]:
 
 
 def _rows(
-    shares: FloatArray, weights: FloatArray, rows: _Side, layout: _Layout, display: Display
+    shares: FloatArray,
+    weights: FloatArray,
+    rows: _Side,
+    layout: _Layout,
+    display: Display,
+    *,
+    signed: bool,
 ) -> Iterator[Text]:
+    style, number_of = (signed_style, _score) if signed else (cell_style, _number)
     for label, row_shares, row_weights in zip(rows.labels, shares, weights, strict=True):
         line = Text(no_wrap=True, overflow="crop")
         label = fenced(cut(label, layout.label, unicode=display.unicode))
@@ -147,14 +158,14 @@ def _rows(
             if math.isnan(share):
                 line.append(" " * layout.cell)
             elif display.color:
-                number = f"{_number(weight, layout.cell)} " if layout.numbers else ""
-                line.append(number.rjust(layout.cell), cell_style(share, display))
+                number = f"{number_of(weight, layout.cell)} " if layout.numbers else ""
+                line.append(number.rjust(layout.cell), style(share, display))
             elif layout.numbers:
                 zero = shade_of(0, unicode=display.unicode)
-                number = zero if abs(weight) < 0.005 else _number(weight, layout.cell)
+                number = zero if abs(weight) < 0.005 else number_of(weight, layout.cell)
                 line.append(f"{number} ".rjust(layout.cell))
             else:
-                line.append(_shade(share, layout.cell, display))
+                line.append(_shade(abs(share), layout.cell, display))
         if not display.color:
             line.rstrip()
         yield line
@@ -169,6 +180,12 @@ def _number(weight: float, cell: int) -> str:
     """`0.48`, or `.48` where cells are narrow."""
     number = f"{weight:.2f}"
     return number if cell > 4 else number.replace("0.", ".", 1)[:3]
+
+
+def _score(score: float, cell: int) -> str:
+    """`-3.2`; `-12` where one digit more has no room."""
+    number = f"{score:z.1f}"
+    return number if len(number) < cell else f"{score:z.0f}"[: cell - 1]
 
 
 def _left_out(columns: _Side, layout: _Layout) -> Text:

@@ -7,6 +7,7 @@ from attnviz.data.exhibit import Exhibit, Orient
 from attnviz.renderers.colors import SHADES, cell_style, shade_of
 from attnviz.renderers.matrix import left_out
 from attnviz.renderers.prose import folded
+from attnviz.renderers.signed import signed_style
 
 STEPS = 16
 
@@ -17,11 +18,13 @@ def legend(
     """What a cell means: its colour or shade, an empty one, and which side the queries are on."""
     text = Text()
     if display.color:
-        text.append_text(ramp(display, most))
+        text.append_text((signed_ramp if exhibit.capture.signed else ramp)(display, most))
     elif numbers:
         text.append(f"{shade_of(0, unicode=display.unicode)} less than 0.005")
     else:
         text.append(_shades(display, most))
+    if exhibit.capture.signed and len(exhibit.maps) > 1:
+        text.append(", the colours of each head by its own largest")
     empty = left_out(exhibit)
     if empty:
         text.append(f", blank: {empty}")
@@ -38,6 +41,14 @@ def ramp(display: Display, most: float) -> Text:
     text = Text("0 ")
     for step in range(STEPS):
         text.append(" ", cell_style(step / (STEPS - 1), display))
+    return text.append(f" {most:.2f}")
+
+
+def signed_ramp(display: Display, most: float) -> Text:
+    """The colours from one end over 0 to the other, with their numbers."""
+    text = Text(f"{-most:.2f} ")
+    for step in range(STEPS):
+        text.append(" ", signed_style(2 * step / (STEPS - 1) - 1, display))
     return text.append(f" {most:.2f}")
 
 

@@ -96,6 +96,12 @@ def strongest(matrices: list[FloatArray]) -> float:
     return most if most > 0 else 1.0
 
 
+def farthest(matrices: list[FloatArray]) -> float:
+    """How far from zero any of them gets: both ends of a scale that has a sign."""
+    ends = [float(np.fmax.reduce(np.abs(m), axis=None, initial=0.0)) for m in matrices]
+    return max(ends, default=0.0) or 1.0
+
+
 SKIPPING = {0: "--no-self", 1: "--no-previous"}
 
 

@@ -13,8 +13,9 @@ from attnviz.data.exhibit import Exhibit
 from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
 from attnviz.renderers.canvas import new_figure, place, renderer_of
 from attnviz.renderers.frame import add_key, hatch_ground, name_sides, write, write_titles
-from attnviz.renderers.matrix import cells_of, left_out
-from attnviz.renderers.paint import Scale, scale_for
+from attnviz.renderers.matrix import cells_of, farthest, left_out
+from attnviz.renderers.paint import Scale
+from attnviz.renderers.scaling import scale_of
 from attnviz.renderers.ticks import LEAST_APART, POINTS, Ticks, ticks_for, write_columns, write_rows
 from attnviz.renderers.wording import PictureOptions, Words
 
@@ -69,7 +70,9 @@ def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Fig
     panes = [cells.values for cells in made]
     titled = len(panes) <= MOST_TITLED
     mosaic = _measure(grid, panes[0].shape, size, options.dpi, titled)
-    scale = scale_for(options.cmap, options.color_scale, panes)
+    if exhibit.capture.signed:  # heads' scores differ by powers of ten
+        panes = [pane / np.float32(farthest([pane])) for pane in panes]
+    scale = scale_of(exhibit, options, panes)
     figure = new_figure(options.dpi)
     height, width = (n * cell for n, cell in zip(mosaic.shape, mosaic.cell, strict=True))
     axes = place(figure, 0, 0, width, height)

@@ -9,7 +9,8 @@ from attnviz.data.exhibit import Exhibit
 from attnviz.renderers.canvas import new_figure, place
 from attnviz.renderers.frame import add_key, hatch_ground, name_sides, write_titles
 from attnviz.renderers.matrix import Cells, cells_of, left_out, shown
-from attnviz.renderers.paint import Scale, scale_for
+from attnviz.renderers.paint import Scale
+from attnviz.renderers.scaling import scale_of
 from attnviz.renderers.ticks import POINTS, ticks_for, write_columns, write_rows
 from attnviz.renderers.wording import PictureOptions, Words
 
@@ -36,7 +37,7 @@ def draw_one(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Figure
     figure = new_figure(options.dpi)
     axes = place(figure, 0, 0, width, height)
     hatch_ground(axes)
-    scale = scale_for(options.cmap, options.color_scale, [cells.values])
+    scale = scale_of(exhibit, options, [cells.values])
     _draw_cells(axes, scale, cells)
     cell = height / cells.shape[0], width / cells.shape[1]
     if min(cell) >= ROOM_FOR_THREE:
@@ -78,9 +79,10 @@ def _write_numbers(
 ) -> None:
     """The weights themselves in the cells, black or white, whichever can be read."""
     size = min(9.0, cell * POINTS * (0.3 if cell >= ROOM_FOR_FOUR else 0.36))
+    digits = 1 if scale.low < 0 else 2
     light = scale.paint(cells.values)[..., :3] @ np.array([0.299, 0.587, 0.114]) > 130
     for row, column in np.argwhere(~np.isnan(weights)):
-        number = f"{weights[row, column]:.2f}"
+        number = f"{weights[row, column]:z.{digits}f}"
         axes.text(
             column + 0.5,
             row + 0.5,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from attnviz.data.capture import FloatArray
 from attnviz.data.exhibit import ColorScale
 from attnviz.errors import UsageError
+from attnviz.renderers.matrix import farthest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,12 +29,16 @@ _BAR_LABELS = {
 
 @dataclass(frozen=True)
 class Scale:
-    """How weights become colours: the map by name, and the weights at its ends."""
+    """How weights become colours: the map by name, and the weights at its ends.
+
+    `label`: what they are, where they are no weights.
+    """
 
     cmap: str
     kind: ColorScale
     low: float
     high: float
+    label: str = ""
 
     def mappable(self) -> "ScalarMappable":
         """What matplotlib colours and draws colour bars with."""
@@ -52,6 +57,16 @@ class Scale:
         painted: NDArray[np.uint8] = np.array(colors, np.uint8)
         painted[np.isnan(values), 3] = 0
         return painted
+
+
+DIVERGING = "RdBu_r"
+"""The colour map of what has a sign: blue below zero, red above."""
+
+
+def signed_scale(cmap: str, matrices: list[FloatArray], label: str) -> Scale:
+    """One scale for all these matrices, as far below zero as above."""
+    most = farthest(matrices)
+    return Scale(cmap, "linear", -most, most, label)
 
 
 def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray]) -> Scale:
@@ -79,6 +94,6 @@ def draw_color_bar(axes: "Axes", scale: Scale) -> None:
     bar = figure.colorbar(
         scale.mappable(), cax=axes, extend="min" if scale.kind == "log" else "neither"
     )
-    bar.set_label(_BAR_LABELS[scale.kind], fontsize=8)
+    bar.set_label(scale.label or _BAR_LABELS[scale.kind], fontsize=8)
     bar.ax.tick_params(labelsize=7, width=0.6, length=3)
     bar.outline.set_linewidth(0.6)

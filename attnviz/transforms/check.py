@@ -34,6 +34,9 @@ class Checked:
             )
         if not self._over_all_keys(block):
             raise self._no_pattern(block.layer, "does not look at each of the tokens")
+        if self.frame.signed:  # nothing more can be said of scores
+            self.consume(block)
+            return
         if not self.frame.sinks and np.abs(block.sums - 1).max() > self._sum_error:
             raise self._no_pattern(block.layer, "has rows that do not sum to 1")
         if self.frame.causal and _looks_ahead(block):

@@ -1,6 +1,7 @@
 """The exhibit as one JSON object, described in `docs/formats.md`."""
 
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def _fields(exhibit: Exhibit, line: int | None) -> dict[str, Any]:
         "queries": list(exhibit.queries),
         "keys": list(exhibit.keys),
         "top": exhibit.top,
-        "min": exhibit.least,
+        "min": None if exhibit.least == -inf else exhibit.least,
         **({"skip_distances": list(exhibit.skip)} if exhibit.skip else {}),
     }
 

@@ -1,7 +1,8 @@
 """Links as rows: JSON lines, CSV and TSV, streamed.
 
 Every row has the same columns, in the order of `COLUMNS`. Where a map is a reduction,
-the column that was reduced holds the reduction's name (`"head": "mean"`).
+the column that was reduced holds the reduction's name (`"head": "mean"`). Scores stand in a
+column `score` instead of `weight`.
 """
 
 import re
@@ -34,7 +35,7 @@ def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = Tru
         whole rows, each ended by a newline.
     """
     if form in SEPARATORS and header:
-        yield SEPARATORS[form].join(COLUMNS) + "\n"
+        yield SEPARATORS[form].join((*COLUMNS[:-1], value_name(exhibit))) + "\n"
     for head_map in exhibit.maps:
         links = links_of(exhibit, head_map)
         for start in range(0, len(links), CHUNK):
@@ -44,6 +45,11 @@ def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = Tru
             yield write(exhibit, head_map, some, line, form)
 
 
+def value_name(exhibit: Exhibit) -> str:
+    """`weight`, or `score` where these are no weights."""
+    return "score" if exhibit.capture.signed else COLUMNS[-1]
+
+
 def _json_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: str) -> str:
     layer, head = (to_json(x) if isinstance(x, str) else str(x) for x in place(head_map))
     start = f'{{"line": {line}, "layer": {layer}, "head": {head}, "query": '
@@ -51,7 +57,7 @@ def _json_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: s
         exhibit,
         links,
         lambda index, label: f'{start}{index}, "query_token": {to_json(label)}, "key": ',
-        lambda index, label: f'{index}, "key_token": {to_json(label)}, "weight": ',
+        lambda index, label: f'{index}, "key_token": {to_json(label)}, "{value_name(exhibit)}": ',
         "}\n",
     )
 

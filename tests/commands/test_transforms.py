@@ -3,6 +3,7 @@
 import json
 import re
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -135,3 +136,65 @@ def test_with_a_least_weight_all_lines_are_shown_and_none_is_said(run: Run) -> N
 def test_no_line_is_wider_than_the_terminal(run: Run, width: int) -> None:
     shown = run("show", TEXT, "--view", "links", "--min", "0.05", "--width", str(width)).out
     assert max(map(len, shown.splitlines())) <= width
+
+
+def test_scores_are_a_heatmap_and_rows_of_their_own_name(run: Run, tmp_path: Path) -> None:
+    arguments = ("show", TEXT, "--head", "L2H3", "--scores")
+    found = links(run(*arguments, "-f", "jsonl", "--query", "creature").out)
+    assert [link["key_token"] for link in found][:2] == ["blue", "fluffy"]  # as weights are
+    assert len(found) == 5
+    assert all(link["score"] < 0 for link in found)  # type: ignore[operator]
+    shown = run(*arguments, "--width", "80").out
+    assert "scores before mask and softmax" in shown
+    assert "-44.7" in shown
+    saved = str(tmp_path / "s.npz")
+    assert run(*arguments, "-o", saved).status is ExitStatus.OK
+    assert run("show", saved, "--width", "80").out == shown
+    told = json.loads(run(*arguments, "-f", "json").out)
+    assert told["min"] is None
+    assert run(*arguments, "-o", str(tmp_path / "s.png")).status is ExitStatus.OK
+
+
+def test_norm_based_attention_is_the_weight_times_what_its_key_adds(
+    run: Run, tmp_path: Path
+) -> None:
+    arguments = ("show", TEXT, "--head", "L2H3", "--query", "creature")
+    raw = links(run(*arguments, "-f", "jsonl").out)
+    found = links(run(*arguments, "--weighted", "-f", "jsonl").out)
+    ratio = {a["key"]: b["weight"] / a["weight"] for a, b in zip(raw, found, strict=True)}  # type: ignore[operator]
+    assert len({round(value, 3) for value in ratio.values()}) > 1  # a norm for each key
+    assert "norm-based" in run(*arguments, "--weighted", "--width", "200").out
+    saved = str(tmp_path / "w.npz")
+    run("show", TEXT, "--weighted", "-o", saved)
+    again = links(run("show", saved, *arguments[2:], "--weighted", "-f", "jsonl").out)
+    for a, b in zip(found, again, strict=True):
+        assert a["weight"] == pytest.approx(b["weight"], abs=1e-6)
+    assert links(run("show", saved, *arguments[2:], "-f", "jsonl").out) == raw
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--scores", "--words"], "leave --words out"),
+        (["--scores", "--view", "text"], "leave it or --scores out"),
+        (["--weighted", "--rollout"], "cannot be rolled out"),
+        (["--weighted", "-m", "translator"], "which translator is not"),
+        (["--scores", "--min", "0.1"], "leave --min out"),
+    ],
+)
+def test_what_scores_and_norms_cannot_be_is_one_sentence(
+    run: Run, arguments: list[str], said: str
+) -> None:
+    ended = run("show", TEXT, *arguments)
+    assert ended.status is ExitStatus.USAGE
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_a_capture_of_weights_has_no_scores_and_one_without_norms_says_so(
+    run: Run, tmp_path: Path
+) -> None:
+    saved = str(tmp_path / "c.npz")
+    run("show", TEXT, "-o", saved)
+    assert "holds weights, not scores" in run("show", saved, "--scores").err
+    assert "again with --weighted" in run("show", saved, "--weighted").err

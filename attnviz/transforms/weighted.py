@@ -1,0 +1,36 @@
+"""Norm-based attention: how much a key really adds to a query, and not only its weight.
+
+Kobayashi et al. 2020, "Attention is Not Only a Weight", arXiv 2004.10102: a head adds
+A[i, j] · f(x_j) for each key, f(x) = (x·W_V + b_V)·W_O; what counts is the length of that vector.
+As a weight is never negative, this is A[i, j] · ‖f(x_j)‖.
+"""
+
+from dataclasses import replace
+
+from attnviz.data.capture import VALUE_NORMS, Capture, LayerPattern
+from attnviz.errors import UsageError
+
+NORM_BASED = "norm-based: each weight times the length of what its key adds; rows do not sum to 1"
+
+
+def weighted(capture: Capture) -> Capture:
+    """The same capture with ‖A[i, j] · f(x_j)‖ in the place of A[i, j].
+
+    Raises:
+        UsageError: it holds no norms.
+    """
+    norms = capture.extras.get(VALUE_NORMS)  # (layers, heads, n_keys)
+    if norms is None:
+        raise UsageError(
+            "this capture does not hold the lengths of values, which --weighted needs",
+            "capture the text again with --weighted",
+        )
+    layers = tuple(
+        LayerPattern(
+            layer.layer,
+            layer.heads,
+            layer.weights * norms[layer.layer, list(layer.heads)][:, None, :],
+        )
+        for layer in capture.layers
+    )
+    return replace(capture, layers=layers, transforms=(*capture.transforms, NORM_BASED))
