@@ -28,6 +28,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "predict": "Show the tokens that may come next, with their probabilities.",
         "ablate": "Take one head's output away at a time, and show how much worse the model then "
         "guesses.",
+        "compare": "Compare what a word attends to in several texts, or how two models attend to "
+        "one text.",
         "tokens": "Show how a model cuts a text: each token's index, id, text and characters.",
         "train": "Train the from-scratch model on your own text, on this computer.",
         "models": "List the models that there are, or show one model's card: named heads and "

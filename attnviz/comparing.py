@@ -1,1 +1,241 @@
-"""x"""
+"""Does it attend alike? One word in several texts, or one text in two models.
+
+texts ─► tokens ─► runs ─► transforms ─► differences
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.analyses.compare import divergence, mean_cosine, shares_of, similarities
+from attnviz.data.capture import Capture, FloatArray, LayerPattern
+from attnviz.data.comparisons import (
+    By,
+    HeadDifference,
+    HeadMatch,
+    ModelComparison,
+    Side,
+    SideBySide,
+    Sight,
+    TextComparison,
+)
+from attnviz.data.exhibit import HeadMap
+from attnviz.data.heads import Head, choose_heads, every_head
+from attnviz.data.positions import one_position
+from attnviz.data.tokens import numbered
+from attnviz.errors import InputError, UsageError
+from attnviz.pipeline import HeadOptions, TextOptions, prepare
+from attnviz.transforms.apply import ShowOptions, Transformed, transformed
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+STRONGEST = 3
+WORDS = ShowOptions(merge="words")
+
+
+def compare_texts(
+    model: "LoadedModel",
+    texts: Sequence[str],
+    query: str | None,
+    options: TextOptions,
+    heads: HeadOptions,
+    show: ShowOptions,
+) -> TextComparison:
+    """Compare heads over several texts, at one word or, where the tokens align, everywhere.
+
+    Raises:
+        UsageError: fewer than two texts, a word that a text lacks or has several times, or no
+            word where the texts have other numbers of tokens.
+        InputError: a text that the model cannot take.
+    """
+    if len(texts) < 2:
+        raise UsageError("one text alone has nothing to be compared with", "give two or more")
+    _check_kind(model)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    made, vectors, queries = [], [], []
+    for number, text in enumerate(texts, start=1):
+        prepared = prepare(model, text, options)
+        captured = prepared.record(chosen)
+        captured = prepared.with_norms(captured) if show.weighted else captured
+        if query is not None:
+            found = _position(captured, query, number)
+            vectors.append(model.vectors([t.id for t in prepared.source], found))
+        made.append(transformed(captured, show))
+        if query is not None:
+            queries.append(_position(made[-1].capture, query, number))
+    aligned = len({len(each.capture.key_tokens) for each in made}) == 1
+    aligned = aligned and len(set(queries)) <= 1
+    if query is None and not aligned:
+        raise UsageError(
+            "these texts have different numbers of tokens, so their rows cannot be compared",
+            "name a word that is in all of them with --query",
+        )
+    differences = [_difference(made, i, queries, aligned=aligned) for i in range(len(made[0].maps))]
+    differences.sort(key=lambda each: (-each.difference, each.head))
+    by: By = "rows" if aligned else "shares"
+    cosines = tuple(mean_cosine(vectors).tolist()) if vectors else ()
+    captures = [_with_maps(each) for each in made]
+    return TextComparison(captures, tuple(queries) or None, by, differences, cosines)
+
+
+def _position(captured: Capture, query: str, number: int) -> int:
+    try:
+        return one_position(captured.query_tokens, query, "--query")
+    except UsageError as error:
+        raise UsageError(f"text {number}: {error.wrong}", error.hint) from None
+
+
+def _difference(
+    made: Sequence[Transformed], i: int, queries: Sequence[int], *, aligned: bool
+) -> HeadDifference:
+    """One head in all texts."""
+    maps = [each.maps[i] for each in made]
+    head = _head_of(maps[0])
+    if not queries:
+        return HeadDifference(head, float(divergence([m.weights for m in maps]).mean()))
+    rows = [m.weights[query] for m, query in zip(maps, queries, strict=True)]
+    sights = [
+        _sight(row, query, each.capture)
+        for row, query, each in zip(rows, queries, made, strict=True)
+    ]
+    compared = rows if aligned else [np.array(sight.shares) for sight in sights]
+    return HeadDifference(head, float(divergence(compared)), sights)
+
+
+def _sight(row: FloatArray, query: int, captured: Capture) -> Sight:
+    seen = query + 1 if captured.causal else len(row)
+    strongest = np.argsort(-row[:seen], kind="stable")[:STRONGEST].tolist()
+    return Sight(shares_of(row, query), [(key, float(row[key])) for key in strongest])
+
+
+def _head_of(head_map: HeadMap) -> Head:
+    assert head_map.layer is not None  # no transform here joins heads
+    assert head_map.head is not None
+    return Head(head_map.layer, head_map.head)
+
+
+def _with_maps(made: Transformed) -> Capture:
+    """The capture, its patterns as the transforms left them."""
+    layers = tuple(
+        LayerPattern(m.layer or 0, (m.head or 0,), m.weights[None].copy()) for m in made.maps
+    )
+    return replace(made.capture, layers=layers)
+
+
+def compare_models(
+    model: "LoadedModel",
+    other: "LoadedModel",
+    text: str,
+    options: TextOptions,
+    heads: HeadOptions,
+    show: ShowOptions,
+) -> ModelComparison:
+    """Compare the heads of two models over one text; where their tokens differ, over words.
+
+    Raises:
+        UsageError: one looks back only and the other both ways, or they attend to another text.
+        InputError: not even their words are the same.
+    """
+    _check_kinds(model, other)
+    made = [_captured(each, text, options, show) for each in (model, other)]
+    words = show.merge == "words"
+    if not words and not _same_tokens(*made):
+        words = True
+        made = [_captured(m, text, options, replace(show, merge="words")) for m in (model, other)]
+    pair = _without_special(made[0]), _without_special(made[1])
+    if not _same_tokens(*pair):
+        raise InputError(
+            "the two models cut this text in ways that have not even its words in common",
+            "give another text",
+        )
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    every = every_head(other.identity.heads_per_layer)
+    ours, theirs = (_stacked(c, h) for c, h in zip(pair, (chosen, every), strict=True))
+    alike = similarities(ours, theirs)
+    best = alike.argmax(axis=1)
+    matches = [
+        HeadMatch(head, every[best[i]], float(alike[i, best[i]])) for i, head in enumerate(chosen)
+    ]
+    matches.sort(key=lambda match: (-match.similarity, match.head))
+    return ModelComparison(pair, words, matches)
+
+
+def _check_kind(model: "LoadedModel") -> None:
+    if model.kind not in ("self", "encoder"):
+        raise UsageError(
+            "attention to what a model writes is not compared",
+            "use a model that reads one text, or --kind encoder",
+        )
+
+
+def _check_kinds(model: "LoadedModel", other: "LoadedModel") -> None:
+    _check_kind(model)
+    _check_kind(other)
+    if model.causal != other.causal:
+        back, both = (model, other) if model.causal else (other, model)
+        raise UsageError(
+            f"{back.identity.name} looks back only, and {both.identity.name} both ways, so their "
+            "rows cannot be compared",
+            "use two models of one kind",
+        )
+
+
+def _captured(model: "LoadedModel", text: str, options: TextOptions, show: ShowOptions) -> Capture:
+    prepared = prepare(model, text, options)
+    captured = prepared.record(every_head(model.identity.heads_per_layer))
+    captured = prepared.with_norms(captured) if show.weighted else captured
+    return _with_maps(transformed(captured, show))
+
+
+def _same_tokens(a: Capture, b: Capture) -> bool:
+    ours, theirs = ([(t.special, t.text.strip()) for t in c.key_tokens] for c in (a, b))
+    return ours == theirs
+
+
+def _without_special(captured: Capture) -> Capture:
+    """Only what stands in the text: rows keep what they have on it, brought to a sum of 1."""
+    kept = [token.index for token in captured.key_tokens if not token.special]
+    if len(kept) == len(captured.key_tokens):
+        return captured
+    layers = []
+    for layer in captured.layers:
+        weights = layer.weights[:, kept][:, :, kept]
+        sums = weights.sum(axis=2, keepdims=True)
+        some = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
+        layers.append(LayerPattern(layer.layer, layer.heads, some))
+    tokens = numbered([captured.key_tokens[i] for i in kept])
+    done = (*captured.transforms, "special tokens left out, rows brought to 1")
+    return replace(
+        captured, layers=tuple(layers), query_tokens=tokens, key_tokens=tokens, transforms=done
+    )
+
+
+def _stacked(captured: Capture, heads: Sequence[Head]) -> FloatArray:
+    return np.stack([captured.weights(head) for head in heads])
+
+
+def texts_beside(found: TextComparison, head: Head) -> SideBySide:
+    """One head in all texts; of two that align, also the difference."""
+    sides = [
+        Side(f"text {n}", captured, HeadMap(*head, weights=captured.weights(head)))
+        for n, captured in enumerate(found.captures, start=1)
+    ]
+    align = len(sides) == 2 and sides[0].map.weights.shape == sides[1].map.weights.shape
+    return SideBySide(sides, _less(sides) if align else None)
+
+
+def models_beside(found: ModelComparison, match: HeadMatch) -> SideBySide:
+    """A head of the first model, the head of the second that is most like it, the difference."""
+    sides = [
+        Side(f"{c.model.name} {head}", c, HeadMap(*head, weights=c.weights(head)))
+        for c, head in zip(found.captures, (match.head, match.other), strict=True)
+    ]
+    return SideBySide(sides, _less(sides))
+
+
+def _less(sides: Sequence[Side]) -> FloatArray:
+    difference: FloatArray = sides[0].map.weights - sides[1].map.weights
+    return difference

@@ -26,6 +26,7 @@ from attnviz.data.tokens import Token, numbered
 from attnviz.errors import InputError, UsageError
 from attnviz.pipeline import HeadOptions, Prepared, TextOptions, prepare, prepare_tokens
 from attnviz.showing import pick_heads
+from attnviz.transforms.apply import PLAIN, ShowOptions, transformed
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -47,9 +48,13 @@ class Probe:
 
 
 def score_text(
-    model: "LoadedModel", text: str, options: TextOptions, heads: HeadOptions
+    model: "LoadedModel",
+    text: str,
+    options: TextOptions,
+    heads: HeadOptions,
+    show: ShowOptions = PLAIN,
 ) -> HeadReport:
-    """Score heads over a text.
+    """Score heads over a text; of `show`, the transforms that leave heads apart.
 
     Raises:
         InputError: the text is too short to tell anything, or longer than the context.
@@ -59,13 +64,17 @@ def score_text(
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     frame = prepared.frame
     _check_length(frame)
+    if show.transforming:
+        captured = prepared.record(chosen)
+        captured = prepared.with_norms(captured) if show.weighted else captured
+        return _score_maps(captured, show)
     score = ScoreHeads(_marks(frame), frame.causal, apart=frame.kind == "cross")
     prepared.check_memory(chosen, 0)
     prepared.run(chosen, score)
     return _report(frame, [score.scores()])
 
 
-def score_capture(captured: Capture, heads: HeadOptions) -> HeadReport:
+def score_capture(captured: Capture, heads: HeadOptions, show: ShowOptions = PLAIN) -> HeadReport:
     """Score the heads that a saved capture holds, or those of them that are named.
 
     Raises:
@@ -73,12 +82,29 @@ def score_capture(captured: Capture, heads: HeadOptions) -> HeadReport:
         UsageError: a head that the capture lacks.
     """
     everything = heads if heads.chosen else HeadOptions(everything=True)
-    _check_length(captured)
-    score = ScoreHeads(_marks(captured), captured.causal, apart=captured.kind == "cross")
-    queries = np.arange(len(captured.query_tokens))
-    for head in pick_heads(captured, everything).heads:
-        score(PatternBlock(head.layer, (head.head,), queries, captured.weights(head)[None]))
-    return _report(replace(captured, layers=()), [score.scores()])
+    if captured.signed:
+        raise UsageError("this capture holds scores, not weights", "capture the text again")
+    return _score_maps(pick_heads(captured, everything).capture, show)
+
+
+def _score_maps(captured: Capture, show: ShowOptions) -> HeadReport:
+    """Score whole patterns, transformed; those whose rows do not sum to 1 are brought there."""
+    made = transformed(captured, show)
+    frame = replace(made.capture, layers=())
+    _check_length(frame)
+    score = ScoreHeads(_marks(frame), frame.causal, apart=frame.kind == "cross")
+    for head_map in made.maps:
+        assert head_map.layer is not None  # no transform joined any of them
+        assert head_map.head is not None
+        weights = head_map.weights[list(made.queries)]
+        sums = weights.sum(axis=1)
+        # where a key was left out, a query may look at nothing else
+        some = sums > 0 if made.dropped and sums.any() else np.ones(len(sums), np.bool_)
+        if show.weighted:
+            weights = weights / sums[:, None]
+        queries = np.array(made.queries)[some]
+        score(PatternBlock(head_map.layer, (head_map.head,), queries, weights[None, some]))
+    return _report(frame, [score.scores()])
 
 
 def score_probe(
@@ -143,7 +169,9 @@ def _of_probe(probe: Probe, before: int) -> str:
 def _marks(captured: Capture) -> Marks:
     if captured.kind == "cross":
         return marks_of_first()
-    return marks_of_tokens([token.id for token in captured.key_tokens])
+    # merged tokens have the id of their first piece alone
+    names = [(token.special, token.label) for token in captured.key_tokens]
+    return marks_of_tokens([names.index(name) for name in names])
 
 
 def _check_length(captured: Capture) -> None:

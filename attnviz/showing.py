@@ -67,7 +67,7 @@ def pick_heads(captured: Capture, options: HeadOptions) -> Picked:
                 f"it holds {listed(captured.heads)}; capture the text again with --head all",
             )
         return Picked(captured.only(heads), heads, listed(heads))
-    if options.everything:
+    if options.everything or captured.signed:  # no rule picks a head by its scores
         return Picked(captured, captured.heads, listed(captured.heads))
     if sum(captured.model.heads_per_layer) == 1:
         title = captured.named_heads[0].title if captured.named_heads else "L0H0"

@@ -22,6 +22,7 @@ from attnviz.inspecting import Probe, score_capture, score_probe, score_text
 from attnviz.models.catalog import Source
 from attnviz.pipeline import HeadOptions, TextOptions, load_model
 from attnviz.renderers import headtable
+from attnviz.transforms.apply import ShowOptions
 from attnviz.writers.formats import choose_format
 
 EPILOG = """
@@ -46,7 +47,8 @@ RoleName: TypeAlias = Literal[
 
 PROBE = "The probe"
 OF_PROBE = ("convention", "length", "samples", "seed")
-OF_TEXT = ("file", "special", "truncate", "target")
+TRANSFORMS = ("words", "chars", "weighted", "drop_sink", "drop_key")
+OF_TEXT = ("file", "special", "truncate", "target", *TRANSFORMS)
 
 ProbeOption: TypeAlias = Annotated[
     bool,
@@ -129,6 +131,11 @@ def heads(
     kind: o.KindOption = None,
     layer: o.LayerOption = None,
     head: o.HeadOption = None,
+    words: o.WordsOption = False,
+    chars: o.CharsOption = False,
+    weighted: o.WeightedOption = False,
+    drop_sink: o.DropSinkOption = False,
+    drop_key: o.DropKeyOption = None,
     sort: SortOption = None,
     top: TopOption = None,
     role: RoleOption = None,
@@ -164,7 +171,8 @@ def heads(
         standard = Probe(length, samples, seed, whole=convention == "whole")
         report = score_probe(load_model(source), standard, options, wanted)
     else:
-        report = _over_text(context, session, source, options, wanted)
+        show = o.transforms(words, chars, weighted, drop_sink, drop_key)
+        report = _over_text(context, session, source, options, wanted, show)
     report = _narrowed(report, sort, top, role)
     if chosen.picture:
         from attnviz.renderers import headmap
@@ -195,15 +203,16 @@ def _over_text(
     source: Source,
     options: TextOptions,
     wanted: HeadOptions,
+    show: ShowOptions,
 ) -> HeadReport:
     given = read_text(context.params["text"], context.params["file"], session.stdin)
     if isinstance(given, SavedCapture):
         for option in o.given(context, (name for name in o.RUN if name in context.params)):
             raise UsageError("a saved capture was run already", f"leave {option} out")
-        return score_capture(load_capture(given.path), wanted)
+        return score_capture(load_capture(given.path), wanted, show)
     if given.note:
         session.note(given.note)
-    report = score_text(load_model(source), given.text, options, wanted)
+    report = score_text(load_model(source), given.text, options, wanted, show)
     note_what_is_left_out(session, report.frame.left_out)
     return report
 

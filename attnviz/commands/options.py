@@ -1,6 +1,6 @@
 """Options that commands share: one spelling, one meaning, one definition."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -12,6 +12,7 @@ from attnviz.errors import UsageError
 from attnviz.models.memory import size_of
 from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.pipeline import Side
+from attnviz.transforms.apply import ShowOptions
 from attnviz.transforms.reduce import How, Over
 
 LINE = "{line}"
@@ -63,6 +64,24 @@ def given(context: typer.Context, names: Iterable[str]) -> tuple[str, ...]:
     sources = ((name, context.get_parameter_source(name)) for name in names)
     spelled = ((name.replace("_", "-"), source) for name, source in sources)
     return tuple(f"--{name}" for name, source in spelled if source and source.name == "COMMANDLINE")
+
+
+def transforms(
+    words: bool, chars: bool, weighted: bool, drop_sink: bool, drop_key: Sequence[str] | None
+) -> ShowOptions:
+    """The transforms that leave heads apart, from the options of a command that compares heads.
+
+    Raises:
+        UsageError: both ways to merge tokens.
+    """
+    if words and chars:
+        raise UsageError("--words merges what --chars does, and more", "give one of them")
+    return ShowOptions(
+        weighted=weighted,
+        merge="words" if words else "chars" if chars else None,
+        drop_sink=drop_sink,
+        drop_keys=tuple(drop_key or ()),
+    )
 
 
 TEXT = "The text"

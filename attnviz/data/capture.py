@@ -67,6 +67,8 @@ class Wanted:
 NOTHING = Wanted({})
 SCORES = "scores before mask and softmax: queries times keys, scaled"
 """Stands among the transforms of a capture that holds scores."""
+DIFFERENCE = "the first pattern less the second"
+"""Stands among the transforms of what is no pattern, but a difference of two."""
 VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
 
@@ -139,8 +141,8 @@ class Capture:
 
     @property
     def signed(self) -> bool:
-        """Whether its numbers may lie below zero: they are scores, and no weights."""
-        return SCORES in self.transforms
+        """Whether its numbers may lie below zero: they are scores or differences, no weights."""
+        return SCORES in self.transforms or DIFFERENCE in self.transforms
 
     def weights(self, head: Head) -> FloatArray:
         """The pattern of one head, (n_queries, n_keys).

@@ -26,8 +26,8 @@ from attnviz.models.config import ModelSizes, folder_sizes
 from attnviz.models.dissect import dissected
 from attnviz.models.folder import PICKLED, damaged
 from attnviz.models.handover import rows_at_a_time
-from attnviz.models.loaded import no_prediction, no_target, no_values
-from attnviz.models.outlook import predict
+from attnviz.models.loaded import no_prediction, no_target, no_values, no_vectors
+from attnviz.models.outlook import predict, vectors
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace
@@ -102,6 +102,13 @@ class HuggingFaceModel:
     ) -> None:
         self._check_predicts()
         predict(self.model, self._ids(ids), positions, consume, lens=lens)
+
+    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
+        if self.kind not in ("self", "encoder"):
+            raise no_vectors(self.identity.name)
+        model = self.model.get_encoder() if self.kind == "encoder" else self.model
+        with torch.inference_mode():
+            return vectors(model, self._ids(ids), position)
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
         if self.kind != "self":

@@ -102,6 +102,19 @@ class NativeModel:
                     logits = self.model.logits(self.model.ln_f(stream[part]))  # (rows, V)
                     consume(LogitRows(layer, asked[part].numpy(), logits.float().cpu().numpy()))
 
+    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
+        seen: list[Tensor] = []
+
+        def keep(stream: Tensor) -> None:
+            seen.append(stream[0, position])
+
+        last = ("h.0.resid_pre", *(f"h.{n}.resid_post" for n in range(len(self.model.h))))
+        rows = rows_at_a_time(len(ids), self.model.config.n_head)
+        with torch.inference_mode(), attached(self.model, dict.fromkeys(last, keep)):
+            self.model.hidden(self._ids(ids), rows=rows)
+        found: FloatArray = torch.stack(seen).cpu().numpy()
+        return found
+
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
         norms: list[Tensor] = []
 

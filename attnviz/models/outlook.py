@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnviz.data.capture import FloatArray
 from attnviz.data.predictions import LogitConsumer, LogitRows
 from attnviz.models.handover import LOGIT_ROWS
 from attnviz.models.outputs import attention_modules
@@ -48,6 +49,29 @@ def layers_of(model: nn.Module) -> list[nn.Module]:
     return list(model.get_submodule(".".join(path[:depth])).children())
 
 
+def vectors(model: Any, ids: Tensor, position: int) -> FloatArray:
+    """The residual stream of a position (layers + 1, d): before layer 0, after each layer.
+
+    Args:
+        model: a transformers model of one sequence, or an encoder.
+        ids: (1, n).
+        position: of 0 to n - 1.
+    """
+    layers, first = layers_of(model), list[Tensor]()
+
+    def keep(_module: nn.Module, args: Any, named: Any) -> None:
+        first.append(args[0] if args else named["hidden_states"])
+
+    handle = layers[0].register_forward_pre_hook(keep, with_kwargs=True)
+    try:
+        after = _streams(model, ids, layers)
+    finally:
+        handle.remove()
+    streams = [stream[0, position].float().cpu() for stream in (*first, *after)]
+    found: FloatArray = torch.stack(streams).numpy()
+    return found
+
+
 def _streams(model: Any, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
     """What leaves each of the layers, (1, n, d)."""
     streams: list[Tensor] = []
@@ -58,7 +82,7 @@ def _streams(model: Any, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tenso
     with ExitStack() as stack:
         for layer in layers:
             stack.callback(layer.register_forward_hook(keep).remove)
-        model.base_model(input_ids=ids, use_cache=False)
+        getattr(model, "base_model", model)(input_ids=ids, use_cache=False)
     return streams
 
 

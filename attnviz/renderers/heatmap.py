@@ -6,11 +6,13 @@ width is cropped, and a last line says so.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from rich.cells import cell_len, split_graphemes
 from rich.console import Group, RenderableType
+from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
@@ -146,7 +148,10 @@ def _rows(
     *,
     signed: bool,
 ) -> Iterator[Text]:
-    style, number_of = (signed_style, _score) if signed else (cell_style, _number)
+    style: Callable[[float, Display], Style] = signed_style if signed else cell_style
+    number_of: Callable[[float, int], str] = _number
+    if signed:
+        number_of = _less if np.nanmax(np.abs(weights), initial=0.0) <= 1 else _score
     for label, row_shares, row_weights in zip(rows.labels, shares, weights, strict=True):
         line = Text(no_wrap=True, overflow="crop")
         label = fenced(cut(label, layout.label, unicode=display.unicode))
@@ -186,6 +191,12 @@ def _score(score: float, cell: int) -> str:
     """`-3.2`; `-12` where one digit more has no room."""
     number = f"{score:z.1f}"
     return number if len(number) < cell else f"{score:z.0f}"[: cell - 1]
+
+
+def _less(difference: float, cell: int) -> str:
+    """`-0.48`, or `-.5` where cells are narrow."""
+    number = f"{difference:z.2f}"
+    return number if len(number) < cell else f"{difference:z.1f}".replace("0.", ".", 1)
 
 
 def _left_out(columns: _Side, layout: _Layout) -> Text:

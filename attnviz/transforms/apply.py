@@ -56,6 +56,9 @@ class ShowOptions:
         return any((*changes, self.drop_sink, self.drop_keys))
 
 
+PLAIN = ShowOptions()
+
+
 @dataclass(frozen=True, eq=False)
 class Transformed:
     """A capture whose transforms are named, and the maps that they made of its patterns.

@@ -12,6 +12,7 @@ from attnviz.inputs.capture_file import load_capture
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
+SHOWN = ("show", TEXT, "--head", "L1H2", "--drop-sink")
 
 
 def rows(out: str) -> dict[str, dict[str, object]]:
@@ -132,3 +133,35 @@ def test_options_of_a_run_are_refused_for_a_capture(run: Run, tmp_path: Path) ->
     ended = run("heads", saved, "--no-bos")
     assert ended.status is ExitStatus.USAGE
     assert "a saved capture was run already; leave --bos out" in ended.err
+
+
+def test_transforms_come_before_the_scores(run: Run) -> None:
+    text = "unbelievable wonderfulness roamed"
+    words = rows(run("heads", text, "--words", "-f", "jsonl").out)
+    assert "pieces of words merged" in str(words["L1H2"]["measured"])
+    plain = rows(run("heads", text, "-f", "jsonl").out)
+    assert words["L1H2"]["distance"] != plain["L1H2"]["distance"]
+    for row in rows(run("heads", TEXT, "--drop-sink", "-f", "jsonl").out).values():
+        assert row["first"] == 0
+    weighted = rows(run("heads", TEXT, "--weighted", "-f", "jsonl").out)
+    raw = rows(run("heads", TEXT, "-f", "jsonl").out)
+    assert weighted["L2H0"]["first"] != raw["L2H0"]["first"]
+    assert all(0 <= row["first"] <= 1.0001 for row in weighted.values())  # type: ignore[operator]
+    ended = run("heads", "--words")
+    assert ended.status is ExitStatus.USAGE
+    assert "does nothing for the probe" in ended.err
+
+
+def test_without_the_sink_a_query_that_saw_nothing_else_does_not_count(run: Run) -> None:
+    found = rows(run("heads", TEXT, "--drop-sink", "-f", "jsonl").out)
+    links = [
+        json.loads(line)
+        for line in run(
+            "show", TEXT, "--head", "L1H2", "--drop-sink", "-f", "jsonl"
+        ).out.splitlines()
+    ]
+    queries = {link["query"] for link in links if link["weight"] > 0}
+    before = [link["weight"] for link in links if link["query"] == link["key"] + 1]
+    assert found["L1H2"]["previous"] == pytest.approx(
+        sum(w for w in before) / len({q for q in queries if q > 0}), abs=1e-4
+    )

@@ -149,7 +149,7 @@ def test_scores_are_a_heatmap_and_rows_of_their_own_name(run: Run, tmp_path: Pat
     assert "-44.7" in shown
     saved = str(tmp_path / "s.npz")
     assert run(*arguments, "-o", saved).status is ExitStatus.OK
-    assert run("show", saved, "--width", "80").out == shown
+    assert run("show", saved, "--width", "80").out == shown  # the one head that it holds
     told = json.loads(run(*arguments, "-f", "json").out)
     assert told["min"] is None
     assert run(*arguments, "-o", str(tmp_path / "s.png")).status is ExitStatus.OK

@@ -1,0 +1,82 @@
+"""How different rows of attention are, and how far vectors have moved apart.
+
+Jensen-Shannon divergence: Lin 1991, "Divergence Measures Based on the Shannon Entropy",
+IEEE Transactions on Information Theory 37(1).
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.capture import FloatArray
+
+Exact = NDArray[np.float64]
+
+
+def divergence(distributions: Sequence[NDArray[np.floating]]) -> Exact:
+    """The Jensen-Shannon divergence of k distributions, from 0 (the same) to 1 (disjoint).
+
+    H(mean) - mean(H), divided by ln k, which is the most that it can be.
+
+    Args:
+        distributions: k arrays (..., n); each row is brought to a sum of 1, unless it is empty.
+
+    Returns:
+        (...), in float64.
+    """
+    rows = np.stack([_to_one(np.asarray(d, np.float64)) for d in distributions])  # (k, ..., n)
+    mixed = _entropy(rows.mean(axis=0)) - _entropy(rows).mean(axis=0)
+    found: Exact = np.clip(mixed / log(len(rows)), 0.0, 1.0)
+    return found
+
+
+def _to_one(rows: Exact) -> Exact:
+    sums = rows.sum(axis=-1, keepdims=True)
+    found: Exact = np.divide(rows, sums, out=np.zeros_like(rows), where=sums > 0)
+    return found
+
+
+def _entropy(rows: Exact) -> Exact:
+    found: Exact = -(rows * np.log(np.where(rows > 0, rows, 1.0))).sum(axis=-1)
+    return found
+
+
+def shares_of(row: FloatArray, query: int) -> tuple[float, float, float, float]:
+    """Of one row (n) the weight on the query itself, the first token, the one before, others.
+
+    Each key counts once, for the first of these that it is.
+    """
+    left = np.asarray(row, np.float64).copy()
+    taken = []
+    for key in (query, 0, query - 1):
+        inside = 0 <= key < len(left)
+        taken.append(float(left[key]) if inside else 0.0)
+        if inside:
+            left[key] = 0.0
+    on_itself, first, previous = taken
+    return on_itself, first, previous, float(left.sum())
+
+
+def mean_cosine(vectors: Sequence[FloatArray]) -> Exact:
+    """The mean cosine over all pairs of k arrays (layers, d): (layers)."""
+    unit = [np.asarray(v, np.float64) for v in vectors]
+    unit = [v / np.linalg.norm(v, axis=-1, keepdims=True) for v in unit]
+    pairs = [(a * b).sum(axis=-1) for a, b in combinations(unit, 2)]
+    found: Exact = np.mean(pairs, axis=0)
+    return found
+
+
+def similarities(ours: FloatArray, theirs: FloatArray) -> Exact:
+    """How alike every head of one model is to every head of another, (a, b); 1 is the same.
+
+    Args:
+        ours: (a, n, n), theirs: (b, n, n): patterns over the same units.
+    """
+    found = np.empty((len(ours), len(theirs)))
+    for i, pattern in enumerate(ours):
+        for j, other in enumerate(theirs):
+            found[i, j] = 1.0 - float(divergence([pattern, other]).mean())
+    return found

@@ -1,0 +1,145 @@
+"""Comparisons as a person reads them: heads that differ most, or that are most alike."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.capture import DIFFERENCE, Capture
+from attnviz.data.comparisons import (
+    HeadDifference,
+    HeadMatch,
+    ModelComparison,
+    SideBySide,
+    TextComparison,
+)
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.tokens import readable
+from attnviz.renderers import heatmap
+from attnviz.renderers.colors import cell_style
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.headgrid import head_grid
+from attnviz.renderers.heading import facts
+from attnviz.renderers.headpanes import matrix
+from attnviz.renderers.labels import cut, distinct_labels
+from attnviz.renderers.listing import Column, listing
+from attnviz.renderers.prose import folded
+
+LABEL = 16  # cells of a key at most
+BY = {
+    "rows": "whole rows",
+    "shares": "the shares on itself, the first token, the one before and others, as the tokens do "
+    "not align",
+}
+
+
+def render_texts(
+    found: TextComparison, heads: Sequence[HeadDifference], display: Display
+) -> Iterator[RenderableType]:
+    """The texts, how far the word's vectors move apart, and these of the heads."""
+    for line in about_texts(found):
+        yield from folded(Text(line, style="dim"), display.width)
+    yield Text()
+    if found.cosines:
+        said = "how alike the word's vectors are: mean cosine of all pairs"
+        yield from folded(Text(said, style="bold"), display.width)
+        yield from folded(Text(_cosines(found.cosines)), display.width)
+        yield Text()
+    values = matrix((each.head, each.difference) for each in found.heads)
+    said = f"how differently each head attends, 0 to 1: divergence of {BY[found.by]}"
+    yield from folded(Text(said, style="bold"), display.width)
+    if len(found.heads) > 1:
+        yield from head_grid(values, 1.0, cell_style, display)
+    yield Text()
+    if found.queries is None:
+        rows = [(str(each.head), f"{each.difference:.3f}") for each in heads]
+        yield from listing([Column("head"), Column("difference", right=True)], rows, display.width)
+        return
+    yield Text("what the word attends to", style="bold")
+    labels = [distinct_labels(c.key_tokens, unicode=display.unicode) for c in found.captures]
+    for each in heads:
+        yield from _sights(each, labels, display)
+
+
+def about_texts(found: TextComparison) -> list[str]:
+    """The model, each text with the word's place in it, and what a causal model means for it."""
+    first = found.captures[0]
+    lines = [f"{readable(first.model.name)}, {len(found.captures)} texts{_done(first)}"]
+    for n, captured in enumerate(found.captures, start=1):
+        lines.append(f"{n}  {fenced(readable(captured.text))}")
+    if found.queries is not None and first.causal:
+        word = fenced(first.query_tokens[found.queries[0]].label)
+        lines.append(f"the model looks back only: “{word}” sees what stands before it, and itself")
+    return lines
+
+
+def _done(captured: Capture) -> str:
+    return "".join(f", {readable(done)}" for done in captured.transforms)
+
+
+def _cosines(cosines: Sequence[float]) -> str:
+    before, *after = cosines
+    layers = (f"L{n} {cosine:.2f}" for n, cosine in enumerate(after))
+    return "  ".join((f"before {before:.2f}", *layers))
+
+
+def _sights(
+    each: HeadDifference, labels: Sequence[Sequence[str]], display: Display
+) -> Iterator[Text]:
+    margin = len(f"{each.head}  0.00  ")
+    for n, (sight, names) in enumerate(zip(each.sights, labels, strict=True)):
+        line = Text(no_wrap=True, overflow="crop")
+        line.append(f"{each.head}  {each.difference:.2f}  " if n == 0 else " " * margin)
+        line.append(f"{n + 1}  ", "dim")
+        for rank, (key, weight) in enumerate(sight.links):
+            label = cut(names[key], LABEL, unicode=display.unicode)
+            said = f"{', ' if rank else ''}{fenced(label)} {weight:.2f}"
+            if rank and (weight < 0.005 or line.cell_len + len(said) > display.width):
+                break
+            line.append(said)
+        yield line
+
+
+def render_models(
+    found: ModelComparison, matches: Sequence[HeadMatch], display: Display
+) -> Iterator[RenderableType]:
+    """Both models, and for these heads of the first the most similar one of the second."""
+    for line in about_models(found):
+        yield from folded(Text(line, style="dim"), display.width)
+    yield Text()
+    ours, theirs = (readable(captured.model.name) for captured in found.captures)
+    columns = (Column(fenced(ours)), Column(fenced(theirs)), Column("similarity", right=True))
+    rows = [(str(m.head), str(m.other), f"{m.similarity:.3f}") for m in matches]
+    yield from listing(columns, rows, display.width)
+
+
+def about_models(found: ModelComparison) -> list[str]:
+    """Both models, and over what they are compared."""
+    unit = "words, as their tokens differ" if found.words else "tokens"
+    return [
+        *(facts(captured) for captured in found.captures),
+        f"for each head of the first the one of the second whose rows are most alike, over {unit}",
+    ]
+
+
+def render_beside(found: SideBySide, display: Display) -> Iterator[RenderableType]:
+    """The patterns one below the other, then the difference."""
+    for side in found.sides:
+        yield Text()
+        shown = exhibit_of(side.capture, side.map, side.title)
+        yield heatmap.render(shown, display)
+    if found.difference is not None:
+        yield Text()
+        side = found.sides[0]
+        captured = replace(side.capture, transforms=(DIFFERENCE,))
+        less = HeadMap(side.map.layer, side.map.head, weights=found.difference)
+        titles = " less ".join(each.title for each in found.sides)
+        yield heatmap.render(exhibit_of(captured, less, titles), display)
+
+
+def exhibit_of(captured: Capture, head_map: HeadMap, title: str) -> Exhibit:
+    """One whole map on show."""
+    queries, keys = (tuple(range(n)) for n in head_map.weights.shape)
+    return Exhibit(replace(captured, named_heads=()), (head_map,), queries, keys, about=title)

@@ -1,0 +1,159 @@
+"""`attnviz compare`: a word in several texts, or a text in two models."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertModel, GPT2LMHeadModel
+
+from attnviz.errors import ExitStatus
+from attnviz.models.catalog import Source, load
+from tests.conftest import Run, bytes_tokenizer
+
+MOLES = ("American shrew mole", "one mole of carbon dioxide", "take a biopsy of the mole")
+BLUE, GREEN = "a fluffy blue creature", "a fluffy green creature"
+
+
+def rows(out: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_heads_are_sorted_by_how_differently_the_word_attends(run: Run) -> None:
+    found = rows(run("compare", *MOLES, "--query", "mole", "-f", "jsonl").out)
+    assert len(found) == 16 * 3
+    differences = [row["difference"] for row in found]
+    assert differences == sorted(differences, reverse=True)  # type: ignore[type-var]
+    assert {row["by"] for row in found} == {"shares"}  # the texts' tokens do not align
+    for row in found:
+        shares = [row[name] for name in ("self", "first", "previous", "others")]
+        assert sum(shares) == pytest.approx(1, abs=1e-4)  # type: ignore[arg-type]
+    senses = [row for row in found if row["head"] == "L3H3"]
+    assert [row["key_token"] for row in senses] == ["American", "one", "biopsy"]
+
+
+def test_what_the_word_attends_to_is_what_show_says(run: Run) -> None:
+    found = rows(run("compare", *MOLES, "--query", "mole", "--head", "L3H3", "-f", "jsonl").out)
+    for text, row in zip(MOLES, found, strict=True):
+        shown = rows(
+            run("show", text, "--head", "L3H3", "--query", "mole", "--top", "1", "-f", "jsonl").out
+        )
+        assert (row["key"], row["weight"]) == (shown[0]["key"], pytest.approx(shown[0]["weight"]))
+
+
+def test_where_tokens_align_whole_rows_are_compared(run: Run) -> None:
+    found = rows(run("compare", BLUE, GREEN, "--query", "creature", "-f", "jsonl").out)
+    assert {row["by"] for row in found} == {"rows"}
+    every = rows(run("compare", BLUE, GREEN, "-f", "jsonl").out)
+    assert len(every) == 16
+    assert all(0 <= row["difference"] < 0.05 for row in every)  # type: ignore[operator]
+    same = rows(run("compare", BLUE, BLUE, "-f", "jsonl").out)
+    assert {row["difference"] for row in same} == {0}
+
+
+def test_the_words_vectors_are_those_of_transformers(run: Run) -> None:
+    found = rows(run("compare", BLUE, GREEN, "--query", "creature", "-f", "jsonl").out)
+    cosines = {row["head"]: row["cosine_after_layer"] for row in found}
+    theirs = load(Source("builtin", engine="transformers")).model  # type: ignore[attr-defined]
+    assert isinstance(theirs, GPT2LMHeadModel)
+    tokenizer = load(Source("builtin")).tokenizer
+    ids = [[t.id for t in tokenizer.encode(x, bos=True, special=False)] for x in (BLUE, GREEN)]
+    with torch.no_grad():
+        streams = theirs(torch.tensor(ids), output_hidden_states=True).hidden_states
+    a, b = streams[2][:, -1].double()  # after layer 1
+    assert cosines["L1H0"] == pytest.approx(float(a @ b / a.norm() / b.norm()), abs=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["native", "transformers"])
+def test_both_engines_have_the_same_stream(gpt2_folder: Path, engine: str) -> None:
+    model = load(Source(str(gpt2_folder), engine=engine))  # type: ignore[arg-type]
+    found = model.vectors([5, 6, 7], 1)
+    theirs = GPT2LMHeadModel.from_pretrained(gpt2_folder).eval()
+    with torch.no_grad():
+        streams = theirs.transformer(torch.tensor([[5, 6, 7]]), output_hidden_states=True)
+    assert found.shape == (3, 21)
+    for layer in (0, 1):  # transformers' last one has the final norm behind it
+        np.testing.assert_allclose(found[layer], streams.hidden_states[layer][0, 1], atol=1e-5)
+
+
+def test_two_models_are_matched_head_by_head(run: Run, gpt2_folder: Path) -> None:
+    name = str(gpt2_folder)
+    same = rows(run("compare", BLUE, "-m", name, "--against", name, "-f", "jsonl").out)
+    assert all(row["head"] == row["other"] for row in same)
+    assert all(row["similarity"] == pytest.approx(1) for row in same)
+    assert {row["over"] for row in same} == {"tokens"}
+    other = rows(run("compare", BLUE, "--against", name, "-f", "jsonl").out)
+    assert {row["over"] for row in other} == {"words"}
+    assert all(0 <= row["similarity"] <= 1 for row in other)  # type: ignore[operator]
+    shown = run("compare", BLUE, "--against", name, "--head", "L2H3", "--width", "80").out
+    assert "less" in shown
+    assert "words, as their tokens differ" in shown.replace("\n", " ")
+
+
+def test_transforms_come_first_and_are_named(run: Run) -> None:
+    arguments = ("compare", BLUE, GREEN, "--query", "creature", "--drop-sink", "--words")
+    found = rows(run(*arguments, "-f", "jsonl").out)
+    assert any("left out" in str(found[0]["transforms"]) for _ in "1")
+    assert "BOS" not in {row["key_token"] for row in found if row["weight"]}
+    assert "pieces of words merged" in run(*arguments, "--width", "200").out
+
+
+@pytest.mark.parametrize("arguments", [(*MOLES, "--query", "mole"), (BLUE, GREEN)])
+def test_it_fits_a_narrow_terminal_and_a_picture(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    shown = run("compare", *arguments, "--width", "40").out.splitlines()
+    assert max(map(len, shown)) <= 40
+    out = tmp_path / "c.png"
+    assert run("compare", *arguments, "-o", str(out)).status is ExitStatus.OK
+    assert out.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.fixture(scope="module")
+def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bert")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=257,
+        hidden_size=24,
+        intermediate_size=40,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+    )
+    BertModel(config).save_pretrained(folder)
+    bytes_tokenizer().save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_models_that_look_other_ways_are_not_compared(run: Run, bert_folder: Path) -> None:
+    ended = run("compare", BLUE, "--against", str(bert_folder))
+    assert ended.status is ExitStatus.USAGE
+    assert "both ways" in ended.err
+    assert run("compare", "ab", "cb", "-m", str(bert_folder), "--query", "b").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ([BLUE], ExitStatus.USAGE, "nothing to be compared with"),
+        ([BLUE, "a dog"], ExitStatus.USAGE, "name a word that is in all of them"),
+        ([BLUE, "a dog", "--query", "creature"], ExitStatus.USAGE, "text 2: --query"),
+        ([BLUE, "a b a", "--query", "a"], ExitStatus.USAGE, "stands at 2 positions"),
+        ([BLUE, GREEN, "--against", "builtin"], ExitStatus.USAGE, "give one text"),
+        ([BLUE, "  "], ExitStatus.INPUT, "blank"),
+        ([BLUE, GREEN, "-m", "translator"], ExitStatus.USAGE, "is not compared"),
+        (["a cat", "a dog", "-m", "embeddings", "--query", "a"], ExitStatus.USAGE, "no single"),
+        ([BLUE, GREEN, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
+        ([BLUE, GREEN, "--words", "--chars"], ExitStatus.USAGE, "give one of them"),
+        ([BLUE, GREEN, "--dpi", "90"], ExitStatus.USAGE, "is for pictures"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    run: Run, arguments: list[str], status: ExitStatus, said: str
+) -> None:
+    ended = run("compare", *arguments)
+    assert ended.out == ""
+    assert said in ended.err
+    assert ended.status is status
+    assert ended.err.count("\n") == 1
