@@ -18,7 +18,7 @@ DOCUMENTS = [
     ROOT / "README.md",
     *(
         ROOT / "docs" / name
-        for name in ("builtin-model.md", "lessons.md", "translator.md", "models.md")
+        for name in ("builtin-model.md", "lessons.md", "translator.md", "models.md", "tour.md")
     ),
 ]
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
