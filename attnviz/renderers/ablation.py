@@ -84,7 +84,7 @@ def heading(report: AblationReport) -> str:
             f"mean log-probability of the {report.tokens:,} tokens that followed: "
             f"{report.baseline:.3f} nats"
         )
-    return f"{facts(report.frame)}; {told}; each head's output replaced by {replaced}"
+    return f"{facts(report.frame)}; a head's output replaced by {replaced}; {told}"
 
 
 def _heading(report: AblationReport, display: Display) -> list[Text]:

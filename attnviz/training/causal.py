@@ -32,19 +32,31 @@ FOLDER = Path("attnviz/models/builtin")
 
 
 @dataclass(frozen=True)
-class Loss:
-    """What some words of a behaviour's texts lose, in nats: mean and standard error over `n` texts.
+class Without:
+    """A head, and what is lost without it, in nats: mean and standard error over texts."""
 
-    `named`: without the head that the card names for it; `median`: without the head that is
-    in the middle among those that the card names for nothing.
+    head: Head
+    mean: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.head} {self.mean:.3f} ± {self.error:.3f}"
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What some words of a behaviour's `n` texts lose without a head.
+
+    `named`: the head that the card names for it; `middle`: the one in the middle among those
+    that it names for nothing; `most`: the one that is needed most, layer 0 apart, on which all
+    others build.
     """
 
     behaviour: str
     measure: str
-    head: Head
-    named: tuple[float, float]
-    middle: Head
-    median: tuple[float, float]
+    named: Without
+    middle: Without
+    most: Without
     n: int
 
 
@@ -68,14 +80,18 @@ def losses(probe: Probe, named: Mapping[str, Head], count: int) -> Iterator[Loss
         asked = [(ids, at) for ids, at in itertools.islice(texts, count)]
         lost = np.array([_lost(probe, ids, at, heads) for ids, at in asked])  # (texts, heads)
         mean, error = lost.mean(axis=0), lost.std(axis=0, ddof=1) / sqrt(len(lost))
-        others = sorted(
-            (i for i, other in enumerate(heads) if other not in named.values()),
-            key=lambda i: float(mean[i]),
+        each = [
+            Without(head, float(m), float(e)) for head, m, e in zip(heads, mean, error, strict=True)
+        ]
+        unnamed = sorted((w for w in each if w.head not in named.values()), key=lambda w: w.mean)
+        yield Loss(
+            behaviour,
+            measure,
+            named=next(w for w in each if w.head == named[behaviour]),
+            middle=unnamed[len(unnamed) // 2],
+            most=max((w for w in each if w.head.layer > 0), key=lambda w: w.mean),
+            n=len(lost),
         )
-        middle, mine = others[len(others) // 2], heads.index(named[behaviour])
-        of_head, of_middle = ((float(mean[i]), float(error[i])) for i in (mine, middle))
-        of = behaviour, measure, heads[mine], of_head, heads[middle], of_middle
-        yield Loss(*of, n=len(lost))
 
 
 def _repeated(probe: Probe) -> Iterator[tuple[list[int], list[int]]]:
@@ -122,18 +138,10 @@ def main(
     probe = Probe.open(checkpoint)
     card = read_card(checkpoint, BUILTIN, probe.model.config.heads_per_layer)
     named = {each.behaviour: each.head for each in card.heads}
-    table = Table("behaviour", "looked at", "without", "lost", "without", "lost", "texts")
+    table = Table("behaviour", "looked at", "named", "middle", "needed most", "texts")
     for loss in losses(probe, named, count):
-        (mine, error), (middle, of_middle) = loss.named, loss.median
-        table.add_row(
-            loss.behaviour,
-            loss.measure,
-            str(loss.head),
-            f"{mine:.3f} ± {error:.3f}",
-            str(loss.middle),
-            f"{middle:.3f} ± {of_middle:.3f}",
-            str(loss.n),
-        )
+        lost = map(str, (loss.named, loss.middle, loss.most, loss.n))
+        table.add_row(loss.behaviour, loss.measure, *lost)
     Console().print(table)
 
 
