@@ -37,6 +37,8 @@ def predict_text(
     """
     prepared = prepare(model, text, options)
     ids = [token.id for token in prepared.source]
+    # transformers makes the logits of every position at once
+    prepared.check_room(4 * len(ids) * model.tokenizer.vocab_size, "shorten the text")
     last = len(ids) - 1
     every, through = (KeepOutlooks(ids, reading.top, model.tokenizer.label) for _ in "12")
     model.predict(ids, range(len(ids)) if reading.each else [last], every, lens=False)

@@ -150,5 +150,6 @@ def _no_name(name: str) -> ModelError:
 def _not_fetched(name: str, why: str, names: Sequence[str] = NAMES) -> ModelError:
     return ModelError(
         f"the model {name!r}{nearest(name, names)} is not in the cache and was not fetched: {why}",
-        f"fetch it once where there is a network (hf download {name}), or use builtin",
+        f"fetch it once where there is a network (hf download {name}), or use builtin"
+        + (f"; the folder {name} here is ./{name}" if Path(name).is_dir() else ""),
     )

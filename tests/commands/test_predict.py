@@ -80,6 +80,7 @@ def test_a_gpt2_folder_predicts_the_same_with_either_engine(run: Run, gpt2_folde
         (["a", "-m", "translator"], ExitStatus.USAGE, "does not predict the token"),
         (["a", "-m", "embeddings"], ExitStatus.USAGE, "does not predict the token"),
         (["  "], ExitStatus.INPUT, "blank"),
+        ([TEXT, "--max-memory", "1MB"], ExitStatus.MODEL, "shorten the text"),
         (["a", "-f", "png"], ExitStatus.USAGE, "does not write png"),
     ],
 )

@@ -118,3 +118,13 @@ def test_a_configuration_out_of_reach_is_asked_for_once_and_told_in_one_sentence
     assert "could not be reached" in ended.err
     assert ended.err.count("\n") == 1
     assert not caplog.records
+
+
+def test_a_folder_of_the_name_of_a_hub_model_is_pointed_to(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gpt2").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert "the folder gpt2 here is ./gpt2" in run("show", "a", "-m", "gpt2", "--offline").err
+    (tmp_path / "gpt2").rmdir()
+    assert "./gpt2" not in run("show", "a", "-m", "gpt2", "--offline").err
