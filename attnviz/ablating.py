@@ -4,7 +4,7 @@ text ─► tokens ─► a run for each ablation ─► log-probabilities ─�
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +19,7 @@ from attnviz.data.ablations import (
     Replacement,
     RunConsumer,
 )
+from attnviz.data.capture import FloatArray
 from attnviz.data.heads import choose_heads
 from attnviz.data.predictions import Candidate, LogitRows, Outlook
 from attnviz.errors import InputError, UsageError
@@ -72,21 +73,33 @@ def ablate_together(
     """Ablate some heads at once; raises what `ablate_each` raises."""
     prepared = prepare(model, text, options)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-    ids = [token.id for token in prepared.source]
     answer = _answer_of(prepared, options, cut)
-    last: dict[int, Outlook] = {}
-    said: dict[int, float] = {}
+    outlooks = _KeepLast(prepared, top)
+    report = _report(prepared, [(), chosen], answer, cut, also=outlooks)
+    told = None
+    if answer is not None:
+        before, after = (float(np.exp(log_softmax(outlooks.last[i])[answer])) for i in (0, 1))
+        told = before, after
+    return BeforeAfter(report, outlooks.of(0), outlooks.of(1), told)
 
-    def keep(run: AblatedRun) -> None:
-        outlooks = KeepOutlooks(ids, top, model.tokenizer.label)
-        outlooks(LogitRows(None, np.array([len(ids) - 1]), run.last[None]))
-        last[run.index] = outlooks.outlooks[0]
-        if answer is not None:
-            said[run.index] = float(np.exp(log_softmax(run.last)[answer]))
 
-    report = _report(prepared, [(), chosen], answer, cut, also=keep)
-    told = (said[0], said[1]) if answer is not None else None
-    return BeforeAfter(report, before=last[0], after=last[1], told=told)
+@dataclass
+class _KeepLast:
+    """Consumes runs, and keeps the logits after the last position."""
+
+    prepared: Prepared
+    top: int
+    last: dict[int, FloatArray] = field(default_factory=dict)
+
+    def __call__(self, run: AblatedRun) -> None:
+        self.last[run.index] = run.last
+
+    def of(self, index: int) -> Outlook:
+        """What comes next in one of the runs."""
+        ids = [token.id for token in self.prepared.source]
+        keep = KeepOutlooks(ids, self.top, self.prepared.model.tokenizer.label)
+        keep(LogitRows(None, np.array([len(ids) - 1]), self.last[index][None]))
+        return keep.outlooks[0]
 
 
 def _report(
@@ -102,10 +115,12 @@ def _report(
     if len(ids) < 2 and answer is None:
         raise InputError("nothing follows a single token", "give a longer text, or an --answer")
     _check_memory(prepared)
-    keep = KeepLogProbabilities(answer)
+    keep, plain = KeepLogProbabilities(answer), _KeepLast(prepared, 1)
 
     def consume(run: AblatedRun) -> None:
         keep(run)
+        if run.index == 0:
+            plain(run)
         if also:
             also(run)
         if progress:
@@ -115,12 +130,14 @@ def _report(
     prepared.model.ablate(ids, ablations, cut.replacement, consume, whole=whole)
     before = keep.kept[0]
     effects = [effect_of(heads, before, keep.kept[i]) for i, heads in enumerate(ablations) if i > 0]
-    known = None
-    if answer is not None:
-        label = prepared.model.tokenizer.label(answer)
-        known = Candidate(answer, label, float(np.exp(before[0])))
-    baseline = float(before.mean())
-    return AblationReport(prepared.frame, cut.replacement, baseline, len(before), effects, known)
+    told = float(before.mean()), len(before), effects
+    if answer is None:
+        return AblationReport(prepared.frame, cut.replacement, *told)
+    label = prepared.model.tokenizer.label(answer)
+    known = Candidate(answer, label, float(np.exp(before[0])))
+    rank = int((plain.last[0] > plain.last[0][answer]).sum()) + 1
+    first = plain.of(0).candidates[0]
+    return AblationReport(prepared.frame, cut.replacement, *told, known, rank, first)
 
 
 def _check_memory(prepared: Prepared) -> None:
@@ -147,10 +164,11 @@ def _answer_of(prepared: Prepared, options: TextOptions, cut: Cut) -> int | None
             found.append(ids[len(before) :])
     shortest = min(found, key=len, default=[])
     if len(shortest) != 1:
-        labels = " ".join(tokenizer.label(id_) for id_ in shortest)
+        labels = [tokenizer.label(id_) for id_ in shortest]
+        such = f", such as its first, {labels[0]}" if labels else ""
         raise UsageError(
             f"--answer {cut.answer!r} is {len(shortest) or 'no'} tokens here"
-            + (f" ({labels})" if labels else ""),
-            "give one that is a single token (attnviz tokens shows them)",
+            + (f" ({' '.join(labels)})" if labels else ""),
+            f"give one that is a single token{such}",
         )
     return shortest[0]

@@ -147,8 +147,8 @@ def see(
         picked = replace(picked, capture=captured)
         return _shown(prepared, picked, show, needs)
     reducing = _reducing(prepared, picked.heads, show, needs)
-    # merged tokens have other positions, and a saved capture has every row
-    some = show.one_query or (show.queries and not show.merge)
+    # merged tokens have other positions, and a layer's rollout takes every row of the one before
+    some = (show.one_query or show.queries) and not (show.merge or show.rollout)
     rows = queries_of(prepared.frame.query_tokens, show) if some else None
     if reducing is None:
         captured = prepared.record(picked.heads, rows, scores=show.scores)

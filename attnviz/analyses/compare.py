@@ -29,7 +29,7 @@ def divergence(distributions: Sequence[NDArray[np.floating]]) -> Exact:
     """
     rows = np.stack([_to_one(np.asarray(d, np.float64)) for d in distributions])  # (k, ..., n)
     mixed = _entropy(rows.mean(axis=0)) - _entropy(rows).mean(axis=0)
-    found: Exact = np.clip(mixed / log(len(rows)), 0.0, 1.0)
+    found: Exact = np.clip(mixed / log(len(rows)), 0.0, 1.0) + 0.0  # never -0.0
     return found
 
 

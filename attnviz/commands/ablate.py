@@ -147,7 +147,7 @@ def ablate(
         name = cast("PictureFormat", chosen.name)
         deliver_bytes(session, figure_bytes(drawn, name, dpi), output)
         return
-    effects = sorted(report.effects, key=lambda effect: effect.change)
+    effects = sorted(report.effects, key=lambda effect: (-abs(effect.change), effect.heads))
     if o.given(context, ("top",)) or chosen.name == "txt":
         effects = effects[:top]
     shown = ablation.render(report, effects, session.consoles.display)

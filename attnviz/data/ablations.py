@@ -49,7 +49,7 @@ class AblationReport:
 
     `frame`: the capture that was run, without patterns. `baseline`: the log-probability, in
     nats, before: the mean over the `tokens` tokens that really followed, or that of `answer`
-    after the last position.
+    after the last position, which has this `rank`, counted from 1; `first` is the likeliest.
     """
 
     frame: Capture
@@ -58,6 +58,8 @@ class AblationReport:
     tokens: int
     effects: Sequence[Effect]
     answer: Candidate | None = None
+    rank: int | None = None
+    first: Candidate | None = None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from attnviz.renderers.direction import fenced
 from attnviz.renderers.headgrid import head_grid, largest
 from attnviz.renderers.heading import facts
 from attnviz.renderers.headpanes import Pane, draw_panes, matrix
+from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.listing import Column, listing
 from attnviz.renderers.paint import DIVERGING
 from attnviz.renderers.prose import folded
@@ -32,13 +33,29 @@ def render(
     values = matrix((effect.heads[0], effect.change) for effect in report.effects)
     yield from head_grid(values, largest(values), signed_style, display)
     yield Text()
-    columns = [Column("head"), Column("change", right=True), Column("±", right=True)]
-    columns.append(Column("what the model's card names it for"))
+    with_errors = any(effect.error is not None for effect in effects)
+    columns = [
+        Column("head"),
+        Column("change", right=True),
+        *([Column("± s.e.", right=True)] if with_errors else []),
+        Column("what the model's card names it for"),
+    ]
     rows = [
-        (str(effect.heads[0]), f"{effect.change:+.3f}", _error(effect), _named(report, effect))
+        (
+            str(effect.heads[0]),
+            f"{effect.change:+.3f}",
+            *([_error(effect)] if with_errors else []),
+            _named(report, effect),
+        )
         for effect in effects
     ]
     yield from listing(columns, rows, display.width)
+    if with_errors:
+        yield Text()
+        said = (
+            "± s.e.: the standard error of the mean over these tokens; less than two of it is noise"
+        )
+        yield from folded(Text(said, style="dim"), display.width)
 
 
 def render_together(found: BeforeAfter, display: Display) -> Iterator[RenderableType]:
@@ -58,6 +75,8 @@ def render_together(found: BeforeAfter, display: Display) -> Iterator[Renderable
         change = f", from {report.baseline:.3f}"
     yield from folded(Text(said + change, style="bold"), display.width)
     yield Text()
+    last = distinct_labels(report.frame.query_tokens, unicode=display.unicode)[-1]
+    yield from folded(Text(f"what comes after {fenced(last)}", style="dim"), display.width)
     columns = [
         *(Column("before"), Column("", right=True)),
         *(Column("after"), Column("", right=True)),
@@ -77,14 +96,21 @@ def draw(report: AblationReport, *, dpi: int, cmap: str = DIVERGING) -> "Figure"
 def heading(report: AblationReport) -> str:
     """What was run, what is looked at, and what stands in for a head."""
     replaced = "0" if report.replacement == "zero" else "its mean over the positions"
-    if report.answer is not None:
-        told = f"log-probability of {fenced(report.answer.label)} next: {report.baseline:.3f} nats"
-    else:
+    if report.answer is not None and report.first is not None:
+        word, best = report.answer, report.first
         told = (
-            f"mean log-probability of the {report.tokens:,} tokens that followed: "
+            f"{fenced(word.label)} next: probability {word.probability:.3f}, rank {report.rank:,}"
+        )
+        if report.rank != 1:
+            told += f" ({fenced(best.label)} {best.probability:.3f} is first)"
+    else:
+        n = report.tokens
+        told = (
+            f"mean log-probability of the {n:,} token{'s' * (n != 1)} that followed: "
             f"{report.baseline:.3f} nats"
         )
-    return f"{facts(report.frame)}; a head's output replaced by {replaced}; {told}"
+    changes = "" if report.answer is None else "; changes in nats"
+    return f"{facts(report.frame)}; a head's output replaced by {replaced}; {told}{changes}"
 
 
 def _heading(report: AblationReport, display: Display) -> list[Text]:

@@ -170,7 +170,8 @@ def _rows(
                 number = zero if abs(weight) < 0.005 else number_of(weight, layout.cell)
                 line.append(f"{number} ".rjust(layout.cell))
             else:
-                line.append(_shade(abs(share), layout.cell, display))
+                # without colour there are no two sides: darker is higher
+                line.append(_shade((share + 1) / 2 if signed else share, layout.cell, display))
         if not display.color:
             line.rstrip()
         yield line

@@ -21,6 +21,8 @@ def legend(
         text.append_text((signed_ramp if exhibit.capture.signed else ramp)(display, most))
     elif numbers:
         text.append(f"{shade_of(0, unicode=display.unicode)} less than 0.005")
+    elif exhibit.capture.signed:
+        text.append(f"darker is higher, from {-most:.2f} to {most:.2f}")
     else:
         text.append(_shades(display, most))
     if exhibit.capture.signed and len(exhibit.maps) > 1:
