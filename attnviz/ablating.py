@@ -24,7 +24,7 @@ from attnviz.data.heads import choose_heads
 from attnviz.data.predictions import Candidate, LogitRows, Outlook
 from attnviz.errors import InputError, UsageError
 from attnviz.models.memory import BATCH_TOKENS
-from attnviz.pipeline import HeadOptions, Prepared, TextOptions, encode, prepare
+from attnviz.pipeline import HeadOptions, Prepared, TextOptions, check_predicts, encode, prepare
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -56,6 +56,7 @@ def ablate_each(
         UsageError: a head that the model does not have, an answer that is not one token, or a
             model that predicts no next token.
     """
+    check_predicts(model)
     prepared = prepare(model, text, options)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     ablations: list[Ablated] = [(), *((head,) for head in chosen)]
@@ -71,6 +72,7 @@ def ablate_together(
     top: int,
 ) -> BeforeAfter:
     """Ablate some heads at once; raises what `ablate_each` raises."""
+    check_predicts(model)
     prepared = prepare(model, text, options)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     answer = _answer_of(prepared, options, cut)

@@ -28,6 +28,7 @@ from attnviz.data.tokens import numbered
 from attnviz.errors import InputError, UsageError
 from attnviz.pipeline import HeadOptions, TextOptions, prepare
 from attnviz.transforms.apply import ShowOptions, Transformed, transformed
+from attnviz.transforms.drop import NOTHING
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -62,12 +63,16 @@ def compare_texts(
         captured = prepared.with_norms(captured) if show.weighted else captured
         if query is not None:
             found = _position(captured, query, number)
-            vectors.append(model.vectors([t.id for t in prepared.source], found))
+            vector = model.vectors([t.id for t in prepared.source], found)
+            vectors += [] if vector is None else [vector]
         made.append(transformed(captured, show))
         if query is not None:
             queries.append(_position(made[-1].capture, query, number))
     aligned = len({len(each.capture.key_tokens) for each in made}) == 1
-    aligned = aligned and len(set(queries)) <= 1
+    if query is None and aligned:
+        _check_length(made[0].capture)
+    if query is not None:  # who looks back only does not see how long the text is
+        aligned = len(set(queries)) == 1 and (aligned or model.causal)
     if query is None and not aligned:
         raise UsageError(
             "these texts have different numbers of tokens, so their rows cannot be compared",
@@ -96,18 +101,18 @@ def _difference(
     head = _head_of(maps[0])
     if not queries:
         return HeadDifference(head, float(divergence([m.weights for m in maps]).mean()))
-    rows = [m.weights[query] for m, query in zip(maps, queries, strict=True)]
-    sights = [
-        _sight(row, query, each.capture)
-        for row, query, each in zip(rows, queries, made, strict=True)
+    seen = [
+        query + 1 if each.capture.causal else None
+        for each, query in zip(made, queries, strict=True)
     ]
+    rows = [m.weights[q, :n] for m, q, n in zip(maps, queries, seen, strict=True)]
+    sights = [_sight(row, query) for row, query in zip(rows, queries, strict=True)]
     compared = rows if aligned else [np.array(sight.shares) for sight in sights]
     return HeadDifference(head, float(divergence(compared)), sights)
 
 
-def _sight(row: FloatArray, query: int, captured: Capture) -> Sight:
-    seen = query + 1 if captured.causal else len(row)
-    strongest = np.argsort(-row[:seen], kind="stable")[:STRONGEST].tolist()
+def _sight(row: FloatArray, query: int) -> Sight:
+    strongest = np.argsort(-row, kind="stable")[:STRONGEST].tolist()
     return Sight(shares_of(row, query), [(key, float(row[key])) for key in strongest])
 
 
@@ -140,27 +145,49 @@ def compare_models(
         InputError: not even their words are the same.
     """
     _check_kinds(model, other)
+    if show.drop_sink or show.drop_keys:
+        raise UsageError(
+            "two models need not have the same first token or pieces",
+            "leave --drop-sink and --drop-key out",
+        )
     made = [_captured(each, text, options, show) for each in (model, other)]
     words = show.merge == "words"
     if not words and not _same_tokens(*made):
         words = True
         made = [_captured(m, text, options, replace(show, merge="words")) for m in (model, other)]
-    pair = _without_special(made[0]), _without_special(made[1])
+    pair = made[0], made[1]
+    if not _same_tokens(*pair):  # BOS here and [CLS] there have nothing to do with each other
+        pair = _without_special(made[0]), _without_special(made[1])
     if not _same_tokens(*pair):
         raise InputError(
             "the two models cut this text in ways that have not even its words in common",
             "give another text",
         )
+    _check_length(pair[0])
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     every = every_head(other.identity.heads_per_layer)
     ours, theirs = (_stacked(c, h) for c, h in zip(pair, (chosen, every), strict=True))
     alike = similarities(ours, theirs)
-    best = alike.argmax(axis=1)
-    matches = [
-        HeadMatch(head, every[best[i]], float(alike[i, best[i]])) for i, head in enumerate(chosen)
-    ]
+    matches, silent = [], []
+    for head, row in zip(chosen, alike, strict=True):
+        if np.isnan(row).all():
+            silent.append(head)
+            continue
+        best = int(np.nanargmax(row))
+        matches.append(HeadMatch(head, every[best], float(row[best])))
+    if not matches:
+        raise InputError(
+            "these heads have no weight on the text, only on special tokens", "choose others"
+        )
     matches.sort(key=lambda match: (-match.similarity, match.head))
-    return ModelComparison(pair, words, matches)
+    return ModelComparison(pair, words, matches, tuple(silent))
+
+
+def _check_length(captured: Capture) -> None:
+    if len(captured.key_tokens) < 2:
+        raise InputError(
+            "a single token attends to nothing but itself, in every head", "give longer texts"
+        )
 
 
 def _check_kind(model: "LoadedModel") -> None:
@@ -200,14 +227,16 @@ def _without_special(captured: Capture) -> Capture:
     kept = [token.index for token in captured.key_tokens if not token.special]
     if len(kept) == len(captured.key_tokens):
         return captured
-    layers = []
+    layers, shares = [], []
     for layer in captured.layers:
         weights = layer.weights[:, kept][:, :, kept]
         sums = weights.sum(axis=2, keepdims=True)
-        some = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
+        shares.append(1 - sums.mean())
+        some = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > NOTHING)
         layers.append(LayerPattern(layer.layer, layer.heads, some))
     tokens = numbered([captured.key_tokens[i] for i in kept])
-    done = (*captured.transforms, "special tokens left out, rows brought to 1")
+    share = f"{float(np.mean(shares)):.0%} of the weight was on special tokens"
+    done = (*captured.transforms, f"{share}, which are left out")
     return replace(
         captured, layers=tuple(layers), query_tokens=tokens, key_tokens=tokens, transforms=done
     )
@@ -219,11 +248,13 @@ def _stacked(captured: Capture, heads: Sequence[Head]) -> FloatArray:
 
 def texts_beside(found: TextComparison, head: Head) -> SideBySide:
     """One head in all texts; of two that align, also the difference."""
+    queries: Sequence[int | None] = found.queries or [None] * len(found.captures)
     sides = [
-        Side(f"text {n}", captured, HeadMap(*head, weights=captured.weights(head)))
-        for n, captured in enumerate(found.captures, start=1)
+        Side(f"text {n}", captured, HeadMap(*head, weights=captured.weights(head)), query)
+        for n, (captured, query) in enumerate(zip(found.captures, queries, strict=True), start=1)
     ]
     align = len(sides) == 2 and sides[0].map.weights.shape == sides[1].map.weights.shape
+    align = align and found.by == "rows"
     return SideBySide(sides, _less(sides) if align else None)
 
 

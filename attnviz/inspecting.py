@@ -100,10 +100,10 @@ def _score_maps(captured: Capture, show: ShowOptions) -> HeadReport:
         sums = weights.sum(axis=1)
         # where a key was left out, a query may look at nothing else
         some = sums > 0 if made.dropped and sums.any() else np.ones(len(sums), np.bool_)
+        weights, queries = weights[some], np.array(made.queries)[some]
         if show.weighted:
-            weights = weights / sums[:, None]
-        queries = np.array(made.queries)[some]
-        score(PatternBlock(head_map.layer, (head_map.head,), queries, weights[None, some]))
+            weights = weights / np.where(sums > 0, sums, 1)[some, None]
+        score(PatternBlock(head_map.layer, (head_map.head,), queries, weights[None]))
     return _report(frame, [score.scores()])
 
 
@@ -175,9 +175,10 @@ def _marks(captured: Capture) -> Marks:
 
 
 def _check_length(captured: Capture) -> None:
-    if len(captured.query_tokens) < 2:
+    if len(captured.query_tokens) < (2 if captured.kind == "cross" else 3):
         raise InputError(
-            "a single token attends to nothing but itself, which says nothing about a head",
+            f"with {len(captured.query_tokens)} tokens there is no choice that would say something "
+            "about a head",
             "give a longer text, or --probe",
         )
 

@@ -89,6 +89,14 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     return tokenizer.encode(text, bos=bos, special=options.special)
 
 
+def check_predicts(model: "LoadedModel") -> None:
+    """Raises UsageError: the model does not predict the token that follows a text."""
+    if model.kind != "self":
+        from attnviz.models.loaded import no_prediction
+
+        raise no_prediction(model.identity.name)
+
+
 @dataclass(frozen=True)
 class Fitted:
     """Tokens that fit the context, and how many were left out before and after them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attnviz.analyses.outlook import KeepOutlooks
 from attnviz.data.heads import every_head
 from attnviz.data.predictions import Evidence, Prediction
-from attnviz.pipeline import Prepared, TextOptions, prepare
+from attnviz.pipeline import Prepared, TextOptions, check_predicts, prepare
 from attnviz.transforms.keep import KeepLinks
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def predict_text(
         InputError: nothing but blanks, or longer than the model's context.
         UsageError: the model predicts no next token.
     """
+    check_predicts(model)
     prepared = prepare(model, text, options)
     ids = [token.id for token in prepared.source]
     # transformers makes the logits of every position at once

@@ -72,11 +72,15 @@ def mean_cosine(vectors: Sequence[FloatArray]) -> Exact:
 def similarities(ours: FloatArray, theirs: FloatArray) -> Exact:
     """How alike every head of one model is to every head of another, (a, b); 1 is the same.
 
+    Empty rows are left out; NaN where no row is left.
+
     Args:
         ours: (a, n, n), theirs: (b, n, n): patterns over the same units.
     """
-    found = np.empty((len(ours), len(theirs)))
+    found = np.full((len(ours), len(theirs)), np.nan)
     for i, pattern in enumerate(ours):
         for j, other in enumerate(theirs):
-            found[i, j] = 1.0 - float(divergence([pattern, other]).mean())
+            both = pattern.any(axis=1) & other.any(axis=1)
+            if both.any():
+                found[i, j] = 1.0 - float(divergence([pattern[both], other[both]]).mean())
     return found

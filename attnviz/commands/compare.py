@@ -1,5 +1,6 @@
 """`attnviz compare`: one word in several texts, or one text in two models."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
@@ -16,6 +17,7 @@ from attnviz.console import make_consoles
 from attnviz.data.comparisons import (
     SHARES,
     HeadDifference,
+    HeadMatch,
     ModelComparison,
     SideBySide,
     TextComparison,
@@ -74,13 +76,14 @@ QueryOption: TypeAlias = Annotated[
     ),
 ]
 TopOption: TypeAlias = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--top",
         metavar="K",
         min=1,
         help="The K heads that differ most, or are most alike.",
         rich_help_panel=o.LOOK,
+        show_default=f"{TOP}; all as rows",
     ),
 ]
 
@@ -108,7 +111,7 @@ def compare(
     weighted: o.WeightedOption = False,
     drop_sink: o.DropSinkOption = False,
     drop_key: o.DropKeyOption = None,
-    top: TopOption = TOP,
+    top: TopOption = None,
     cmap: o.CmapOption = None,
     dpi: o.DpiOption = None,
     width: o.WidthOption = None,
@@ -165,20 +168,26 @@ def _deliver_texts(
     found: TextComparison,
     form: Format,
     output: Path | None,
-    top: int,
+    top: int | None,
     dpi: int | None,
     cmap: str | None,
 ) -> None:
     if form.picture:
-        head = found.heads[0].head
-        title = f"{head} in {len(found.captures)} texts, difference {found.heads[0].difference:.2f}"
-        _deliver_picture(session, texts_beside(found, head), title, form, output, dpi, cmap)
+        head, about = found.heads[0].head, comparison.about_texts(found)
+        title = f"{head} in {len(found.captures)} texts: difference {found.heads[0].difference:.2f}"
+        if found.queries is not None:
+            word = found.captures[0].query_tokens[found.queries[0]].label
+            title += f" of the rows of “{word}”"
+        title += "" if len(found.heads) == 1 else ", the head that differs most"
+        drawn = _drawn(texts_beside(found, head), title, about, form, dpi, cmap)
+        deliver_bytes(session, drawn, output)
         return
     display = session.consoles.display
-    shown = list(comparison.render_texts(found, found.heads[:top], display))
+    shown = list(comparison.render_texts(found, found.heads[: top or TOP], display))
     if len(found.heads) == 1:
         shown += comparison.render_beside(texts_beside(found, found.heads[0].head), display)
-    records = [record for each in found.heads for record in _of_texts(found, each)]
+    heads = found.heads[: top or None]
+    records = [record for each in heads for record in _of_texts(found, each)]
     deliver_records(session, records, shown, form.name, output)
 
 
@@ -187,36 +196,38 @@ def _deliver_models(
     found: ModelComparison,
     form: Format,
     output: Path | None,
-    top: int,
+    top: int | None,
     dpi: int | None,
     cmap: str | None,
 ) -> None:
     best = found.matches[0]
     if form.picture:
         title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
-        _deliver_picture(session, models_beside(found, best), title, form, output, dpi, cmap)
+        about = comparison.about_models(found)
+        drawn = _drawn(models_beside(found, best), title, about, form, dpi, cmap)
+        deliver_bytes(session, drawn, output)
         return
     display = session.consoles.display
-    shown = list(comparison.render_models(found, found.matches[:top], display))
+    shown = list(comparison.render_models(found, found.matches[: top or TOP], display))
     if len(found.matches) == 1:
         shown += comparison.render_beside(models_beside(found, best), display)
-    deliver_records(session, _of_models(found), shown, form.name, output)
+    records = _of_models(found, found.matches[: top or None])
+    deliver_records(session, records, shown, form.name, output)
 
 
-def _deliver_picture(
-    session: Session,
+def _drawn(
     found: SideBySide,
     title: str,
+    about: Sequence[str],
     form: Format,
-    output: Path | None,
     dpi: int | None,
     cmap: str | None,
-) -> None:
+) -> bytes:
     from attnviz.renderers.canvas import figure_bytes
     from attnviz.renderers.sideby import draw
 
-    figure = draw(found, title, dpi=dpi or 150, cmap=cmap or "viridis")
-    deliver_bytes(session, figure_bytes(figure, cast("PictureFormat", form.name), dpi), output)
+    figure = draw(found, title, about, dpi=dpi or 150, cmap=cmap or "viridis")
+    return figure_bytes(figure, cast("PictureFormat", form.name), dpi)
 
 
 def _of_texts(found: TextComparison, each: HeadDifference) -> list[dict[str, object]]:
@@ -226,11 +237,12 @@ def _of_texts(found: TextComparison, each: HeadDifference) -> list[dict[str, obj
         "head": str(each.head),
         "difference": each.difference,
         "by": found.by,
-        "transforms": list(found.captures[0].transforms),
     }
     if found.queries is None:
-        return [common]
-    cosine = found.cosines[each.head.layer + 1]
+        done = dict.fromkeys(name for c in found.captures for name in c.transforms)
+        return [{**common, "transforms": list(done)}]
+    at = each.head.layer
+    before, after = found.cosines[at : at + 2] if found.cosines else (None, None)
     rows = []
     for n, (captured, query, sight) in enumerate(
         zip(found.captures, found.queries, each.sights, strict=True), start=1
@@ -239,8 +251,11 @@ def _of_texts(found: TextComparison, each: HeadDifference) -> list[dict[str, obj
         rows.append(
             {
                 **common,
-                "cosine_after_layer": cosine,
+                "transforms": list(captured.transforms),
+                "cosine_before_layer": before,
+                "cosine_after_layer": after,
                 "text": n,
+                "source": captured.text,
                 "query": query,
                 "query_token": captured.query_tokens[query].label,
                 **dict(zip(SHARES, sight.shares, strict=True)),
@@ -252,7 +267,7 @@ def _of_texts(found: TextComparison, each: HeadDifference) -> list[dict[str, obj
     return rows
 
 
-def _of_models(found: ModelComparison) -> list[dict[str, object]]:
+def _of_models(found: ModelComparison, matches: Sequence[HeadMatch]) -> list[dict[str, object]]:
     ours, theirs = (captured.model.name for captured in found.captures)
     return [
         {
@@ -262,6 +277,8 @@ def _of_models(found: ModelComparison) -> list[dict[str, object]]:
             "other": str(match.other),
             "similarity": match.similarity,
             "over": "words" if found.words else "tokens",
+            "transforms": list(found.captures[0].transforms),
+            "against_transforms": list(found.captures[1].transforms),
         }
-        for match in found.matches
+        for match in matches
     ]

@@ -138,6 +138,8 @@ def _parts(
 def view(exhibit: Exhibit, display: Display, look: Look) -> RenderableType:
     """One exhibit as what the terminal shows."""
     orient = look.orient or "query-rows"
+    if exhibit.capture.signed and look.view not in (None, "heatmap"):
+        raise UsageError(f"--view {look.view} shows weights, and these are scores", "leave it out")
     if look.view == "heatmap" or (look.view is None and exhibit.capture.signed):
         from attnviz.renderers import heatmap
 

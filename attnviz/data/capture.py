@@ -69,6 +69,8 @@ SCORES = "scores before mask and softmax: queries times keys, scaled"
 """Stands among the transforms of a capture that holds scores."""
 DIFFERENCE = "the first pattern less the second"
 """Stands among the transforms of what is no pattern, but a difference of two."""
+NORM_BASED = "norm-based: each weight times the length of what its key adds; rows do not sum to 1"
+"""Stands among the transforms of a capture of norm-based attention."""
 VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
 

@@ -65,21 +65,24 @@ class ModelComparison:
     """One text through two models.
 
     `captures`: both over the same units, tokens or words; `matches`: the best for each head of
-    the first model, the most alike first.
+    the first model, the most alike first; `silent`: those of the first that have no weight on
+    what is compared.
     """
 
     captures: tuple[Capture, Capture]
     words: bool
     matches: Sequence[HeadMatch]
+    silent: tuple[Head, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One pattern of several that are drawn beside each other."""
+    """One pattern of several that are drawn beside each other; `query`: the row that is meant."""
 
     title: str
     capture: Capture
     map: HeadMap
+    query: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

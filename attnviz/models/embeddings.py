@@ -31,7 +31,7 @@ from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.config import folder_sizes
 from attnviz.models.handover import Handover
 from attnviz.models.known import EMBEDDINGS
-from attnviz.models.loaded import no_prediction, no_target, no_values, no_vectors
+from attnviz.models.loaded import no_prediction, no_target, no_values
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import numbers
 
@@ -70,8 +70,8 @@ class EmbeddingModel:
     ) -> None:
         raise no_prediction(self.identity.name)
 
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
-        raise no_vectors(self.identity.name)
+    def vectors(self, ids: Sequence[int], position: int) -> FloatArray | None:
+        return None
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
         raise no_values(self.identity.name)

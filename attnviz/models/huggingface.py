@@ -26,7 +26,7 @@ from attnviz.models.config import ModelSizes, folder_sizes
 from attnviz.models.dissect import dissected
 from attnviz.models.folder import PICKLED, damaged
 from attnviz.models.handover import rows_at_a_time
-from attnviz.models.loaded import no_prediction, no_target, no_values, no_vectors
+from attnviz.models.loaded import no_prediction, no_target, no_values
 from attnviz.models.outlook import predict, vectors
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
@@ -103,9 +103,9 @@ class HuggingFaceModel:
         self._check_predicts()
         predict(self.model, self._ids(ids), positions, consume, lens=lens)
 
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
+    def vectors(self, ids: Sequence[int], position: int) -> FloatArray | None:
         if self.kind not in ("self", "encoder"):
-            raise no_vectors(self.identity.name)
+            return None
         model = self.model.get_encoder() if self.kind == "encoder" else self.model
         with torch.inference_mode():
             return vectors(model, self._ids(ids), position)

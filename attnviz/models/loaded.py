@@ -73,11 +73,10 @@ class LoadedModel(Protocol):
             UsageError: this model predicts no next token.
         """
 
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
+    def vectors(self, ids: Sequence[int], position: int) -> FloatArray | None:
         """The residual stream of a position, (layers + 1, d): before layer 0, after each layer.
 
-        Raises:
-            UsageError: this model is two, of which neither has a stream of its own.
+        None where the model has no such stream.
         """
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
@@ -134,13 +133,6 @@ class LoadedModel(Protocol):
 def no_target(name: str) -> UsageError:
     """The error for a model that reads a text and writes no other."""
     return UsageError(f"{name} is no encoder-decoder", "use --model translator")
-
-
-def no_vectors(name: str) -> UsageError:
-    """The error of a model that has no residual stream to be compared."""
-    return UsageError(
-        f"{name} has no single stream of vectors that could be compared", "use another model"
-    )
 
 
 def no_values(name: str) -> UsageError:

@@ -31,9 +31,7 @@ class Compared:
 
 def unknown(what: str) -> ModelError:
     """The error for an architecture that cannot be taken apart, and how."""
-    return ModelError(
-        what, "attnviz show works with this model; this needs one such as GPT-2 or Llama"
-    )
+    return ModelError(what, "its patterns can be shown; for this use one such as GPT-2 or Llama")
 
 
 def projections_of(module: nn.Module) -> dict[str, nn.Module]:

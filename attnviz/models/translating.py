@@ -25,7 +25,7 @@ from attnviz.models.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.handover import Handover
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.loaded import no_prediction, no_values, no_vectors
+from attnviz.models.loaded import no_prediction, no_values
 from attnviz.models.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
 
@@ -67,8 +67,8 @@ class NativeTranslator:
     ) -> None:
         raise no_prediction(self.identity.name)
 
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
-        raise no_vectors(self.identity.name)
+    def vectors(self, ids: Sequence[int], position: int) -> FloatArray | None:
+        return None
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
         raise no_values(self.identity.name)

@@ -11,7 +11,7 @@ from attnviz.data.ablations import AblationReport, BeforeAfter, Effect
 from attnviz.data.predictions import Outlook
 from attnviz.data.tokens import readable
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.headgrid import head_grid, largest
+from attnviz.renderers.headgrid import digits_for, head_grid, largest
 from attnviz.renderers.heading import facts
 from attnviz.renderers.headpanes import Pane, draw_panes, matrix
 from attnviz.renderers.labels import distinct_labels
@@ -52,9 +52,7 @@ def render(
     yield from listing(columns, rows, display.width)
     if with_errors:
         yield Text()
-        said = (
-            "± s.e.: the standard error of the mean over these tokens; less than two of it is noise"
-        )
+        said = "± s.e.: standard error over these tokens; less than two of it may be chance"
         yield from folded(Text(said, style="dim"), display.width)
 
 
@@ -89,7 +87,8 @@ def draw(report: AblationReport, *, dpi: int, cmap: str = DIVERGING) -> "Figure"
     """All heads as one picture; raises what `draw_panes` does."""
     values = matrix((effect.heads[0], effect.change) for effect in report.effects)
     most = largest(values) or 1.0
-    pane = Pane(f"change in nats, -{most:.3g} to {most:.3g}", values, -most, most)
+    title = f"change in nats, -{most:.3g} to {most:.3g}"
+    pane = Pane(title, values, -most, most, digits_for(most))
     return draw_panes(heading(report), [pane], dpi=dpi, cmap=cmap)
 
 
@@ -109,7 +108,7 @@ def heading(report: AblationReport) -> str:
             f"mean log-probability of the {n:,} token{'s' * (n != 1)} that followed: "
             f"{report.baseline:.3f} nats"
         )
-    changes = "" if report.answer is None else "; changes in nats"
+    changes = "; changes in nats, below 0 where the head helps"
     return f"{facts(report.frame)}; a head's output replaced by {replaced}; {told}{changes}"
 
 

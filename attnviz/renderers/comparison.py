@@ -12,6 +12,7 @@ from attnviz.data.comparisons import (
     HeadDifference,
     HeadMatch,
     ModelComparison,
+    Side,
     SideBySide,
     TextComparison,
 )
@@ -48,9 +49,11 @@ def render_texts(
         yield from folded(Text(_cosines(found.cosines)), display.width)
         yield Text()
     values = matrix((each.head, each.difference) for each in found.heads)
-    said = f"how differently each head attends, 0 to 1: divergence of {BY[found.by]}"
+    alone = len(found.heads) == 1
+    what = f"{found.heads[0].head} {found.heads[0].difference:.2f}, " if alone else ""
+    said = f"{what}how differently each head attends, 0 to 1: divergence of {BY[found.by]}"
     yield from folded(Text(said, style="bold"), display.width)
-    if len(found.heads) > 1:
+    if not alone:
         yield from head_grid(values, 1.0, cell_style, display)
     yield Text()
     if found.queries is None:
@@ -66,9 +69,9 @@ def render_texts(
 def about_texts(found: TextComparison) -> list[str]:
     """The model, each text with the word's place in it, and what a causal model means for it."""
     first = found.captures[0]
-    lines = [f"{readable(first.model.name)}, {len(found.captures)} texts{_done(first)}"]
+    lines = [f"{readable(first.model.name)}, {len(found.captures)} texts"]
     for n, captured in enumerate(found.captures, start=1):
-        lines.append(f"{n}  {fenced(readable(captured.text))}")
+        lines.append(f"{n}  {fenced(readable(captured.text))}{_done(captured)}")
     if found.queries is not None and first.causal:
         word = fenced(first.query_tokens[found.queries[0]].label)
         lines.append(f"the model looks back only: “{word}” sees what stands before it, and itself")
@@ -76,7 +79,8 @@ def about_texts(found: TextComparison) -> list[str]:
 
 
 def _done(captured: Capture) -> str:
-    return "".join(f", {readable(done)}" for done in captured.transforms)
+    done = ", ".join(map(readable, captured.transforms))
+    return f" ({done})" if done else ""
 
 
 def _cosines(cosines: Sequence[float]) -> str:
@@ -118,28 +122,44 @@ def render_models(
 def about_models(found: ModelComparison) -> list[str]:
     """Both models, and over what they are compared."""
     unit = "words, as their tokens differ" if found.words else "tokens"
-    return [
-        *(facts(captured) for captured in found.captures),
-        f"for each head of the first the one of the second whose rows are most alike, over {unit}",
-    ]
+    lines = [facts(captured) for captured in found.captures]
+    lines.append(
+        f"for each head of the first the one of the second whose rows are most alike, over {unit}"
+    )
+    if found.silent:
+        names = ", ".join(map(str, found.silent))
+        lines.append(f"heads without weight on these: {names}")
+    return lines
 
 
 def render_beside(found: SideBySide, display: Display) -> Iterator[RenderableType]:
     """The patterns one below the other, then the difference."""
     for side in found.sides:
         yield Text()
-        shown = exhibit_of(side.capture, side.map, side.title)
-        yield heatmap.render(shown, display)
+        yield heatmap.render(exhibit_of(side.capture, side.map, side.title, side.query), display)
     if found.difference is not None:
         yield Text()
         side = found.sides[0]
-        captured = replace(side.capture, transforms=(DIFFERENCE,))
+        captured = replace(_both(found.sides), transforms=(DIFFERENCE,))
         less = HeadMap(side.map.layer, side.map.head, weights=found.difference)
         titles = " less ".join(each.title for each in found.sides)
-        yield heatmap.render(exhibit_of(captured, less, titles), display)
+        yield heatmap.render(exhibit_of(captured, less, titles, side.query), display)
 
 
-def exhibit_of(captured: Capture, head_map: HeadMap, title: str) -> Exhibit:
-    """One whole map on show."""
+def _both(sides: Sequence[Side]) -> Capture:
+    """The first of two captures that align, its tokens named as in both: `cat/dog`."""
+    first, second = (side.capture for side in sides)
+    tokens = tuple(
+        a if a.label == b.label else replace(a, text=f"{a.label}/{b.label}")
+        for a, b in zip(first.key_tokens, second.key_tokens, strict=True)
+    )
+    return replace(first, query_tokens=tokens, key_tokens=tokens)
+
+
+def exhibit_of(
+    captured: Capture, head_map: HeadMap, title: str, query: int | None = None
+) -> Exhibit:
+    """One whole map on show, or one row of it."""
     queries, keys = (tuple(range(n)) for n in head_map.weights.shape)
+    queries = queries if query is None else (query,)
     return Exhibit(replace(captured, named_heads=()), (head_map,), queries, keys, about=title)

@@ -12,7 +12,7 @@ from attnviz.data.capture import FloatArray
 from attnviz.renderers.colors import shade_of
 from attnviz.renderers.prose import folded
 
-CELLS = (7, 6, 5)
+CELLS = (9, 8, 7, 6, 5)
 """Widths of a cell that holds a number, the gap behind it included."""
 NARROW = 2
 
@@ -30,7 +30,8 @@ def head_grid(values: FloatArray, most: float, style: StyleOf, display: Display)
     """
     layers, heads = values.shape
     margin = len(f"L{layers - 1}") + 1
-    written = max((len(_number(v)) for v in values.ravel().tolist() if not isnan(v)), default=1)
+    digits = digits_for(most)
+    written = max((len(f"{v:z.{digits}f}") for v in values[~np.isnan(values)]), default=1)
     fitting = [c for c in CELLS if c > written and margin + c * heads <= display.width]
     cell = min(fitting, default=NARROW)
     columns = min(heads, (display.width - margin) // cell)
@@ -42,20 +43,26 @@ def head_grid(values: FloatArray, most: float, style: StyleOf, display: Display)
     for layer in range(layers):
         line = Text(f"L{layer}".ljust(margin), no_wrap=True, overflow="crop")
         for value in values[layer, :columns].tolist():
-            line.append_text(_cell(value, most, cell, style, display))
+            line.append_text(_cell(value, most, cell, digits, style, display))
         line.rstrip()
         yield line
+    if cell == NARROW:
+        sign = "" if display.color or not np.nanmin(values, initial=0.0) < 0 else ", - below 0"
+        said = f"the strongest colour or shade is {most:.{digits}f} from 0{sign}"
+        yield from folded(Text(said, style="dim"), display.width)
     if columns < heads:
         said = f"heads {columns} to {heads - 1} are left out: use a wider terminal, or -o FILE.png"
         yield from folded(Text(said, style="dim"), display.width)
 
 
-def _cell(value: float, most: float, cell: int, style: StyleOf, display: Display) -> Text:
+def _cell(
+    value: float, most: float, cell: int, digits: int, style: StyleOf, display: Display
+) -> Text:
     if isnan(value):
         return Text(" " * cell)
     share = value / most if most else 0.0
     if cell > NARROW:
-        said = _number(value).rjust(cell - 1) + " "
+        said = f"{value:z.{digits}f}".rjust(cell - 1) + " "
     elif display.color:
         said = " " * cell
     else:
@@ -64,9 +71,9 @@ def _cell(value: float, most: float, cell: int, style: StyleOf, display: Display
     return Text(said, style(share, display) if display.color else "")
 
 
-def _number(value: float) -> str:
-    """`-0.35`; what rounds to nothing has no sign."""
-    return f"{value:z.2f}"
+def digits_for(most: float) -> int:
+    """Behind the point, so that the largest value does not look like nothing."""
+    return 2 if most >= 0.1 else 3 if most >= 0.01 else 4
 
 
 def largest(values: FloatArray) -> float:

@@ -1,12 +1,14 @@
 """Patterns beside each other on one scale, and the difference of two in diverging colours."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.capture import Capture, FloatArray
-from attnviz.data.comparisons import SideBySide
+from attnviz.data.capture import NORM_BASED, Capture, FloatArray
+from attnviz.data.comparisons import Side, SideBySide
 from attnviz.data.tokens import readable
 from attnviz.renderers.canvas import (
     check_dpi,
@@ -18,7 +20,7 @@ from attnviz.renderers.canvas import (
     use_fonts,
 )
 from attnviz.renderers.fonts import Lettering, lettering
-from attnviz.renderers.frame import hatch_ground, write
+from attnviz.renderers.frame import GREY, hatch_ground, write
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import block_maximum
 from attnviz.renderers.paint import (
@@ -38,10 +40,19 @@ if TYPE_CHECKING:
 LARGEST_CELL, SIDE = 0.42, 4.2  # inches
 MOST_CELLS = 400
 GAP, BAR = 0.35, 0.13
+BOX = "#e4572e"
+LETTERS = 13  # of the lines above, in an inch
 
 
-def draw(found: SideBySide, title: str, *, dpi: int = 150, cmap: str = "viridis") -> "Figure":
-    """All patterns as one figure.
+def draw(
+    found: SideBySide,
+    title: str,
+    about: Sequence[str],
+    *,
+    dpi: int = 150,
+    cmap: str = "viridis",
+) -> "Figure":
+    """All patterns as one figure, with what they are of in smaller letters below the title.
 
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
@@ -50,23 +61,31 @@ def draw(found: SideBySide, title: str, *, dpi: int = 150, cmap: str = "viridis"
     labels = [distinct_labels(side.capture.key_tokens) for side in found.sides]
     with drawing():
         check_cmap(cmap)
-        fonts = lettering([title, *(label for some in labels for label in some)])
+        fonts = lettering([title, *about, *(label for some in labels for label in some)])
         use_fonts(fonts.families)
         figure = new_figure(dpi)
         panes = [_visible(side.capture, side.map.weights) for side in found.sides]
         scale = scale_for(cmap, "linear", panes)
+        if NORM_BASED in found.sides[0].capture.transforms:
+            scale = replace(scale, label="weight × norm")
         left = 0.0
         for side, pane, names in zip(found.sides, panes, labels, strict=True):
-            left = _draw_one(figure, left, side.title, pane, scale, names, fonts)
+            left = _draw_one(figure, left, side, pane, scale, names, fonts)
         left = _bar(figure, left, panes[-1], scale)
         if found.difference is not None:
             less = _visible(found.sides[0].capture, found.difference)
             signed = signed_scale(DIVERGING, [less], "first less second")
-            left = _draw_one(figure, left, "difference", less, signed, labels[0], fonts)
+            difference = replace(found.sides[0], title="difference")
+            left = _draw_one(figure, left, difference, less, signed, labels[0], fonts)
             _bar(figure, left, less, signed)
+        letters = max(50, int(left * LETTERS))
+        said = "\n".join(fill(fonts.spell(line), letters) for line in about)
         above = place(figure, 0, 0.5, 0.01, 0.01)
         above.set_axis_off()
-        above.text(0, 0, fonts.spell(title), fontsize=11, va="bottom", ha="left", parse_math=False)
+        above.text(0, 0, said, fontsize=8, va="bottom", ha="left", color=GREY, parse_math=False)
+        over = place(figure, 0, 0.6 + 0.15 * (said.count("\n") + 1), 0.01, 0.01)
+        over.set_axis_off()
+        over.text(0, 0, fonts.spell(title), fontsize=11, va="bottom", ha="left", parse_math=False)
         fit(figure)
     check_size(figure, dpi)
     return figure
@@ -84,7 +103,7 @@ def _inches(pane: FloatArray) -> float:
 def _draw_one(
     figure: "Figure",
     left: float,
-    title: str,
+    side: Side,
     pane: FloatArray,
     scale: Scale,
     labels: Sequence[str],
@@ -94,16 +113,27 @@ def _draw_one(
     size = _inches(pane)
     cell = size / len(pane)
     names = [fonts.spell(label) for label in labels]
-    start = left + min(1.6, 0.09 * max(map(len, names), default=0)) + 0.1
+    start = left + min(1.6, 0.09 * max(map(len, names), default=0)) + 0.3
     axes = place(figure, start, -size, size, size)
     hatch_ground(axes)
     _paint(axes, pane, scale)
     ticks = ticks_for(names, range(len(pane)), cell)
     write_rows(axes, ticks)
     write_columns(axes, ticks, cell)
-    written = fonts.spell(readable(title))
+    axes.set_xlabel("key", fontsize=8, color=GREY)
+    axes.set_ylabel("query", fontsize=8, color=GREY)
+    if side.query is not None:
+        _box(axes, side.query, len(pane))
+    written = fonts.spell(readable(side.title))
     write(axes, written, (0, 1), (0, 6), size=9, coords="axes fraction", color="black")
     return start + size + GAP
+
+
+def _box(axes: "Axes", row: int, n: int) -> None:
+    """A line around the row that is meant."""
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((0, row), n, 1, fill=False, ec=BOX, lw=2, zorder=3, clip_on=False))
 
 
 def _paint(axes: "Axes", pane: FloatArray, scale: Scale) -> None:

@@ -8,7 +8,7 @@ Each names itself in the capture, so that nobody takes what it made for a raw pa
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from attnviz.data.capture import Capture
+from attnviz.data.capture import NORM_BASED, Capture
 from attnviz.data.exhibit import HeadMap
 from attnviz.data.heads import choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
@@ -18,7 +18,7 @@ from attnviz.transforms.drop import without_keys
 from attnviz.transforms.merge import Unit, merged
 from attnviz.transforms.reduce import How, Over, reduce_maps
 from attnviz.transforms.rollout import rollout
-from attnviz.transforms.weighted import NORM_BASED, weighted
+from attnviz.transforms.weighted import weighted
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,8 @@ def transformed(captured: Capture, options: ShowOptions) -> Transformed:
     """
     if options.scores and not captured.signed:
         raise UsageError("a saved capture holds weights, not scores", "give the text again")
+    if captured.signed and replace(options, scores=False).transforming:
+        raise UsageError("scores are shown as they are", "leave all that would change them out")
     captured = weighted(captured) if options.weighted else captured
     captured = merged(captured, options.merge) if options.merge else captured
     queries = queries_of(captured.query_tokens, options)
@@ -90,11 +92,15 @@ def transformed(captured: Capture, options: ShowOptions) -> Transformed:
         done.append(ROLLOUT)
     dropped = _dropped_keys(captured.key_tokens, options)
     if dropped and maps:
-        without = without_keys(maps, dropped, queries)
+        seen = captured.allowed_count()
+        able = [q for q in queries if seen[q] > sum(key < seen[q] for key in dropped)]
+        without = without_keys(maps, dropped, able)
         maps = without.maps
-        queries = tuple(query for query in queries if query not in without.empty)
+        queries = tuple(query for query in able if query not in without.empty)
         names = " and ".join(captured.key_tokens[key].label for key in dropped)
         done.append(f"{without.share:.0%} of the weight was on {names}, which is left out")
+        if without.empty:
+            done.append(_of_nothing([captured.query_tokens[query] for query in without.empty]))
     if options.reduce is not None:
         maps = reduce_maps(maps, options.reduce, options.over)
         done.append(f"{options.reduce} over {_OVER[options.over]}")
@@ -131,6 +137,13 @@ def _rolled_out(
     through = list(rollout(maps))
     named = choose_heads([1] * len(through), layers, None) if layers else ()
     return tuple(through[head.layer] for head in named) or tuple(through[-1:])
+
+
+def _of_nothing(tokens: Sequence[Token]) -> str:
+    """Who has no row any more."""
+    if len(tokens) > 4:
+        return f"{len(tokens)} queries looked at nothing else"
+    return f"{' and '.join(token.label for token in tokens)} looked at nothing else"
 
 
 def _dropped_keys(tokens: Sequence[Token], options: ShowOptions) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ def without_keys(maps: Sequence[HeadMap], keys: Sequence[int], queries: Sequence
     Args:
         maps: at least one.
         keys: the positions to leave out.
-        queries: the rows that are shown.
+        queries: the rows that are shown and that might look at other keys.
     """
     kept, shares = [], []
     for head_map in maps:
@@ -44,7 +44,7 @@ def without_keys(maps: Sequence[HeadMap], keys: Sequence[int], queries: Sequence
     left_of = np.array(shares)[:, list(queries)]  # (maps, queries shown)
     some: NDArray[np.bool_] = np.any(left_of > NOTHING, axis=0)
     empty = tuple(query for query, able in zip(queries, some.tolist(), strict=True) if not able)
-    return Dropped(tuple(kept), float(1 - left_of[:, some].mean()) if some.any() else 1.0, empty)
+    return Dropped(tuple(kept), float(1 - left_of.mean()) if queries else 1.0, empty)
 
 
 def _to_one(weights: FloatArray, sums: FloatArray) -> FloatArray:

@@ -54,7 +54,7 @@ class KeepLinks:
 
     @cached_property
     def _asked(self) -> IntArray:
-        return np.array(self.keys)
+        return np.array(self.keys, np.int64)
 
     def _rows(self, head: Head) -> _Rows:
         if head not in self._kept:

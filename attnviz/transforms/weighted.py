@@ -7,10 +7,8 @@ As a weight is never negative, this is A[i, j] · ‖f(x_j)‖.
 
 from dataclasses import replace
 
-from attnviz.data.capture import VALUE_NORMS, Capture, LayerPattern
+from attnviz.data.capture import NORM_BASED, VALUE_NORMS, Capture, LayerPattern
 from attnviz.errors import UsageError
-
-NORM_BASED = "norm-based: each weight times the length of what its key adds; rows do not sum to 1"
 
 
 def weighted(capture: Capture) -> Capture:

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from attnviz.analyses.effects import effect_of
+from attnviz.console import Display
 from attnviz.data.heads import Head
 from attnviz.errors import ExitStatus
+from attnviz.renderers.headgrid import head_grid
+from attnviz.renderers.signed import signed_style
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
@@ -86,6 +89,7 @@ def test_a_picture_is_written(run: Run, tmp_path: Path) -> None:
     [
         ([TEXT, "--answer", "blue creature"], ExitStatus.USAGE, "is 2 tokens here"),
         ([TEXT, "--answer", " "], ExitStatus.USAGE, "is no tokens"),
+        ([TEXT, "--answer", "unbelievably"], ExitStatus.USAGE, "such as its first"),
         (["a", "--no-bos"], ExitStatus.INPUT, "nothing follows a single token"),
         (["a", "-m", "translator"], ExitStatus.USAGE, "does not predict"),
         ([TEXT, "--together"], ExitStatus.USAGE, "needs heads"),
@@ -108,3 +112,20 @@ def test_what_cannot_be_is_one_sentence(
     assert ended.out == ""
     assert said in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_an_answers_probability_and_rank_stand_above(run: Run) -> None:
+    shown = " ".join(run("ablate", TEXT, "--answer", "blue", "--top", "1").out.split())
+    assert "blue next: probability 0.345, rank 2 (fluffy 0.640 is first)" in shown
+    assert "s.e." not in shown
+    best = " ".join(run("ablate", TEXT, "--answer", "fluffy", "--top", "1").out.split())
+    assert "rank 1;" in best
+
+
+def test_small_effects_have_more_digits_and_narrow_grids_a_legend(run: Run, tmp_path: Path) -> None:
+    text = "a fluffy blue creature roamed the verdant forest"
+    out = tmp_path / "a.svg"
+    run("ablate", text, "--head", "L1H2", "-o", str(out))
+    assert "0.0024" in out.read_text(encoding="utf-8")
+    narrow = head_grid(np.full((3, 30), -0.25, np.float32), 0.25, signed_style, Display(40))
+    assert "the strongest colour or shade is 0.25 from 0, - below 0" in " ".join(map(str, narrow))

@@ -94,7 +94,7 @@ def test_two_models_are_matched_head_by_head(run: Run, gpt2_folder: Path) -> Non
 def test_transforms_come_first_and_are_named(run: Run) -> None:
     arguments = ("compare", BLUE, GREEN, "--query", "creature", "--drop-sink", "--words")
     found = rows(run(*arguments, "-f", "jsonl").out)
-    assert any("left out" in str(found[0]["transforms"]) for _ in "1")
+    assert all("left out" in str(row["transforms"]) for row in found)
     assert "BOS" not in {row["key_token"] for row in found if row["weight"]}
     assert "pieces of words merged" in run(*arguments, "--width", "200").out
 
@@ -143,7 +143,8 @@ def test_models_that_look_other_ways_are_not_compared(run: Run, bert_folder: Pat
         ([BLUE, GREEN, "--against", "builtin"], ExitStatus.USAGE, "give one text"),
         ([BLUE, "  "], ExitStatus.INPUT, "blank"),
         ([BLUE, GREEN, "-m", "translator"], ExitStatus.USAGE, "is not compared"),
-        (["a cat", "a dog", "-m", "embeddings", "--query", "a"], ExitStatus.USAGE, "no single"),
+        (["cat", "dog", "--no-bos"], ExitStatus.INPUT, "a single token"),
+        (["cat", "--against", "builtin", "--no-bos"], ExitStatus.INPUT, "a single token"),
         ([BLUE, GREEN, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
         ([BLUE, GREEN, "--words", "--chars"], ExitStatus.USAGE, "give one of them"),
         ([BLUE, GREEN, "--dpi", "90"], ExitStatus.USAGE, "is for pictures"),
@@ -157,3 +158,49 @@ def test_what_cannot_be_is_one_sentence(
     assert said in ended.err
     assert ended.status is status
     assert ended.err.count("\n") == 1
+
+
+def test_a_word_that_no_later_word_can_reach_is_compared_as_a_row(run: Run) -> None:
+    """A causal model does not see how the text goes on."""
+    texts = ("the mole ran", "the mole ran away from the house")
+    found = rows(run("compare", *texts, "--query", "mole", "-f", "jsonl").out)
+    assert {row["by"] for row in found} == {"rows"}
+    assert all(row["difference"] == pytest.approx(0, abs=1e-9) for row in found)
+
+
+def test_a_model_without_a_stream_of_its_own_has_no_cosines(run: Run) -> None:
+    arguments = ("compare", "a blue cat", "a green cat", "-m", "translator", "--kind", "encoder")
+    found = rows(run(*arguments, "--query", "cat", "-f", "jsonl").out)
+    assert {row["cosine_after_layer"] for row in found} == {None}
+    assert "vectors" not in run(*arguments, "--query", "cat").out
+
+
+def test_the_same_special_tokens_stay_and_others_are_left_out_with_their_share(
+    run: Run, gpt2_folder: Path
+) -> None:
+    same = rows(run("compare", BLUE, "--against", "builtin", "-f", "jsonl").out)
+    assert {str(row["transforms"]) for row in same} == {"[]"}
+    assert all(row["similarity"] == pytest.approx(1) for row in same)
+    other = run("compare", BLUE, "--against", str(gpt2_folder), "--width", "200").out
+    assert "of the weight was on special tokens, which are left out" in other
+    assert "heads without weight on these: " in other
+    ended = run("compare", BLUE, "--against", str(gpt2_folder), "--drop-sink")
+    assert "leave --drop-sink" in ended.err
+
+
+def test_rows_are_as_many_as_were_asked_for(run: Run) -> None:
+    found = rows(run("compare", BLUE, GREEN, "--top", "3", "-f", "jsonl").out)
+    assert len(found) == 3
+
+
+def test_a_picture_says_what_it_is_of(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "c.svg"  # whose text is text
+    run("compare", *MOLES[:2], "--query", "mole", "--head", "L3H3", "-o", str(out))
+    drawn = out.read_text(encoding="utf-8")
+    for said in ("L3H3 in 2 texts", "of the rows of “mole”", "1  American shrew mole", "builtin"):
+        assert said in drawn
+    run("compare", BLUE, GREEN, "--weighted", "--head", "L2H3", "-o", str(out))
+    drawn = out.read_text(encoding="utf-8")
+    assert "norm-based" in drawn
+    assert "weight × norm" in drawn
+    assert "first less second" in drawn

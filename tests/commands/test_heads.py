@@ -113,7 +113,7 @@ def test_cross_attention_has_entropy_and_a_first_key(run: Run) -> None:
         ([TEXT, "--role", "duplicate token"], ExitStatus.USAGE, "there are: "),
         ([TEXT, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
         ([TEXT, "--dpi", "90"], ExitStatus.USAGE, "--dpi is for pictures"),
-        (["a", "--no-bos"], ExitStatus.INPUT, "a single token"),
+        (["a", "--no-bos"], ExitStatus.INPUT, "there is no choice"),
         ([TEXT, "--head", "L9H0"], ExitStatus.USAGE, "there is no layer 9"),
     ],
 )

@@ -92,3 +92,9 @@ def test_what_cannot_be_is_one_sentence(
     assert ended.out == ""
     assert said in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_a_single_token_has_candidates_and_no_evidence(run: Run) -> None:
+    ended = run("predict", "the", "--no-bos", "--each")
+    assert ended.status is ExitStatus.OK
+    assert "looks at" not in ended.out

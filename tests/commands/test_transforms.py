@@ -33,8 +33,10 @@ def test_without_the_sink_the_rest_sums_to_1_and_its_share_is_said(run: Run) -> 
     assert set(sums(rows)) == set(left)
     assert all(total == pytest.approx(1, abs=1e-5) for total in sums(rows).values())
     told = json.loads(run("show", TEXT, "--head", "L1H0", "--drop-sink", "-f", "json").out)
-    share = sum(raw[token] for token in left) / len(left)
-    assert told["transforms"] == [f"{share:.0%} of the weight was on BOS, which is left out"]
+    share = sum(raw[token] for token in TEXT.split()) / len(TEXT.split())
+    away = f"{share:.0%} of the weight was on BOS, which is left out"
+    assert told["transforms"][0] == away  # BOS itself, which can see nothing else, does not count
+    assert "looked at nothing else" in told["transforms"][1]
     assert "of the weight was on BOS" in run("show", TEXT, "--head", "L1H0", "--drop-sink").out
 
 
@@ -48,6 +50,8 @@ def test_other_keys_are_dropped_by_name(run: Run) -> None:
 def test_the_rollout_has_one_map_the_last_layers_or_those_asked_for(run: Run) -> None:
     rows = links(run("show", TEXT, "--rollout", "-f", "jsonl").out)
     assert {(link["layer"], link["head"]) for link in rows} == {(3, "rollout")}
+    alone = links(run("show", TEXT, "--rollout", "--query", "forest", "-f", "jsonl").out)
+    assert alone == [link for link in rows if link["query_token"] == "forest"]
     both = links(run("show", TEXT, "--rollout", "--layer", "0,2", "-f", "jsonl").out)
     assert {link["layer"] for link in both} == {0, 2}
     shown = run("show", TEXT, "--rollout").out.replace("\n", " ")
@@ -170,6 +174,8 @@ def test_norm_based_attention_is_the_weight_times_what_its_key_adds(
     for a, b in zip(found, again, strict=True):
         assert a["weight"] == pytest.approx(b["weight"], abs=1e-6)
     assert links(run("show", saved, *arguments[2:], "-f", "jsonl").out) == raw
+    scored = run("heads", TEXT, "--weighted", "--drop-sink", "-f", "jsonl")
+    assert scored.err == ""
 
 
 @pytest.mark.parametrize(
@@ -189,6 +195,18 @@ def test_what_scores_and_norms_cannot_be_is_one_sentence(
     assert ended.status is ExitStatus.USAGE
     assert said in ended.err
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--words"], ["--drop-sink"], ["--rollout"], ["--reduce", "mean"], ["--view", "links"]],
+)
+def test_saved_scores_are_shown_as_they_are(run: Run, tmp_path: Path, arguments: list[str]) -> None:
+    saved = str(tmp_path / "s.npz")
+    run("show", TEXT, "--scores", "--head", "all", "-o", saved)
+    ended = run("show", saved, *arguments)
+    assert ended.status is ExitStatus.USAGE
+    assert "scores" in ended.err
 
 
 def test_a_capture_of_weights_has_no_scores_and_one_without_norms_says_so(

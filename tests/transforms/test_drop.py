@@ -29,11 +29,11 @@ def test_what_is_left_keeps_its_proportions(n: int, seed: int, data: st.DataObje
         np.testing.assert_allclose(np.delete(new.weights, keys, axis=1), expected, atol=1e-4)
 
 
-def test_a_query_that_looked_at_nothing_else_is_named_and_not_counted() -> None:
+def test_a_query_that_looked_at_nothing_else_is_named_and_counts() -> None:
     weights = np.array([[1.0, 0.0], [0.25, 0.75]], np.float32)
     found = without_keys([HeadMap(0, 0, weights=weights)], [0], [0, 1])
     assert found.empty == (0,)
-    assert found.share == pytest.approx(0.25)
+    assert found.share == pytest.approx(0.625)
     assert found.maps[0].weights.tolist() == [[0.0, 0.0], [0.0, 1.0]]
 
 

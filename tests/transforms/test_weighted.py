@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.data.capture import VALUE_NORMS
+from attnviz.data.capture import NORM_BASED, VALUE_NORMS
 from attnviz.data.heads import Head
 from attnviz.errors import UsageError
-from attnviz.transforms.weighted import NORM_BASED, weighted
+from attnviz.transforms.weighted import weighted
 from tests.factories import make_capture
 
 
