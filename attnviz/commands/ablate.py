@@ -9,9 +9,8 @@ import typer
 from attnviz.ablating import Cut, Progress, ablate_each, ablate_together
 from attnviz.commands import options as o
 from attnviz.commands.answers import note_what_is_left_out
-from attnviz.commands.deliver import check_output
-from attnviz.commands.pictures import deliver_bytes
 from attnviz.commands.records import deliver_records
+from attnviz.commands.reports import deliver_bytes, report_format
 from attnviz.commands.session import Session, session_of
 from attnviz.console import make_consoles
 from attnviz.data.ablations import AblationReport, BeforeAfter, Effect, Replacement
@@ -21,7 +20,6 @@ from attnviz.models.catalog import Source
 from attnviz.pipeline import HeadOptions, TextOptions, load_model
 from attnviz.renderers import ablation
 from attnviz.renderers.paint import DIVERGING
-from attnviz.writers.formats import choose_format
 
 EPILOG = """
 [bold]Examples[/]
@@ -111,12 +109,7 @@ def ablate(
     """
     session = session_of(context)
     session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
-    chosen = choose_format(output, form, session.environment.stdout.isatty())
-    if chosen.name == "npz":
-        raise UsageError("this command does not write npz", "use json, jsonl, csv or tsv")
-    check_output(output, chosen)
-    for option in o.given(context, ("cmap", "dpi")) if not chosen.picture else ():
-        raise UsageError(f"{option} is for pictures", "leave it out, or add -o FILE.png")
+    chosen = report_format(session, context, output, form)
     if together and chosen.picture:
         raise UsageError("--together is one number, and no picture", "leave one of them out")
     given = read_text(text, file, session.stdin)

@@ -8,9 +8,8 @@ import typer
 
 from attnviz.commands import options as o
 from attnviz.commands.answers import note_what_is_left_out
-from attnviz.commands.deliver import check_output
-from attnviz.commands.pictures import deliver_bytes
 from attnviz.commands.records import deliver_records
+from attnviz.commands.reports import deliver_bytes, report_format
 from attnviz.commands.session import Session, session_of
 from attnviz.comparing import compare_models, compare_texts, models_beside, texts_beside
 from attnviz.console import make_consoles
@@ -27,7 +26,7 @@ from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
 from attnviz.pipeline import HeadOptions, TextOptions, load_model
 from attnviz.renderers import comparison
-from attnviz.writers.formats import Format, choose_format
+from attnviz.writers.formats import Format
 
 if TYPE_CHECKING:
     from attnviz.renderers.canvas import PictureFormat
@@ -128,12 +127,7 @@ def compare(
     """
     session = session_of(context)
     session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
-    chosen = choose_format(output, form, session.environment.stdout.isatty())
-    if chosen.name == "npz":
-        raise UsageError("this command does not write npz", "use json, jsonl, csv or tsv")
-    check_output(output, chosen)
-    for option in o.given(context, ("cmap", "dpi")) if not chosen.picture else ():
-        raise UsageError(f"{option} is for pictures", "leave it out, or add -o FILE.png")
+    chosen = report_format(session, context, output, form)
     show = o.transforms(words, chars, weighted, drop_sink, drop_key)
     given = [_text(session, text) for text in texts or ()]
     placement = o.placement_of(device, dtype, max_memory)

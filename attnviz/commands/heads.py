@@ -9,9 +9,8 @@ import typer
 
 from attnviz.commands import options as o
 from attnviz.commands.answers import note_what_is_left_out
-from attnviz.commands.deliver import check_output
-from attnviz.commands.pictures import deliver_bytes
 from attnviz.commands.records import deliver_records
+from attnviz.commands.reports import deliver_bytes, report_format
 from attnviz.commands.session import Session, session_of
 from attnviz.console import make_consoles
 from attnviz.data.headscores import SCORES, HeadReport, HeadScores
@@ -23,7 +22,6 @@ from attnviz.models.catalog import Source
 from attnviz.pipeline import HeadOptions, TextOptions, load_model
 from attnviz.renderers import headtable
 from attnviz.transforms.apply import ShowOptions
-from attnviz.writers.formats import choose_format
 
 EPILOG = """
 [bold]Examples[/]
@@ -155,12 +153,7 @@ def heads(
     """
     session = session_of(context)
     session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
-    chosen = choose_format(output, form, session.environment.stdout.isatty())
-    if chosen.name == "npz":
-        raise UsageError("this command does not write npz", "use json, jsonl, csv or tsv")
-    check_output(output, chosen)
-    for option in o.given(context, ("cmap", "dpi")) if not chosen.picture else ():
-        raise UsageError(f"{option} is for pictures", "leave it out, or add -o FILE.png")
+    chosen = report_format(session, context, output, form)
     wanted = HeadOptions(layer, head)
     placement = o.placement_of(device, dtype, max_memory)
     source = Source(model, revision, offline, quiet, kind, False, engine, placement)
