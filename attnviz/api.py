@@ -103,6 +103,12 @@ class AttentionCapture:
         held = listed(self.heads)
         return f"<AttentionCapture {self.record.model.name}, {len(self.tokens)} tokens, {held}>"
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: the page, in a frame that can reach nothing outside."""
+        from attnviz.paging import framed
+
+        return framed(self.record)
+
     def pattern(self, layer: int, head: int) -> FloatArray:
         """The weights of one head, float32 (n_queries, n_keys), read-only.
 

@@ -8,10 +8,8 @@ from attnviz.errors import UsageError
 from attnviz.writers.formats import Format
 
 PICTURE_ONLY = ("cmap", "color_scale", "dpi", "title")
-FILTERS = (
-    *("rollout", "reduce", "drop_sink", "drop_key"),
-    *("query", "key", "top", "least", "no_self", "no_previous"),
-)
+CHOOSING = ("query", "key", "top", "least", "no_self", "no_previous")
+FILTERS = ("rollout", "reduce", "drop_sink", "drop_key", *CHOOSING)
 SPELLING = {"least": "min"}
 
 
@@ -45,6 +43,10 @@ def check_combination(given: Mapping[str, Any], form: Format) -> None:
         _refuse(given, ("orient",), form, "it turns --view heatmap, --view grid and pictures")
     if form.name == "npz":
         _refuse(given, FILTERS, form, "a capture holds whole patterns; filter when you show it")
+    if form.name == "html":
+        _refuse(
+            given, (*CHOOSING, "scores"), form, "a page shows whole patterns, to look around in"
+        )
     _check_lines(given, form)
 
 
@@ -67,7 +69,7 @@ def _check_scores(given: Mapping[str, Any], form: Format) -> None:
 def _check_lines(given: Mapping[str, Any], form: Format) -> None:
     if LINE in str(given["output"] or "") and not given["lines"]:
         raise UsageError(f"{LINE} in -o stands for the number of a line", "add --lines")
-    one_each = form.picture or form.name == "npz"
+    one_each = form.picture or form.name in ("npz", "html")
     if given["lines"] and one_each and LINE not in str(given["output"] or ""):
         raise UsageError(
             f"with --lines each line makes a {form.name} of its own",

@@ -95,6 +95,12 @@ def _saved(_session: Session, answer: Answer, _form: Format, _look: Look, _numbe
     return npz_chunks(answer.exhibit.capture)
 
 
+def _page(_session: Session, answer: Answer, _form: Format, _look: Look, _number: int) -> Chunks:
+    from attnviz.paging import page_of
+
+    return page_of(answer.exhibit)
+
+
 def _picture(session: Session, answer: Answer, form: Format, look: Look, _number: int) -> Chunks:
     from attnviz.renderers.canvas import PictureFormat
     from attnviz.renderers.figure import draw, figure_bytes
@@ -119,6 +125,7 @@ _WRITERS: dict[str, Callable[[Session, Answer, Format, Look, int], Chunks]] = {
     "tsv": _rows,
     "json": _object,
     "npz": _saved,
+    "html": _page,
 }
 
 

@@ -23,7 +23,7 @@ def needs_of(
         return _blocks_of_grid(display)
     if form.name == "npz":
         return Needs(norms=norms)
-    if form.name == "json" or look.view == "heatmap":
+    if form.name in ("json", "html") or look.view == "heatmap":
         return Needs()
     from attnviz.renderers.table import MOST_SHOWN
 

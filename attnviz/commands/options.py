@@ -475,7 +475,7 @@ FormatOption: TypeAlias = Annotated[
         "--format",
         "-f",
         metavar="FORMAT",
-        help="txt (what the terminal shows), json, jsonl, csv, tsv, npz, png, svg or pdf.",
+        help="txt (what the terminal shows), json, jsonl, csv, tsv, npz, html, png, svg or pdf.",
         rich_help_panel=OUTPUT,
         show_default="txt",
     ),

@@ -20,7 +20,7 @@ def record_format(session: Session, output: Path | None, form: str | None) -> st
         UsageError: any other.
     """
     chosen = choose_format(output, form, session.environment.stdout.isatty())
-    if chosen.binary or chosen.picture:
+    if chosen.binary or chosen.picture or chosen.name == "html":
         raise UsageError(
             f"this command does not write {chosen.name}", "use txt, json, jsonl, csv or tsv"
         )

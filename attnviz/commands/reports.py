@@ -23,8 +23,8 @@ def report_format(
         OutputError: the file cannot be written.
     """
     chosen = choose_format(output, form, session.environment.stdout.isatty())
-    if chosen.name == "npz":
-        raise UsageError("this command does not write npz", "use json, jsonl, csv or tsv")
+    if chosen.name in ("npz", "html"):
+        raise UsageError(f"this command does not write {chosen.name}", "use json, jsonl or csv")
     check_output(output, chosen)
     for option in o.given(context, ("cmap", "dpi")) if not chosen.picture else ():
         raise UsageError(f"{option} is for pictures", "leave it out, or add -o FILE.png")

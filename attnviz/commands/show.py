@@ -88,7 +88,9 @@ def show(
     chosen = choose_format(output, form, session.environment.stdout.isatty())
     check_combination(context.params, chosen)
     check_output(output, chosen)
-    everything = view in ("grid", "links") or rollout or reduce is not None or chosen.name == "npz"
+    everything = (
+        view in ("grid", "links") or rollout or reduce is not None or chosen.name in ("npz", "html")
+    )
     placement = o.placement_of(device, dtype, max_memory)
     look = Look(view, orient, cmap, color_scale, dpi, title)
     wanted = ShowOptions(

@@ -40,10 +40,8 @@ def merged(capture: Capture, unit: Unit) -> Capture:
     end of a word, together with what it touches. A character is what a reader sees as one.
     Texts in Chinese or Japanese put no spaces between words: there a word is one character.
     """
-    of_queries = capture.target if capture.kind in ("cross", "decoder") else capture.text
-    of_keys = capture.target if capture.kind == "decoder" else capture.text
-    queries = _groups(capture.query_tokens, of_queries, unit)
-    keys = _groups(capture.key_tokens, of_keys, unit)
+    of_queries, of_keys = _texts(capture)
+    queries, keys = groups_of(capture, unit)
     layers = tuple(
         LayerPattern(layer.layer, layer.heads, _pooled(layer.weights, queries, keys))
         for layer in capture.layers
@@ -55,6 +53,19 @@ def merged(capture: Capture, unit: Unit) -> Capture:
         key_tokens=_joined(capture.key_tokens, keys, of_keys),
         transforms=(*capture.transforms, MERGED[unit]),
     )
+
+
+def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
+    """Which query tokens, and which key tokens, are pieces of one character or word."""
+    of_queries, of_keys = _texts(capture)
+    queries = _groups(capture.query_tokens, of_queries, unit)
+    return queries, _groups(capture.key_tokens, of_keys, unit)
+
+
+def _texts(capture: Capture) -> tuple[str, str]:
+    """The texts whose slices the query tokens and the key tokens are."""
+    of_queries = capture.target if capture.kind in ("cross", "decoder") else capture.text
+    return of_queries, capture.target if capture.kind == "decoder" else capture.text
 
 
 def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:

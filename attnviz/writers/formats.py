@@ -37,6 +37,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format("csv"),
             Format("tsv"),
             Format("npz", binary=True),
+            Format("html"),
             Format("png", binary=True, picture=True),
             Format("svg", picture=True),
             Format("pdf", binary=True, picture=True),

@@ -1,0 +1,46 @@
+"""A capture to a page: the words of its text, the head to begin with, and each head's scores."""
+
+from collections.abc import Iterator, Mapping
+from html import escape
+
+from attnviz.analyses.default_head import default_head
+from attnviz.data.capture import Capture
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.heads import Head, every_head
+from attnviz.data.headscores import HeadScores
+from attnviz.errors import AttnvizError
+from attnviz.inspecting import score_capture
+from attnviz.pipeline import HeadOptions
+from attnviz.renderers.webpage import Words, page_chunks
+from attnviz.transforms.merge import groups_of
+
+
+def page_of(exhibit: Exhibit) -> Iterator[str]:
+    """The page of an exhibit of whole patterns, piece by piece."""
+    captured = exhibit.capture
+    words = Words(*groups_of(captured, "words"))
+    # a changed pattern has no scores of its own, and no rule picks a head by it
+    if captured.transforms:
+        return page_chunks(exhibit, words)
+    whole = captured.heads == every_head(captured.model.heads_per_layer)
+    first = default_head(captured).head if whole else None
+    return page_chunks(exhibit, words, first, _scores(captured))
+
+
+def framed(captured: Capture) -> str:
+    """A capture's page as an element of another page."""
+    maps = tuple(HeadMap(*head, weights=captured.weights(head)) for head in captured.heads)
+    queries, keys = range(len(captured.query_tokens)), range(len(captured.key_tokens))
+    page = "".join(page_of(Exhibit(captured, maps, tuple(queries), tuple(keys))))
+    return (
+        f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{escape(page)}" '
+        'style="width: 100%; height: 48rem; border: 0"></iframe>'
+    )
+
+
+def _scores(captured: Capture) -> Mapping[Head, HeadScores]:
+    try:
+        report = score_capture(captured, HeadOptions(everything=True))
+    except AttnvizError:  # too short a text to tell anything
+        return {}
+    return {each.head: each for each in report.heads}

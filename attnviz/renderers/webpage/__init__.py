@@ -1,0 +1,227 @@
+"""One self-contained page to look around in: every head, its pattern, the text itself.
+
+`page.html`, `page.css` and `page.js` are put together with the data, and nothing else: no
+server, no network. Weights are one byte each on a square-root scale, so that small ones survive,
+and compressed head by head; the page takes a head apart when it is looked at.
+"""
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from math import isnan
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.heads import Head
+from attnviz.data.headscores import HeadScores
+from attnviz.data.links import whole_map
+from attnviz.data.tokens import Token, readable
+from attnviz.renderers.colors import VIRIDIS
+from attnviz.renderers.heading import facts, map_title
+from attnviz.renderers.labels import distinct_labels
+
+THUMBNAIL = 32
+"""Cells along a side of a head's thumbnail, at most."""
+LEVELS = 255
+TITLE = 80  # letters
+NOTHING_KNOWN: Mapping[Head, HeadScores] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Words:
+    """Which tokens are pieces of one word: ranges of query and of key positions."""
+
+    queries: Sequence[range]
+    keys: Sequence[range]
+
+
+def page_chunks(
+    exhibit: Exhibit,
+    words: Words,
+    first: Head | None = None,
+    scores: Mapping[Head, HeadScores] = NOTHING_KNOWN,
+) -> Iterator[str]:
+    """The page, piece by piece: its beginning, then each head's weights, then its end.
+
+    Args:
+        exhibit: whole maps, none of them with a sign.
+        words: which tokens are pieces of one word.
+        first: the head that is shown at first; None for the first of the exhibit.
+        scores: of the heads, where they are known.
+    """
+    maps = [whole_map(head_map) for head_map in exhibit.maps]
+    top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
+    levels = [_levels(exhibit, head_map, top) for head_map in maps]
+    style, script, body = (_source(name) for name in ("page.css", "page.js", "page.html"))
+    shown = [i for i, m in enumerate(maps) if first and (m.layer, m.head) == first]
+    facts_of_page = {
+        **_facts(exhibit, maps, words, top, _error(exhibit, maps, levels, top)),
+        "heads": [_head(exhibit, m, scores) for m in maps],
+        "initial": shown[0] if shown else 0,
+    }
+    before, after = body.split("{{weights}}")
+    values = {
+        "title": escape(f"{_title(exhibit)}: {readable(exhibit.capture.model.name)}"),
+        "policy": _policy(style, script),
+        "style": style,
+        "data": _safe_json(facts_of_page),
+        "thumbnails": _packed(_thumbnails(exhibit, maps, top)),
+    }
+    # in one go: what a text holds is never taken for a place to fill
+    yield re.sub(r"{{(\w+)}}", lambda place: values[place[1]], before)
+    for number, some in enumerate(levels):
+        yield f'<script type="text/plain" id="head-{number}">{_packed(some)}</script>\n'
+    yield after.replace("{{script}}", script)
+
+
+def _source(name: str) -> str:
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """A Content-Security-Policy that lets just this style and this script be, and no connection."""
+    hashes = {
+        what: base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+        for what, source in (("style", style), ("script", script))
+    }
+    return (
+        f"default-src 'none'; script-src 'sha256-{hashes['script']}'; "
+        f"style-src 'sha256-{hashes['style']}'; img-src data: blob:; connect-src 'none'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
+    """The links that stand on the page, row by row: the lower triangle where causal."""
+    weights = head_map.weights
+    if not exhibit.capture.causal:
+        return weights.ravel()
+    found: NDArray[np.float32] = weights[np.tril_indices(len(weights), m=weights.shape[1])]
+    return found
+
+
+def _levels(exhibit: Exhibit, head_map: HeadMap, top: float) -> NDArray[np.uint8]:
+    """Each weight as the nearest of 256 levels on a square-root scale."""
+    shares = np.sqrt(np.maximum(_allowed(exhibit, head_map), 0) / top)
+    levels: NDArray[np.uint8] = np.rint(shares * LEVELS).astype(np.uint8)
+    return levels
+
+
+def _error(
+    exhibit: Exhibit, maps: Sequence[HeadMap], levels: Sequence[NDArray[np.uint8]], top: float
+) -> float:
+    """The largest difference between a weight and what the page shows of it."""
+    errors = (
+        np.abs(_allowed(exhibit, m) - (some.astype(np.float32) / LEVELS) ** 2 * top).max(initial=0)
+        for m, some in zip(maps, levels, strict=True)
+    )
+    return max(map(float, errors), default=0.0)
+
+
+def _thumbnails(exhibit: Exhibit, maps: Sequence[HeadMap], top: float) -> NDArray[np.uint8]:
+    """(heads, cells, cells), each cell the strongest of its block, on the same scale."""
+    made = []
+    for head_map in maps:
+        values = head_map.weights
+        for axis in (0, 1):
+            step = -(-values.shape[axis] // THUMBNAIL)
+            starts = np.arange(0, values.shape[axis], step)
+            values = np.maximum.reduceat(values, starts, axis=axis)
+        made.append(np.rint(np.sqrt(np.maximum(values, 0) / top) * LEVELS).astype(np.uint8))
+    return np.array(made)
+
+
+def _packed(levels: NDArray[np.uint8]) -> str:
+    """Deflated, in base64; real patterns repeat themselves, noisy ones have only rare levels."""
+    content = levels.tobytes()
+    ways = [_deflated(content, way) for way in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)]
+    return base64.b64encode(min(ways, key=len)).decode("ascii")
+
+
+def _deflated(content: bytes, strategy: int) -> bytes:
+    packing = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS, 9, strategy)
+    return packing.compress(content) + packing.flush()
+
+
+def _facts(
+    exhibit: Exhibit, maps: Sequence[HeadMap], words: Words, top: float, error: float
+) -> Mapping[str, object]:
+    """Everything of the page but its weights."""
+    capture = exhibit.capture
+    cross = capture.kind == "cross"
+    return {
+        "title": _title(exhibit),
+        "about": facts(capture),
+        "causal": capture.causal,
+        "cross": cross,
+        "top": top,
+        "error": error,
+        "thumbnail": list(_thumbnail_shape(maps)),
+        "viridis": [list(color) for color in VIRIDIS],
+        "queries": _side(
+            capture.query_tokens, capture.target if cross else capture.text, words.queries
+        ),
+        "keys": _side(capture.key_tokens, capture.text, words.keys),
+    }
+
+
+def _head(
+    exhibit: Exhibit, head_map: HeadMap, scores: Mapping[Head, HeadScores]
+) -> Mapping[str, object]:
+    """A head's place and names, its role and its scores where they are known."""
+    known = None
+    if head_map.layer is not None and head_map.head is not None:
+        known = scores.get(Head(head_map.layer, head_map.head))
+    numbers = known.scores.items() if known else ()
+    return {
+        "layer": head_map.layer,
+        "head": head_map.head,
+        "label": head_map.label,
+        "title": map_title(exhibit, head_map),
+        "role": known.role.name if known and known.role else "",
+        "scores": ", ".join(f"{name} {e.mean:.2f}" for name, e in numbers if not isnan(e.mean)),
+    }
+
+
+def _title(exhibit: Exhibit) -> str:
+    """The beginning of the text."""
+    text = readable(" ".join(exhibit.capture.text.split()))
+    return text if len(text) <= TITLE else text[: TITLE - 1] + "…"
+
+
+def _thumbnail_shape(maps: Sequence[HeadMap]) -> tuple[int, ...]:
+    rows, columns = maps[0].weights.shape if maps else (1, 1)
+    return tuple(-(-n // -(-n // THUMBNAIL)) for n in (rows, columns))
+
+
+def _side(tokens: Sequence[Token], text: str, words: Sequence[range]) -> Mapping[str, object]:
+    """The tokens of one side: their labels, where they stand in their text, and their words."""
+    return {
+        "labels": list(distinct_labels(tokens)),
+        "text": text,
+        "spans": [[token.start, token.end] for token in tokens],
+        "special": [token.special for token in tokens],
+        "words": [[group.start, group.stop] for group in words],
+        "wordLabels": ["".join(_piece(tokens[i]) for i in group).strip() for group in words],
+    }
+
+
+def _piece(token: Token) -> str:
+    return token.label if token.special else readable(token.text)
+
+
+def _safe_json(value: object) -> str:
+    """JSON that can stand in a script element: nothing in it ends the element or a line."""
+    written = json.dumps(value, ensure_ascii=True, allow_nan=False)
+    for character in "<>&":
+        written = written.replace(character, f"\\u{ord(character):04x}")
+    return written

@@ -1,0 +1,562 @@
+"use strict";
+// The page's behaviour. Weights stand in script elements of their own, one for each head, and are
+// unpacked when a head is looked at. All state is in the address's fragment.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const COLORS = ["#2a9d8f", "#e76f51", "#6d597a", "#e9c46a", "#457b9d", "#b56576"];
+const ROW = 20, MOST_LINES = 600, MARGIN = 84, HIGHEST = 480;
+
+// ---- state, and its way into the fragment and back ----
+
+const initial = { heads: [data.initial], threshold: 0, sink: false, words: false, turn: false, from: false, pin: null, theme: "" };
+const state = { ...initial, ...readFragment() };
+const view = { cell: 0, x: 0, y: 0, hover: null };
+let patterns = []; // of the chosen heads: { name, color, rows, columns, values }
+
+function readFragment() {
+  const found = {}, given = new URLSearchParams(location.hash.slice(1));
+  const heads = (given.get("h") || "").split(",").map((name) => data.heads.findIndex((h) => h.label === name));
+  if (heads.length && heads.every((head) => head >= 0)) found.heads = heads;
+  if (given.has("t")) found.threshold = Math.min(1, Math.max(0, Number(given.get("t")) || 0));
+  for (const name of ["sink", "words", "turn", "from"]) if (given.get(name) === "1") found[name] = true;
+  const pin = /^([qk])(\d+)$/.exec(given.get("pin") || "");
+  if (pin) found.pin = { side: pin[1], index: Number(pin[2]) };
+  if (["light", "dark"].includes(given.get("theme"))) found.theme = given.get("theme");
+  return found;
+}
+
+function writeFragment() {
+  const kept = new URLSearchParams();
+  kept.set("h", state.heads.map((head) => data.heads[head].label).join(","));
+  if (state.threshold) kept.set("t", String(state.threshold));
+  for (const name of ["sink", "words", "turn", "from"]) if (state[name]) kept.set(name, "1");
+  if (state.pin) kept.set("pin", state.pin.side + state.pin.index);
+  if (state.theme) kept.set("theme", state.theme);
+  const fragment = "#" + kept.toString().replaceAll("%2C", ",");
+  if (fragment !== location.hash) history.replaceState(null, "", fragment);
+}
+
+// ---- weights ----
+
+async function unpacked(id) {
+  const packed = Uint8Array.from(atob(byId(id).textContent), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+const cache = new Map(); // head to its pattern, the last used ones
+
+async function wholePattern(head) {
+  if (!cache.has(head)) {
+    const levels = await unpacked("head-" + head);
+    const rows = data.queries.labels.length, columns = data.keys.labels.length;
+    const values = new Float32Array(rows * columns).fill(NaN);
+    let at = 0;
+    for (let row = 0; row < rows; row++) {
+      const seen = data.causal ? row + 1 : columns;
+      for (let column = 0; column < seen; column++) values[row * columns + column] = (levels[at++] / 255) ** 2 * data.top;
+    }
+    cache.set(head, { rows, columns, values });
+    if (cache.size > 24) cache.delete(cache.keys().next().value);
+  }
+  return cache.get(head);
+}
+
+// weight on a word is the sum over its tokens, a word's row the mean over its tokens
+function merged(pattern) {
+  const queries = data.queries.words, keys = data.keys.words;
+  const values = new Float32Array(queries.length * keys.length);
+  queries.forEach(([top, bottom], row) => keys.forEach(([left, right], column) => {
+    let sum = 0;
+    for (let q = top; q < bottom; q++) for (let k = left; k < right; k++) sum += pattern.values[q * pattern.columns + k] || 0;
+    values[row * keys.length + column] = data.causal && column > row ? NaN : sum / (bottom - top);
+  }));
+  return { rows: queries.length, columns: keys.length, values };
+}
+
+function withoutFirst(pattern) {
+  const values = pattern.values.slice(), n = pattern.columns;
+  for (let row = 0; row < pattern.rows; row++) {
+    values[row * n] = 0;
+    let sum = 0;
+    for (let column = 0; column < n; column++) sum += values[row * n + column] || 0;
+    if (sum > 1e-6) for (let column = 0; column < n; column++) values[row * n + column] /= sum;
+  }
+  return { ...pattern, values };
+}
+
+async function load() {
+  const wanted = state.heads.slice();
+  const found = [];
+  for (const [i, head] of wanted.entries()) {
+    let pattern = await wholePattern(head);
+    if (state.words) pattern = merged(pattern);
+    if (state.sink) pattern = withoutFirst(pattern);
+    found.push({ ...pattern, name: data.heads[head].label, color: COLORS[i % COLORS.length] });
+  }
+  if (wanted.join() === state.heads.join()) patterns = found;
+}
+
+const labelsOf = (side) => state.words ? data[side].wordLabels : data[side].labels;
+const weight = (pattern, query, key) => pattern.values[query * pattern.columns + key];
+const shown = (value) => !Number.isNaN(value) && value >= state.threshold;
+
+// ---- colours ----
+
+function colorOf(share) {
+  const at = Math.min(1, Math.max(0, share)) * (data.viridis.length - 1);
+  const low = data.viridis[Math.floor(at)], high = data.viridis[Math.ceil(at)];
+  return low.map((value, i) => Math.round(value + (high[i] - value) * (at % 1)));
+}
+
+// one colour for each of 1024 steps, as the four bytes of a pixel
+const PIXELS = Uint32Array.from({ length: 1024 }, (_, step) => {
+  const [red, green, blue] = colorOf(step / 1023);
+  return new Uint32Array(new Uint8ClampedArray([red, green, blue, 255]).buffer)[0];
+});
+const pixelOf = (share) => PIXELS[Math.max(0, Math.min(1023, Math.round(share * 1023)))];
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// ---- overview ----
+
+async function drawOverview() {
+  const levels = await unpacked("thumbnails"), [rows, columns] = data.thumbnail;
+  const layers = [...new Set(data.heads.map((head) => head.layer))];
+  layers.forEach((layer) => {
+    const row = document.createElement("div");
+    row.setAttribute("role", "row");
+    const name = document.createElement("span");
+    name.className = "name";
+    name.setAttribute("role", "rowheader");
+    name.textContent = "L" + layer;
+    row.append(name);
+    data.heads.forEach((head, index) => {
+      if (head.layer !== layer) return;
+      const cell = document.createElement("button"), canvas = document.createElement("canvas");
+      cell.type = "button";
+      cell.setAttribute("role", "gridcell");
+      cell.dataset.head = index;
+      cell.title = [head.title, head.role, head.scores].filter(Boolean).join("\n");
+      cell.setAttribute("aria-label", [head.title, head.role].filter(Boolean).join(", "));
+      canvas.width = columns;
+      canvas.height = rows;
+      const picture = new ImageData(columns, rows);
+      const pixels = new Uint32Array(picture.data.buffer);
+      for (let i = 0; i < rows * columns; i++) pixels[i] = pixelOf((levels[index * rows * columns + i] / 255) ** 2);
+      canvas.getContext("2d").putImageData(picture, 0, 0);
+      cell.append(canvas);
+      cell.addEventListener("click", (event) => choose(index, event.shiftKey));
+      row.append(cell);
+    });
+    byId("grid").append(row);
+  });
+  byId("grid").addEventListener("keydown", moveInOverview);
+}
+
+function moveInOverview(event) {
+  const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+  const step = steps[event.key];
+  if (!step) return;
+  event.preventDefault();
+  const here = data.heads[state.heads[0]];
+  const next = data.heads.findIndex((head) => head.layer === here.layer + step[0] && head.head === here.head + step[1]);
+  if (next >= 0) choose(next, event.shiftKey).then(() => cellOf(next).focus());
+}
+
+const cellOf = (head) => document.querySelector(`[data-head="${head}"]`);
+
+function choose(head, over) {
+  if (!over) state.heads = [head];
+  else if (!state.heads.includes(head)) state.heads = [...state.heads, head];
+  else if (state.heads.length > 1) state.heads = state.heads.filter((other) => other !== head);
+  return refresh();
+}
+
+// ---- heatmap: one picture of a pixel a weight, scaled as it is drawn ----
+
+const map = byId("map"), pen = map.getContext("2d");
+let picture = null;
+
+function paint() {
+  const pattern = patterns[0];
+  picture = document.createElement("canvas");
+  const [across, down] = state.turn ? [pattern.rows, pattern.columns] : [pattern.columns, pattern.rows];
+  picture.width = across;
+  picture.height = down;
+  const made = new ImageData(across, down), pixels = new Uint32Array(made.data.buffer), top = state.sink ? 1 : data.top;
+  for (let query = 0; query < pattern.rows; query++) for (let key = 0; key < pattern.columns; key++) {
+    const value = weight(pattern, query, key);
+    if (!shown(value)) continue;
+    const at = state.turn ? key * across + query : query * across + key;
+    pixels[at] = pixelOf(value / top);
+  }
+  picture.getContext("2d").putImageData(made, 0, 0);
+}
+
+function fit() {
+  const across = (map.clientWidth - MARGIN) / picture.width, down = HIGHEST / picture.height;
+  view.cell = Math.max(0.2, Math.min(40, across, down));
+  map.style.height = Math.max(120, picture.height * view.cell) + MARGIN + "px";
+  view.x = view.y = 0;
+}
+
+function zoom(factor, x = map.clientWidth / 2, y = map.clientHeight / 2) {
+  const cell = Math.min(60, Math.max(0.2, view.cell * factor)), scale = cell / view.cell;
+  view.x = (view.x + x - MARGIN) * scale - (x - MARGIN);
+  view.y = (view.y + y) * scale - y;
+  view.cell = cell;
+  drawMap();
+}
+
+function drawMap() {
+  const ratio = window.devicePixelRatio || 1, width = map.clientWidth, height = map.clientHeight;
+  map.width = Math.round(width * ratio);
+  map.height = Math.round(height * ratio);
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const inside = { width: width - MARGIN, height: height - MARGIN };
+  view.x = Math.max(0, Math.min(view.x, picture.width * view.cell - inside.width));
+  view.y = Math.max(0, Math.min(view.y, picture.height * view.cell - inside.height));
+  pen.imageSmoothingEnabled = view.cell < 1;
+  pen.save();
+  pen.beginPath();
+  pen.rect(MARGIN, 0, inside.width, inside.height);
+  pen.clip();
+  pen.fillStyle = css("--panel");
+  pen.fillRect(MARGIN, 0, picture.width * view.cell, picture.height * view.cell);
+  pen.drawImage(picture, MARGIN - view.x, -view.y, picture.width * view.cell, picture.height * view.cell);
+  if (view.hover) {
+    pen.strokeStyle = css("--mark");
+    const x = MARGIN - view.x + view.hover.column * view.cell, y = view.hover.row * view.cell - view.y;
+    pen.strokeRect(MARGIN, y, inside.width, view.cell);
+    pen.strokeRect(x, 0, view.cell, inside.height);
+  }
+  pen.restore();
+  drawLabels(inside);
+}
+
+function drawLabels(inside) {
+  const [rows, columns] = state.turn ? ["keys", "queries"] : ["queries", "keys"];
+  const step = Math.max(1, Math.ceil(12 / view.cell)), size = Math.max(9, Math.min(12, view.cell * 0.8 * step));
+  pen.font = `${size}px system-ui, sans-serif`;
+  pen.fillStyle = css("--ink");
+  pen.textBaseline = "middle";
+  pen.textAlign = "right";
+  labelsOf(rows).forEach((label, i) => {
+    const y = (i + 0.5) * view.cell - view.y;
+    if (i % step === 0 && y > 0 && y < inside.height) pen.fillText(label, MARGIN - 6, y, MARGIN - 8);
+  });
+  labelsOf(columns).forEach((label, i) => {
+    const x = MARGIN + (i + 0.5) * view.cell - view.x;
+    if (i % step || x < MARGIN || x > MARGIN + inside.width) return;
+    pen.save();
+    pen.translate(x, Math.min(inside.height, picture.height * view.cell) + 6);
+    pen.rotate(-Math.PI / 2);
+    pen.fillText(label, 0, 0, MARGIN - 10);
+    pen.restore();
+  });
+}
+
+function cellAt(x, y) {
+  const column = Math.floor((x - MARGIN + view.x) / view.cell), row = Math.floor((y + view.y) / view.cell);
+  const inside = x >= MARGIN && row >= 0 && column >= 0 && row < picture.height && column < picture.width;
+  return inside ? { row, column } : null;
+}
+
+function hoverCell(cell) {
+  view.hover = cell;
+  drawMap();
+  if (!cell) return say("");
+  const [query, key] = state.turn ? [cell.column, cell.row] : [cell.row, cell.column];
+  const names = `${labelsOf("queries")[query]} → ${labelsOf("keys")[key]}`;
+  const values = patterns.map((pattern) => {
+    const value = weight(pattern, query, key);
+    return (patterns.length > 1 ? pattern.name + " " : "") + (Number.isNaN(value) ? "masked" : value.toFixed(3));
+  });
+  say(`${names}  ${values.join("  ")}`);
+}
+
+const say = (text) => { byId("status").textContent = text; };
+
+function listenToMap() {
+  let drag = null;
+  map.addEventListener("pointermove", (event) => {
+    if (drag) {
+      view.x -= event.offsetX - drag.x;
+      view.y -= event.offsetY - drag.y;
+      drag = { x: event.offsetX, y: event.offsetY };
+      drawMap();
+    } else hoverCell(cellAt(event.offsetX, event.offsetY));
+  });
+  map.addEventListener("pointerdown", (event) => {
+    drag = { x: event.offsetX, y: event.offsetY };
+    map.setPointerCapture(event.pointerId);
+  });
+  map.addEventListener("pointerup", () => { drag = null; });
+  map.addEventListener("pointerleave", () => hoverCell(null));
+  map.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    if (event.ctrlKey) return zoom(Math.exp(-event.deltaY / 200), event.offsetX, event.offsetY);
+    view.x += event.deltaX;
+    view.y += event.deltaY;
+    drawMap();
+  }, { passive: false });
+  map.addEventListener("keydown", (event) => {
+    const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+    if (steps[event.key]) {
+      event.preventDefault();
+      const { row, column } = view.hover || { row: 0, column: 0 }, [down, across] = steps[event.key];
+      const clamp = (value, most) => Math.max(0, Math.min(most - 1, value));
+      hoverCell({ row: clamp(row + down, picture.height), column: clamp(column + across, picture.width) });
+    } else if (event.key === "+") zoom(1.25);
+    else if (event.key === "-") zoom(0.8);
+  });
+}
+
+// ---- two columns with lines ----
+
+const NS = "http://www.w3.org/2000/svg";
+
+function element(name, attributes, text) {
+  const made = document.createElementNS(NS, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function drawColumns(token = state.pin) {
+  const queries = labelsOf("queries"), keys = labelsOf("keys");
+  const width = Math.max(320, Math.min(640, byId("columns").clientWidth)), left = width * 0.3, right = width * 0.7;
+  const height = ROW * Math.max(queries.length, keys.length) + 8;
+  const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "queries at the left, keys at the right" });
+  for (const { query, key, value, color } of links(token)) {
+    svg.append(element("line", {
+      x1: left, y1: ROW * (query + 0.5) + 4, x2: right, y2: ROW * (key + 0.5) + 4,
+      stroke: color, "stroke-width": 1.5, "stroke-opacity": Math.min(1, value / data.top).toFixed(3),
+    }));
+  }
+  const names = (labels, side, x, anchor) => labels.forEach((label, index) => {
+    const name = element("text", { x, y: ROW * (index + 0.5) + 8, "text-anchor": anchor, "data-side": side, "data-index": index }, label);
+    if (token && token.side === side && token.index === index) name.classList.add("on");
+    svg.append(name);
+  });
+  names(queries, "q", left - 8, "end");
+  names(keys, "k", right + 8, "start");
+  byId("columns").replaceChildren(svg);
+}
+
+// a link to a finding shows its token
+function showPin() {
+  if (!state.pin) return;
+  const box = byId("columns");
+  box.scrollTop = Math.max(0, ROW * (state.pin.index + 0.5) - box.clientHeight / 2);
+}
+
+function links(token) {
+  const found = [];
+  for (const pattern of patterns) for (let query = 0; query < pattern.rows; query++) {
+    if (token && token.side === "q" && token.index !== query) continue;
+    for (let key = 0; key < pattern.columns; key++) {
+      if (token && token.side === "k" && token.index !== key) continue;
+      const value = weight(pattern, query, key);
+      if (shown(value) && value > 0.01) found.push({ query, key, value, color: pattern.color, head: pattern.name });
+    }
+  }
+  return found.sort((a, b) => b.value - a.value).slice(0, MOST_LINES);
+}
+
+const tokenOf = (target) => target.dataset && target.dataset.side ? { side: target.dataset.side, index: Number(target.dataset.index) } : null;
+const same = (a, b) => a && b && a.side === b.side && a.index === b.index;
+
+function listenToColumns() {
+  const box = byId("columns");
+  let last = null;
+  box.addEventListener("pointerover", (event) => {
+    const token = tokenOf(event.target);
+    if (state.pin || !token || same(token, last)) return;
+    last = token;
+    drawColumns(token);
+  });
+  box.addEventListener("pointerleave", () => { last = null; drawColumns(); });
+  box.addEventListener("click", (event) => {
+    const token = tokenOf(event.target);
+    state.pin = !token || same(token, state.pin) ? null : token;
+    writeFragment();
+    drawColumns();
+  });
+}
+
+// ---- the text itself ----
+
+let drawnWords = null; // whether the text was drawn in words or in tokens
+
+function drawText() {
+  drawnWords = state.words;
+  for (const [side, id] of [["queries", "words-of-queries"], ["keys", "words-of-keys"]]) {
+    const box = byId(id);
+    box.hidden = side === "queries" && !data.cross;
+    box.replaceChildren();
+    if (box.hidden) continue;
+    const { text, spans, special, words, labels } = data[side];
+    const groups = state.words ? words : labels.map((_, i) => [i, i + 1]);
+    let end = 0;
+    groups.forEach(([first, after], index) => {
+      const [start, stop] = [spans[first][0], spans[after - 1][1]];
+      if (!special[first] && start > end) box.append(text.slice(end, start));
+      const word = document.createElement("span");
+      word.dataset.side = side === "queries" ? "q" : "k";
+      word.dataset.index = index;
+      word.textContent = special[first] ? labels[first] + " " : text.slice(Math.max(start, end), stop) || labels[first];
+      if (!special[first]) end = Math.max(end, stop);
+      box.append(word);
+    });
+    if (text.length > end) box.append(text.slice(end));
+  }
+}
+
+function shade(token) {
+  for (const word of document.querySelectorAll("#text span")) {
+    const index = Number(word.dataset.index), side = word.dataset.side;
+    word.classList.toggle("on", Boolean(token && (side === token.side || !data.cross) && index === token.index));
+    word.style.background = "";
+    if (!token || !patterns.length) continue;
+    // between two texts the side says which way to look
+    const back = data.cross ? token.side === "k" : state.from;
+    const [query, key] = back ? [index, token.index] : [token.index, index];
+    const value = query < patterns[0].rows && key < patterns[0].columns ? weight(patterns[0], query, key) : NaN;
+    const other = data.cross ? side !== token.side : true;
+    if (other && shown(value)) word.style.background = `rgb(234 88 12 / ${Math.min(1, value / data.top).toFixed(3)})`;
+  }
+  if (token) say(`${labelsOf(token.side === "q" ? "queries" : "keys")[token.index]} ${state.from ? "←" : "→"}`);
+}
+
+function listenToText() {
+  byId("text").addEventListener("pointerover", (event) => {
+    const token = tokenOf(event.target);
+    if (token) shade(token);
+  });
+  byId("text").addEventListener("pointerleave", () => shade(null));
+  for (const choice of document.getElementsByName("direction")) choice.addEventListener("change", () => {
+    state.from = choice.value === "from" && choice.checked;
+    writeFragment();
+  });
+}
+
+// ---- what is taken along ----
+
+function csv() {
+  const cell = (label) => /[",\n\r]/.test(label) ? `"${label.replaceAll('"', '""')}"` : label;
+  const rows = patterns.flatMap((pattern) => {
+    const found = [];
+    for (let query = 0; query < pattern.rows; query++) for (let key = 0; key < pattern.columns; key++) {
+      const value = weight(pattern, query, key);
+      if (shown(value)) found.push([pattern.name, query, cell(labelsOf("queries")[query]), key, cell(labelsOf("keys")[key]), value.toFixed(5)].join(","));
+    }
+    return found;
+  });
+  return ["head,query,query_token,key,key_token,weight", ...rows].join("\n") + "\n";
+}
+
+function save(blob, suffix) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = `attnviz-${patterns[0].name}.${suffix}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+async function copy() {
+  try {
+    await navigator.clipboard.writeText(csv());
+    say("copied");
+  } catch {
+    save(new Blob([csv()], { type: "text/csv" }), "csv");
+  }
+}
+
+function svg() {
+  const drawn = byId("columns").firstChild.cloneNode(true);
+  drawn.setAttribute("xmlns", NS);
+  drawn.setAttribute("font-family", "sans-serif");
+  drawn.setAttribute("font-size", "12");
+  return new Blob([new XMLSerializer().serializeToString(drawn)], { type: "image/svg+xml" });
+}
+
+// ---- together ----
+
+function drawLegend() {
+  const parts = patterns.map((pattern) => {
+    const name = document.createElement("span"), mark = document.createElement("i");
+    mark.style.background = pattern.color;
+    name.append(mark, pattern.name);
+    return name;
+  });
+  byId("legend").replaceChildren(...(parts.length > 1 ? parts : []));
+}
+
+async function refresh({ keepView = false } = {}) {
+  writeFragment();
+  byId("threshold").value = state.threshold;
+  byId("threshold-value").textContent = state.threshold.toFixed(2);
+  for (const name of ["sink", "words", "turn"]) byId(name).checked = state[name];
+  for (const choice of document.getElementsByName("direction")) choice.checked = (choice.value === "from") === state.from;
+  if (state.theme) document.documentElement.dataset.theme = state.theme;
+  await load();
+  for (const cell of document.querySelectorAll("[data-head]")) {
+    const chosen = state.heads.includes(Number(cell.dataset.head));
+    cell.setAttribute("aria-selected", String(chosen));
+    cell.tabIndex = Number(cell.dataset.head) === state.heads[0] ? 0 : -1;
+  }
+  byId("head-title").textContent = state.heads.map((head) => data.heads[head].title).join("; ");
+  const first = data.heads[state.heads[0]];
+  byId("scores").textContent = [first.role, first.scores].filter(Boolean).join(": ");
+  paint();
+  if (!keepView || !view.cell) fit();
+  drawMap();
+  drawLegend();
+  drawColumns();
+  if (drawnWords !== state.words) drawText();
+  document.body.dataset.ready = state.heads.map((head) => data.heads[head].label).join();
+}
+
+function listen() {
+  byId("threshold").addEventListener("input", (event) => {
+    state.threshold = Number(event.target.value);
+    refresh({ keepView: true });
+  });
+  for (const name of ["sink", "words", "turn"]) byId(name).addEventListener("change", (event) => {
+    state[name] = event.target.checked;
+    if (name === "words") state.pin = null;
+    refresh();
+  });
+  byId("theme").addEventListener("click", () => {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    state.theme = (state.theme || dark) === "dark" ? "light" : "dark";
+    refresh({ keepView: true });
+  });
+  byId("csv").addEventListener("click", copy);
+  byId("png").addEventListener("click", () => map.toBlob((blob) => save(blob, "png")));
+  byId("svg").addEventListener("click", () => save(svg(), "svg"));
+  byId("zoom-in").addEventListener("click", () => zoom(1.25));
+  byId("zoom-out").addEventListener("click", () => zoom(0.8));
+  byId("zoom-fit").addEventListener("click", () => { fit(); drawMap(); });
+  window.addEventListener("resize", () => { drawMap(); drawColumns(); });
+  window.addEventListener("hashchange", () => { Object.assign(state, initial, readFragment()); refresh(); });
+  byId("controls").addEventListener("submit", (event) => event.preventDefault());
+  listenToMap();
+  listenToColumns();
+  listenToText();
+}
+
+async function start() {
+  byId("title").textContent = data.title;
+  byId("about").textContent = data.about;
+  byId("error").textContent = `Weights stand on this page in 256 steps; the largest is off by ${data.error.toFixed(4)}.`;
+  await drawOverview();
+  listen();
+  await refresh();
+  showPin();
+}
+
+start();

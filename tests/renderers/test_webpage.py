@@ -1,0 +1,312 @@
+"""The page: one file that holds all of it, and in a real browser does what it is for."""
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from attnviz.data.capture import Capture
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.heads import Head
+from attnviz.errors import ExitStatus
+from attnviz.paging import framed, page_of
+from tests.conftest import Run
+from tests.factories import make_capture
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+TEXT = "a fluffy blue creature roamed the verdant forest"
+NASTY = ["<script>alert(1)</script>", '"', "&amp;", "\u2028", "\u202eabc", "</script>", "{{data}}"]
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+def page(capture: Capture) -> str:
+    maps = tuple(HeadMap(*head, weights=capture.weights(head)) for head in capture.heads)
+    everything = tuple(range(len(capture.query_tokens)))
+    return "".join(page_of(Exhibit(capture, maps, everything, everything)))
+
+
+def facts(written: str) -> dict[str, Any]:
+    found = re.search(
+        r'<script type="application/json" id="data">(.*?)</script>', written, re.DOTALL
+    )
+    assert found
+    read: dict[str, Any] = json.loads(found[1])
+    return read
+
+
+def levels(written: str, head: int) -> np.ndarray:
+    found = re.search(rf'id="head-{head}">([^<]*)</script>', written)
+    assert found
+    return np.frombuffer(zlib.decompress(base64.b64decode(found[1]), -zlib.MAX_WBITS), np.uint8)
+
+
+def test_the_page_holds_every_weight_to_within_the_error_that_it_states() -> None:
+    capture = make_capture(TEXT)
+    written = page(capture)
+    told = facts(written)
+    worst = 0.0
+    for number, head in enumerate(capture.heads):
+        weights = capture.weights(head)[np.tril_indices(8)]
+        shown = (levels(written, number) / 255.0) ** 2 * told["top"]
+        assert len(shown) == 8 * 9 // 2  # the lower triangle alone
+        worst = max(worst, float(np.abs(shown - weights).max()))
+    assert told["error"] == pytest.approx(worst, abs=1e-6)
+    assert 0 < worst < 0.005
+
+
+def test_where_a_query_sees_everything_the_page_has_everything() -> None:
+    capture = make_capture(TEXT, causal=False)
+    written = page(capture)
+    assert len(levels(written, 0)) == 64
+    assert facts(written)["causal"] is False
+
+
+def test_tokens_are_data_whatever_they_hold() -> None:
+    written = page(make_capture(NASTY))
+    told = facts(written)
+    assert "alert(1)" in told["keys"]["text"]
+    body = written.split('id="data">')[1]
+    data = body.split("</script>")[0]
+    for character in "<>&\u2028\u202e":
+        assert character not in data
+    assert written.count("<script") == 4 + 3  # four heads; facts, thumbnails, behaviour
+    title = re.search("<title>(.*?)</title>", written)
+    assert title
+    assert title[1].startswith("&lt;script&gt;alert(1)&lt;/script&gt;")
+    assert "{{data}}" in title[1]  # a token, and no place to fill
+
+
+def test_nothing_may_be_fetched_from_anywhere() -> None:
+    written = page(make_capture(TEXT))
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', written)
+    assert policy
+    assert policy[1].startswith("default-src 'none'")
+    assert "unsafe" not in policy[1]
+    assert not re.search(r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)", written)
+
+
+def test_a_capture_shows_itself_in_a_frame_that_reaches_nothing() -> None:
+    shown = framed(make_capture(NASTY))
+    assert shown.startswith('<iframe sandbox="allow-scripts allow-downloads" srcdoc="')
+    assert shown.count("<") == 2  # all else is escaped
+
+
+def test_show_writes_the_page_of_all_heads(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "p.html"
+    assert run("show", TEXT, "-o", str(out)).status is ExitStatus.OK
+    told = facts(out.read_text(encoding="utf-8"))
+    assert len(told["heads"]) == 16
+    assert told["heads"][told["initial"]]["label"] == "L2H3"
+    assert told["title"] == TEXT
+    assert told["heads"][6]["scores"].startswith("entropy")
+    some = run("show", TEXT, "--layer", "2", "-f", "html").out
+    assert len(facts(some)["heads"]) == 4
+
+
+@pytest.mark.parametrize(
+    "option", [["--query", "a"], ["--top", "2"], ["--scores"], ["--cmap", "magma"]]
+)
+def test_a_page_refuses_what_it_does_by_itself(run: Run, option: list[str]) -> None:
+    ended = run("show", TEXT, "-f", "html", *option)
+    assert ended.status is ExitStatus.USAGE
+    assert "does nothing for html" in ended.err
+
+
+def test_other_commands_write_no_page(run: Run) -> None:
+    for command in ("heads", "predict", "ablate", "tokens"):
+        ended = run(command, TEXT, "-f", "html")
+        assert ended.status is ExitStatus.USAGE
+        assert "does not write html" in ended.err
+
+
+# ---- in a real browser ----
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    if not CHROMIUM.exists():
+        pytest.skip("needs Debian's chromium: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=str(CHROMIUM),
+            args=["--no-sandbox", "--disable-background-networking", "--disable-sync"],
+        )
+        yield started
+        started.close()
+
+
+Open = Callable[..., "Page"]
+
+
+@pytest.fixture
+def opened(browser: "Browser", tmp_path: Path) -> Iterator[Open]:
+    """Opens a page from disk with the network cut off; no request and no error may come of it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
+    wrong: list[str] = []
+    requests: list[str] = []
+
+    def open_page(written: str, fragment: str = "") -> "Page":
+        file = tmp_path / "page.html"
+        file.write_text(written, encoding="utf-8")
+        opened = context.new_page()
+        opened.on("pageerror", lambda error: wrong.append(str(error)))
+        opened.on("console", lambda said: wrong.append(said.text))
+        opened.on("dialog", lambda dialog: wrong.append(dialog.message))
+        opened.on("request", lambda asked: requests.append(asked.url))
+        opened.goto(f"file://{file}{fragment}")
+        opened.wait_for_selector("body[data-ready]")
+        return opened
+
+    yield open_page
+    context.close()
+    assert wrong == []
+    assert all(url.startswith(("file:", "blob:")) for url in requests)
+
+
+@pytest.fixture(scope="module")
+def capture() -> Capture:
+    return make_capture(TEXT)
+
+
+def test_the_pointer_is_told_the_weight_under_it(opened: Open, capture: Capture) -> None:
+    shown = opened(page(capture), "#h=L1H0")
+    cell = shown.evaluate("view.cell")
+    shown.hover("#map", position={"x": 84 + 2.5 * cell, "y": 5.5 * cell})
+    weight = capture.weights(Head(1, 0))[5, 2]
+    said = shown.inner_text("#status")
+    assert said.startswith("the → blue ")
+    assert float(said.split()[-1]) == pytest.approx(float(weight), abs=0.005)
+    shown.hover("#map", position={"x": 84 + 6.5 * cell, "y": 2.5 * cell})
+    assert "masked" in shown.inner_text("#status")
+
+
+def test_clicks_and_keys_choose_heads(opened: Open, capture: Capture) -> None:
+    shown = opened(page(capture), "#h=L0H0")
+    shown.click('[data-head="3"]')
+    shown.wait_for_selector('body[data-ready="L1H1"]')
+    shown.keyboard.press("ArrowLeft")
+    shown.wait_for_selector('body[data-ready="L1H0"]')
+    shown.keyboard.press("ArrowUp")
+    shown.wait_for_selector('body[data-ready="L0H0"]')
+    assert shown.get_attribute('[data-head="0"]', "aria-selected") == "true"
+    shown.click('[data-head="3"]', modifiers=["Shift"])
+    shown.wait_for_selector('body[data-ready="L0H0,L1H1"]')
+    assert shown.url.endswith("#h=L0H0,L1H1")
+    assert shown.inner_text("#legend").split() == ["L0H0", "L1H1"]
+
+
+def test_keys_move_over_the_heatmap(opened: Open, capture: Capture) -> None:
+    shown = opened(page(capture), "#h=L0H0")
+    shown.focus("#map")
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        shown.keyboard.press(key)
+    assert shown.inner_text("#status").startswith("blue → fluffy ")
+
+
+def test_a_token_pinned_shows_its_links_alone_and_the_fragment_keeps_it(
+    opened: Open, capture: Capture
+) -> None:
+    shown = opened(page(capture), "#h=L0H1")
+    shown.click('#columns text[data-side="q"][data-index="4"]')
+    rows = set(
+        shown.eval_on_selector_all("#columns line", "all => all.map(l => l.getAttribute('y1'))")
+    )
+    assert rows == {"94"}
+    assert "pin=q4" in shown.url
+    again = opened(page(capture), "#h=L0H1&pin=q4&t=0.2&sink=1")
+    assert again.text_content("#columns text.on") == capture.query_tokens[4].label
+    assert again.input_value("#threshold") == "0.2"
+    assert again.is_checked("#sink")
+
+
+def test_the_first_token_can_be_dropped_and_rows_sum_to_1_again(
+    opened: Open, capture: Capture
+) -> None:
+    shown = opened(page(capture), "#h=L1H1")
+    shown.check("#sink")
+    sums = shown.evaluate(
+        "[1,2,3,4,5,6,7].map(q => [0,1,2,3,4,5,6,7].reduce("
+        "(sum, k) => sum + (weight(patterns[0], q, k) || 0), 0))"
+    )
+    np.testing.assert_allclose(sums, 1, atol=1e-4)
+    assert shown.evaluate("weight(patterns[0], 4, 0)") == 0
+
+
+def test_words_are_sums_over_their_tokens(opened: Open, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "w.html"
+    run("show", "unbelievably robbed Anna", "-o", str(out))
+    shown = opened(out.read_text(encoding="utf-8"), "#h=L1H2&words=1")
+    words = json.loads(
+        run("show", "unbelievably robbed Anna", "--words", "--head", "L1H2", "-f", "json").out
+    )
+    found = shown.evaluate(
+        "Array.from(patterns[0].values, value => Number.isNaN(value) ? 0 : value)"
+    )
+    expected = np.nan_to_num(np.array(words["patterns"][0], dtype=float))
+    np.testing.assert_allclose(np.array(found).reshape(expected.shape), expected, atol=0.01)
+
+
+def test_hovering_a_word_colours_what_it_attends_to(opened: Open, capture: Capture) -> None:
+    shown = opened(page(capture), "#h=L0H0")
+    colours = "all => all.map(w => Number((w.style.background.match(/([0-9.]+)\\)/) || [0, 0])[1]))"
+    shown.hover('#text span[data-index="5"]')
+    found = shown.eval_on_selector_all("#words-of-keys span", colours)
+    expected = capture.weights(Head(0, 0))[5] / facts(page(capture))["top"]
+    np.testing.assert_allclose(found[:6], expected[:6], atol=0.01)
+    assert found[6:] == [0, 0]
+    shown.check('input[value="from"]')
+    shown.hover('#text span[data-index="1"]')
+    back = shown.eval_on_selector_all("#words-of-keys span", colours)
+    column = capture.weights(Head(0, 0))[:, 1] / facts(page(capture))["top"]
+    np.testing.assert_allclose(back[1:], column[1:], atol=0.01)
+
+
+def test_nasty_tokens_neither_run_nor_break_the_page(opened: Open) -> None:
+    shown = opened(page(make_capture(NASTY)), "#h=L1H1")
+    assert "alert(1)" in shown.inner_text("#words-of-keys")
+    assert shown.eval_on_selector_all("#columns text", "all => all.length") == 2 * len(NASTY)
+
+
+def test_two_texts_are_two_lines(opened: Open, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "t.html"
+    run("show", "a blue creature", "-m", "translator", "-o", str(out))
+    shown = opened(out.read_text(encoding="utf-8"))
+    assert shown.is_visible("#words-of-queries")
+    shown.hover("#words-of-queries span >> nth=0")
+    assert shown.inner_text("#status").endswith("→")
+
+
+def test_the_page_fits_a_narrow_screen_and_changes_its_light(
+    opened: Open, capture: Capture
+) -> None:
+    shown = opened(page(capture))
+    shown.set_viewport_size({"width": 400, "height": 800})
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 400
+    before = shown.evaluate("getComputedStyle(document.body).backgroundColor")
+    shown.click("#theme")
+    assert shown.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_what_is_shown_can_be_taken_along(opened: Open, capture: Capture) -> None:
+    shown = opened(page(capture), "#h=L0H1&t=0.1")
+    lines = shown.evaluate("csv()").splitlines()
+    assert lines[0] == "head,query,query_token,key,key_token,weight"
+    weights = capture.weights(Head(0, 1))
+    assert len(lines) - 1 == pytest.approx(int((weights >= 0.1).sum()), abs=2)
+    with shown.expect_download() as saved:
+        shown.click("#svg")
+    drawn = Path(saved.value.path()).read_text(encoding="utf-8")
+    assert drawn.startswith("<svg")
+    with shown.expect_download() as saved:
+        shown.click("#png")
+    assert Path(saved.value.path()).read_bytes()[:4] == b"\x89PNG"
