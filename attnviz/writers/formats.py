@@ -105,5 +105,5 @@ def _known(dot: str = "") -> str:
 
 
 def _nearest(name: str) -> str:
-    close = difflib.get_close_matches(name.lower(), FORMATS, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name.lower(), FORMATS, n=1, cutoff=0.6)
     return f"did you mean {close[0]}? " if close else ""
