@@ -5,8 +5,8 @@ from typing import Any
 
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
-from attnviz.models.config import ModelSizes, check_kind, pair_kind
 from attnviz.models.folder import damaged
+from attnviz.models.sizes import ModelSizes, check_kind, pair_kind
 
 NO_LIMIT = 1 << 20
 """The context of a model whose positions are relative: as long as memory lasts."""

@@ -9,13 +9,7 @@ from attnviz.data.card import ModelCard
 from attnviz.data.parameters import ParameterCount
 from attnviz.errors import ModelError, UsageError
 from attnviz.models.card import read_card
-from attnviz.models.config import (
-    SEQ2SEQ,
-    check_computable,
-    check_kind,
-    folder_sizes,
-    gpt2_config,
-)
+from attnviz.models.config import SEQ2SEQ, check_computable, folder_sizes, gpt2_config
 from attnviz.models.folder import builtin_folder, bundled_folder, read_config
 from attnviz.models.known import (
     BUILTIN,
@@ -28,6 +22,7 @@ from attnviz.models.known import (
 )
 from attnviz.models.parameters import GPT_SIZES, config_count, folder_count, known_count
 from attnviz.models.placement import ANYWHERE, Engine, Placement
+from attnviz.models.sizes import check_kind
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

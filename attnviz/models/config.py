@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.data.capture import Kind
-from attnviz.errors import ModelError, UsageError
+from attnviz.errors import ModelError
 from attnviz.models.folder import CONFIG, read_config
+from attnviz.models.sizes import ModelSizes, check_kind, pair_kind
 
 SIZES = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
 # What gpt.py computes; a folder that asks for anything else must not be run by it.
@@ -92,23 +93,6 @@ def seq2seq_config(folder: Path) -> Seq2SeqConfig:
     return config
 
 
-@dataclass(frozen=True)
-class ModelSizes:
-    """What a capture needs to know of any architecture.
-
-    `heads_per_layer` are those of `kind`: of an encoder-decoder's three attentions one is
-    shown. `context` is the largest number of tokens that it takes; `bos_id` its beginning
-    token.
-    """
-
-    architecture: str
-    heads_per_layer: tuple[int, ...]
-    vocab_size: int
-    context: int
-    bos_id: int | None
-    kind: Kind = "self"
-
-
 def folder_sizes(folder: Path, kind: Kind | None = None) -> ModelSizes:
     """The sizes of a folder's model, of whatever architecture.
 
@@ -138,23 +122,6 @@ def folder_sizes(folder: Path, kind: Kind | None = None) -> ModelSizes:
     return ModelSizes(
         "gpt2", sizes.heads_per_layer, sizes.vocab_size, sizes.n_positions, config.bos_id
     )
-
-
-def pair_kind(kind: Kind | None) -> Kind:
-    """The kind of an encoder-decoder's attention: cross unless another is asked for."""
-    return "cross" if kind in (None, "self") else kind
-
-
-def check_kind(kind: Kind | None) -> None:
-    """A model that is no encoder-decoder has one kind of attention.
-
-    Raises:
-        UsageError: another was asked for.
-    """
-    if kind not in (None, "self"):
-        raise UsageError(
-            f"--kind {kind} is for encoder-decoders, which this model is not", "leave it out"
-        )
 
 
 def gpt2_config(folder: Path) -> FolderConfig:

@@ -22,13 +22,14 @@ from attnviz.models.architecture import reads_no_text, transformers_config
 from attnviz.models.capturing import Attention, attention_of, run_and_capture
 from attnviz.models.card import read_card
 from attnviz.models.checkpoint import check_finite, lacks, other_shape
-from attnviz.models.config import ModelSizes, folder_sizes
+from attnviz.models.config import folder_sizes
 from attnviz.models.dissect import dissected
 from attnviz.models.folder import PICKLED, damaged
 from attnviz.models.handover import rows_at_a_time
 from attnviz.models.loaded import no_prediction, no_target, no_values
 from attnviz.models.outlook import predict, vectors
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
+from attnviz.models.sizes import ModelSizes
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace
 from attnviz.models.values import value_norms

@@ -11,8 +11,8 @@ from tokenizers.pre_tokenizers import ByteLevel
 
 from attnviz.data.tokens import SPECIAL_LABEL, Token, numbered, readable
 from attnviz.errors import ModelError
-from attnviz.models.config import ModelSizes
 from attnviz.models.folder import MERGES, TOKENIZER
+from attnviz.models.sizes import ModelSizes
 
 END = "<|endoftext|>"
 WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it
