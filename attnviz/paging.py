@@ -18,7 +18,7 @@ from attnviz.transforms.merge import groups_of
 def page_of(exhibit: Exhibit) -> Iterator[str]:
     """The page of an exhibit of whole patterns, piece by piece."""
     captured = exhibit.capture
-    words = Words(*groups_of(captured, "words"))
+    words = Words(*groups_of(captured, "words"), *groups_of(captured, "chars"))
     # a changed pattern has no scores of its own, and no rule picks a head by it
     if captured.transforms:
         return page_chunks(exhibit, words)

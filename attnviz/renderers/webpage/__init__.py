@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from itertools import accumulate
 from math import isnan
 from types import MappingProxyType
 
@@ -38,10 +39,15 @@ NOTHING_KNOWN: Mapping[Head, HeadScores] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Words:
-    """Which tokens are pieces of one word: ranges of query and of key positions."""
+    """Which tokens are pieces of one word: ranges of query and of key positions.
+
+    `query_pieces` and `key_pieces`: the same of one letter.
+    """
 
     queries: Sequence[range]
     keys: Sequence[range]
+    query_pieces: Sequence[range]
+    key_pieces: Sequence[range]
 
 
 def page_chunks(
@@ -158,6 +164,8 @@ def _facts(
     """Everything of the page but its weights."""
     capture = exhibit.capture
     cross = capture.kind == "cross"
+    written = capture.target if capture.kind in ("cross", "decoder") else capture.text
+    texts = written, capture.target if capture.kind == "decoder" else capture.text
     return {
         "title": _title(exhibit),
         "about": facts(capture),
@@ -167,10 +175,9 @@ def _facts(
         "error": error,
         "thumbnail": list(_thumbnail_shape(maps)),
         "viridis": [list(color) for color in VIRIDIS],
-        "queries": _side(
-            capture.query_tokens, capture.target if cross else capture.text, words.queries
-        ),
-        "keys": _side(capture.key_tokens, capture.text, words.keys),
+        "queries": _side(capture.query_tokens, texts[0], words.queries, words.query_pieces),
+        "keys": _side(capture.key_tokens, texts[1], words.keys, words.key_pieces),
+        "dropped": any("left out" in done for done in capture.transforms),
     }
 
 
@@ -203,14 +210,21 @@ def _thumbnail_shape(maps: Sequence[HeadMap]) -> tuple[int, ...]:
     return tuple(-(-n // -(-n // THUMBNAIL)) for n in (rows, columns))
 
 
-def _side(tokens: Sequence[Token], text: str, words: Sequence[range]) -> Mapping[str, object]:
-    """The tokens of one side: their labels, where they stand in their text, and their words."""
+def _side(
+    tokens: Sequence[Token], text: str, words: Sequence[range], pieces: Sequence[range]
+) -> Mapping[str, object]:
+    """The tokens of one side: their labels, where they stand in their text, and their words.
+
+    Places are counted as a browser does, in units of UTF-16.
+    """
+    units = [0, *accumulate(2 if ord(letter) > 0xFFFF else 1 for letter in text)]
     return {
         "labels": list(distinct_labels(tokens)),
         "text": text,
-        "spans": [[token.start, token.end] for token in tokens],
+        "spans": [[units[token.start], units[token.end]] for token in tokens],
         "special": [token.special for token in tokens],
         "words": [[group.start, group.stop] for group in words],
+        "pieces": [[group.start, group.stop] for group in pieces],
         "wordLabels": ["".join(_piece(tokens[i]) for i in group).strip() for group in words],
     }
 

@@ -4,20 +4,21 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
-const COLORS = ["#2a9d8f", "#e76f51", "#6d597a", "#e9c46a", "#457b9d", "#b56576"];
-const ROW = 20, MOST_LINES = 600, MARGIN = 84, HIGHEST = 480;
+// Okabe and Ito 2008: told apart by colour-blind eyes, on light and on dark ground
+const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+const ROW = 20, MOST_LINES = 600, LEAST = 0.01, MARGIN = 84, HIGHEST = 480;
 
 // ---- state, and its way into the fragment and back ----
 
 const initial = { heads: [data.initial], threshold: 0, sink: false, words: false, turn: false, from: false, pin: null, theme: "" };
 const state = { ...initial, ...readFragment() };
-const view = { cell: 0, x: 0, y: 0, hover: null };
+const view = { cell: 0, x: 0, y: 0, hover: null, fitted: true };
 let patterns = []; // of the chosen heads: { name, color, rows, columns, values }
 
 function readFragment() {
   const found = {}, given = new URLSearchParams(location.hash.slice(1));
   const heads = (given.get("h") || "").split(",").map((name) => data.heads.findIndex((h) => h.label === name));
-  if (heads.length && heads.every((head) => head >= 0)) found.heads = heads;
+  if (heads.length && heads.every((head) => head >= 0)) found.heads = [...new Set(heads)];
   if (given.has("t")) found.threshold = Math.min(1, Math.max(0, Number(given.get("t")) || 0));
   for (const name of ["sink", "words", "turn", "from"]) if (given.get(name) === "1") found[name] = true;
   const pin = /^([qk])(\d+)$/.exec(given.get("pin") || "");
@@ -34,7 +35,10 @@ function writeFragment() {
   if (state.pin) kept.set("pin", state.pin.side + state.pin.index);
   if (state.theme) kept.set("theme", state.theme);
   const fragment = "#" + kept.toString().replaceAll("%2C", ",");
-  if (fragment !== location.hash) history.replaceState(null, "", fragment);
+  if (fragment === location.hash) return;
+  try {
+    history.replaceState(null, "", fragment);
+  } catch { /* a frame in a notebook has no address of its own */ }
 }
 
 // ---- weights ----
@@ -45,7 +49,7 @@ async function unpacked(id) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-const cache = new Map(); // head to its pattern, the last used ones
+const cache = new Map(); // head to its pattern, those that came last
 
 async function wholePattern(head) {
   if (!cache.has(head)) {
@@ -78,16 +82,20 @@ function merged(pattern) {
 function withoutFirst(pattern) {
   const values = pattern.values.slice(), n = pattern.columns;
   for (let row = 0; row < pattern.rows; row++) {
-    values[row * n] = 0;
+    values[row * n] = NaN;
     let sum = 0;
-    for (let column = 0; column < n; column++) sum += values[row * n + column] || 0;
-    if (sum > 1e-6) for (let column = 0; column < n; column++) values[row * n + column] /= sum;
+    for (let column = 1; column < n; column++) sum += values[row * n + column] || 0;
+    // what is left of a row that looks at nothing else is what rounding left
+    for (let column = 1; column < n; column++) values[row * n + column] /= sum > 2 * data.error ? sum : NaN;
   }
   return { ...pattern, values };
 }
 
+let loads = 0;
+
+// false where another choice came in between
 async function load() {
-  const wanted = state.heads.slice();
+  const mine = ++loads, wanted = state.heads.slice();
   const found = [];
   for (const [i, head] of wanted.entries()) {
     let pattern = await wholePattern(head);
@@ -95,11 +103,17 @@ async function load() {
     if (state.sink) pattern = withoutFirst(pattern);
     found.push({ ...pattern, name: data.heads[head].label, color: COLORS[i % COLORS.length] });
   }
-  if (wanted.join() === state.heads.join()) patterns = found;
+  if (mine !== loads) return false;
+  patterns = found;
+  const pinned = state.pin && labelsOf(state.pin.side === "q" ? "queries" : "keys").length <= state.pin.index;
+  if (pinned) state.pin = null;
+  return true;
 }
 
 const labelsOf = (side) => state.words ? data[side].wordLabels : data[side].labels;
 const weight = (pattern, query, key) => pattern.values[query * pattern.columns + key];
+// weights of a row sum to 1 once the first token is left out
+const full = () => state.sink ? 1 : data.top;
 const shown = (value) => !Number.isNaN(value) && value >= state.threshold;
 
 // ---- colours ----
@@ -130,7 +144,7 @@ async function drawOverview() {
     const name = document.createElement("span");
     name.className = "name";
     name.setAttribute("role", "rowheader");
-    name.textContent = "L" + layer;
+    name.textContent = layer === null ? data.heads[0].label : "L" + layer;
     row.append(name);
     data.heads.forEach((head, index) => {
       if (head.layer !== layer) return;
@@ -147,7 +161,7 @@ async function drawOverview() {
       for (let i = 0; i < rows * columns; i++) pixels[i] = pixelOf((levels[index * rows * columns + i] / 255) ** 2);
       canvas.getContext("2d").putImageData(picture, 0, 0);
       cell.append(canvas);
-      cell.addEventListener("click", (event) => choose(index, event.shiftKey));
+      cell.addEventListener("click", (event) => choose(index, event.shiftKey || byId("over").checked));
       row.append(cell);
     });
     byId("grid").append(row);
@@ -160,9 +174,12 @@ function moveInOverview(event) {
   const step = steps[event.key];
   if (!step) return;
   event.preventDefault();
-  const here = data.heads[state.heads[0]];
-  const next = data.heads.findIndex((head) => head.layer === here.layer + step[0] && head.head === here.head + step[1]);
-  if (next >= 0) choose(next, event.shiftKey).then(() => cellOf(next).focus());
+  const from = Number((event.target.closest("[data-head]") || cellOf(state.heads[0])).dataset.head);
+  const here = data.heads[from], far = (head) => (head.layer - here.layer) * step[0] + (head.head - here.head) * step[1];
+  const aside = (head) => step[0] ? head.head !== here.head : head.layer !== here.layer;
+  const ahead = data.heads.map((head, index) => ({ index, far: far(head), aside: aside(head) }));
+  const [next] = ahead.filter((head) => head.far > 0 && !head.aside).sort((a, b) => a.far - b.far);
+  if (next) choose(next.index, event.shiftKey).then(() => cellOf(next.index).focus());
 }
 
 const cellOf = (head) => document.querySelector(`[data-head="${head}"]`);
@@ -171,7 +188,7 @@ function choose(head, over) {
   if (!over) state.heads = [head];
   else if (!state.heads.includes(head)) state.heads = [...state.heads, head];
   else if (state.heads.length > 1) state.heads = state.heads.filter((other) => other !== head);
-  return refresh();
+  return refresh({ keepView: true }); // the same place in another head
 }
 
 // ---- heatmap: one picture of a pixel a weight, scaled as it is drawn ----
@@ -185,12 +202,12 @@ function paint() {
   const [across, down] = state.turn ? [pattern.rows, pattern.columns] : [pattern.columns, pattern.rows];
   picture.width = across;
   picture.height = down;
-  const made = new ImageData(across, down), pixels = new Uint32Array(made.data.buffer), top = state.sink ? 1 : data.top;
+  const made = new ImageData(across, down), pixels = new Uint32Array(made.data.buffer);
   for (let query = 0; query < pattern.rows; query++) for (let key = 0; key < pattern.columns; key++) {
     const value = weight(pattern, query, key);
     if (!shown(value)) continue;
     const at = state.turn ? key * across + query : query * across + key;
-    pixels[at] = pixelOf(value / top);
+    pixels[at] = pixelOf(value / full());
   }
   picture.getContext("2d").putImageData(made, 0, 0);
 }
@@ -200,6 +217,7 @@ function fit() {
   view.cell = Math.max(0.2, Math.min(40, across, down));
   map.style.height = Math.max(120, picture.height * view.cell) + MARGIN + "px";
   view.x = view.y = 0;
+  view.fitted = true;
 }
 
 function zoom(factor, x = map.clientWidth / 2, y = map.clientHeight / 2) {
@@ -207,6 +225,7 @@ function zoom(factor, x = map.clientWidth / 2, y = map.clientHeight / 2) {
   view.x = (view.x + x - MARGIN) * scale - (x - MARGIN);
   view.y = (view.y + y) * scale - y;
   view.cell = cell;
+  view.fitted = false;
   drawMap();
 }
 
@@ -216,6 +235,8 @@ function drawMap() {
   map.height = Math.round(height * ratio);
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   const inside = { width: width - MARGIN, height: height - MARGIN };
+  pen.fillStyle = css("--ground");
+  pen.fillRect(0, 0, width, height);
   view.x = Math.max(0, Math.min(view.x, picture.width * view.cell - inside.width));
   view.y = Math.max(0, Math.min(view.y, picture.height * view.cell - inside.height));
   pen.imageSmoothingEnabled = view.cell < 1;
@@ -279,10 +300,17 @@ function hoverCell(cell) {
 
 const say = (text) => { byId("status").textContent = text; };
 
+// what the keys reach is brought into view
+function follow({ row, column }) {
+  const inside = { width: map.clientWidth - MARGIN, height: map.clientHeight - MARGIN };
+  view.x = Math.max(Math.min(view.x, column * view.cell), (column + 1) * view.cell - inside.width);
+  view.y = Math.max(Math.min(view.y, row * view.cell), (row + 1) * view.cell - inside.height);
+}
+
 function listenToMap() {
   let drag = null;
   map.addEventListener("pointermove", (event) => {
-    if (drag) {
+    if (drag && !view.fitted) {
       view.x -= event.offsetX - drag.x;
       view.y -= event.offsetY - drag.y;
       drag = { x: event.offsetX, y: event.offsetY };
@@ -291,16 +319,21 @@ function listenToMap() {
   });
   map.addEventListener("pointerdown", (event) => {
     drag = { x: event.offsetX, y: event.offsetY };
-    map.setPointerCapture(event.pointerId);
+    hoverCell(cellAt(event.offsetX, event.offsetY));
   });
   map.addEventListener("pointerup", () => { drag = null; });
-  map.addEventListener("pointerleave", () => hoverCell(null));
+  // a finger leaves as soon as it has tapped
+  map.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") hoverCell(null); });
   map.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    if (event.ctrlKey) return zoom(Math.exp(-event.deltaY / 200), event.offsetX, event.offsetY);
+    if (event.ctrlKey) {
+      event.preventDefault();
+      return zoom(Math.exp(-event.deltaY / 200), event.offsetX, event.offsetY);
+    }
+    const { x, y } = view;
     view.x += event.deltaX;
     view.y += event.deltaY;
     drawMap();
+    if (view.x !== x || view.y !== y) event.preventDefault(); // else the page scrolls
   }, { passive: false });
   map.addEventListener("keydown", (event) => {
     const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -308,7 +341,9 @@ function listenToMap() {
       event.preventDefault();
       const { row, column } = view.hover || { row: 0, column: 0 }, [down, across] = steps[event.key];
       const clamp = (value, most) => Math.max(0, Math.min(most - 1, value));
-      hoverCell({ row: clamp(row + down, picture.height), column: clamp(column + across, picture.width) });
+      const cell = { row: clamp(row + down, picture.height), column: clamp(column + across, picture.width) };
+      follow(cell);
+      hoverCell(cell);
     } else if (event.key === "+") zoom(1.25);
     else if (event.key === "-") zoom(0.8);
   });
@@ -330,15 +365,19 @@ function drawColumns(token = state.pin) {
   const width = Math.max(320, Math.min(640, byId("columns").clientWidth)), left = width * 0.3, right = width * 0.7;
   const height = ROW * Math.max(queries.length, keys.length) + 8;
   const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "queries at the left, keys at the right" });
-  for (const { query, key, value, color } of links(token)) {
+  const found = links(token), drawn = found.slice(0, token ? found.length : MOST_LINES);
+  for (const { query, key, value, color, aside } of drawn) {
     svg.append(element("line", {
-      x1: left, y1: ROW * (query + 0.5) + 4, x2: right, y2: ROW * (key + 0.5) + 4,
-      stroke: color, "stroke-width": 1.5, "stroke-opacity": Math.min(1, value / data.top).toFixed(3),
+      x1: left, y1: ROW * (query + 0.5) + 4 + aside, x2: right, y2: ROW * (key + 0.5) + 4 + aside,
+      stroke: color, "stroke-width": 1.5, "stroke-opacity": Math.min(1, value / full()).toFixed(3),
     }));
   }
+  const many = drawn.length < found.length ? `the strongest ${drawn.length} of ` : "";
+  byId("drawn").textContent = `${many}${found.length} links of at least ${Math.max(LEAST, state.threshold)}`;
   const names = (labels, side, x, anchor) => labels.forEach((label, index) => {
     const name = element("text", { x, y: ROW * (index + 0.5) + 8, "text-anchor": anchor, "data-side": side, "data-index": index }, label);
     if (token && token.side === side && token.index === index) name.classList.add("on");
+    name.append(element("title", {}, label));
     svg.append(name);
   });
   names(queries, "q", left - 8, "end");
@@ -355,19 +394,27 @@ function showPin() {
 
 function links(token) {
   const found = [];
-  for (const pattern of patterns) for (let query = 0; query < pattern.rows; query++) {
+  for (const [i, pattern] of patterns.entries()) for (let query = 0; query < pattern.rows; query++) {
     if (token && token.side === "q" && token.index !== query) continue;
     for (let key = 0; key < pattern.columns; key++) {
       if (token && token.side === "k" && token.index !== key) continue;
       const value = weight(pattern, query, key);
-      if (shown(value) && value > 0.01) found.push({ query, key, value, color: pattern.color, head: pattern.name });
+      const aside = 3 * (i - (patterns.length - 1) / 2); // heads on one link stand beside each other
+      if (shown(value) && value >= LEAST) found.push({ query, key, value, color: pattern.color, aside });
     }
   }
-  return found.sort((a, b) => b.value - a.value).slice(0, MOST_LINES);
+  return found.sort((a, b) => b.value - a.value);
 }
 
-const tokenOf = (target) => target.dataset && target.dataset.side ? { side: target.dataset.side, index: Number(target.dataset.index) } : null;
+const tokenOf = (target) => target.dataset && target.dataset.side ? { side: target.dataset.side, index: Number(target.dataset.index), after: Number(target.dataset.after) } : null;
 const same = (a, b) => a && b && a.side === b.side && a.index === b.index;
+
+function pin(token) {
+  state.pin = !token || same(token, state.pin) ? null : token;
+  writeFragment();
+  drawColumns();
+  shade(state.pin);
+}
 
 function listenToColumns() {
   const box = byId("columns");
@@ -379,12 +426,7 @@ function listenToColumns() {
     drawColumns(token);
   });
   box.addEventListener("pointerleave", () => { last = null; drawColumns(); });
-  box.addEventListener("click", (event) => {
-    const token = tokenOf(event.target);
-    state.pin = !token || same(token, state.pin) ? null : token;
-    writeFragment();
-    drawColumns();
-  });
+  box.addEventListener("click", (event) => pin(tokenOf(event.target)));
 }
 
 // ---- the text itself ----
@@ -398,37 +440,52 @@ function drawText() {
     box.hidden = side === "queries" && !data.cross;
     box.replaceChildren();
     if (box.hidden) continue;
-    const { text, spans, special, words, labels } = data[side];
-    const groups = state.words ? words : labels.map((_, i) => [i, i + 1]);
+    const { text, spans, special, words, pieces, labels } = data[side];
     let end = 0;
-    groups.forEach(([first, after], index) => {
-      const [start, stop] = [spans[first][0], spans[after - 1][1]];
-      if (!special[first] && start > end) box.append(text.slice(end, start));
+    (state.words ? words : pieces).forEach(([first, after], index) => {
+      const [start, stop] = [Math.max(spans[first][0], end), spans[after - 1][1]];
+      if (!special[first] && start > end) box.append(readable(text.slice(end, start)));
+      const said = special[first] ? labels[first] : readable(text.slice(start, stop));
+      if (!said) return; // a mark that a word begins
       const word = document.createElement("span");
       word.dataset.side = side === "queries" ? "q" : "k";
-      word.dataset.index = index;
-      word.textContent = special[first] ? labels[first] + " " : text.slice(Math.max(start, end), stop) || labels[first];
+      word.dataset.index = state.words ? index : first;
+      word.dataset.after = state.words ? index + 1 : after; // pieces of one letter stand together
+      word.textContent = said;
+      box.append(word, special[first] ? " " : "");
       if (!special[first]) end = Math.max(end, stop);
-      box.append(word);
     });
-    if (text.length > end) box.append(text.slice(end));
+    box.append(readable(text.slice(end)));
   }
 }
 
+// marks that would turn the order of what follows are written out
+const readable = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (mark) => "\\u" + mark.charCodeAt(0).toString(16));
+
+// the mean over queries of the sum over keys, as pieces of a word are put together
+function weightOf(queries, keys) {
+  let sum = 0, seen = false;
+  for (let query = queries[0]; query < queries[1]; query++) for (let key = keys[0]; key < keys[1]; key++) {
+    const value = query < patterns[0].rows && key < patterns[0].columns ? weight(patterns[0], query, key) : NaN;
+    if (!Number.isNaN(value)) [sum, seen] = [sum + value, true];
+  }
+  return seen ? sum / (queries[1] - queries[0]) : NaN;
+}
+
 function shade(token) {
+  // between two texts the side says which way to look
+  const back = token && (data.cross ? token.side === "k" : state.from);
+  const here = token && [token.index, token.after || token.index + 1];
   for (const word of document.querySelectorAll("#text span")) {
-    const index = Number(word.dataset.index), side = word.dataset.side;
+    const index = Number(word.dataset.index), side = word.dataset.side, there = [index, Number(word.dataset.after)];
     word.classList.toggle("on", Boolean(token && (side === token.side || !data.cross) && index === token.index));
     word.style.background = "";
     if (!token || !patterns.length) continue;
-    // between two texts the side says which way to look
-    const back = data.cross ? token.side === "k" : state.from;
-    const [query, key] = back ? [index, token.index] : [token.index, index];
-    const value = query < patterns[0].rows && key < patterns[0].columns ? weight(patterns[0], query, key) : NaN;
+    const value = back ? weightOf(there, here) : weightOf(here, there);
     const other = data.cross ? side !== token.side : true;
-    if (other && shown(value)) word.style.background = `rgb(234 88 12 / ${Math.min(1, value / data.top).toFixed(3)})`;
+    if (other && shown(value)) word.style.background = `rgb(234 88 12 / ${Math.min(1, value / full()).toFixed(3)})`;
   }
-  if (token) say(`${labelsOf(token.side === "q" ? "queries" : "keys")[token.index]} ${state.from ? "←" : "→"}`);
+  if (token) say(`${labelsOf(token.side === "q" ? "queries" : "keys")[token.index]} ${back ? "←" : "→"}`);
 }
 
 function listenToText() {
@@ -436,17 +493,24 @@ function listenToText() {
     const token = tokenOf(event.target);
     if (token) shade(token);
   });
-  byId("text").addEventListener("pointerleave", () => shade(null));
+  byId("text").addEventListener("pointerleave", () => shade(state.pin));
+  byId("text").addEventListener("click", (event) => {
+    const token = tokenOf(event.target);
+    if (token) pin(token);
+  });
   for (const choice of document.getElementsByName("direction")) choice.addEventListener("change", () => {
     state.from = choice.value === "from" && choice.checked;
     writeFragment();
+    shade(state.pin);
   });
 }
 
 // ---- what is taken along ----
 
 function csv() {
-  const cell = (label) => /[",\n\r]/.test(label) ? `"${label.replaceAll('"', '""')}"` : label;
+  // what a spreadsheet would compute is text
+  const guarded = (label) => /^[=+\-@\t\r]/.test(label) ? "'" + label : label;
+  const cell = (given, label = guarded(given)) => /[",\n\r]/.test(label) ? `"${label.replaceAll('"', '""')}"` : label;
   const rows = patterns.flatMap((pattern) => {
     const found = [];
     for (let query = 0; query < pattern.rows; query++) for (let key = 0; key < pattern.columns; key++) {
@@ -492,6 +556,7 @@ function drawLegend() {
     name.append(mark, pattern.name);
     return name;
   });
+  if (parts.length > 1) parts.push(`heatmap: ${patterns[0].name}`);
   byId("legend").replaceChildren(...(parts.length > 1 ? parts : []));
 }
 
@@ -502,7 +567,8 @@ async function refresh({ keepView = false } = {}) {
   for (const name of ["sink", "words", "turn"]) byId(name).checked = state[name];
   for (const choice of document.getElementsByName("direction")) choice.checked = (choice.value === "from") === state.from;
   if (state.theme) document.documentElement.dataset.theme = state.theme;
-  await load();
+  else delete document.documentElement.dataset.theme;
+  if (!(await load())) return;
   for (const cell of document.querySelectorAll("[data-head]")) {
     const chosen = state.heads.includes(Number(cell.dataset.head));
     cell.setAttribute("aria-selected", String(chosen));
@@ -512,11 +578,13 @@ async function refresh({ keepView = false } = {}) {
   const first = data.heads[state.heads[0]];
   byId("scores").textContent = [first.role, first.scores].filter(Boolean).join(": ");
   paint();
-  if (!keepView || !view.cell) fit();
+  if (!keepView || view.fitted) fit();
   drawMap();
   drawLegend();
   drawColumns();
   if (drawnWords !== state.words) drawText();
+  shade(state.pin);
+  say("");
   document.body.dataset.ready = state.heads.map((head) => data.heads[head].label).join();
 }
 
@@ -541,8 +609,16 @@ function listen() {
   byId("zoom-in").addEventListener("click", () => zoom(1.25));
   byId("zoom-out").addEventListener("click", () => zoom(0.8));
   byId("zoom-fit").addEventListener("click", () => { fit(); drawMap(); });
-  window.addEventListener("resize", () => { drawMap(); drawColumns(); });
-  window.addEventListener("hashchange", () => { Object.assign(state, initial, readFragment()); refresh(); });
+  window.addEventListener("resize", () => {
+    if (view.fitted) fit();
+    drawMap();
+    drawColumns();
+  });
+  window.addEventListener("hashchange", () => {
+    Object.assign(state, initial, readFragment());
+    refresh().then(showPin);
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMap);
   byId("controls").addEventListener("submit", (event) => event.preventDefault());
   listenToMap();
   listenToColumns();
@@ -552,7 +628,9 @@ function listen() {
 async function start() {
   byId("title").textContent = data.title;
   byId("about").textContent = data.about;
-  byId("error").textContent = `Weights stand on this page in 256 steps; the largest is off by ${data.error.toFixed(4)}.`;
+  byId("error").textContent = `No weight on this page is off by more than ${data.error.toPrecision(2)}; without the first token, as much more as what is left of a row is brought up.`;
+  byId("sink").disabled = data.dropped;
+  byId("directions").hidden = data.cross;
   await drawOverview();
   listen();
   await refresh();
