@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 STRONGEST = 3
-WORDS = ShowOptions(merge="words")
 
 
 def compare_texts(
@@ -124,9 +123,8 @@ def _head_of(head_map: HeadMap) -> Head:
 
 def _with_maps(made: Transformed) -> Capture:
     """The capture, its patterns as the transforms left them."""
-    layers = tuple(
-        LayerPattern(m.layer or 0, (m.head or 0,), m.weights[None].copy()) for m in made.maps
-    )
+    heads = ((_head_of(m), m.weights) for m in made.maps)
+    layers = tuple(LayerPattern(h.layer, (h.head,), weights[None].copy()) for h, weights in heads)
     return replace(made.capture, layers=layers)
 
 

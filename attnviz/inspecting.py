@@ -92,7 +92,8 @@ def _score_maps(captured: Capture, show: ShowOptions) -> HeadReport:
     made = transformed(captured, show)
     frame = replace(made.capture, layers=())
     _check_length(frame)
-    score = ScoreHeads(_marks(frame), frame.causal, apart=frame.kind == "cross")
+    marks = _marks(frame, merged=show.merge is not None)
+    score = ScoreHeads(marks, frame.causal, apart=frame.kind == "cross")
     for head_map in made.maps:
         assert head_map.layer is not None  # no transform joined any of them
         assert head_map.head is not None
@@ -166,12 +167,13 @@ def _of_probe(probe: Probe, before: int) -> str:
     return f"{front}{probe.length} random tokens twice, {samples} from seed {probe.seed}; {rows}"
 
 
-def _marks(captured: Capture) -> Marks:
+def _marks(captured: Capture, *, merged: bool = False) -> Marks:
     if captured.kind == "cross":
         return marks_of_first()
     # merged tokens have the id of their first piece alone
-    names = [(token.special, token.label) for token in captured.key_tokens]
-    return marks_of_tokens([names.index(name) for name in names])
+    names = [(token.id, token.label if merged else "") for token in captured.key_tokens]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return marks_of_tokens([numbers[name] for name in names])
 
 
 def _check_length(captured: Capture) -> None:

@@ -12,11 +12,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from attnviz.data.ablations import Ablated, Replacement, RunConsumer
-from attnviz.data.capture import Consumer, FloatArray, Kind, ModelIdentity, Wanted
+from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard, NamedHead
 from attnviz.data.heads import Head
-from attnviz.data.predictions import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.data.trace import EmbeddingTrace, HeadTrace
 from attnviz.errors import UsageError
@@ -31,7 +29,7 @@ from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.config import folder_sizes
 from attnviz.models.handover import Handover
 from attnviz.models.known import EMBEDDINGS
-from attnviz.models.loaded import no_prediction, no_target, no_values
+from attnviz.models.loaded import WithoutNextToken, no_target
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import numbers
 
@@ -39,7 +37,7 @@ TITLE = "token embeddings compared with each other, nothing learned to be compar
 
 
 @dataclass(frozen=True)
-class EmbeddingModel:
+class EmbeddingModel(WithoutNextToken):
     """The embedding (V, d) of a model as a model of one layer and one head."""
 
     embedding: Tensor
@@ -64,28 +62,6 @@ class EmbeddingModel:
 
     def versions(self) -> Mapping[str, str]:
         return {"torch": str(torch.__version__)}
-
-    def predict(
-        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
-    ) -> None:
-        raise no_prediction(self.identity.name)
-
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray | None:
-        return None
-
-    def value_norms(self, ids: Sequence[int]) -> FloatArray:
-        raise no_values(self.identity.name)
-
-    def ablate(
-        self,
-        ids: Sequence[int],
-        ablations: Sequence[Ablated],
-        replacement: Replacement,
-        consume: RunConsumer,
-        *,
-        whole: bool,
-    ) -> None:
-        raise no_prediction(self.identity.name)
 
     def run(
         self,

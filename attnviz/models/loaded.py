@@ -1,7 +1,7 @@
 """What every engine offers: a loaded model that runs token ids and hands over patterns."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from attnviz.data.ablations import Ablated, Replacement, RunConsumer
 from attnviz.data.capture import Consumer, FloatArray, Kind, ModelIdentity, Wanted
@@ -149,3 +149,34 @@ def no_prediction(name: str) -> UsageError:
         f"{name} does not predict the token that follows a text",
         "use a model that does, such as builtin or gpt2",
     )
+
+
+class WithoutNextToken:
+    """What a model says that predicts no next token, and has no stream of vectors of its own."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def identity(self) -> ModelIdentity: ...
+
+    def predict(
+        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+    ) -> None:
+        raise no_prediction(self.identity.name)
+
+    def ablate(
+        self,
+        ids: Sequence[int],
+        ablations: Sequence[Ablated],
+        replacement: Replacement,
+        consume: RunConsumer,
+        *,
+        whole: bool,
+    ) -> None:
+        raise no_prediction(self.identity.name)
+
+    def value_norms(self, ids: Sequence[int]) -> FloatArray:
+        raise no_values(self.identity.name)
+
+    def vectors(self, ids: Sequence[int], position: int) -> FloatArray | None:
+        return None

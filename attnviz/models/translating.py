@@ -11,11 +11,9 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.data.ablations import Ablated, Replacement, RunConsumer
-from attnviz.data.capture import Consumer, FloatArray, Kind, ModelIdentity, Wanted
+from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
 from attnviz.data.heads import Head
-from attnviz.data.predictions import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.data.trace import HeadTrace
 from attnviz.errors import ModelError, UsageError
@@ -25,7 +23,7 @@ from attnviz.models.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.handover import Handover
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.loaded import no_prediction, no_values
+from attnviz.models.loaded import WithoutNextToken
 from attnviz.models.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
 
@@ -37,7 +35,7 @@ POINTS: Mapping[Kind, str] = {
 
 
 @dataclass(frozen=True)
-class NativeTranslator:
+class NativeTranslator(WithoutNextToken):
     """A `seq2seq.Seq2Seq` with its tokenizer and card; shows one of its three attentions.
 
     `end` is the token that begins both sequences and ends the target.
@@ -61,28 +59,6 @@ class NativeTranslator:
 
     def versions(self) -> Mapping[str, str]:
         return {"torch": str(torch.__version__)}
-
-    def predict(
-        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
-    ) -> None:
-        raise no_prediction(self.identity.name)
-
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray | None:
-        return None
-
-    def value_norms(self, ids: Sequence[int]) -> FloatArray:
-        raise no_values(self.identity.name)
-
-    def ablate(
-        self,
-        ids: Sequence[int],
-        ablations: Sequence[Ablated],
-        replacement: Replacement,
-        consume: RunConsumer,
-        *,
-        whole: bool,
-    ) -> None:
-        raise no_prediction(self.identity.name)
 
     def run(
         self,

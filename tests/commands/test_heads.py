@@ -165,3 +165,10 @@ def test_without_the_sink_a_query_that_saw_nothing_else_does_not_count(run: Run)
     assert found["L1H2"]["previous"] == pytest.approx(
         sum(w for w in before) / len({q for q in queries if q > 0}), abs=1e-4
     )
+
+
+def test_words_that_begin_alike_are_not_the_same_word(run: Run, gpt2_folder: Path) -> None:
+    arguments = ("heads", "abc abd abe", "--words", "-m", str(gpt2_folder), "-f", "jsonl")
+    assert {row["duplicate"] for row in rows(run(*arguments).out).values()} == {None}
+    again = ("heads", "abc abd abc", "--words", "-m", str(gpt2_folder), "-f", "jsonl")
+    assert None not in {row["duplicate"] for row in rows(run(*again).out).values()}
