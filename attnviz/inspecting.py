@@ -170,8 +170,8 @@ def _of_probe(probe: Probe, before: int) -> str:
 def _marks(captured: Capture, *, merged: bool = False) -> Marks:
     if captured.kind == "cross":
         return marks_of_first()
-    # merged tokens have the id of their first piece alone
-    names = [(token.id, token.label if merged else "") for token in captured.key_tokens]
+    # merged tokens have the id of their first piece alone, which may be a space
+    names = [token.label if merged else token.id for token in captured.key_tokens]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return marks_of_tokens([numbers[name] for name in names])
 
