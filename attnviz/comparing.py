@@ -155,7 +155,7 @@ def compare_models(
         made = [_captured(m, text, options, replace(show, merge="words")) for m in (model, other)]
     pair = made[0], made[1]
     if not _same_tokens(*pair):  # BOS here and [CLS] there have nothing to do with each other
-        pair = _without_special(made[0]), _without_special(made[1])
+        pair = _text_alone(made[0]), _text_alone(made[1])
     if not _same_tokens(*pair):
         raise InputError(
             "the two models cut this text in ways that have not even its words in common",
@@ -220,9 +220,12 @@ def _same_tokens(a: Capture, b: Capture) -> bool:
     return ours == theirs
 
 
-def _without_special(captured: Capture) -> Capture:
-    """Only what stands in the text: rows keep what they have on it, brought to a sum of 1."""
-    kept = [token.index for token in captured.key_tokens if not token.special]
+def _text_alone(captured: Capture) -> Capture:
+    """Only what stands in the text: rows keep what they have on it, brought to a sum of 1.
+
+    Blanks are left out, too: some tokenizers give them tokens of their own.
+    """
+    kept = [t.index for t in captured.key_tokens if not t.special and t.text.strip()]
     if len(kept) == len(captured.key_tokens):
         return captured
     layers, shares = [], []
@@ -233,7 +236,7 @@ def _without_special(captured: Capture) -> Capture:
         some = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > NOTHING)
         layers.append(LayerPattern(layer.layer, layer.heads, some))
     tokens = numbered([captured.key_tokens[i] for i in kept])
-    share = f"{float(np.mean(shares)):.0%} of the weight was on special tokens"
+    share = f"{float(np.mean(shares)):.0%} of the weight was on special tokens or blanks"
     done = (*captured.transforms, f"{share}, which are left out")
     return replace(
         captured, layers=tuple(layers), query_tokens=tokens, key_tokens=tokens, transforms=done

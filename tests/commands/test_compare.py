@@ -89,6 +89,8 @@ def test_two_models_are_matched_head_by_head(run: Run, gpt2_folder: Path) -> Non
     shown = run("compare", BLUE, "--against", name, "--head", "L2H3", "--width", "80").out
     assert "less" in shown
     assert "words, as their tokens differ" in shown.replace("\n", " ")
+    dots = run("compare", "a bird . the bird", "--against", name, "-f", "jsonl")
+    assert rows(dots.out)  # a space before a full stop is a token in one of them
 
 
 def test_transforms_come_first_and_are_named(run: Run) -> None:
@@ -182,7 +184,7 @@ def test_the_same_special_tokens_stay_and_others_are_left_out_with_their_share(
     assert {str(row["transforms"]) for row in same} == {"[]"}
     assert all(row["similarity"] == pytest.approx(1) for row in same)
     other = run("compare", BLUE, "--against", str(gpt2_folder), "--width", "200").out
-    assert "of the weight was on special tokens, which are left out" in other
+    assert "of the weight was on special tokens or blanks, which are left out" in other
     assert "heads without weight on these: " in other
     ended = run("compare", BLUE, "--against", str(gpt2_folder), "--drop-sink")
     assert "leave --drop-sink" in ended.err
