@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "guesses.",
         "compare": "Compare what a word attends to in several texts, or how two models attend to "
         "one text.",
+        "explore": "Look around in a text's attention: an app in the terminal, for keys and mouse.",
         "tokens": "Show how a model cuts a text: each token's index, id, text and characters.",
         "train": "Train the from-scratch model on your own text, on this computer.",
         "models": "List the models that there are, or show one model's card: named heads and "

@@ -15,15 +15,16 @@ from attnviz.renderers.webpage import Words, page_chunks
 from attnviz.transforms.merge import groups_of
 
 
-def page_of(exhibit: Exhibit) -> Iterator[str]:
-    """The page of an exhibit of whole patterns, piece by piece."""
+def page_of(exhibit: Exhibit, first: Head | None = None) -> Iterator[str]:
+    """The page of an exhibit of whole patterns, piece by piece; it begins with `first`."""
     captured = exhibit.capture
     words = Words(*groups_of(captured, "words"), *groups_of(captured, "chars"))
     # a changed pattern has no scores of its own, and no rule picks a head by it
     if captured.transforms:
-        return page_chunks(exhibit, words)
+        return page_chunks(exhibit, words, first)
     whole = captured.heads == every_head(captured.model.heads_per_layer)
-    first = default_head(captured).head if whole else None
+    if first is None and whole:
+        first = default_head(captured).head
     return page_chunks(exhibit, words, first, _scores(captured))
 
 

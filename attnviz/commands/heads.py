@@ -200,8 +200,7 @@ def _over_text(
 ) -> HeadReport:
     given = read_text(context.params["text"], context.params["file"], session.stdin)
     if isinstance(given, SavedCapture):
-        for option in o.given(context, (name for name in o.RUN if name in context.params)):
-            raise UsageError("a saved capture was run already", f"leave {option} out")
+        o.refuse_run_options(context)
         return score_capture(load_capture(given.path), wanted, show)
     if given.note:
         session.note(given.note)

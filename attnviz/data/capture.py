@@ -142,6 +142,12 @@ class Capture:
         return tuple(Head(layer.layer, head) for layer in self.layers for head in layer.heads)
 
     @property
+    def texts(self) -> tuple[str, str]:
+        """The texts whose slices the query tokens and the key tokens are."""
+        queries = self.target if self.kind in ("cross", "decoder") else self.text
+        return queries, self.target if self.kind == "decoder" else self.text
+
+    @property
     def signed(self) -> bool:
         """Whether its numbers may lie below zero: they are scores or differences, no weights."""
         return SCORES in self.transforms or DIFFERENCE in self.transforms

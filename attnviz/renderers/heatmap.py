@@ -8,6 +8,7 @@ width is cropped, and a last line says so.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from rich.cells import cell_len, split_graphemes
@@ -111,26 +112,39 @@ def _layout(rows: _Side, columns: _Side, display: Display) -> _Layout:
 
 
 def _header(columns: _Side, layout: _Layout, display: Display) -> Iterator[Text]:
-    """The column labels: level where all of them fit a cell, else downwards."""
-    labels, cell = columns.labels[: layout.columns], layout.cell
-    margin = " " * (layout.label + 1)
+    """The lines above the cells."""
+    shown, margin = slice(layout.columns), " " * (layout.label + 1)
+    labels, indices = columns.labels[shown], columns.indices[shown]
+    for line in column_labels(labels, indices, layout.cell, display):
+        yield Text((margin + line).rstrip(), no_wrap=True, overflow="crop")
+
+
+def column_labels(
+    labels: Sequence[str],
+    indices: Sequence[int],
+    cell: int,
+    display: Display,
+    tallest: int = TALLEST_LABEL,
+) -> list[str]:
+    """The lines of column labels: one where all of them fit a cell, else downwards."""
     if widest(labels) < cell or cell >= LEVEL:
         cuts = (fenced(cut(label, cell - 1, unicode=display.unicode)) for label in labels)
-        line = "".join(pad(label, cell - 1, right=True) + " " for label in cuts)
-        yield Text((margin + line).rstrip(), no_wrap=True, overflow="crop")
-        return
+        return ["".join(pad(label, cell - 1, right=True) + " " for label in cuts)]
     if cell == 1 and any(size > 1 for label in labels for _, size in _letters(label)):
         # A wide letter does not fit a narrow column; the index is what --key takes, too.
-        labels = tuple(str(index) for index in columns.indices[: layout.columns])
-    stacks = [_letters(cut(label, TALLEST_LABEL, unicode=display.unicode)) for label in labels]
-    tallest = max(map(len, stacks), default=0)
-    for level in range(tallest):
-        line = margin
-        for stack in stacks:
-            place = level - (tallest - len(stack))  # labels stand on the cells below them
-            letter = fenced(stack[place][0]) if place >= 0 else ""
-            line += pad(pad(letter, (cell + 1) // 2, right=True), cell)
-        yield Text(line.rstrip(), no_wrap=True, overflow="crop")
+        labels = [str(index) for index in indices]
+    stacks = [
+        [letter for letter, _ in _letters(cut(label, tallest, unicode=display.unicode))]
+        for label in labels
+    ]
+    height = max(map(len, stacks), default=0)
+    # labels stand on the cells below them
+    full = [[""] * (height - len(stack)) + stack for stack in stacks]
+    return ["".join(_in_column(stack[level], cell) for stack in full) for level in range(height)]
+
+
+def _in_column(letter: str, cell: int) -> str:
+    return pad(pad(fenced(letter), (cell + 1) // 2, right=True), cell)
 
 
 def _letters(label: str) -> list[tuple[str, int]]:
@@ -148,10 +162,7 @@ def _rows(
     *,
     signed: bool,
 ) -> Iterator[Text]:
-    style: Callable[[float, Display], Style] = signed_style if signed else cell_style
-    number_of: Callable[[float, int], str] = _number
-    if signed:
-        number_of = _less if np.nanmax(np.abs(weights), initial=0.0) <= 1 else _score
+    write = _writer(weights, signed=signed)
     for label, row_shares, row_weights in zip(rows.labels, shares, weights, strict=True):
         line = Text(no_wrap=True, overflow="crop")
         label = fenced(cut(label, layout.label, unicode=display.unicode))
@@ -160,21 +171,55 @@ def _rows(
         for share, weight in zip(
             row_shares[shown_columns].tolist(), row_weights[shown_columns].tolist(), strict=True
         ):
-            if math.isnan(share):
-                line.append(" " * layout.cell)
-            elif display.color:
-                number = f"{number_of(weight, layout.cell)} " if layout.numbers else ""
-                line.append(number.rjust(layout.cell), style(share, display))
-            elif layout.numbers:
-                zero = shade_of(0, unicode=display.unicode)
-                number = zero if abs(weight) < 0.005 else number_of(weight, layout.cell)
-                line.append(f"{number} ".rjust(layout.cell))
-            else:
-                # without colour there are no two sides: darker is higher
-                line.append(_shade((share + 1) / 2 if signed else share, layout.cell, display))
+            line.append(*write(share, weight, layout.cell, display))
         if not display.color:
             line.rstrip()
         yield line
+
+
+Writer: TypeAlias = Callable[[float, float, int, Display], tuple[str, Style | None]]
+
+
+def _writer(weights: FloatArray, *, signed: bool) -> Writer:
+    """How a cell is written: of weights, or of numbers that have a sign."""
+    if not signed:
+        return cell_of
+    small = np.nanmax(np.abs(weights), initial=0.0) <= 1
+    number_of = _less if small else _score
+
+    def write(share: float, weight: float, cell: int, display: Display) -> tuple[str, Style | None]:
+        return _cell(share, weight, cell, display, number_of, signed=True)
+
+    return write
+
+
+def cell_of(share: float, weight: float, cell: int, display: Display) -> tuple[str, Style | None]:
+    """A cell, `cell` wide: `share` is the weight over the strongest of all; NaN is left blank."""
+    return _cell(share, weight, cell, display, _number, signed=False)
+
+
+def _cell(
+    share: float,
+    weight: float,
+    cell: int,
+    display: Display,
+    number_of: Callable[[float, int], str],
+    *,
+    signed: bool,
+) -> tuple[str, Style | None]:
+    numbers = cell >= min(NUMBER_CELLS)
+    if math.isnan(share):
+        return " " * cell, None
+    if display.color:
+        number = f"{number_of(weight, cell)} " if numbers else ""
+        style = signed_style(share, display) if signed else cell_style(share, display)
+        return number.rjust(cell), style
+    if numbers:
+        zero = shade_of(0, unicode=display.unicode)
+        number = zero if abs(weight) < 0.005 else number_of(weight, cell)
+        return f"{number} ".rjust(cell), None
+    # without colour there are no two sides: darker is higher
+    return _shade((share + 1) / 2 if signed else share, cell, display), None
 
 
 def _shade(share: float, cell: int, display: Display) -> str:

@@ -43,7 +43,7 @@ def pieces_of(exhibit: Exhibit, head_map: Map) -> list[Piece]:
     tokens is kept, so that nothing of the source is lost; what lies before the first or
     behind the last one was cut off, and `…` stands there.
     """
-    text = exhibit.capture.text
+    text = exhibit.capture.texts[1]
     pieces: list[Piece] = []
     end, first = 0, True
     for span in _spans(exhibit, head_map):
@@ -81,7 +81,8 @@ def _spans(exhibit: Exhibit, head_map: Map) -> list[_Span]:
     """The key tokens as stretches that do not overlap; tokens that share a letter are one."""
     links = links_of(exhibit, head_map)
     weights = dict(zip(links.key.tolist(), links.weight.tolist(), strict=True))
-    query = exhibit.queries[0] if exhibit.capture.kind != "cross" else -1
+    # of an encoder-decoder, the query is the word that a position produces, and no key
+    query = exhibit.queries[0] if exhibit.capture.kind in ("self", "encoder") else -1
     spans: list[_Span] = []
     end = 0
     for token in exhibit.capture.key_tokens:
@@ -94,7 +95,7 @@ def _spans(exhibit: Exhibit, head_map: Map) -> list[_Span]:
             (token.index,),
         )
         # A blank that two tokens claim does not make one of them.
-        shared = exhibit.capture.text[token.start : min(end, token.end)].strip(" ")
+        shared = exhibit.capture.texts[1][token.start : min(end, token.end)].strip(" ")
         if spans and shared and not (span.special or spans[-1].special):
             spans[-1] = replace(
                 spans[-1],

@@ -8,7 +8,7 @@ fit the model, `…` stands for what the model has not seen.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -16,7 +16,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit
+from attnviz.data.exhibit import Exhibit, Map
 from attnviz.errors import UsageError
 from attnviz.renderers.colors import cell_style
 from attnviz.renderers.direction import fenced, fenced_line
@@ -47,19 +47,59 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
             "choose it with --query",
         )
     parts: list[RenderableType] = [*heading(exhibit, display)]
-    whole = [[_spelled(p, display) for p in pieces_of(exhibit, m)] for m in exhibit.maps]
+    whole = [_whole(exhibit, head_map, display) for head_map in exhibit.maps]
     maps = [_readable(pieces, display) for pieces in whole]
-    most = max((piece.weight or 0.0 for pieces in maps for piece in pieces), default=0.0) or 1.0
+    most = _strongest(maps)
     for head_map, pieces in zip(exhibit.maps, maps, strict=True):
         parts.append(Text())
         if len(exhibit.maps) > 1:
             parts.append(map_heading(exhibit, head_map, display))
         for line in _wrapped(pieces, display):
-            parts += _colored(line, most, display) if display.color else _numbered(line, display)
+            parts += _shown(line, most, display)
         parts += [Text(), *_summary(exhibit, pieces, display)]
     shared = sum(map(len, maps)) < sum(map(len, whole))
     query = _query(exhibit, maps[0] if maps else (), display)
     return Group(*parts, *_legend(exhibit, query, most, display, shared=shared))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the text: its pieces, each with the cell at which it begins, and how it is shown.
+
+    `shown`: the words, and where there is no colour, the numbers below them.
+    """
+
+    pieces: tuple[tuple[int, Piece], ...]
+    shown: tuple[Text, ...]
+
+
+def lines_of(exhibit: Exhibit, display: Display) -> list[Line]:
+    """The text as the exhibit's only query sees it by its first map, a line at a time."""
+    pieces = _readable(_whole(exhibit, exhibit.maps[0], display), display)
+    most = _strongest([pieces])
+    return [
+        Line(tuple(_placed(line, display)), tuple(_shown(line, most, display)))
+        for line in _wrapped(pieces, display)
+    ]
+
+
+def _whole(exhibit: Exhibit, head_map: Map, display: Display) -> list[Piece]:
+    return [_spelled(piece, display) for piece in pieces_of(exhibit, head_map)]
+
+
+def _strongest(maps: Sequence[list[Piece]]) -> float:
+    return max((piece.weight or 0.0 for pieces in maps for piece in pieces), default=0.0) or 1.0
+
+
+def _shown(line: list[tuple[int, Piece]], most: float, display: Display) -> Iterator[Text]:
+    return _colored(line, most, display) if display.color else _numbered(line, display)
+
+
+def _placed(line: list[tuple[int, Piece]], display: Display) -> Iterator[tuple[int, Piece]]:
+    at = 0
+    for space, piece in line:
+        yield at + space, piece
+        at += space + _cells(piece, display)
 
 
 def _spelled(piece: Piece, display: Display) -> Piece:

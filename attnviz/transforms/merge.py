@@ -40,7 +40,7 @@ def merged(capture: Capture, unit: Unit) -> Capture:
     end of a word, together with what it touches. A character is what a reader sees as one.
     Texts in Chinese or Japanese put no spaces between words: there a word is one character.
     """
-    of_queries, of_keys = _texts(capture)
+    of_queries, of_keys = capture.texts
     queries, keys = groups_of(capture, unit)
     layers = tuple(
         LayerPattern(layer.layer, layer.heads, _pooled(layer.weights, queries, keys))
@@ -57,15 +57,9 @@ def merged(capture: Capture, unit: Unit) -> Capture:
 
 def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
     """Which query tokens, and which key tokens, are pieces of one character or word."""
-    of_queries, of_keys = _texts(capture)
+    of_queries, of_keys = capture.texts
     queries = _groups(capture.query_tokens, of_queries, unit)
     return queries, _groups(capture.key_tokens, of_keys, unit)
-
-
-def _texts(capture: Capture) -> tuple[str, str]:
-    """The texts whose slices the query tokens and the key tokens are."""
-    of_queries = capture.target if capture.kind in ("cross", "decoder") else capture.text
-    return of_queries, capture.target if capture.kind == "decoder" else capture.text
 
 
 def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:

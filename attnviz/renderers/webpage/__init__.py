@@ -164,8 +164,7 @@ def _facts(
     """Everything of the page but its weights."""
     capture = exhibit.capture
     cross = capture.kind == "cross"
-    written = capture.target if capture.kind in ("cross", "decoder") else capture.text
-    texts = written, capture.target if capture.kind == "decoder" else capture.text
+    texts = capture.texts
     return {
         "title": _title(exhibit),
         "about": facts(capture),

@@ -1,0 +1,152 @@
+"""`attnviz explore`: look around in a text's attention, in the terminal."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from attnviz.commands import options as o
+from attnviz.commands.session import Session, session_of
+from attnviz.console import Display, display_of, make_consoles
+from attnviz.data.capture import Capture
+from attnviz.errors import UsageError
+from attnviz.inputs.capture_file import load_capture
+from attnviz.inputs.text import Given, SavedCapture, read_text
+from attnviz.models.catalog import Source
+from attnviz.pipeline import TextOptions, load_model
+
+if TYPE_CHECKING:
+    from attnviz.tui.app import ExploreApp, Opened
+
+EPILOG = """
+[bold]Examples[/]
+
+attnviz explore
+
+attnviz explore "a fluffy blue creature roamed the verdant forest"
+
+attnviz explore --model gpt2 --file sample_texts/mystery.txt
+
+attnviz explore capture.npz
+"""
+
+
+def explore(
+    context: typer.Context,
+    text: o.TextArgument = None,
+    file: o.FileOption = None,
+    truncate: o.TruncateOption = None,
+    bos: o.BosOption = None,
+    special: o.SpecialOption = False,
+    model: o.ModelOption = "builtin",
+    revision: o.RevisionOption = None,
+    offline: o.OfflineOption = False,
+    engine: o.EngineOption = "auto",
+    device: o.DeviceOption = "auto",
+    dtype: o.DTypeOption = "auto",
+    max_memory: o.MaxMemoryOption = None,
+    target: o.TargetOption = None,
+    kind: o.KindOption = None,
+    causal: o.CausalOption = False,
+    no_color: o.NoColorOption = False,
+    quiet: o.QuietOption = False,
+    debug: o.DebugOption = False,
+) -> None:
+    """Look around in a text's attention: an app in the terminal, for keys and mouse.
+
+    Type a text and its patterns follow; ? lists all keys. It needs an extra:
+    pip install "attnviz[tui]".
+    """
+    session = session_of(context)
+    session.consoles = make_consoles(session.environment, no_color=no_color)
+    display = _check_terminal(session)
+    explore_app, opened = _textual(display, session)
+    given: Given | SavedCapture = Given("")
+    if text is not None or file is not None or not session.stdin.is_terminal:
+        given = read_text(text, file, session.stdin)
+    if isinstance(given, SavedCapture):
+        o.refuse_run_options(context)
+        begin = opened(capture=_weights(load_capture(given.path)))
+    else:
+        if given.note:
+            session.note(given.note)
+        placement = o.placement_of(device, dtype, max_memory)
+        source = Source(model, revision, offline, quiet, kind, causal, engine, placement)
+        options = TextOptions(bos, special, truncate, target, placement.max_memory)
+        begin = opened.of_text(given.text, load_model(source), options)
+    if not session.stdin.is_terminal:
+        _take_keys_from_the_terminal()
+    app = explore_app(begin, display, Path.cwd())
+    app.run()
+    if app.failure is not None:
+        raise app.failure
+
+
+def _check_terminal(session: Session) -> Display:
+    """What the terminal can show; the app draws on stderr, so that stdout may be a pipe.
+
+    Raises:
+        UsageError: there is none, or none that an app can draw on.
+    """
+    console, instead = session.consoles.err, "attnviz show prints to any place"
+    if not session.environment.stderr.isatty():
+        raise UsageError("explore draws on a terminal, and standard error is none", instead)
+    if session.environment.variables.get("TERM", "dumb").lower() in ("", "dumb", "unknown"):
+        raise UsageError("this terminal (TERM) cannot move its cursor", instead)
+    display = display_of(console)
+    if not display.unicode:
+        raise UsageError(
+            f"this terminal's encoding ({console.encoding}) has no lines and bars",
+            "set LANG=C.UTF-8, or use attnviz show",
+        )
+    return display
+
+
+def _textual(display: Display, session: Session) -> tuple[type["ExploreApp"], type["Opened"]]:
+    """The app, for a terminal of these colours: Textual reads them from the environment.
+
+    Raises:
+        UsageError: Textual is not installed.
+    """
+    system = session.consoles.err.color_system
+    os.environ["TEXTUAL_COLOR_SYSTEM"] = system or "standard"
+    os.environ.pop("NO_COLOR", None)
+    if not display.color:
+        os.environ["NO_COLOR"] = "1"
+    try:
+        from attnviz.tui.app import ExploreApp, Opened
+    except ModuleNotFoundError as error:
+        if error.name != "textual":
+            raise
+        raise UsageError(
+            "the terminal app needs the package textual",
+            'install it with: pip install "attnviz[tui]"',
+        ) from None
+    return ExploreApp, Opened
+
+
+def _weights(captured: Capture) -> Capture:
+    """A capture that holds weights.
+
+    Raises:
+        UsageError: it holds scores.
+    """
+    if captured.signed:
+        raise UsageError("this capture holds scores, not weights", "look at it with attnviz show")
+    return captured
+
+
+def _take_keys_from_the_terminal() -> None:
+    """Standard input was the text: keys come from the terminal itself.
+
+    Raises:
+        UsageError: the process has none.
+    """
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except OSError:
+        raise UsageError("there is no terminal for the keys", "run it in one") from None
+    os.dup2(terminal, sys.__stdin__.fileno() if sys.__stdin__ else 0)
+    os.close(terminal)

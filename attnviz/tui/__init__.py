@@ -1,0 +1,1 @@
+"""The terminal app: panes to look around in one text's patterns."""

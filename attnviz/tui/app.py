@@ -1,0 +1,386 @@
+"""The terminal app: a text, its heads, one head's pattern, one token's links.
+
+    an edit ─► (a moment) ─► a run, off this thread ─► capture ─► scene ─► panes
+    a key or a click ─► Chosen ─► another scene ─► panes
+
+The scene is the one thing that changes; panes only show it. Runs, pictures and pages are
+made in threads, so that no key has to wait.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import ContentSwitcher, Footer, Input, TextArea
+from textual.worker import WorkerFailed, get_current_worker
+
+from attnviz.console import NARROWEST, Display
+from attnviz.data.ablations import BeforeAfter
+from attnviz.data.capture import Capture
+from attnviz.errors import AttnvizError
+from attnviz.pipeline import TextOptions
+from attnviz.renderers.direction import fenced
+from attnviz.tui.heads import HeadsPane
+from attnviz.tui.links import LinksPane
+from attnviz.tui.pane import Chosen, Pane
+from attnviz.tui.pattern import PatternPane
+from attnviz.tui.runs import GaveWay, Runs
+from attnviz.tui.saving import save_page, save_picture
+from attnviz.tui.scene import Scene, Toggles, scene_of
+from attnviz.tui.screens import AblationScreen, HelpScreen
+from attnviz.tui.words import WordsPane
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+PAUSE = 0.25
+"""Seconds without a key after which an edited text is run."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the app begins with: a text and a model to run it, or a saved capture."""
+
+    text: str = ""
+    runs: Runs | None = None
+    capture: Capture | None = None
+
+    @classmethod
+    def of_text(cls, text: str, model: "LoadedModel", options: TextOptions) -> "Opened":
+        """A text, and the model that is to run it and what becomes of it."""
+        return cls(text, Runs(model, options))
+
+
+class ExploreApp(App[None]):
+    """Looking around in a text's attention."""
+
+    TITLE = "attnviz"
+    CSS_PATH = "app.tcss"
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012  # as Textual declares it
+        (0, "-narrow"),
+        (64, "-wide"),
+    ]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("e", "edit", "Edit"),
+        Binding("slash", "find", "Find", key_display="/"),
+        Binding("w", "turn('words')", "Words"),
+        Binding("s", "turn('sink')", "Sink"),
+        Binding("r", "turn('rollout')", "Rollout"),
+        Binding("a", "ablate", "Ablate"),
+        Binding("p", "picture", "PNG"),
+        Binding("o", "page", "Page"),
+        Binding("question_mark", "help", "Keys", key_display="?"),
+        Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", "Quit", show=False),
+        Binding("n", "find_next", "Next", show=False),
+        Binding("escape", "leave_edit", "Done", show=False),
+    ]
+
+    @dataclass
+    class Captured(Message):
+        """A run has come to its end."""
+
+        text: str
+        capture: Capture
+
+    @dataclass
+    class Presented(Message):
+        """Patterns have been transformed, and can be looked at."""
+
+        scene: Scene
+        toggles: Toggles
+
+    @dataclass
+    class Ablated(Message):
+        """The model was run without a head."""
+
+        found: BeforeAfter
+
+    @dataclass
+    class Said(Message):
+        """Something to tell the user; `wrong` where it did not work."""
+
+        what: str
+        wrong: bool = False
+
+    def __init__(self, opened: Opened, display: Display, folder: Path) -> None:
+        # with few colours or none, the terminal's own: they can be told apart in any
+        plain = display.sixteen or not display.color
+        super().__init__(ansi_color=True if plain else None)
+        if plain:
+            self.theme = "ansi-dark"
+        self._opened, self._display_whole, self._folder = opened, display, folder
+        self._text = opened.text
+        self._capture: Capture | None = None
+        self.scene: Scene | None = None
+        self.toggles = self._wanted = Toggles()
+        self._waiting: Timer | None = None
+        self._found: tuple[tuple[int, ...], bool] = (), False
+
+    def compose(self) -> ComposeResult:
+        display = self._display_whole
+        with ContentSwitcher(initial="words", id="text"):
+            yield WordsPane("words", display)
+            yield TextArea(self._text, id="editor")
+        with Horizontal(id="middle"):
+            with Vertical(id="left"):
+                yield HeadsPane("heads", display)
+                yield LinksPane("links", display)
+            yield PatternPane("pattern", display)
+        yield Input(id="find", placeholder="a token, an index, or /regular expression/")
+        yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#heads").focus()
+        if self._opened.capture is not None:
+            self._capture = self._opened.capture
+            self._present()
+        elif self._text.strip():
+            self._run()
+        else:
+            self.action_edit()
+
+    # ---- the text, its runs, and what is made of them ----
+
+    def action_edit(self) -> None:
+        """Make the text one that can be edited."""
+        if self._opened.runs is None:
+            self._tell("a saved capture has one text; give a text to edit it")
+            return
+        self.query_one("#text", ContentSwitcher).current = "editor"
+        editor = self.query_one("#editor", TextArea)
+        editor.border_title = Content("text")
+        editor.focus()
+        editor.move_cursor(editor.document.end)
+        self._status()
+
+    def action_leave_edit(self) -> None:
+        """Show the words of the text again."""
+        self.query_one("#find", Input).remove_class("open")
+        if self.query_one("#text", ContentSwitcher).current == "editor":
+            self.query_one("#text", ContentSwitcher).current = "words"
+            self.query_one("#words").focus()
+            self._status()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        if event.text_area.text == self._text:
+            return
+        self._text = event.text_area.text
+        self.workers.cancel_group(self, "run")
+        if self._waiting:
+            self._waiting.stop()
+        self._waiting = self.set_timer(PAUSE, self._run)
+
+    def _run(self) -> None:
+        """Run the text as it is now; an older run gives way."""
+        text, runs = self._text, self._opened.runs
+        if runs is None:
+            return
+        if not text.strip():
+            self._capture = None
+            self._show(None)
+            self._status("type a text")
+            return
+        self._status("running …")
+
+        def work() -> None:
+            worker = get_current_worker()
+            with self._told():
+                captured = runs.capture(text, lambda: worker.is_cancelled)
+                if not worker.is_cancelled:
+                    self.post_message(self.Captured(text, captured))
+
+        self.run_worker(work, group="run", exclusive=True, thread=True)
+
+    def on_explore_app_captured(self, event: Captured) -> None:
+        if event.text == self._text:
+            self._capture = event.capture
+            self._present()
+
+    def _present(self) -> None:
+        """Transform the patterns as it is wanted, and show them."""
+        captured, before, wanted = self._capture, self.scene, self._wanted
+        if captured is None:
+            return
+
+        def work() -> None:
+            worker = get_current_worker()
+            with self._told():
+                scene = scene_of(captured, wanted, before)
+                if not worker.is_cancelled:
+                    self.post_message(self.Presented(scene, wanted))
+
+        self.run_worker(work, group="present", exclusive=True, thread=True)
+
+    def on_explore_app_presented(self, event: Presented) -> None:
+        self.toggles = event.toggles
+        self._show(event.scene)
+        self._status()
+
+    def _show(self, scene: Scene | None) -> None:
+        self.scene = scene
+        for pane in self.query(Pane):
+            pane.show(scene)
+        pattern = self.query_one("#pattern")
+        pattern.border_subtitle = Content(_reading(scene)) if scene else ""
+
+    # ---- where the user goes ----
+
+    def on_chosen(self, event: Chosen) -> None:
+        if self.scene is None:
+            return
+        scene = self.scene if event.slot is None else self.scene.in_slot(event.slot)
+        if event.query is not None or event.key is not None:
+            scene = scene.at(event.query, event.key)
+        self._show(scene)
+
+    def action_find(self) -> None:
+        """Ask for a token."""
+        if self.scene is None:
+            return
+        find = self.query_one("#find", Input)
+        find.add_class("open")
+        find.border_title = Content("find")
+        find.value = ""
+        find.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Go to the first match while the name is typed."""
+        if self.scene is None or not event.value.strip():
+            return
+        self._found = self.scene.find(event.value)
+        places, _ = self._found
+        if not places:
+            event.input.border_subtitle = Content("not in this text")
+            return
+        event.input.border_subtitle = Content(f"{len(places)} found; n: the next")
+        self._go_to(places[0])
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.input.remove_class("open")
+        self.query_one("#words").focus()
+
+    def action_find_next(self) -> None:
+        """Go to the next match, and from the last to the first."""
+        places, of_keys = self._found
+        if self.scene is None or not places:
+            return
+        here = self.scene.key if of_keys else self.scene.query
+        self._go_to(next((place for place in places if place > here), places[0]))
+
+    def _go_to(self, place: int) -> None:
+        if self.scene:
+            _, of_keys = self._found
+            self._show(self.scene.at(key=place) if of_keys else self.scene.at(place))
+
+    def action_turn(self, name: str) -> None:
+        """Turn a transform on or off."""
+        self._wanted = self._wanted.turned(name)
+        self._found = (), False
+        self._present()
+
+    # ---- what comes of it ----
+
+    def action_ablate(self) -> None:
+        """Run the model without the head."""
+        runs, scene, text = self._opened.runs, self.scene, self._text
+        if scene is None:
+            return
+        head = scene.head
+        if runs is None:
+            self._tell("a saved capture cannot be run again; give the text")
+        elif head is None:
+            self._tell("rollout is over all heads; leave it with r")
+        else:
+            self._status(f"without {head} …")
+            self._off_thread(lambda: self.Ablated(runs.without(text, head)))
+
+    def on_explore_app_ablated(self, event: Ablated) -> None:
+        self._status()
+        width = min(90, max(NARROWEST, self.size.width * 24 // 25 - 6))  # of the overlay
+        display = replace(self._display_whole, width=width)
+        self.push_screen(AblationScreen(event.found, display))
+
+    def action_picture(self) -> None:
+        """Save the pattern as a PNG."""
+        scene = self.scene
+        if scene:
+            self._status("drawing …")
+            self._off_thread(lambda: self.Said(f"saved {save_picture(scene, self._folder)}"))
+
+    def action_page(self) -> None:
+        """Save all heads as a page."""
+        scene, captured = self.scene, self._capture
+        if scene and captured:
+            self._status("writing the page …")
+            said = "; it opens in any browser, offline"
+            self._off_thread(
+                lambda: self.Said(f"saved {save_page(captured, scene, self._folder)}{said}")
+            )
+
+    def action_help(self) -> None:
+        """List all keys."""
+        self.push_screen(HelpScreen())
+
+    # ---- what is told ----
+
+    def on_explore_app_said(self, event: Said) -> None:
+        self._wanted = self.toggles  # what could not be done is not waited for
+        self._status()
+        self._tell(event.what, wrong=event.wrong)
+
+    def _tell(self, what: str, *, wrong: bool = True) -> None:
+        self.notify(what, severity="warning" if wrong else "information", markup=False)
+
+    def _status(self, doing: str = "") -> None:
+        """What goes on, or else what is done to the patterns, under the text."""
+        editing = self.query_one("#text", ContentSwitcher).current == "editor"
+        said = [doing] if doing else [*self.toggles.names, *(["esc: done"] if editing else [])]
+        for name in ("#words", "#editor"):
+            self.query_one(name).border_subtitle = Content(" · ".join(said))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """In a thread: tell what goes wrong, as a sentence; a run that gave way is no error."""
+        try:
+            yield
+        except GaveWay:
+            pass
+        except AttnvizError as error:
+            self.post_message(self.Said(str(error), wrong=True))
+
+    def _off_thread(self, make: Callable[[], Message]) -> None:
+        """Make something in a thread of its own, and post it."""
+
+        def work() -> None:
+            with self._told():
+                self.post_message(make())
+
+        self.run_worker(work, group="make", thread=True)
+
+    # ---- the end ----
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What the app ended with, where that was a bug."""
+        error = self._exception
+        return error.error if isinstance(error, WorkerFailed) else error
+
+    def _fatal_error(self) -> None:
+        """End without Textual's own traceback: whoever runs the app raises `failure`."""
+        self._close_messages_no_wait()
+
+
+def _reading(scene: Scene) -> str:
+    """The chosen link: `creature → blue 0.48`."""
+    query = scene.capture.query_tokens[scene.query].label
+    key = scene.capture.key_tokens[scene.key].label
+    return f"{fenced(query)} → {fenced(key)} {scene.weight(scene.query, scene.key):.2f}"

@@ -1,0 +1,112 @@
+"""The grid of heads: layers down, heads across; each says where the query looks most."""
+
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual.binding import BindingType
+from textual.events import Click
+from textual.geometry import Region, Size
+
+from attnviz.renderers.arrangement import head_name, layer_name
+from attnviz.renderers.colors import cell_style, shade_of
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import cut, distinct_labels, pad, widest
+from attnviz.tui.pane import MOVES, Chosen, Pane
+from attnviz.tui.scene import Scene, Slot
+
+NARROWEST, WIDEST = 2, 16
+# cells with the weight, with the key's label instead, with both
+WITH_NUMBER, WITH_KEY, WITH_BOTH = 3, 6, 11
+TELLING = 0.05  # a weaker link has no label
+
+
+class HeadsPane(Pane):
+    """A cell for each head: the key that the query attends to most, and how much.
+
+    The query itself and what takes attention that must go somewhere (the first token, special
+    ones) are left out: a dark cell is a head that has nothing to say of this token.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = MOVES
+
+    def lay_out(self, scene: Scene) -> Size:
+        grid = scene.grid
+        self._label = widest([layer_name(layer) for layer in grid.layers])
+        room = (self.size.width - self._label - 1) // max(1, len(grid.heads))
+        self._cell = min(WIDEST, max(NARROWEST, room))
+        self._peaks = scene.peaks()
+        unicode = self.display_here.unicode
+        self._keys = distinct_labels(scene.capture.key_tokens, unicode=unicode)
+        return Size(self._label + self._cell * len(grid.heads) + 1, len(grid.layers) + 1)
+
+    def title_of(self, scene: Scene) -> str:
+        query = scene.capture.query_tokens[scene.query].label
+        return f"heads: where {fenced(query)} looks"
+
+    def place_of(self, scene: Scene) -> Region:
+        row, column = scene.slot
+        region = Region(self._label + self._cell * column, row + 1, self._cell + 1, 1)
+        # the first line names the heads, the first column the layers
+        return region.union(Region(0, 0, 1, 1)) if row < self.size.height - 1 else region
+
+    def line(self, scene: Scene, y: int) -> Text:
+        text = Text(no_wrap=True)
+        if y == 0:
+            return text.append(self._names(scene), Style(dim=True))
+        row = y - 1
+        if row >= len(scene.grid.layers):
+            return text
+        chosen = scene.slot[1] if scene.slot[0] == row else None
+        style = Style(bold=chosen is not None, dim=chosen is None)
+        text.append(pad(layer_name(scene.grid.layers[row]), self._label), style)
+        for column in range(len(scene.grid.heads)):
+            edge = {chosen: "[", (-1 if chosen is None else chosen + 1): "]"}.get(column, " ")
+            text.append(edge, Style(bold=True))
+            text.append(*self._content(scene, (row, column)))
+        return text.append("]" if chosen == len(scene.grid.heads) - 1 else "", Style(bold=True))
+
+    def _names(self, scene: Scene) -> str:
+        room = self._cell - 1
+        names = [head_name(head) for head in scene.grid.heads]
+        if widest(names) > room:
+            names = ["" if head is None else str(head)[-room:] for head in scene.grid.heads]
+        return " " * self._label + "".join(f" {pad(name, room)}" for name in names)
+
+    def _content(self, scene: Scene, slot: Slot) -> tuple[str, Style]:
+        room, display = self._cell - 1, self.display_here
+        if slot not in scene.slots:
+            return " " * room, Style()
+        key, weight = self._peaks.get(slot, (None, 0.0))
+        said = self._said(key, weight, room)
+        if display.color:
+            return pad(said, room), cell_style(weight, display)
+        return pad(said or shade_of(weight, unicode=display.unicode), room), Style()
+
+    def _said(self, key: int | None, weight: float, room: int) -> str:
+        """What there is room for: the key's label and its weight, the label, the weight."""
+        if key is None or room < WITH_NUMBER:
+            return ""
+        number = f"{weight:.2f}".removeprefix("0")
+        if room < WITH_KEY:
+            return pad("1.0" if weight >= 0.995 else number, room, right=True)
+        if weight < TELLING:
+            return ""
+        number = number.rjust(4) if room >= WITH_BOTH else ""
+        longest = room - len(number) - bool(number)
+        label = pad(fenced(cut(self._keys[key], longest)), longest)
+        return f"{label} {number}".rstrip()
+
+    def action_move(self, down: int, across: int) -> None:
+        """Go to the next head."""
+        if self.scene:
+            self.post_message(Chosen(slot=self.scene.moved(down, across).slot))
+
+    def on_click(self, event: Click) -> None:
+        place = self.pointed(event)
+        if self.scene is None or place is None:
+            return
+        x, y = place
+        slot = y - 1, (x - self._label) // self._cell
+        if slot in self.scene.slots:
+            self.post_message(Chosen(slot=slot))

@@ -1,0 +1,105 @@
+"""The links of the query: what it looks at, and what looks at it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.events import Click
+from textual.geometry import Region, Size
+
+from attnviz.renderers.bars import bar_of
+from attnviz.renderers.colors import bar_style
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import cut, distinct_labels, pad, widest
+from attnviz.tui.pane import MOVES, Chosen, Pane
+from attnviz.tui.scene import Scene
+
+FAINT = 0.01  # weaker links are left out, but for the first
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line: one end of a link with its weight, or a heading, which has no token."""
+
+    said: str
+    key: int | None = None
+    query: int | None = None
+    weight: float = 0.0
+
+
+class LinksPane(Pane):
+    """What the query looks at, strongest first; below it what looks at that token."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *MOVES,
+        Binding("enter", "follow", "Go to it", show=False),
+    ]
+
+    def lay_out(self, scene: Scene) -> Size:
+        capture, unicode = scene.capture, self.display_here.unicode
+        queries = distinct_labels(capture.query_tokens, unicode=unicode)
+        keys = distinct_labels(capture.key_tokens, unicode=unicode)
+        looks, looked = scene.looks_at(), scene.looked_at_by()
+        looked = [link for link in looked if link[1] >= FAINT]
+        least = min(FAINT, looks[0][1]) if looks else FAINT
+        looks = [link for link in looks if link[1] >= least]
+        self._lines = [_Row(keys[key], key=key, weight=weight) for key, weight in looks]
+        nothing = "" if looked else " nothing"
+        self._lines += [_Row(""), _Row(f"{keys[scene.target]} is looked at by{nothing}")]
+        self._lines += [
+            _Row(queries[query], query=query, weight=weight) for query, weight in looked
+        ]
+        named = [row.said for row in self._lines if row.key is not None or row.query is not None]
+        self._label = min(widest(named), max(6, self.size.width // 2))
+        return Size(self.size.width, len(self._lines))
+
+    def title_of(self, scene: Scene) -> str:
+        return f"{fenced(scene.capture.query_tokens[scene.query].label)} looks at"
+
+    def place_of(self, scene: Scene) -> Region:
+        return Region(0, self._at(scene), 1, 1)
+
+    def _at(self, scene: Scene) -> int:
+        """The line of the chosen key; 0 where its link is too weak to be listed."""
+        keys = [row.key for row in self._lines]
+        return keys.index(scene.key) if scene.key in keys else 0
+
+    def line(self, scene: Scene, y: int) -> Text:
+        if y >= len(self._lines):
+            return Text()
+        row, display = self._lines[y], self.display_here
+        if row.key is None and row.query is None:
+            return Text(fenced(cut(row.said, display.width)), Style(dim=True), no_wrap=True)
+        label = pad(fenced(cut(row.said, self._label, unicode=display.unicode)), self._label)
+        chosen = row.key is not None and row.key == scene.key
+        text = Text(no_wrap=True)
+        text.append(label, Style(bold=True, reverse=True) if chosen else Style())
+        text.append(f" {row.weight:.2f} ", Style())
+        room = display.width - self._label - len(" 0.00 ")
+        bar = bar_of(row.weight, room, display.unicode)
+        return text.append(bar, bar_style(row.weight, display))
+
+    def action_move(self, down: int, across: int) -> None:
+        """Go to the next link of the query."""
+        if self.scene is None:
+            return
+        at = self._at(self.scene) + down
+        if 0 <= at < len(self._lines) and self._lines[at].key is not None:
+            self.post_message(Chosen(query=self.scene.query, key=self._lines[at].key))
+
+    def action_follow(self) -> None:
+        """Make the chosen key the query."""
+        if self.scene and self.scene.capture.kind in ("self", "encoder"):
+            self.post_message(Chosen(query=self.scene.key))
+
+    def on_click(self, event: Click) -> None:
+        place = self.pointed(event)
+        if self.scene is None or place is None or place[1] >= len(self._lines):
+            return
+        row = self._lines[place[1]]
+        if row.key is not None:
+            self.post_message(Chosen(query=self.scene.query, key=row.key))
+        elif row.query is not None:
+            self.post_message(Chosen(query=row.query))

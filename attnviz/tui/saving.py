@@ -1,0 +1,46 @@
+"""What is looked at, into files: a picture of the head, a page of all of them."""
+
+from pathlib import Path
+
+from attnviz.data.capture import Capture
+from attnviz.paging import page_of
+from attnviz.renderers.figure import draw, figure_bytes
+from attnviz.renderers.wording import PictureOptions
+from attnviz.showing import Picked, exhibit, listed
+from attnviz.transforms.apply import PLAIN
+from attnviz.tui.scene import Scene
+from attnviz.writers.atomic import write_bytes
+
+
+def save_picture(scene: Scene, folder: Path) -> Path:
+    """Draw the head that is looked at, under a name that nothing has.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    options = PictureOptions()
+    path = free_name(folder, f"attnviz-{scene.map.label.replace(' ', '-')}", ".png")
+    drawn = draw(scene.one, options)
+    write_bytes(path, figure_bytes(drawn.figure, "png", dpi=options.dpi))
+    return path
+
+
+def save_page(captured: Capture, scene: Scene, folder: Path) -> Path:
+    """Write the page of all heads, which begins with the one that is looked at.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    path = free_name(folder, "attnviz", ".html")
+    everything = exhibit(Picked(captured, captured.heads, listed(captured.heads)), PLAIN)
+    write_bytes(path, (chunk.encode() for chunk in page_of(everything, scene.head)))
+    return path
+
+
+def free_name(folder: Path, stem: str, suffix: str) -> Path:
+    """A file's name that is not taken: `attnviz.html`, `attnviz-2.html` and so on."""
+    path, number = folder / f"{stem}{suffix}", 1
+    while path.exists():
+        number += 1
+        path = folder / f"{stem}-{number}{suffix}"
+    return path

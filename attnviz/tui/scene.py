@@ -1,0 +1,259 @@
+"""What the panes show: one exhibit, and where in it the user stands. No widget, no model.
+
+capture ─► transforms ─► scene ─► panes;  a key or a click ─► another scene
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from attnviz.analyses.default_head import default_head
+from attnviz.data.capture import Capture, FloatArray, IntArray
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.heads import Head, every_head
+from attnviz.data.links import whole_map
+from attnviz.data.positions import find_positions, last_word
+from attnviz.data.tokens import Token
+from attnviz.errors import UsageError
+from attnviz.renderers.arrangement import Grid, grid_of
+from attnviz.renderers.matrix import shown, strongest
+from attnviz.showing import Picked, exhibit, listed
+from attnviz.transforms.apply import ShowOptions
+
+Slot: TypeAlias = tuple[int, int]
+"""Row and column of a head in the grid of heads."""
+
+
+@dataclass(frozen=True)
+class Toggles:
+    """What is done to the patterns: words merged, the sink left out, layers rolled out."""
+
+    words: bool = False
+    sink: bool = False
+    rollout: bool = False
+
+    def turned(self, name: str) -> "Toggles":
+        """The same with one of them turned on or off."""
+        return replace(self, **{name: not getattr(self, name)})
+
+    @property
+    def names(self) -> list[str]:
+        """Those that are on, as a person reads them."""
+        said = {"words": self.words, "no sink": self.sink, "rollout": self.rollout}
+        return [name for name, on in said.items() if on]
+
+    @property
+    def options(self) -> ShowOptions:
+        """The same as the command line's options say it."""
+        return ShowOptions(
+            merge="words" if self.words else None,
+            drop_sink=self.sink,
+            rollout=self.rollout,
+            rollout_layers="all" if self.rollout else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """An exhibit of whole maps, and the slot, the query and the key that are looked at.
+
+    `query` and `key` are positions among the exhibit's tokens, which may be merged ones.
+    """
+
+    exhibit: Exhibit
+    slot: Slot
+    query: int
+    key: int
+
+    @property
+    def capture(self) -> Capture:
+        return self.exhibit.capture
+
+    @property
+    def head(self) -> Head | None:
+        """The head that is looked at; None where heads are rolled out into one."""
+        found = self.map
+        return None if found.layer is None or found.head is None else Head(found.layer, found.head)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Which layers and heads there are."""
+        return grid_of(self.exhibit.maps)
+
+    @cached_property
+    def slots(self) -> dict[Slot, HeadMap]:
+        """The map in each slot of the grid; some slots have none."""
+        return {self.grid.slot(each): whole_map(each) for each in self.exhibit.maps}
+
+    @property
+    def map(self) -> HeadMap:
+        """The map that is looked at."""
+        return self.slots[self.slot]
+
+    @property
+    def one(self) -> Exhibit:
+        """The exhibit of that map alone."""
+        return replace(self.exhibit, maps=(self.map,))
+
+    @cached_property
+    def pattern(self) -> FloatArray:
+        """The map's weights, (queries shown, keys shown); NaN where the mask forbids the link."""
+        return shown(self.one, self.map)
+
+    @cached_property
+    def strongest(self) -> float:
+        """The top of the pattern's scale."""
+        return strongest([self.pattern])
+
+    def weight(self, query: int, key: int) -> float:
+        """How much a query attends to a key."""
+        return float(self.map.weights[query, key])
+
+    def seen_keys(self, query: int) -> IntArray:
+        """The keys that a query may look at, and that are shown."""
+        keys = np.array(self.exhibit.keys, int)
+        seen: IntArray = keys[keys < self.capture.allowed_count()[query]]
+        return seen
+
+    def looks_at(self) -> list[tuple[int, float]]:
+        """The keys of the query with their weights, strongest first."""
+        keys = self.seen_keys(self.query)
+        return _ranked(keys, self.map.weights[self.query, keys])
+
+    @property
+    def target(self) -> int:
+        """The position among the keys that `looked_at_by` is about: the query's own, or the key."""
+        same = self.capture.kind in ("self", "encoder") and self.query in self.exhibit.keys
+        return self.query if same else self.key
+
+    def looked_at_by(self) -> list[tuple[int, float]]:
+        """The queries that look at `target`, with their weights, strongest first."""
+        queries = np.array(self.exhibit.queries, int)
+        queries = queries[self.capture.allowed_count()[queries] > self.target]
+        return _ranked(queries, self.map.weights[queries, self.target])
+
+    def peaks(self) -> dict[Slot, tuple[int, float]]:
+        """In each slot, the key that the query looks at most, and its weight.
+
+        Left out are the query itself, special tokens and, where a model looks back only, the
+        first token: they take what must go somewhere, and say little.
+        """
+        keys = self.seen_keys(self.query)
+        tokens, kind = self.capture.key_tokens, self.capture.kind
+        telling = [k for k in keys.tolist() if not tokens[k].special]
+        if kind in ("self", "encoder"):
+            telling = [k for k in telling if k != self.query and (k or not self.capture.causal)]
+        if not telling:
+            return {}
+        rows = {slot: each.weights[self.query, telling] for slot, each in self.slots.items()}
+        return {s: (telling[int(np.argmax(row))], float(row.max())) for s, row in rows.items()}
+
+    def at(self, query: int | None = None, key: int | None = None) -> "Scene":
+        """The same at another query or key; the nearest that is shown. A query alone takes the
+        key that it looks at most."""
+        asked = self.query if query is None else query
+        near = min(self.exhibit.queries, key=lambda each: abs(each - asked), default=self.query)
+        moved = replace(self, query=near)
+        if key is None:
+            return moved._at_strongest() if query is not None else moved
+        return replace(moved, key=min(self.exhibit.keys, key=lambda each: abs(each - key)))
+
+    def in_slot(self, slot: Slot) -> "Scene":
+        """The same through another head; without one there, the scene itself."""
+        return replace(self, slot=slot)._at_strongest() if slot in self.slots else self
+
+    def moved(self, down: int, across: int) -> "Scene":
+        """The same through the next head in this direction; at the edge, the scene itself."""
+        row, column = self.slot
+        rows, columns = len(self.grid.layers), len(self.grid.heads)
+        row, column = row + down, column + across
+        while 0 <= row < rows and 0 <= column < columns:
+            if (row, column) in self.slots:
+                return self.in_slot((row, column))
+            row, column = row + down, column + across
+        return self
+
+    def find(self, name: str) -> tuple[tuple[int, ...], bool]:
+        """The positions of a token, as `--query` finds it, and whether they are keys.
+
+        Where no token is called so: those in which the name occurs. None: it is not in the text.
+        """
+        same = self.capture.kind in ("self", "encoder")
+        sides = [self.capture.query_tokens] + ([] if same else [self.capture.key_tokens])
+        for matches in (_named, _containing):
+            for of_keys, tokens in enumerate(sides):
+                found = matches(tokens, name)
+                if found:
+                    return found, bool(of_keys)
+        return (), False
+
+    def _at_strongest(self) -> "Scene":
+        found = self.looks_at()
+        return replace(self, key=found[0][0]) if found else self
+
+
+def scene_of(captured: Capture, toggles: Toggles, before: Scene | None = None) -> Scene:
+    """A capture, transformed; where the user stood before stays where it can.
+
+    Raises:
+        UsageError: a transform that this capture cannot have.
+    """
+    made = exhibit(Picked(captured, captured.heads, listed(captured.heads)), toggles.options)
+    slots = {grid_of(made.maps).slot(each): each for each in made.maps}
+    start = Scene(made, next(iter(slots)), 0, 0)
+    query = last_word(made.capture.query_tokens)
+    if before is not None:
+        query = _followed(before, made.capture.query_tokens)
+    slot = _slot_before(start, before) if before else _slot_of_default(start, captured)
+    return replace(start, slot=slot).at(query)
+
+
+def _slot_before(scene: Scene, before: Scene) -> Slot:
+    """The slot of the same layer and head, or of the same layer where heads are one."""
+    layer, head = before.map.layer, before.map.head
+    same_layer = [each for each in scene.slots.values() if each.layer == layer]
+    found = [each for each in same_layer if each.head == head] or same_layer
+    return scene.grid.slot(found[0]) if found else scene.slot
+
+
+def _slot_of_default(scene: Scene, captured: Capture) -> Slot:
+    """The head that tells most about the text; of a few heads that were saved, the first."""
+    if captured.heads != every_head(captured.model.heads_per_layer):
+        return scene.slot
+    found = default_head(captured).head
+    here = [each for each in scene.slots.values() if each.layer == found.layer]
+    same = [each for each in here if each.head == found.head] or here
+    return scene.grid.slot(same[0]) if same else scene.slot
+
+
+def _followed(before: Scene, tokens: Sequence[Token]) -> int:
+    """The token that stands where the query stood; the last word where that was it."""
+    old = before.capture.query_tokens
+    if before.query == last_word(old):
+        return last_word(tokens)
+    place = old[before.query]
+    if place.special:
+        return min(before.query, len(tokens) - 1)
+    # a token begins with the space before it, and may be longer than its slice was
+    end = place.start + len(place.text) - len(place.text.lstrip()) + 1
+    return next((t.index for t in tokens if t.end >= end and not t.special), len(tokens) - 1)
+
+
+def _named(tokens: Sequence[Token], name: str) -> tuple[int, ...]:
+    try:
+        return find_positions(tokens, (name,), "/")
+    except UsageError:
+        return ()
+
+
+def _containing(tokens: Sequence[Token], name: str) -> tuple[int, ...]:
+    folded = name.strip().casefold()
+    return tuple(token.index for token in tokens if folded in token.label.casefold())
+
+
+def _ranked(positions: IntArray, weights: FloatArray) -> list[tuple[int, float]]:
+    order = np.argsort(-weights, kind="stable")
+    return list(zip(positions[order].tolist(), weights[order].tolist(), strict=True))

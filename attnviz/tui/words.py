@@ -1,0 +1,114 @@
+"""The text, its words shaded by how much the query attends to them."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.style import Style
+from rich.text import Text
+from textual.binding import BindingType
+from textual.events import Click
+from textual.geometry import Region, Size
+
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.heading import facts
+from attnviz.renderers.labels import cut
+from attnviz.renderers.text import lines_of
+from attnviz.tui.pane import MOVES, Chosen, Pane
+from attnviz.tui.scene import Scene
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a token stands on a line, in cells, and which it is."""
+
+    start: int
+    end: int
+    query: int | None = None
+    key: int | None = None
+
+
+class WordsPane(Pane):
+    """The text as running words; the query is underlined. What an encoder-decoder wrote stands
+    above what it read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = MOVES
+
+    def lay_out(self, scene: Scene) -> Size:
+        self._lines: list[Text] = []
+        self._places: list[list[_Place]] = []
+        whole = scene.capture.kind in ("self", "encoder")
+        if not whole:
+            self._lay_out_target(scene)
+        for line in lines_of(replace(scene.one, queries=(scene.query,)), self.display_here):
+            places = []
+            for start, piece in line.pieces:
+                if piece.keys:
+                    end, key = start + cell_len(piece.written), piece.keys[-1]
+                    places.append(_Place(start, end, *((key, key) if whole else (None, key))))
+            for shown in line.shown:
+                self._lines.append(shown)
+                self._places.append(places)
+        return Size(self.size.width, len(self._lines))
+
+    def _lay_out_target(self, scene: Scene) -> None:
+        """What was written, a word for each query, folded to the width."""
+        line, places = Text(no_wrap=True), list[_Place]()
+        for query in scene.exhibit.queries:
+            label = fenced(cut(scene.capture.query_tokens[query].label, self.size.width))
+            if line.cell_len and line.cell_len + cell_len(label) > self.size.width:
+                self._lines.append(line)
+                self._places.append(places)
+                line, places = Text(no_wrap=True), []
+            start = line.cell_len
+            chosen = query == scene.query
+            line.append(label, Style(bold=chosen, underline=chosen, italic=True)).append(" ")
+            places.append(_Place(start, start + cell_len(label), query))
+        self._lines.append(line)
+        self._places.append(places)
+
+    def title_of(self, scene: Scene) -> str:
+        return facts(scene.capture)
+
+    def place_of(self, scene: Scene) -> Region:
+        for y, places in enumerate(self._places):
+            for place in places:
+                if place.query == scene.query:
+                    return Region(place.start, y, max(1, place.end - place.start), 1)
+        return Region(0, 0, 1, 1)
+
+    def line(self, scene: Scene, y: int) -> Text:
+        return self._lines[y] if y < len(self._lines) else Text()
+
+    def action_move(self, down: int, across: int) -> None:
+        """Go to the next token, or to the one above or below."""
+        if self.scene is None:
+            return
+        if across:
+            queries = self.scene.exhibit.queries
+            at = queries.index(self.scene.query) + across if self.scene.query in queries else 0
+            if 0 <= at < len(queries):
+                self.post_message(Chosen(query=queries[at]))
+            return
+        here = self.place_of(self.scene)
+        y = here.y + down
+        while 0 <= y < len(self._places):
+            there = [place for place in self._places[y] if place.query is not None]
+            others = [place for place in there if place.query != self.scene.query]
+            # without colour, the numbers below a line belong to it
+            if others and self._places[y] is not self._places[here.y]:
+                near = min(others, key=lambda place: abs(place.start - here.x))
+                self.post_message(Chosen(query=near.query))
+                return
+            y += down
+
+    def on_click(self, event: Click) -> None:
+        clicked = self.pointed(event)
+        if clicked is None or self.scene is None or clicked[1] >= len(self._places):
+            return
+        for place in self._places[clicked[1]]:
+            if place.start <= clicked[0] < place.end:
+                if place.query is not None:
+                    self.post_message(Chosen(query=place.query))
+                else:
+                    self.post_message(Chosen(query=self.scene.query, key=place.key))
