@@ -118,7 +118,7 @@ def _textual(display: Display, session: Session) -> tuple[type["ExploreApp"], ty
     try:
         from attnviz.tui.app import ExploreApp, Opened
     except ModuleNotFoundError as error:
-        if error.name != "textual":
+        if (error.name or "").partition(".")[0] != "textual":
             raise
         raise UsageError(
             "the terminal app needs the package textual",

@@ -4,6 +4,8 @@ Viridis gets lighter evenly from end to end and is told apart by colour-blind ey
 brings its colours down to 256 where a terminal has no more; for 16 there is a ramp of five.
 """
 
+from functools import lru_cache
+
 from rich.color import Color
 from rich.style import Style
 
@@ -16,6 +18,7 @@ _TABLE = bytes.fromhex(
     "6ccd5a 7fd34e 93d741 a8db34 c0df25 d5e21a eae51a fde725"
 )
 VIRIDIS = tuple((_TABLE[i], _TABLE[i + 1], _TABLE[i + 2]) for i in range(0, len(_TABLE), 3))
+_COLORS = tuple(Color.from_rgb(*rgb) for rgb in VIRIDIS)
 
 # Shades without colour: nothing shown, (almost) zero, then four steps.
 SHADES, ASCII_SHADES = "·░▒▓█", ".:+%@"
@@ -30,8 +33,12 @@ _VISIBLE = (0.25, 0.8)
 
 def cell_style(weight: float, display: Display) -> Style:
     """A cell filled with the colour of a weight from 0 to 1, and letters that stand out on it."""
-    color = color_of(weight, display)
-    if display.sixteen:  # whose shades a terminal chooses: only its blue is dark in all of them
+    return _filled(color_of(weight, display), display.sixteen)
+
+
+@lru_cache(maxsize=64)
+def _filled(color: Color, sixteen: bool) -> Style:
+    if sixteen:  # whose shades a terminal chooses: only its blue is dark in all of them
         return Style(color=Color.from_ansi(15 if color.number == 4 else 0), bgcolor=color)
     red, green, blue = color.get_truecolor()
     light = 0.299 * red + 0.587 * green + 0.114 * blue > 110
@@ -53,7 +60,7 @@ def color_of(weight: float, display: Display) -> Color:
     weight = min(1.0, max(0.0, weight))
     if display.sixteen:
         return Color.from_ansi(_SIXTEEN[min(4, int(weight * 5))])
-    return Color.from_rgb(*VIRIDIS[round(weight * (len(VIRIDIS) - 1))])
+    return _COLORS[round(weight * (len(_COLORS) - 1))]
 
 
 def shade_of(weight: float, *, unicode: bool = True) -> str:

@@ -8,7 +8,7 @@ made in threads, so that no key has to wait.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -30,7 +30,7 @@ from attnviz.pipeline import TextOptions
 from attnviz.renderers.direction import fenced
 from attnviz.tui.heads import HeadsPane
 from attnviz.tui.links import LinksPane
-from attnviz.tui.pane import Chosen, Pane
+from attnviz.tui.pane import Chosen
 from attnviz.tui.pattern import PatternPane
 from attnviz.tui.runs import GaveWay, Runs
 from attnviz.tui.saving import save_page, save_picture
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 PAUSE = 0.25
 """Seconds without a key after which an edited text is run."""
+
+SAVE = "save"
+"""The threads that write files, which leaving waits for."""
 
 
 @dataclass(frozen=True)
@@ -124,22 +127,27 @@ class ExploreApp(App[None]):
         self.toggles = self._wanted = Toggles()
         self._waiting: Timer | None = None
         self._found: tuple[tuple[int, ...], bool] = (), False
+        # kept here, as what comes of a thread may come while a list of keys lies over them
+        self._text_pane = ContentSwitcher(initial="words", id="text")
+        self._words, self._editor = WordsPane("words", display), TextArea(opened.text, id="editor")
+        self._heads, self._links = HeadsPane("heads", display), LinksPane("links", display)
+        self._pattern = PatternPane("pattern", display)
+        self._find = Input(id="find", placeholder="a token, an index, or /a pattern/")
 
     def compose(self) -> ComposeResult:
-        display = self._display_whole
-        with ContentSwitcher(initial="words", id="text"):
-            yield WordsPane("words", display)
-            yield TextArea(self._text, id="editor")
+        with self._text_pane:
+            yield self._words
+            yield self._editor
         with Horizontal(id="middle"):
             with Vertical(id="left"):
-                yield HeadsPane("heads", display)
-                yield LinksPane("links", display)
-            yield PatternPane("pattern", display)
-        yield Input(id="find", placeholder="a token, an index, or /regular expression/")
+                yield self._heads
+                yield self._links
+            yield self._pattern
+        yield self._find
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
-        self.query_one("#heads").focus()
+        self._heads.focus()
         if self._opened.capture is not None:
             self._capture = self._opened.capture
             self._present()
@@ -155,19 +163,20 @@ class ExploreApp(App[None]):
         if self._opened.runs is None:
             self._tell("a saved capture has one text; give a text to edit it")
             return
-        self.query_one("#text", ContentSwitcher).current = "editor"
-        editor = self.query_one("#editor", TextArea)
-        editor.border_title = Content("text")
-        editor.focus()
-        editor.move_cursor(editor.document.end)
+        self._text_pane.current = "editor"
+        self._editor.border_title = Content("text")
+        self._editor.focus()
+        self._editor.move_cursor(self._editor.document.end)
         self._status()
 
     def action_leave_edit(self) -> None:
-        """Show the words of the text again."""
-        self.query_one("#find", Input).remove_class("open")
-        if self.query_one("#text", ContentSwitcher).current == "editor":
-            self.query_one("#text", ContentSwitcher).current = "words"
-            self.query_one("#words").focus()
+        """Leave the search, or show the words of the text again."""
+        if self._find.has_class("open"):
+            self._find.remove_class("open")
+            self._words.focus()
+        elif self._text_pane.current == "editor":
+            self._text_pane.current = "words"
+            self._words.focus()
             self._status()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
@@ -210,6 +219,7 @@ class ExploreApp(App[None]):
         captured, before, wanted = self._capture, self.scene, self._wanted
         if captured is None:
             return
+        self._status("working …")
 
         def work() -> None:
             worker = get_current_worker()
@@ -227,10 +237,9 @@ class ExploreApp(App[None]):
 
     def _show(self, scene: Scene | None) -> None:
         self.scene = scene
-        for pane in self.query(Pane):
+        for pane in (self._words, self._heads, self._links, self._pattern):
             pane.show(scene)
-        pattern = self.query_one("#pattern")
-        pattern.border_subtitle = Content(_reading(scene)) if scene else ""
+        self._pattern.border_subtitle = Content(_reading(scene) if scene else "")
 
     # ---- where the user goes ----
 
@@ -246,11 +255,10 @@ class ExploreApp(App[None]):
         """Ask for a token."""
         if self.scene is None:
             return
-        find = self.query_one("#find", Input)
-        find.add_class("open")
-        find.border_title = Content("find")
-        find.value = ""
-        find.focus()
+        self._find.add_class("open")
+        self._find.border_title = Content("find")
+        self._find.value = ""
+        self._find.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Go to the first match while the name is typed."""
@@ -266,7 +274,7 @@ class ExploreApp(App[None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.input.remove_class("open")
-        self.query_one("#words").focus()
+        self._words.focus()
 
     def action_find_next(self) -> None:
         """Go to the next match, and from the last to the first."""
@@ -301,7 +309,7 @@ class ExploreApp(App[None]):
             self._tell("rollout is over all heads; leave it with r")
         else:
             self._status(f"without {head} …")
-            self._off_thread(lambda: self.Ablated(runs.without(text, head)))
+            self._off_thread("ablate", lambda: self.Ablated(runs.without(text, head)))
 
     def on_explore_app_ablated(self, event: Ablated) -> None:
         self._status()
@@ -314,7 +322,7 @@ class ExploreApp(App[None]):
         scene = self.scene
         if scene:
             self._status("drawing …")
-            self._off_thread(lambda: self.Said(f"saved {save_picture(scene, self._folder)}"))
+            self._off_thread(SAVE, lambda: self.Said(f"saved {save_picture(scene, self._folder)}"))
 
     def action_page(self) -> None:
         """Save all heads as a page."""
@@ -323,7 +331,7 @@ class ExploreApp(App[None]):
             self._status("writing the page …")
             said = "; it opens in any browser, offline"
             self._off_thread(
-                lambda: self.Said(f"saved {save_page(captured, scene, self._folder)}{said}")
+                SAVE, lambda: self.Said(f"saved {save_page(captured, scene, self._folder)}{said}")
             )
 
     def action_help(self) -> None:
@@ -342,10 +350,10 @@ class ExploreApp(App[None]):
 
     def _status(self, doing: str = "") -> None:
         """What goes on, or else what is done to the patterns, under the text."""
-        editing = self.query_one("#text", ContentSwitcher).current == "editor"
+        editing = self._text_pane.current == "editor"
         said = [doing] if doing else [*self.toggles.names, *(["esc: done"] if editing else [])]
-        for name in ("#words", "#editor"):
-            self.query_one(name).border_subtitle = Content(" · ".join(said))
+        for widget in (self._words, self._editor):
+            widget.border_subtitle = Content(" · ".join(said))
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -357,16 +365,25 @@ class ExploreApp(App[None]):
         except AttnvizError as error:
             self.post_message(self.Said(str(error), wrong=True))
 
-    def _off_thread(self, make: Callable[[], Message]) -> None:
+    def _off_thread(self, group: str, make: Callable[[], Message]) -> None:
         """Make something in a thread of its own, and post it."""
 
         def work() -> None:
             with self._told():
                 self.post_message(make())
 
-        self.run_worker(work, group="make", thread=True)
+        self.run_worker(work, group=group, thread=True)
 
     # ---- the end ----
+
+    async def action_quit(self) -> None:
+        """Leave, once what is being saved is whole."""
+        saving = [worker for worker in self.workers if worker.group == SAVE]
+        if saving:
+            self._status("saving, then leaving …")
+            with suppress(WorkerFailed):  # told as `failure`
+                await self.workers.wait_for_complete(saving)
+        self.exit()
 
     @property
     def failure(self) -> BaseException | None:

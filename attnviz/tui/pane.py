@@ -38,7 +38,9 @@ class Pane(ScrollView, can_focus=True):
     def __init__(self, id: str, display: Display) -> None:
         super().__init__(id=id, classes="pane")
         self._display = display
+        self._given: Scene | None = None
         self.scene: Scene | None = None
+        """What is laid out; None before there is anything, or any room."""
 
     @property
     def display_here(self) -> Display:
@@ -47,19 +49,17 @@ class Pane(ScrollView, can_focus=True):
 
     def show(self, scene: Scene | None) -> None:
         """Show another scene, or nothing yet."""
-        self.scene = scene
+        self._given = scene
         self._lay_out()
 
     def on_resize(self) -> None:
         self._lay_out()
 
     def _lay_out(self) -> None:
-        scene = self.scene
+        self.scene = scene = self._given if self.size.width > 0 else None
         self.border_title = Content(self.title_of(scene) if scene else str(self.id))
-        if scene is None or self.size.width <= 0:
-            self.virtual_size = Size(0, 0)
-        else:
-            self.virtual_size = self.lay_out(scene)
+        self.virtual_size = self.lay_out(scene) if scene else Size(0, 0)
+        if scene:
             self.call_after_refresh(self._go_to_place)  # when there is so much to scroll
         self.refresh()
 

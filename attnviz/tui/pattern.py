@@ -89,8 +89,8 @@ class PatternPane(Pane):
         name = pad(fenced(cut(self._rows[row], room)), room, right=True)
         label = Text(name, Style(bold=True, reverse=True) if row == chosen_row else Style())
         display = self.display_here
-        for column in range(first, last):
-            weight = float(scene.pattern[row, column])
+        weights = scene.pattern[row, first:last].tolist()
+        for column, weight in enumerate(weights, start=first):
             content, style = cell_of(weight / scene.strongest, weight, self._cell, display)
             if (row, column) == (chosen_row, chosen_column):
                 content = content if self._cell > NARROW else "[]"

@@ -1,0 +1,614 @@
+"""The terminal app: every key does what it says, and nothing makes it stop."""
+
+import io
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from textual.binding import Binding
+from textual.widgets import TextArea
+
+from attnviz.ablating import Cut, ablate_together
+from attnviz.console import Display
+from attnviz.data.capture import Capture
+from attnviz.data.heads import Head
+from attnviz.errors import InputError
+from attnviz.models.catalog import Source
+from attnviz.models.loaded import LoadedModel
+from attnviz.pipeline import HeadOptions, TextOptions, load_model
+from attnviz.tui.app import ExploreApp, Opened
+from attnviz.tui.runs import Cancelled, GaveWay, Runs
+from attnviz.tui.screens import HELP, AblationScreen, HelpScreen
+from tests.factories import make_capture
+from tests.tui.app import Visit, explore
+
+TEXT = "a fluffy blue creature roamed the verdant forest"
+PANES = ["heads", "links", "pattern", "words"]
+
+
+@pytest.fixture(scope="module")
+def model() -> LoadedModel:
+    return load_model(Source("builtin"))
+
+
+@pytest.fixture
+def opened(model: LoadedModel) -> Opened:
+    return Opened.of_text(TEXT, model, TextOptions())
+
+
+def saved(text: str | list[str] = TEXT, **how: object) -> Opened:
+    return Opened(capture=make_capture(text, **how))  # type: ignore[arg-type]
+
+
+def head_of(there: Visit) -> Head | None:
+    assert there.app.scene
+    return there.app.scene.head
+
+
+def test_it_opens_with_the_head_that_fits_the_text_best(opened: Opened) -> None:
+    async def does(there: Visit) -> None:
+        assert there.title("pattern") == "L2H3: nouns look at their adjectives"
+        assert there.subtitle("pattern") == "forest → verdant 1.00"
+        assert "verdant" in there.seen("words")[0]
+        assert there.title("heads") == "heads: where forest looks"
+        assert there.seen("links")[0].startswith("verdant 1.00")
+        assert there.focus == "heads"
+
+    explore(opened, does)
+
+
+@pytest.mark.parametrize(
+    ("keys", "head"),
+    [
+        (["up"], Head(0, 1)),
+        (["k"], Head(0, 1)),
+        (["left"], Head(1, 0)),
+        (["h"], Head(1, 0)),
+        (["up", "down"], Head(1, 1)),
+        (["k", "j"], Head(1, 1)),
+        (["left", "right"], Head(1, 1)),
+        (["h", "l"], Head(1, 1)),
+        (["l"], Head(1, 1)),  # at the edge
+    ],
+)
+def test_arrows_and_hjkl_move_through_layers_and_heads(keys: list[str], head: Head) -> None:
+    async def does(there: Visit) -> None:
+        while head_of(there) != Head(1, 1):
+            await there.press("j", "l")
+        await there.press(*keys)
+        assert head_of(there) == head
+        assert there.title("pattern") == str(head)
+
+    explore(saved(), does)
+
+
+def test_the_panes_show_the_weights_of_the_head_that_was_moved_to() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("h", "k")
+        scene = there.app.scene
+        assert scene
+        weights = scene.capture.weights(Head(0, 0))
+        key = int(np.argmax(weights[7]))
+        label = scene.capture.key_tokens[key].label
+        assert there.subtitle("pattern") == f"forest → {label} {weights[7, key]:.2f}"
+        assert there.seen("links")[0].startswith(label)
+
+    explore(saved(), does)
+
+
+def test_tab_goes_through_all_panes_and_back() -> None:
+    async def does(there: Visit) -> None:
+        seen = []
+        for _ in PANES:
+            seen.append(there.focus)
+            await there.press("tab")
+        assert sorted(map(str, seen)) == PANES
+        assert there.focus == "heads"
+        await there.press("shift+tab")
+        assert there.focus == "words"
+
+    explore(saved(), does)
+
+
+def test_in_the_text_arrows_move_from_token_to_token_and_from_line_to_line() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("shift+tab", "left", "left")
+        assert there.app.scene
+        assert there.app.scene.query == 37
+        await there.press("up")
+        assert there.app.scene.query < 37
+        before = there.app.scene.query
+        await there.press("down", "right")
+        assert there.app.scene.query in (37, 38, 39)
+        assert before < 30
+
+    explore(saved(" ".join(TEXT.split() * 5)), does)
+
+
+def test_in_the_pattern_arrows_move_to_the_next_query_and_key() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("tab", "tab")
+        assert there.focus == "pattern"
+        start = there.app.scene
+        assert start
+        await there.press("up")
+        assert (there.app.scene.query, there.app.scene.key) == (6, min(start.key, 7))
+        await there.press("left")
+        assert there.app.scene.key == start.key - 1
+        await there.press("down", "right", "down")
+        assert (there.app.scene.query, there.app.scene.key) == (7, start.key)
+
+    explore(saved(seed=3), does)
+
+
+def test_in_the_links_arrows_move_to_the_next_and_enter_follows() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("tab")
+        scene = there.app.scene
+        assert scene
+        second = scene.looks_at()[1][0]
+        await there.press("down")
+        assert there.app.scene.key == second
+        await there.press("enter")
+        assert there.app.scene.query == second
+
+    explore(saved(seed=1), does)
+
+
+def test_a_slash_finds_a_token_while_it_is_typed_and_n_the_next() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("slash", *"cat")
+        assert there.subtitle("find") == "2 found; n: the next"
+        await there.press("enter")
+        assert there.app.scene
+        assert there.app.scene.query == 1
+        await there.press("n")
+        assert there.app.scene.query == 5
+        await there.press("n")
+        assert there.app.scene.query == 1
+        assert there.focus == "words"
+
+    explore(saved("the cat saw a blue cat run"), does)
+
+
+def test_a_token_that_is_not_there_is_said_and_escape_leaves() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("slash", *"zebra")
+        assert there.subtitle("find") == "not in this text"
+        await there.press("escape")
+        assert not there.app.query_one("#find").display
+        assert there.focus in PANES
+        assert there.app.scene
+        assert there.app.scene.query == 7
+
+    explore(saved(), does)
+
+
+def test_w_merges_the_pieces_of_words_and_takes_them_apart_again() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("w")
+        assert any("fluffy" in line for line in there.seen("pattern"))
+        assert there.subtitle("words") == "words"
+        await there.press("w")
+        assert not any("fluffy" in line for line in there.seen("pattern"))
+        assert there.subtitle("words") == ""
+
+    explore(saved(["a", " flu", "ffy", " blue", " cat"]), does)
+
+
+def test_s_leaves_the_sink_out_and_brings_it_back() -> None:
+    async def does(there: Visit) -> None:
+        assert any("BOS" in line for line in there.seen("pattern"))
+        await there.press("s")
+        assert not any("BOS" in line for line in there.seen("pattern"))
+        assert "which is left out" in there.title("words")
+        assert there.subtitle("words") == "no sink"
+        await there.press("s")
+        assert any("BOS" in line for line in there.seen("pattern"))
+
+    explore(saved(bos=True), does, size=(120, 30))
+
+
+def test_r_shows_the_rollout_of_each_layer() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("up", "up", "r")
+        assert there.title("pattern") == "L0 rollout"
+        await there.press("down")
+        assert there.title("pattern") == "L1 rollout"
+        await there.press("r")
+        assert there.title("pattern") == "L1H0"
+
+    explore(saved(), does)
+
+
+def test_toggles_add_up_however_quickly_they_are_pressed() -> None:
+    async def does(there: Visit) -> None:
+        await there.pilot.press("w", "s", "r")
+        await there.settle()
+        assert there.subtitle("words") == "words · no sink · rollout"
+
+    explore(saved(), does)
+
+
+def test_a_toggle_that_cannot_be_is_said_and_stays_off() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("r")
+        assert "--rollout needs all heads" in there.told[0]
+        assert there.title("pattern") == "L0H0"
+        await there.press("s")
+        assert there.subtitle("words") == "no sink"
+
+    explore(Opened(capture=make_capture(TEXT).only((Head(0, 0),))), does)
+
+
+def test_a_shows_what_the_model_says_without_the_head(opened: Opened, model: LoadedModel) -> None:
+    chosen = HeadOptions(heads="L2H3")
+    expected = ablate_together(model, TEXT, TextOptions(), chosen, Cut(), 8)
+
+    async def does(there: Visit) -> None:
+        await there.press("a")
+        screen = there.app.screen
+        assert isinstance(screen, AblationScreen)
+        shown = "\n".join(
+            strip.text
+            for strip in screen.query_one("#said").render_lines(
+                screen.query_one("#said").size.region
+            )
+        )
+        assert "without L2H3" in shown
+        for candidate in (expected.before.candidates[0], expected.after.candidates[0]):
+            assert f"{candidate.label} " in shown
+            assert f"{candidate.probability:.3f}" in shown
+        await there.press("escape")
+        assert there.app.screen is not screen
+
+    explore(opened, does, size=(100, 40))
+
+
+def test_p_saves_a_picture_under_a_name_of_its_own(tmp_path: Path) -> None:
+    async def does(there: Visit) -> None:
+        await there.press("j", "h", "p", "p")
+        assert there.told == [
+            f"saved {tmp_path / 'attnviz-L1H0.png'}",
+            f"saved {tmp_path / 'attnviz-L1H0-2.png'}",
+        ]
+
+    explore(saved(seed=2), does, folder=tmp_path)
+    pictures = [io.BytesIO(path.read_bytes()) for path in tmp_path.iterdir()]
+    assert len({Image.open(picture).size for picture in pictures}) == 1
+
+
+def test_o_saves_the_page_of_all_heads_that_begins_with_this_one(tmp_path: Path) -> None:
+    async def does(there: Visit) -> None:
+        await there.press("k", "h", "o")
+        assert there.told == [
+            f"saved {tmp_path / 'attnviz.html'}; it opens in any browser, offline"
+        ]
+
+    explore(saved(), does, folder=tmp_path)
+    page = (tmp_path / "attnviz.html").read_text()
+    assert len(re.findall(r'id="head-\d+"', page)) == 4
+    assert '"initial":0' in page.replace(" ", "")
+
+
+def test_what_cannot_be_saved_is_said_in_a_sentence(tmp_path: Path) -> None:
+    async def does(there: Visit) -> None:
+        await there.press("p", "o")
+        assert [told.split(";")[0] for told in there.told] == [
+            f"the folder '{tmp_path / 'none'}' does not exist"
+        ] * 2
+
+    explore(saved(), does, folder=tmp_path / "none")
+
+
+def test_a_question_mark_lists_every_key() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("question_mark")
+        assert isinstance(there.app.screen, HelpScreen)
+        await there.press("question_mark")
+        assert not isinstance(there.app.screen, HelpScreen)
+
+    explore(saved(), does)
+    bindings = [each for each in ExploreApp.BINDINGS if isinstance(each, Binding)]
+    names = {"slash": "/", "question_mark": "", "escape": "esc"}
+    for key in (key for each in bindings for key in each.key.split(",")):
+        assert re.search(rf"(^|\W){re.escape(names.get(key, key))}", HELP)
+
+
+def test_q_and_ctrl_c_leave() -> None:
+    for key in ("q", "ctrl+c"):
+
+        async def does(there: Visit, key: str = key) -> None:
+            await there.pilot.press(key)
+            await there.pilot.pause()
+            assert there.app.return_code == 0
+            assert there.app.failure is None
+
+        explore(saved(), does)
+
+
+def test_the_mouse_chooses_words_heads_weights_and_links() -> None:
+    async def does(there: Visit) -> None:
+        await there.pilot.click("#words", offset=(4, 1))  # fluffy
+        await there.settle()
+        assert there.app.scene
+        assert there.app.scene.query == 1
+        await there.pilot.click("#heads", offset=(6, 2))  # L0H0
+        await there.settle()
+        assert head_of(there) == Head(0, 0)
+        await there.pilot.click("#words", offset=(50, 1))  # behind the text: nothing
+        pattern = there.pane("pattern")
+        line = next(y for y, line in enumerate(there.seen("pattern")) if "creature" in line)
+        await there.pilot.click(pattern, offset=(2 + pattern.covered[3], 1 + line))
+        await there.settle()
+        assert (there.app.scene.query, there.app.scene.key) == (3, 0)
+        await there.pilot.click("#links", offset=(3, 2))
+        await there.settle()
+        assert there.app.scene.key == there.app.scene.looks_at()[1][0]
+
+    explore(saved(seed=1), does)
+
+
+def test_a_click_on_what_looks_at_the_query_goes_there() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("slash", *"blue", "enter")
+        assert there.app.scene
+        by = there.app.scene.looked_at_by()[0][0]
+        line = next(y for y, line in enumerate(there.seen("links")) if "is looked at by" in line)
+        await there.pilot.click("#links", offset=(3, line + 2))
+        await there.settle()
+        assert there.app.scene.query == by
+
+    explore(saved(seed=1), does, size=(100, 40))
+
+
+# ---- editing ----
+
+
+def test_the_patterns_follow_the_text_while_it_is_typed(opened: Opened) -> None:
+    async def does(there: Visit) -> None:
+        await there.press("e")
+        assert there.focus == "editor"
+        await there.pilot.press("space", *"and q")  # q is a letter here
+        await there.pilot.pause(0.4)
+        await there.settle()
+        assert there.app.scene
+        assert there.app.scene.capture.text == f"{TEXT} and q"
+        assert there.title("heads") == "heads: where q looks"
+        await there.press("escape")
+        assert there.focus == "words"
+        assert "forest and" in there.seen("words")[0]
+
+    explore(opened, does)
+
+
+def test_a_text_is_run_only_once_the_keys_rest() -> None:
+    runs = _Runs()
+
+    async def does(there: Visit) -> None:
+        await there.press("e")
+        await there.pilot.press(*"xyz")
+        await there.pilot.pause(0.4)
+        await there.settle()
+
+    explore(Opened("a", runs), does)  # type: ignore[arg-type]
+    assert runs.began == ["a", "axyz"]
+
+
+def test_a_newer_text_stops_the_run_of_an_older_one() -> None:
+    runs = _Runs(slow=["ab"])
+
+    async def does(there: Visit) -> None:
+        await there.press("e")
+        await there.pilot.press("b")
+        while not runs.running.is_set():
+            await there.pilot.pause(0.02)
+        await there.pilot.press("c")  # every key is taken while it runs
+        assert there.app.query_one("#editor", TextArea).text == "abc"
+        await there.pilot.pause(0.4)
+        await there.settle()
+        assert there.app.scene
+        assert there.app.scene.capture.text == "abc"
+
+    explore(Opened("a", runs), does)  # type: ignore[arg-type]
+    assert runs.stopped == ["ab"]
+
+
+def test_a_run_stops_between_blocks_of_rows_when_it_is_cancelled(model: LoadedModel) -> None:
+    asked = iter([False, False, True])
+    with pytest.raises(GaveWay):
+        Runs(model, TextOptions()).capture(TEXT, lambda: next(asked))
+    again = Runs(model, TextOptions()).capture(TEXT, lambda: False)  # hooks are off again
+    assert len(again.heads) == 16
+
+
+def test_runs_of_one_model_wait_for_each_other(model: LoadedModel) -> None:
+    """Hooks stand in the model while it runs."""
+    runs, inside, most = Runs(model, TextOptions()), [0], [0]
+
+    def count() -> Iterator[bool]:
+        while True:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            time.sleep(0.01)
+            inside[0] -= 1
+            yield False
+
+    counted = count()
+    threads = [
+        threading.Thread(target=runs.capture, args=(TEXT, lambda: next(counted))) for _ in "123"
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+
+
+class _Runs:
+    """Stands in for a model: remembers what it was asked for; slow texts run until cancelled."""
+
+    def __init__(self, slow: list[str] | None = None) -> None:
+        self.slow = slow or []
+        self.began: list[str] = []
+        self.stopped: list[str] = []
+        self.running = threading.Event()
+
+    def capture(self, text: str, cancelled: Cancelled) -> Capture:
+        self.began.append(text)
+        if text in self.slow:
+            self.running.set()
+            _until(cancelled)
+            self.stopped.append(text)
+            raise GaveWay
+        return make_capture(list(text))
+
+
+def _until(happens: Callable[[], bool], seconds: float = 5) -> None:
+    end = time.monotonic() + seconds
+    while not happens() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+# ---- unusual texts and places ----
+
+
+def test_without_a_text_it_waits_for_one_to_be_typed(model: LoadedModel) -> None:
+    async def does(there: Visit) -> None:
+        assert there.focus == "editor"
+        assert there.app.scene is None
+        await there.pilot.press(*"blue cat".replace(" ", "")[:4], "space", *"cat")
+        await there.pilot.pause(0.4)
+        await there.settle()
+        assert there.title("heads") == "heads: where cat looks"
+
+    explore(Opened.of_text("", model, TextOptions()), does)
+
+
+def test_where_all_of_a_text_is_deleted_the_panes_are_empty(model: LoadedModel) -> None:
+    async def does(there: Visit) -> None:
+        await there.press("e", "backspace", "backspace", "backspace")
+        await there.pilot.pause(0.4)
+        await there.settle()
+        assert there.app.scene is None
+        assert there.seen("pattern") == [""] * there.pane("pattern").size.height
+        assert there.subtitle("editor") == "type a text"
+        await there.press("escape", "w", "s", "r", "a", "p", "o", "n", "slash", "up", "tab")
+        assert there.told == []
+
+    explore(Opened.of_text("cat", model, TextOptions()), does)
+
+
+def test_a_text_too_long_for_the_model_is_said_and_can_be_mended(model: LoadedModel) -> None:
+    async def does(there: Visit) -> None:
+        assert "the text has 301 tokens" in there.told[0]
+        await there.press("e")
+        there.app.query_one("#editor", TextArea).text = "a cat"
+        await there.pilot.pause(0.4)
+        await there.settle()
+        assert there.title("heads") == "heads: where cat looks"
+
+    explore(Opened.of_text("the " * 300, model, TextOptions()), does)
+
+
+def test_a_very_long_text_scrolls_to_where_the_user_goes() -> None:
+    async def does(there: Visit) -> None:
+        await there.settle()
+        assert any("w599" in line for line in there.seen("words"))
+        assert any("w599" in line for line in there.seen("pattern"))
+        await there.press("slash", *"300", "enter")
+        assert any("w300" in line for line in there.seen("pattern"))
+        assert any("w300" in line for line in there.seen("words"))
+        assert not any("w599" in line for line in there.seen("pattern"))
+
+    explore(saved([f"w{n}" if n == 0 else f" w{n}" for n in range(600)]), does)
+
+
+@pytest.mark.parametrize("size", [(160, 50), (40, 12), (20, 6), (3, 2), (80, 24)])
+def test_it_can_be_resized_to_anything(size: tuple[int, int]) -> None:
+    async def does(there: Visit) -> None:
+        await there.press("h", "k")
+        await there.pilot.resize_terminal(*size)
+        await there.settle()
+        assert head_of(there) == Head(0, 0)
+        await there.press("j", "tab", "tab", "up", "tab", "left", "question_mark", "q")
+        if size > (3, 2):  # a pane without room has no place to move in
+            assert head_of(there) == Head(1, 0)
+        await there.pilot.resize_terminal(80, 24)
+        await there.settle()
+        assert any("forest" in line for line in there.seen("pattern"))
+
+    explore(saved(), does)
+
+
+def test_tokens_are_data_here_too() -> None:
+    nasty = ["[red]a", " [/]", " \x1b[31mb", " \u202ec", " [@click=app.quit]d"]
+
+    async def does(there: Visit) -> None:
+        shown = "\n".join(there.seen("words") + there.seen("pattern") + there.seen("links"))
+        assert "[red]a" in there.seen("words")[0]
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+        await there.press("shift+tab", "left", "left", "left", "left")
+        assert there.title("heads") == "heads: where [red]a looks"
+
+    explore(saved(nasty), does, size=(120, 30))
+
+
+def test_what_was_written_stands_above_what_was_read() -> None:
+    model = load_model(Source("translator"))
+
+    async def does(there: Visit) -> None:
+        assert there.seen("words")[:2] == [
+            "une créature bleue et duveteuse",
+            "BOS a fluffy blue creature",
+        ]
+        assert there.subtitle("pattern") == "duveteuse → fluffy 1.00"
+        await there.press("shift+tab", "left", "left")
+        assert there.subtitle("pattern").startswith("bleue → blue")
+        await there.press("a")
+        assert "does not predict" in there.told[0]
+
+    explore(Opened.of_text("a fluffy blue creature", model, TextOptions()), does)
+
+
+def test_a_saved_capture_says_what_it_cannot_do() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("a", "e")
+        assert [told.split(";")[0] for told in there.told] == [
+            "a saved capture cannot be run again",
+            "a saved capture has one text",
+        ]
+
+    explore(saved(), does)
+
+
+def test_an_error_of_a_run_is_a_sentence_and_the_app_goes_on() -> None:
+    class Failing(_Runs):
+        def capture(self, text: str, cancelled: Cancelled) -> Capture:
+            if "x" in text:
+                raise InputError("there is an x", "leave it out")
+            return super().capture(text, cancelled)
+
+    async def does(there: Visit) -> None:
+        await there.press("e", "x")
+        await there.pilot.pause(0.4)
+        await there.settle()
+        assert there.told == ["there is an x; leave it out."]
+        assert there.app.scene
+        assert there.app.scene.capture.text == "a"
+
+    explore(Opened("a", Failing()), does)  # type: ignore[arg-type]
+
+
+def test_without_colour_weights_are_numbers_and_shades() -> None:
+    async def does(there: Visit) -> None:
+        assert re.search(r"\.\d\d", there.seen("words")[1])
+        assert any(re.search("[░▒▓█]", line) for line in there.seen("pattern"))
+
+    explore(saved(), does, display=Display(80, color=False))

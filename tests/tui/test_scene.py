@@ -1,0 +1,160 @@
+"""Scenes: what the panes show, and where a move leads."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attnviz.data.heads import Head
+from attnviz.data.tokens import Token
+from attnviz.errors import UsageError
+from attnviz.transforms.merge import merged
+from attnviz.transforms.rollout import rollout
+from attnviz.tui.scene import Scene, Toggles, scene_of
+from tests.factories import make_capture
+
+TEXT = "a fluffy blue creature roamed the verdant forest"
+
+
+def scene(**toggles: bool) -> Scene:
+    return scene_of(make_capture(TEXT), Toggles(**toggles))
+
+
+def test_a_scene_begins_at_the_last_word_and_the_key_that_it_looks_at_most() -> None:
+    begun = scene()
+    assert begun.query == 7
+    assert begun.key == int(np.argmax(begun.map.weights[7]))
+
+
+def test_moves_go_through_layers_and_heads_and_stop_at_the_edge() -> None:
+    begun = scene().in_slot((0, 0))
+    assert begun.moved(1, 0).head == Head(1, 0)
+    assert begun.moved(0, 1).head == Head(0, 1)
+    assert begun.moved(-1, 0) is begun
+    assert begun.moved(0, -1) is begun
+
+
+def test_a_move_passes_over_heads_that_are_not_there() -> None:
+    few = make_capture(TEXT).only((Head(0, 0), Head(1, 1), Head(0, 1)))
+    begun = scene_of(few, Toggles())
+    assert begun.in_slot((1, 0)) is begun  # no L1H0
+    hybrid = make_capture(TEXT, heads_per_layer=(2, 0, 2))
+    assert scene_of(hybrid, Toggles()).in_slot((0, 0)).moved(1, 0).head == Head(2, 0)
+
+
+def test_links_are_the_weights_of_the_pattern_strongest_first() -> None:
+    begun = scene().at(4)
+    weights = begun.capture.weights(begun.head)
+    assert [key for key, _ in begun.looks_at()] == np.argsort(
+        -weights[4, :5], kind="stable"
+    ).tolist()
+    assert sum(weight for _, weight in begun.looks_at()) == pytest.approx(1, abs=1e-6)
+    found = dict(begun.looked_at_by())
+    assert found == {query: weights[query, 4] for query in range(4, 8)}
+
+
+def test_a_peak_is_the_strongest_key_but_the_query_itself_and_the_first() -> None:
+    begun = scene().at(5)
+    for slot, (key, weight) in begun.peaks().items():
+        row = begun.slots[slot].weights[5, 1:5]
+        assert (key, weight) == (1 + int(np.argmax(row)), row.max())
+
+
+def test_the_first_tokens_have_no_peak_in_a_model_that_looks_back() -> None:
+    assert scene().at(0).peaks() == {}
+    assert scene().at(1).peaks() == {}
+
+
+def test_where_everything_is_seen_the_first_token_may_be_a_peak() -> None:
+    weights = np.full((8, 8), 0.02, np.float32)
+    weights[:, 0] = 0.86
+    everything = make_capture(
+        TEXT, heads_per_layer=(1,), causal=False, patterns={Head(0, 0): weights}
+    )
+    assert scene_of(everything, Toggles()).at(5).peaks()[0, 0][0] == 0
+
+
+def test_special_tokens_are_no_peak() -> None:
+    begun = scene_of(make_capture(TEXT, bos=True), Toggles()).at(5)
+    assert all(key > 0 for key, _ in begun.peaks().values())
+
+
+def test_words_are_what_the_transform_makes_of_them() -> None:
+    pieces = ["a", " flu", "ffy", " blue", " cat"]
+    capture = make_capture(pieces)
+    begun = scene_of(capture, Toggles(words=True))
+    words = merged(capture, "words")
+    assert [token.text for token in begun.capture.query_tokens] == ["a", " fluffy", " blue", " cat"]
+    np.testing.assert_array_equal(begun.map.weights, words.weights(begun.head))
+
+
+def test_the_place_in_the_text_stays_where_words_are_merged_and_taken_apart() -> None:
+    capture = make_capture(["a", " flu", "ffy", " blue", " cat"])
+    piece = scene_of(capture, Toggles()).at(1)
+    word = scene_of(capture, Toggles(words=True), piece)
+    assert word.capture.query_tokens[word.query].text == " fluffy"
+    assert scene_of(capture, Toggles(), word).query == 1
+    blue = scene_of(capture, Toggles(words=True), piece.at(3))
+    assert blue.capture.query_tokens[blue.query].text == " blue"
+
+
+def test_the_last_word_is_followed_while_the_text_grows() -> None:
+    before = scene_of(make_capture("a blue cat"), Toggles())
+    grown = scene_of(make_capture("a blue cat ran far"), Toggles(), before)
+    assert grown.query == 4
+    elsewhere = scene_of(make_capture("a blue cat ran far"), Toggles(), before.at(1))
+    assert elsewhere.query == 1
+
+
+def test_without_the_sink_no_row_and_no_column_is_the_first_token() -> None:
+    begun = scene(sink=True)
+    assert begun.exhibit.keys == tuple(range(1, 8))
+    assert begun.at(0).query == 1  # the first looked at nothing else
+    assert begun.map.weights[7, 1:].sum() == pytest.approx(1, abs=1e-6)
+
+
+def test_a_rollout_is_one_map_for_each_layer_and_leads_back_to_the_layer() -> None:
+    heads = scene().in_slot((1, 1))
+    rolled = scene_of(make_capture(TEXT), Toggles(rollout=True), heads)
+    assert rolled.grid.layers == (0, 1)
+    assert rolled.head is None
+    assert rolled.map.label == "L1 rollout"
+    every = [heads.slots[slot] for slot in sorted(heads.slots)]
+    for got, expected in zip(rolled.slots.values(), rollout(every), strict=True):
+        np.testing.assert_array_equal(got.weights, expected.weights)
+    assert scene_of(make_capture(TEXT), Toggles(), rolled).head == Head(1, 0)
+
+
+def test_a_rollout_of_a_part_of_the_heads_is_refused() -> None:
+    with pytest.raises(UsageError, match="needs all heads"):
+        scene_of(make_capture(TEXT).only((Head(0, 0),)), Toggles(rollout=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("creature", (3,)),  # a token
+        ("2", (2,)),  # an index
+        ("/^f/", (1, 7)),  # a regular expression
+        ("FOR", (7,)),  # a part of one, in whatever case
+        ("zebra", ()),
+    ],
+)
+def test_a_token_is_found(name: str, places: tuple[int, ...]) -> None:
+    assert scene().find(name) == (places, False)
+
+
+def test_between_two_texts_queries_are_found_first_and_then_keys() -> None:
+    target = tuple(Token(i, i, word, 2 * i, 2 * i + 1) for i, word in enumerate("xyz"))
+    capture = make_capture("a blue cat", causal=False)
+    cross = replace(capture, kind="cross", target="x y z", query_tokens=target)
+    begun = scene_of(cross, Toggles())
+    assert begun.find("y") == ((1,), False)
+    assert begun.find("cat") == ((2,), True)
+
+
+def test_the_nearest_that_is_shown_is_gone_to() -> None:
+    begun = scene(sink=True)
+    assert begun.at(0).query == 1
+    assert begun.at(99).query == 7
+    assert begun.at(key=0).key == 1

@@ -1,0 +1,238 @@
+"""`attnviz explore` in a real pseudo-terminal: colours, the end, and what it loads."""
+
+import io
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import termios
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import attnviz
+from attnviz.cli import main
+from attnviz.commands.session import Session
+from attnviz.console import Environment
+from attnviz.errors import ExitStatus
+from attnviz.inputs.text import Stdin
+from tests.conftest import Run, Terminal
+from tests.factories import make_capture
+
+HOLD, LEAVE_SCREEN, SHOW_CURSOR = 20.0, b"\x1b[?1049l", b"\x1b[?25h"
+PROGRAM = """
+import json, sys
+sys.argv = ["attnviz", *json.loads(sys.argv[1])]
+{before}
+try:
+    from attnviz.cli import run
+    run()
+finally:
+    with open({told!r}, "w") as file:
+        json.dump([n for n in ("torch", "transformers", "matplotlib") if n in sys.modules], file)
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How it ended: its exit code, all that it drew, what it had loaded."""
+
+    status: int
+    drawn: bytes
+    loaded: list[str]
+    restored: bool
+
+
+@pytest.fixture(scope="module")
+def capture_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("captures") / "capture.npz"
+    attnviz.AttentionCapture(make_capture()).save(path)
+    return str(path)
+
+
+def in_terminal(
+    folder: Path,
+    *arguments: str,
+    keys: bytes = b"q",
+    until: bytes = b"heads: where",
+    before: str = "",
+    stdin: bytes | None = None,
+    **variables: str,
+) -> Ended:
+    """Run it in a terminal of 80 x 24; when it shows `until`, press the keys."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    attributes = termios.tcgetattr(theirs)
+    told = folder / "loaded.json"
+    program = PROGRAM.format(before=before, told=str(told))
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, json.dumps(["explore", *arguments])],
+        stdin=theirs if stdin is None else subprocess.PIPE,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=folder,
+        env={**kept, "TERM": "xterm-256color", "LANG": "C.UTF-8", **variables},
+        start_new_session=True,
+        preexec_fn=lambda: _own(theirs),
+    )
+    if stdin is not None and process.stdin:
+        process.stdin.write(stdin)
+        process.stdin.close()
+    drawn, pressed, end = b"", False, time.monotonic() + HOLD
+    while process.poll() is None and time.monotonic() < end:
+        if select.select([ours], [], [], 0.05)[0]:
+            drawn += os.read(ours, 1 << 16)
+        if not pressed and until in drawn:
+            os.write(ours, keys)
+            pressed = True
+    assert process.poll() is not None, drawn[-500:]
+    while select.select([ours], [], [], 0.05)[0]:
+        drawn += os.read(ours, 1 << 16)
+    restored = termios.tcgetattr(theirs) == attributes
+    os.close(theirs)
+    os.close(ours)
+    return Ended(process.returncode, drawn, json.loads(told.read_text()), restored)
+
+
+def _own(terminal: int) -> None:
+    """Make it the terminal that `/dev/tty` means."""
+    import fcntl
+
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+
+def test_q_leaves_the_terminal_as_it_was(tmp_path: Path, capture_file: str) -> None:
+    ended = in_terminal(tmp_path, capture_file)
+    assert ended.status == ExitStatus.OK
+    assert ended.restored
+    assert LEAVE_SCREEN in ended.drawn
+    assert ended.drawn.rfind(SHOW_CURSOR) > ended.drawn.rfind(b"heads: where")
+
+
+def test_a_saved_capture_is_explored_without_torch(tmp_path: Path, capture_file: str) -> None:
+    assert in_terminal(tmp_path, capture_file).loaded == []
+
+
+def test_a_text_is_explored_and_its_page_saved(tmp_path: Path) -> None:
+    ended = in_terminal(tmp_path, "a fluffy blue creature", keys=b"oq")
+    assert ended.status == ExitStatus.OK
+    assert "transformers" not in ended.loaded
+    assert (tmp_path / "attnviz.html").read_text().lower().startswith("<!doctype html>")
+
+
+def test_a_text_may_come_through_a_pipe_and_the_keys_from_the_terminal(tmp_path: Path) -> None:
+    ended = in_terminal(tmp_path, "-", stdin=b"a fluffy blue creature\n")
+    assert ended.status == ExitStatus.OK
+    assert b"where creature looks" in ended.drawn
+
+
+@pytest.mark.parametrize(
+    ("variables", "there", "not_there"),
+    [
+        ({"COLORTERM": "truecolor"}, rb"[34]8;2;", None),
+        ({}, rb"[34]8;5;", rb"[34]8;2;"),  # 256 colours
+        ({"TERM": "xterm"}, rb"\x1b\[[0-9;]*4[0-7]", rb"[34]8;[25];"),  # sixteen
+        ({"NO_COLOR": "1"}, rb"\x1b\[", rb"\x1b\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]"),
+    ],
+    ids=["truecolor", "256", "16", "none"],
+)
+def test_colours_are_those_that_the_terminal_has(
+    tmp_path: Path,
+    capture_file: str,
+    variables: dict[str, str],
+    there: bytes,
+    not_there: bytes | None,
+) -> None:
+    drawn = in_terminal(tmp_path, capture_file, **variables).drawn
+    assert re.search(there, drawn)
+    assert not_there is None or not re.search(not_there, drawn)
+
+
+@pytest.mark.parametrize("where", ["PatternPane.lay_out", "ExploreApp.action_help"])
+def test_after_a_bug_the_terminal_is_as_it_was_and_one_line_says_so(
+    tmp_path: Path, capture_file: str, where: str
+) -> None:
+    name, method = where.split(".")
+    before = (
+        "def broken(*_): raise RuntimeError('it broke')\n"
+        "import attnviz.tui.app\n"
+        f"attnviz.tui.app.{name}.{method} = broken"
+    )
+    until = b"\x1b[?1049h" if name == "PatternPane" else b"heads: where"
+    ended = in_terminal(tmp_path, capture_file, keys=b"?", until=until, before=before)
+    assert ended.status == ExitStatus.BUG
+    assert ended.restored
+    said = ended.drawn[ended.drawn.rfind(LEAVE_SCREEN) :]
+    assert b"this is a bug (RuntimeError: it broke)" in said
+    assert b"Traceback" not in ended.drawn
+
+
+def test_a_bug_in_a_thread_ends_it_no_worse(tmp_path: Path, capture_file: str) -> None:
+    before = (
+        "def broken(*_): raise RuntimeError('it broke')\n"
+        "import attnviz.tui.app\n"
+        "attnviz.tui.app.save_page = broken"
+    )
+    ended = in_terminal(tmp_path, capture_file, keys=b"o", before=before)
+    assert ended.status == ExitStatus.BUG
+    assert ended.restored
+    assert b"this is a bug (RuntimeError: it broke)" in ended.drawn
+
+
+def on_terminal(*arguments: str, encoding: str = "utf-8", **variables: str) -> tuple[int, str]:
+    """A command line whose stderr is a terminal, in this process."""
+    out, err = io.BytesIO(), io.BytesIO()
+    environment = Environment(
+        Terminal(out, encoding, write_through=True),
+        Terminal(err, encoding, write_through=True),
+        {"TERM": "xterm", **variables},
+    )
+    status = main(arguments, Session(environment, Stdin(io.BytesIO(), is_terminal=True)))
+    return status, err.getvalue().decode(encoding)
+
+
+def test_without_a_terminal_it_says_what_to_use(run: Run) -> None:
+    ended = run("explore", "a text")
+    assert ended.status == ExitStatus.USAGE
+    assert "standard error is none; attnviz show prints to any place." in ended.err
+
+
+def test_a_terminal_that_cannot_draw_is_told() -> None:
+    status, said = on_terminal("explore", "a text", TERM="dumb")
+    assert status == ExitStatus.USAGE
+    assert "cannot move its cursor" in said
+    status, said = on_terminal("explore", "a text", encoding="latin-1")
+    assert status == ExitStatus.USAGE
+    assert "this terminal's encoding (latin-1) has no lines and bars" in said
+
+
+def test_without_its_extra_one_line_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(("textual", "attnviz.tui"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "textual", None)
+    status, said = on_terminal("explore", "a text")
+    assert status == ExitStatus.USAGE
+    assert said == (
+        "attnviz: the terminal app needs the package textual; install it with: "
+        'pip install "attnviz[tui]".\n'
+    )
+
+
+def test_a_saved_capture_is_not_run_again(capture_file: str) -> None:
+    status, said = on_terminal("explore", capture_file, "--model", "gpt2")
+    assert status == ExitStatus.USAGE
+    assert "was run already; leave --model out" in said
+
+
+def test_a_model_that_is_not_there_is_told_before_the_app_opens() -> None:
+    status, said = on_terminal("explore", "a text", "--model", "./nowhere")
+    assert status == ExitStatus.MODEL
+    assert "nowhere" in said
