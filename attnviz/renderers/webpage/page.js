@@ -6,6 +6,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 // Okabe and Ito 2008: told apart by colour-blind eyes, on light and on dark ground
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 const ROW = 20, MOST_LINES = 600, LEAST = 0.01, MARGIN = 84, HIGHEST = 480;
 
 // ---- state, and its way into the fragment and back ----
@@ -170,8 +171,7 @@ async function drawOverview() {
 }
 
 function moveInOverview(event) {
-  const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-  const step = steps[event.key];
+  const step = STEPS[event.key];
   if (!step) return;
   event.preventDefault();
   const from = Number((event.target.closest("[data-head]") || cellOf(state.heads[0])).dataset.head);
@@ -309,7 +309,22 @@ function follow({ row, column }) {
 
 function listenToMap() {
   let drag = null;
+  const fingers = new Map(); // on the map, each where it is
   map.addEventListener("pointermove", (event) => {
+    if (fingers.has(event.pointerId)) {
+      const apart = () => {
+        const [one, other] = [...fingers.values()];
+        return other ? { far: Math.hypot(one.x - other.x, one.y - other.y), x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 } : null;
+      };
+      const before = apart();
+      fingers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
+      const now = apart();
+      if (now) {
+        view.x -= now.x - before.x;
+        view.y -= now.y - before.y;
+        return zoom(now.far / Math.max(1, before.far), now.x, now.y);
+      }
+    }
     if (drag && !view.fitted) {
       view.x -= event.offsetX - drag.x;
       view.y -= event.offsetY - drag.y;
@@ -319,9 +334,13 @@ function listenToMap() {
   });
   map.addEventListener("pointerdown", (event) => {
     drag = { x: event.offsetX, y: event.offsetY };
+    if (event.pointerType === "touch") fingers.set(event.pointerId, drag);
     hoverCell(cellAt(event.offsetX, event.offsetY));
   });
-  map.addEventListener("pointerup", () => { drag = null; });
+  for (const gone of ["pointerup", "pointercancel"]) map.addEventListener(gone, (event) => {
+    fingers.delete(event.pointerId);
+    drag = null;
+  });
   // a finger leaves as soon as it has tapped
   map.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") hoverCell(null); });
   map.addEventListener("wheel", (event) => {
@@ -336,10 +355,9 @@ function listenToMap() {
     if (view.x !== x || view.y !== y) event.preventDefault(); // else the page scrolls
   }, { passive: false });
   map.addEventListener("keydown", (event) => {
-    const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-    if (steps[event.key]) {
+    if (STEPS[event.key]) {
       event.preventDefault();
-      const { row, column } = view.hover || { row: 0, column: 0 }, [down, across] = steps[event.key];
+      const { row, column } = view.hover || { row: 0, column: 0 }, [down, across] = STEPS[event.key];
       const clamp = (value, most) => Math.max(0, Math.min(most - 1, value));
       const cell = { row: clamp(row + down, picture.height), column: clamp(column + across, picture.width) };
       follow(cell);
@@ -360,36 +378,47 @@ function element(name, attributes, text) {
   return made;
 }
 
+let columns = null; // the names, which stay while heads come and go, and the lines between them
+
 function drawColumns(token = state.pin) {
-  const queries = labelsOf("queries"), keys = labelsOf("keys");
-  const width = Math.max(320, Math.min(640, byId("columns").clientWidth)), left = width * 0.3, right = width * 0.7;
-  const height = ROW * Math.max(queries.length, keys.length) + 8;
-  const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "queries at the left, keys at the right" });
+  const width = Math.max(320, Math.min(640, byId("columns").clientWidth));
+  if (!columns || columns.width !== width || columns.words !== state.words) columns = makeColumns(width);
   const found = links(token), drawn = found.slice(0, token ? found.length : MOST_LINES);
-  for (const { query, key, value, color, aside } of drawn) {
-    svg.append(element("line", {
-      x1: left, y1: ROW * (query + 0.5) + 4 + aside, x2: right, y2: ROW * (key + 0.5) + 4 + aside,
-      stroke: color, "stroke-width": 1.5, "stroke-opacity": Math.min(1, value / full()).toFixed(3),
-    }));
-  }
+  columns.lines.replaceChildren(...drawn.map(({ query, key, value, color, aside }) => element("line", {
+    x1: width * 0.3, y1: ROW * (query + 0.5) + 4 + aside, x2: width * 0.7, y2: ROW * (key + 0.5) + 4 + aside,
+    stroke: color, "stroke-width": 1.5, "stroke-opacity": Math.min(1, value / full()).toFixed(3),
+  })));
   const many = drawn.length < found.length ? `the strongest ${drawn.length} of ` : "";
   byId("drawn").textContent = `${many}${found.length} links of at least ${Math.max(LEAST, state.threshold)}`;
-  const names = (labels, side, x, anchor) => labels.forEach((label, index) => {
+  if (columns.on) columns.on.classList.remove("on");
+  columns.on = token ? columns.names[token.side][token.index] : null;
+  if (columns.on) columns.on.classList.add("on");
+}
+
+function makeColumns(width) {
+  const queries = labelsOf("queries"), keys = labelsOf("keys");
+  const height = ROW * Math.max(queries.length, keys.length) + 8;
+  const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "queries at the left, keys at the right" });
+  const named = (labels, side, x, anchor) => labels.map((label, index) => {
     const name = element("text", { x, y: ROW * (index + 0.5) + 8, "text-anchor": anchor, "data-side": side, "data-index": index }, label);
-    if (token && token.side === side && token.index === index) name.classList.add("on");
     name.append(element("title", {}, label));
-    svg.append(name);
+    return name;
   });
-  names(queries, "q", left - 8, "end");
-  names(keys, "k", right + 8, "start");
+  const names = { q: named(queries, "q", width * 0.3 - 8, "end"), k: named(keys, "k", width * 0.7 + 8, "start") };
+  const lines = element("g", {});
+  svg.append(lines, ...names.q, ...names.k);
   byId("columns").replaceChildren(svg);
+  return { width, words: state.words, names, lines, on: null };
 }
 
 // a link to a finding shows its token
 function showPin() {
-  if (!state.pin) return;
+  if (state.pin) centre(state.pin);
+}
+
+function centre(token) {
   const box = byId("columns");
-  box.scrollTop = Math.max(0, ROW * (state.pin.index + 0.5) - box.clientHeight / 2);
+  box.scrollTop = Math.max(0, ROW * (token.index + 0.5) - box.clientHeight / 2);
 }
 
 function links(token) {
@@ -427,6 +456,19 @@ function listenToColumns() {
   });
   box.addEventListener("pointerleave", () => { last = null; drawColumns(); });
   box.addEventListener("click", (event) => pin(tokenOf(event.target)));
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") pin(last);
+    else if (event.key === "Escape") pin(null);
+    else if (STEPS[event.key]) {
+      const [down, across] = STEPS[event.key], { side, index } = last || state.pin || { side: "q", index: -down };
+      const to = across < 0 ? "q" : across > 0 ? "k" : side, most = columns.names[to].length - 1;
+      last = { side: to, index: Math.max(0, Math.min(most, index + down)) };
+      drawColumns(last);
+      centre(last);
+      shade(last);
+    } else return;
+    event.preventDefault();
+  });
 }
 
 // ---- the text itself ----
@@ -452,6 +494,7 @@ function drawText() {
       word.dataset.index = state.words ? index : first;
       word.dataset.after = state.words ? index + 1 : after; // pieces of one letter stand together
       word.textContent = said;
+      word.tabIndex = box.querySelector("span") ? -1 : 0; // one stop, from which arrows go on
       box.append(word, special[first] ? " " : "");
       if (!special[first]) end = Math.max(end, stop);
     });
@@ -485,7 +528,19 @@ function shade(token) {
     const other = data.cross ? side !== token.side : true;
     if (other && shown(value)) word.style.background = `rgb(234 88 12 / ${Math.min(1, value / full()).toFixed(3)})`;
   }
-  if (token) say(`${labelsOf(token.side === "q" ? "queries" : "keys")[token.index]} ${back ? "←" : "→"}`);
+  if (token && patterns.length) say(inWords(token, back, here));
+}
+
+// `creature → blue 0.69, fluffy 0.30`: the strongest in words, for those who do not see colours
+function inWords(token, back, here) {
+  const others = labelsOf(back ? "queries" : "keys").map((label, index) => {
+    const there = [index, index + 1];
+    return { label, value: back ? weightOf(there, here) : weightOf(here, there) };
+  });
+  const strongest = others.filter((other) => shown(other.value) && other.value >= LEAST).sort((a, b) => b.value - a.value);
+  const told = strongest.slice(0, 3).map((other) => `${other.label} ${other.value.toFixed(2)}`).join(", ");
+  const name = labelsOf(token.side === "q" ? "queries" : "keys")[token.index];
+  return `${name} ${back ? "←" : "→"} ${told || "nothing"}`;
 }
 
 function listenToText() {
@@ -494,6 +549,24 @@ function listenToText() {
     if (token) shade(token);
   });
   byId("text").addEventListener("pointerleave", () => shade(state.pin));
+  byId("text").addEventListener("focusin", (event) => {
+    const token = tokenOf(event.target);
+    if (token) shade(token);
+  });
+  byId("text").addEventListener("keydown", (event) => {
+    const token = tokenOf(event.target), step = STEPS[event.key];
+    if (!token) return;
+    if (event.key === "Enter" || event.key === " ") pin(token);
+    else if (event.key === "Escape") pin(null);
+    else if (step) {
+      const next = step[0] + step[1] > 0 ? event.target.nextElementSibling : event.target.previousElementSibling;
+      if (next) {
+        [event.target.tabIndex, next.tabIndex] = [-1, 0];
+        next.focus();
+      }
+    } else return;
+    event.preventDefault();
+  });
   byId("text").addEventListener("click", (event) => {
     const token = tokenOf(event.target);
     if (token) pin(token);
