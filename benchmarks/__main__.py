@@ -63,8 +63,8 @@ def _measured(job: Job, runs: int) -> dict[str, object]:
         reached = reached and not imports(job.ours, "torch")
     return {
         "job": job.name,
-        "against": job.against,
         "ours": _written(pair, ours=True),
+        "against": job.against,
         "theirs": _written(pair, ours=False),
         "ratio": f"time {pair.time:.2f}, memory {pair.memory:.2f}",
         "must": ", ".join(must),
@@ -78,8 +78,8 @@ def _growth(folder: Path, runs: int) -> dict[str, object]:
     ours, theirs, pairs = growth(folder, runs)
     return {
         "job": GROWTH,
-        "against": "plain SDPA forward",
         "ours": f"time n^{ours.time:.2f}, memory n^{ours.memory:.2f}",
+        "against": "plain SDPA forward",
         "theirs": f"time n^{theirs.time:.2f}, memory n^{theirs.memory:.2f}",
         "ratio": f"{ours.time - theirs.time:+.2f}, {ours.memory - theirs.memory:+.2f}",
         "must": f"both ≤ {NEAR:+.2f}",
