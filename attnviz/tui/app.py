@@ -15,28 +15,22 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
-from textual.widgets import ContentSwitcher, Footer, Input, TextArea
+from textual.widgets import Footer, TextArea
 from textual.worker import WorkerFailed, get_current_worker
 
 from attnviz.console import NARROWEST, Display
-from attnviz.data.ablations import BeforeAfter
 from attnviz.data.capture import Capture
 from attnviz.errors import AttnvizError
 from attnviz.pipeline import TextOptions
-from attnviz.renderers.direction import fenced
-from attnviz.tui.heads import HeadsPane
-from attnviz.tui.links import LinksPane
-from attnviz.tui.pane import Chosen
-from attnviz.tui.pattern import PatternPane
+from attnviz.tui.find import Find
+from attnviz.tui.messages import Ablated, Captured, Chosen, Presented, Refused, Said
+from attnviz.tui.panes import Panes
 from attnviz.tui.runs import GaveWay, Runs
 from attnviz.tui.saving import save_page, save_picture
 from attnviz.tui.scene import Scene, Toggles, scene_of
 from attnviz.tui.screens import AblationScreen, HelpScreen
-from attnviz.tui.words import WordsPane
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -87,33 +81,6 @@ class ExploreApp(App[None]):
         Binding("escape", "leave_edit", "Done", show=False),
     ]
 
-    @dataclass
-    class Captured(Message):
-        """A run has come to its end."""
-
-        text: str
-        capture: Capture
-
-    @dataclass
-    class Presented(Message):
-        """Patterns have been transformed, and can be looked at."""
-
-        scene: Scene
-        toggles: Toggles
-
-    @dataclass
-    class Ablated(Message):
-        """The model was run without a head."""
-
-        found: BeforeAfter
-
-    @dataclass
-    class Said(Message):
-        """Something to tell the user; `wrong` where it did not work."""
-
-        what: str
-        wrong: bool = False
-
     def __init__(self, opened: Opened, display: Display, folder: Path) -> None:
         # with few colours or none, the terminal's own: they can be told apart in any
         plain = display.sixteen or not display.color
@@ -126,28 +93,14 @@ class ExploreApp(App[None]):
         self.scene: Scene | None = None
         self.toggles = self._wanted = Toggles()
         self._waiting: Timer | None = None
-        self._found: tuple[tuple[int, ...], bool] = (), False
-        # kept here, as what comes of a thread may come while a list of keys lies over them
-        self._text_pane = ContentSwitcher(initial="words", id="text")
-        self._words, self._editor = WordsPane("words", display), TextArea(opened.text, id="editor")
-        self._heads, self._links = HeadsPane("heads", display), LinksPane("links", display)
-        self._pattern = PatternPane("pattern", display)
-        self._find = Input(id="find", placeholder="a token, an index, or /a pattern/")
+        self._panes, self._find = Panes(opened.text, display), Find()
 
     def compose(self) -> ComposeResult:
-        with self._text_pane:
-            yield self._words
-            yield self._editor
-        with Horizontal(id="middle"):
-            with Vertical(id="left"):
-                yield self._heads
-                yield self._links
-            yield self._pattern
+        yield self._panes
         yield self._find
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
-        self._heads.focus()
         if self._opened.capture is not None:
             self._capture = self._opened.capture
             self._present()
@@ -163,20 +116,15 @@ class ExploreApp(App[None]):
         if self._opened.runs is None:
             self._tell("a saved capture has one text; give a text to edit it")
             return
-        self._text_pane.current = "editor"
-        self._editor.border_title = Content("text")
-        self._editor.focus()
-        self._editor.move_cursor(self._editor.document.end)
+        self._panes.edit()
         self._status()
 
     def action_leave_edit(self) -> None:
         """Leave the search, or show the words of the text again."""
-        if self._find.has_class("open"):
-            self._find.remove_class("open")
-            self._words.focus()
-        elif self._text_pane.current == "editor":
-            self._text_pane.current = "words"
-            self._words.focus()
+        if self._find.is_open:
+            self.on_input_submitted()
+        elif self._panes.editing:
+            self._panes.read()
             self._status()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
@@ -205,41 +153,49 @@ class ExploreApp(App[None]):
             with self._told():
                 captured = runs.capture(text, lambda: worker.is_cancelled)
                 if not worker.is_cancelled:
-                    self.post_message(self.Captured(text, captured))
+                    self.post_message(Captured(text, captured))
 
         self.run_worker(work, group="run", exclusive=True, thread=True)
 
-    def on_explore_app_captured(self, event: Captured) -> None:
+    def on_captured(self, event: Captured) -> None:
         if event.text == self._text:
             self._capture = event.capture
             self._present()
 
     def _present(self) -> None:
         """Transform the patterns as it is wanted, and show them."""
-        captured, before, wanted = self._capture, self.scene, self._wanted
+        captured, wanted, choose = self._capture, self._wanted, self.scene is None
         if captured is None:
             return
+        self._find.forget()
         self._status("working …")
 
         def work() -> None:
             worker = get_current_worker()
-            with self._told():
-                scene = scene_of(captured, wanted, before)
-                if not worker.is_cancelled:
-                    self.post_message(self.Presented(scene, wanted))
+            try:
+                scene = scene_of(captured, wanted, choose=choose)
+            except AttnvizError as error:
+                self.post_message(Refused(str(error)))
+                return
+            if not worker.is_cancelled:
+                self.post_message(Presented(scene, wanted))
 
         self.run_worker(work, group="present", exclusive=True, thread=True)
 
-    def on_explore_app_presented(self, event: Presented) -> None:
+    def on_presented(self, event: Presented) -> None:
         self.toggles = event.toggles
-        self._show(event.scene)
+        # where the user stands by now, not where they stood when it was begun
+        self._show(event.scene.following(self.scene) if self.scene else event.scene)
         self._status()
+
+    def on_refused(self, event: Refused) -> None:
+        self._wanted = self.toggles
+        self._status()
+        self._tell(event.why)
 
     def _show(self, scene: Scene | None) -> None:
         self.scene = scene
-        for pane in (self._words, self._heads, self._links, self._pattern):
-            pane.show(scene)
-        self._pattern.border_subtitle = Content(_reading(scene) if scene else "")
+        self._panes.show(scene)
 
     # ---- where the user goes ----
 
@@ -253,46 +209,22 @@ class ExploreApp(App[None]):
 
     def action_find(self) -> None:
         """Ask for a token."""
-        if self.scene is None:
-            return
-        self._find.add_class("open")
-        self._find.border_title = Content("find")
-        self._find.value = ""
-        self._find.focus()
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Go to the first match while the name is typed."""
-        if self.scene is None or not event.value.strip():
-            return
-        self._found = self.scene.find(event.value)
-        places, _ = self._found
-        if not places:
-            event.input.border_subtitle = Content("not in this text")
-            return
-        event.input.border_subtitle = Content(f"{len(places)} found; n: the next")
-        self._go_to(places[0])
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.input.remove_class("open")
-        self._words.focus()
+        if self.scene:
+            self._find.open(self.scene)
 
     def action_find_next(self) -> None:
-        """Go to the next match, and from the last to the first."""
-        places, of_keys = self._found
-        if self.scene is None or not places:
-            return
-        here = self.scene.key if of_keys else self.scene.query
-        self._go_to(next((place for place in places if place > here), places[0]))
-
-    def _go_to(self, place: int) -> None:
+        """Go to the next that was found."""
         if self.scene:
-            _, of_keys = self._found
-            self._show(self.scene.at(key=place) if of_keys else self.scene.at(place))
+            self._find.next_after(self.scene)
+
+    def on_input_submitted(self) -> None:
+        """The search is over."""
+        self._find.close()
+        self._panes.read()
 
     def action_turn(self, name: str) -> None:
         """Turn a transform on or off."""
         self._wanted = self._wanted.turned(name)
-        self._found = (), False
         self._present()
 
     # ---- what comes of it ----
@@ -309,9 +241,9 @@ class ExploreApp(App[None]):
             self._tell("rollout is over all heads; leave it with r")
         else:
             self._status(f"without {head} …")
-            self._off_thread("ablate", lambda: self.Ablated(runs.without(text, head)))
+            self._off_thread("ablate", lambda: Ablated(runs.without(text, head)))
 
-    def on_explore_app_ablated(self, event: Ablated) -> None:
+    def on_ablated(self, event: Ablated) -> None:
         self._status()
         width = min(90, max(NARROWEST, self.size.width * 24 // 25 - 6))  # of the overlay
         display = replace(self._display_whole, width=width)
@@ -322,7 +254,7 @@ class ExploreApp(App[None]):
         scene = self.scene
         if scene:
             self._status("drawing …")
-            self._off_thread(SAVE, lambda: self.Said(f"saved {save_picture(scene, self._folder)}"))
+            self._off_thread(SAVE, lambda: Said(f"saved {save_picture(scene, self._folder)}"))
 
     def action_page(self) -> None:
         """Save all heads as a page."""
@@ -331,7 +263,7 @@ class ExploreApp(App[None]):
             self._status("writing the page …")
             said = "; it opens in any browser, offline"
             self._off_thread(
-                SAVE, lambda: self.Said(f"saved {save_page(captured, scene, self._folder)}{said}")
+                SAVE, lambda: Said(f"saved {save_page(captured, scene, self._folder)}{said}")
             )
 
     def action_help(self) -> None:
@@ -340,8 +272,7 @@ class ExploreApp(App[None]):
 
     # ---- what is told ----
 
-    def on_explore_app_said(self, event: Said) -> None:
-        self._wanted = self.toggles  # what could not be done is not waited for
+    def on_said(self, event: Said) -> None:
         self._status()
         self._tell(event.what, wrong=event.wrong)
 
@@ -350,10 +281,8 @@ class ExploreApp(App[None]):
 
     def _status(self, doing: str = "") -> None:
         """What goes on, or else what is done to the patterns, under the text."""
-        editing = self._text_pane.current == "editor"
-        said = [doing] if doing else [*self.toggles.names, *(["esc: done"] if editing else [])]
-        for widget in (self._words, self._editor):
-            widget.border_subtitle = Content(" · ".join(said))
+        on = [*self.toggles.names, *(["esc: done"] if self._panes.editing else [])]
+        self._panes.say(doing or " · ".join(on))
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -363,7 +292,7 @@ class ExploreApp(App[None]):
         except GaveWay:
             pass
         except AttnvizError as error:
-            self.post_message(self.Said(str(error), wrong=True))
+            self.post_message(Said(str(error), wrong=True))
 
     def _off_thread(self, group: str, make: Callable[[], Message]) -> None:
         """Make something in a thread of its own, and post it."""
@@ -394,10 +323,3 @@ class ExploreApp(App[None]):
     def _fatal_error(self) -> None:
         """End without Textual's own traceback: whoever runs the app raises `failure`."""
         self._close_messages_no_wait()
-
-
-def _reading(scene: Scene) -> str:
-    """The chosen link: `creature → blue 0.48`."""
-    query = scene.capture.query_tokens[scene.query].label
-    key = scene.capture.key_tokens[scene.key].label
-    return f"{fenced(query)} → {fenced(key)} {scene.weight(scene.query, scene.key):.2f}"

@@ -12,7 +12,8 @@ from attnviz.renderers.arrangement import head_name, layer_name
 from attnviz.renderers.colors import cell_style, shade_of
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import cut, distinct_labels, pad, widest
-from attnviz.tui.pane import MOVES, Chosen, Pane
+from attnviz.tui.messages import Chosen
+from attnviz.tui.pane import MOVES, Pane
 from attnviz.tui.scene import Scene, Slot
 
 NARROWEST, WIDEST = 2, 16

@@ -13,7 +13,8 @@ from attnviz.renderers.bars import bar_of
 from attnviz.renderers.colors import bar_style
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import cut, distinct_labels, pad, widest
-from attnviz.tui.pane import MOVES, Chosen, Pane
+from attnviz.tui.messages import Chosen
+from attnviz.tui.pane import MOVES, Pane
 from attnviz.tui.scene import Scene
 
 FAINT = 0.01  # weaker links are left out, but for the first

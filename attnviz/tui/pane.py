@@ -1,18 +1,17 @@
 """What all panes are: a border with a title, lines made when they are seen, one scene."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.events import Click
 from textual.geometry import Region, Size, Spacing
-from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from attnviz.console import Display
-from attnviz.tui.scene import Scene, Slot
+from attnviz.tui.scene import Scene
 
 MOVES: list[BindingType] = [
     Binding("up,k", "move(-1, 0)", "Up", show=False),
@@ -21,15 +20,6 @@ MOVES: list[BindingType] = [
     Binding("right,l", "move(0, 1)", "Right", show=False),
 ]
 """The keys that move within a pane; `action_move` says what that is."""
-
-
-@dataclass
-class Chosen(Message):
-    """The user went elsewhere; what is None stays, or follows."""
-
-    slot: Slot | None = None
-    query: int | None = None
-    key: int | None = None
 
 
 class Pane(ScrollView, can_focus=True):

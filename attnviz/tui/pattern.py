@@ -13,7 +13,8 @@ from attnviz.renderers.direction import fenced
 from attnviz.renderers.heading import map_title
 from attnviz.renderers.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
 from attnviz.renderers.labels import cut, distinct_labels, pad, widest
-from attnviz.tui.pane import MOVES, Chosen, Pane
+from attnviz.tui.messages import Chosen
+from attnviz.tui.pane import MOVES, Pane
 from attnviz.tui.scene import Scene
 
 SHORTEST = 3  # letters of a label that stands upright

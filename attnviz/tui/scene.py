@@ -176,6 +176,17 @@ class Scene:
             row, column = row + down, column + across
         return self
 
+    def following(self, before: "Scene") -> "Scene":
+        """The same where the user stood before: the head or its layer, the place in the text."""
+        layer, head = before.map.layer, before.map.head
+        return self._through(layer, head).at(_followed(before, self.capture.query_tokens))
+
+    def _through(self, layer: int | None, head: int | None) -> "Scene":
+        """The same through this head, or through its layer where heads are one; else the scene."""
+        here = [each for each in self.slots.values() if each.layer == layer]
+        found = [each for each in here if each.head == head] or here
+        return replace(self, slot=self.grid.slot(found[0])) if found else self
+
     def find(self, name: str) -> tuple[tuple[int, ...], bool]:
         """The positions of a token, as `--query` finds it, and whether they are keys.
 
@@ -195,38 +206,20 @@ class Scene:
         return replace(self, key=found[0][0]) if found else self
 
 
-def scene_of(captured: Capture, toggles: Toggles, before: Scene | None = None) -> Scene:
-    """A capture, transformed; where the user stood before stays where it can.
+def scene_of(captured: Capture, toggles: Toggles, *, choose: bool = True) -> Scene:
+    """A capture, transformed, at its last word.
+
+    `choose`: through the head that tells most about the text; of a few heads that were saved,
+    and otherwise, the first.
 
     Raises:
         UsageError: a transform that this capture cannot have.
     """
     made = exhibit(Picked(captured, captured.heads, listed(captured.heads)), toggles.options)
-    slots = {grid_of(made.maps).slot(each): each for each in made.maps}
-    start = Scene(made, next(iter(slots)), 0, 0)
-    query = last_word(made.capture.query_tokens)
-    if before is not None:
-        query = _followed(before, made.capture.query_tokens)
-    slot = _slot_before(start, before) if before else _slot_of_default(start, captured)
-    return replace(start, slot=slot).at(query)
-
-
-def _slot_before(scene: Scene, before: Scene) -> Slot:
-    """The slot of the same layer and head, or of the same layer where heads are one."""
-    layer, head = before.map.layer, before.map.head
-    same_layer = [each for each in scene.slots.values() if each.layer == layer]
-    found = [each for each in same_layer if each.head == head] or same_layer
-    return scene.grid.slot(found[0]) if found else scene.slot
-
-
-def _slot_of_default(scene: Scene, captured: Capture) -> Slot:
-    """The head that tells most about the text; of a few heads that were saved, the first."""
-    if captured.heads != every_head(captured.model.heads_per_layer):
-        return scene.slot
-    found = default_head(captured).head
-    here = [each for each in scene.slots.values() if each.layer == found.layer]
-    same = [each for each in here if each.head == found.head] or here
-    return scene.grid.slot(same[0]) if same else scene.slot
+    start = Scene(made, grid_of(made.maps).slot(made.maps[0]), 0, 0)
+    if choose and captured.heads == every_head(captured.model.heads_per_layer):
+        start = start._through(*default_head(captured).head)
+    return start.at(last_word(made.capture.query_tokens))
 
 
 def _followed(before: Scene, tokens: Sequence[Token]) -> int:

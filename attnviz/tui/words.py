@@ -14,7 +14,8 @@ from attnviz.renderers.direction import fenced
 from attnviz.renderers.heading import facts
 from attnviz.renderers.labels import cut
 from attnviz.renderers.text import lines_of
-from attnviz.tui.pane import MOVES, Chosen, Pane
+from attnviz.tui.messages import Chosen
+from attnviz.tui.pane import MOVES, Pane
 from attnviz.tui.scene import Scene
 
 

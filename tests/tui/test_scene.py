@@ -91,18 +91,19 @@ def test_words_are_what_the_transform_makes_of_them() -> None:
 def test_the_place_in_the_text_stays_where_words_are_merged_and_taken_apart() -> None:
     capture = make_capture(["a", " flu", "ffy", " blue", " cat"])
     piece = scene_of(capture, Toggles()).at(1)
-    word = scene_of(capture, Toggles(words=True), piece)
+    word = scene_of(capture, Toggles(words=True)).following(piece)
     assert word.capture.query_tokens[word.query].text == " fluffy"
-    assert scene_of(capture, Toggles(), word).query == 1
-    blue = scene_of(capture, Toggles(words=True), piece.at(3))
+    assert scene_of(capture, Toggles()).following(word).query == 1
+    blue = scene_of(capture, Toggles(words=True)).following(piece.at(3))
     assert blue.capture.query_tokens[blue.query].text == " blue"
 
 
 def test_the_last_word_is_followed_while_the_text_grows() -> None:
     before = scene_of(make_capture("a blue cat"), Toggles())
-    grown = scene_of(make_capture("a blue cat ran far"), Toggles(), before)
+    after = scene_of(make_capture("a blue cat ran far"), Toggles())
+    grown = after.following(before)
     assert grown.query == 4
-    elsewhere = scene_of(make_capture("a blue cat ran far"), Toggles(), before.at(1))
+    elsewhere = after.following(before.at(1))
     assert elsewhere.query == 1
 
 
@@ -115,14 +116,14 @@ def test_without_the_sink_no_row_and_no_column_is_the_first_token() -> None:
 
 def test_a_rollout_is_one_map_for_each_layer_and_leads_back_to_the_layer() -> None:
     heads = scene().in_slot((1, 1))
-    rolled = scene_of(make_capture(TEXT), Toggles(rollout=True), heads)
+    rolled = scene_of(make_capture(TEXT), Toggles(rollout=True)).following(heads)
     assert rolled.grid.layers == (0, 1)
     assert rolled.head is None
     assert rolled.map.label == "L1 rollout"
     every = [heads.slots[slot] for slot in sorted(heads.slots)]
     for got, expected in zip(rolled.slots.values(), rollout(every), strict=True):
         np.testing.assert_array_equal(got.weights, expected.weights)
-    assert scene_of(make_capture(TEXT), Toggles(), rolled).head == Head(1, 0)
+    assert scene_of(make_capture(TEXT), Toggles()).following(rolled).head == Head(1, 0)
 
 
 def test_a_rollout_of_a_part_of_the_heads_is_refused() -> None:

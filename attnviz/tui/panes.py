@@ -1,0 +1,74 @@
+"""The four panes beside each other, and the editor that takes the place of the text's words."""
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import ContentSwitcher, TextArea
+
+from attnviz.console import Display
+from attnviz.renderers.direction import fenced
+from attnviz.tui.heads import HeadsPane
+from attnviz.tui.links import LinksPane
+from attnviz.tui.pattern import PatternPane
+from attnviz.tui.scene import Scene
+from attnviz.tui.words import WordsPane
+
+
+class Panes(Vertical):
+    """Shows a scene in all panes.
+
+    They are kept by name, as what comes of a thread may come while something lies over them.
+    """
+
+    def __init__(self, text: str, display: Display) -> None:
+        super().__init__(id="panes")
+        self._words, self.editor = WordsPane("words", display), TextArea(text, id="editor")
+        self._text = ContentSwitcher(self._words, self.editor, initial="words", id="text")
+        self._heads, self._links = HeadsPane("heads", display), LinksPane("links", display)
+        self._pattern = PatternPane("pattern", display)
+
+    def compose(self) -> ComposeResult:
+        yield self._text
+        with Horizontal(id="middle"):
+            with Vertical(id="left"):
+                yield self._heads
+                yield self._links
+            yield self._pattern
+
+    def on_mount(self) -> None:
+        self.editor.border_title = Content("text")
+        self._heads.focus()
+
+    def show(self, scene: Scene | None) -> None:
+        """Show another scene, or nothing yet."""
+        for pane in (self._words, self._heads, self._links, self._pattern):
+            pane.show(scene)
+        self._pattern.border_subtitle = Content(_reading(scene) if scene else "")
+
+    @property
+    def editing(self) -> bool:
+        """Whether the text can be edited."""
+        return self._text.current == "editor"
+
+    def edit(self) -> None:
+        """Make the text one that can be edited."""
+        self._text.current = "editor"
+        self.editor.focus()
+        self.editor.move_cursor(self.editor.document.end)
+
+    def read(self) -> None:
+        """Show the words of the text again."""
+        self._text.current = "words"
+        self._words.focus()
+
+    def say(self, what: str) -> None:
+        """Say under the text what goes on."""
+        for widget in (self._words, self.editor):
+            widget.border_subtitle = Content(what)
+
+
+def _reading(scene: Scene) -> str:
+    """The chosen link: `creature → blue 0.48`."""
+    query = scene.capture.query_tokens[scene.query].label
+    key = scene.capture.key_tokens[scene.key].label
+    return f"{fenced(query)} → {fenced(key)} {scene.weight(scene.query, scene.key):.2f}"
