@@ -28,9 +28,7 @@ class Pane(ScrollView, can_focus=True):
     def __init__(self, id: str, display: Display) -> None:
         super().__init__(id=id, classes="pane")
         self._display = display
-        self._given: Scene | None = None
         self.scene: Scene | None = None
-        """What is laid out; None before there is anything, or any room."""
 
     @property
     def display_here(self) -> Display:
@@ -39,14 +37,14 @@ class Pane(ScrollView, can_focus=True):
 
     def show(self, scene: Scene | None) -> None:
         """Show another scene, or nothing yet."""
-        self._given = scene
+        self.scene = scene
         self._lay_out()
 
     def on_resize(self) -> None:
         self._lay_out()
 
     def _lay_out(self) -> None:
-        self.scene = scene = self._given if self.size.width > 0 else None
+        scene = self.scene
         self.border_title = Content(self.title_of(scene) if scene else str(self.id))
         self.virtual_size = self.lay_out(scene) if scene else Size(0, 0)
         if scene:

@@ -23,6 +23,7 @@ from attnviz.models.loaded import LoadedModel
 from attnviz.pipeline import HeadOptions, TextOptions, load_model
 from attnviz.tui.app import ExploreApp, Opened
 from attnviz.tui.runs import Cancelled, GaveWay, Runs
+from attnviz.tui.scene import scene_of
 from attnviz.tui.screens import HELP, AblationScreen, HelpScreen
 from tests.factories import make_capture
 from tests.tui.app import Visit, explore
@@ -235,6 +236,29 @@ def test_toggles_add_up_however_quickly_they_are_pressed() -> None:
     explore(saved(), does)
 
 
+def test_who_moves_while_a_transform_is_made_stays_where_they_went(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, go = threading.Event(), threading.Event()
+
+    def slowly(*given: object, **options: object) -> object:
+        if made.is_set():
+            _until(go.is_set)
+        made.set()
+        return scene_of(*given, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("attnviz.tui.app.scene_of", slowly)
+
+    async def does(there: Visit) -> None:
+        await there.pilot.press("s", "j", "l")
+        go.set()
+        await there.settle()
+        assert head_of(there) == Head(1, 1)
+        assert there.subtitle("words") == "no sink"
+
+    explore(saved(), does)
+
+
 def test_a_toggle_that_cannot_be_is_said_and_stays_off() -> None:
     async def does(there: Visit) -> None:
         await there.press("r")
@@ -400,7 +424,22 @@ def test_a_text_is_run_only_once_the_keys_rest() -> None:
     assert runs.began == ["a", "axyz"]
 
 
-def test_a_newer_text_stops_the_run_of_an_older_one() -> None:
+def test_the_next_key_stops_the_run_of_an_older_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = _Runs(slow=["ab"])
+
+    async def does(there: Visit) -> None:
+        await there.press("e")
+        await there.pilot.press("b")
+        while not runs.running.is_set():
+            await there.pilot.pause(0.02)
+        monkeypatch.setattr("attnviz.tui.app.PAUSE", 60)  # and not only the run that follows
+        await there.press("c")
+        assert runs.stopped == ["ab"]
+
+    explore(Opened("a", runs), does)  # type: ignore[arg-type]
+
+
+def test_a_newer_text_takes_the_place_of_an_older_one() -> None:
     runs = _Runs(slow=["ab"])
 
     async def does(there: Visit) -> None:
@@ -464,7 +503,8 @@ class _Runs:
         if text in self.slow:
             self.running.set()
             _until(cancelled)
-            self.stopped.append(text)
+            if cancelled():
+                self.stopped.append(text)
             raise GaveWay
         return make_capture(list(text))
 
@@ -537,8 +577,7 @@ def test_it_can_be_resized_to_anything(size: tuple[int, int]) -> None:
         await there.settle()
         assert head_of(there) == Head(0, 0)
         await there.press("j", "tab", "tab", "up", "tab", "left", "question_mark", "q")
-        if size > (3, 2):  # a pane without room has no place to move in
-            assert head_of(there) == Head(1, 0)
+        assert head_of(there) == Head(1, 0)
         await there.pilot.resize_terminal(80, 24)
         await there.settle()
         assert any("forest" in line for line in there.seen("pattern"))
