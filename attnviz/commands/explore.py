@@ -1,6 +1,7 @@
 """`attnviz explore`: look around in a text's attention, in the terminal."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,10 +55,10 @@ def explore(
     quiet: o.QuietOption = False,
     debug: o.DebugOption = False,
 ) -> None:
-    """Look around in a text's attention: an app in the terminal, for keys and mouse.
+    r"""Look around in a text's attention: an app in the terminal, for keys and mouse.
 
-    Type a text and its patterns follow; ? lists all keys. It needs an extra:
-    pip install "attnviz[tui]".
+    Type a text and its patterns follow; ? lists all keys, among them those that save a
+    picture or a page. It needs an extra: pip install "attnviz\[tui]".
     """
     session = session_of(context)
     session.consoles = make_consoles(session.environment, no_color=no_color)
@@ -122,7 +123,7 @@ def _textual(display: Display, session: Session) -> tuple[type["ExploreApp"], ty
             raise
         raise UsageError(
             "the terminal app needs the package textual",
-            'install it with: pip install "attnviz[tui]"',
+            f"install it with: {shlex.quote(sys.executable)} -m pip install 'attnviz[tui]'",
         ) from None
     return ExploreApp, Opened
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -25,7 +25,7 @@ from attnviz.data.capture import Capture
 from attnviz.errors import AttnvizError
 from attnviz.pipeline import TextOptions
 from attnviz.tui.find import Find
-from attnviz.tui.messages import Ablated, Captured, Chosen, Presented, Refused, Said
+from attnviz.tui.messages import Ablated, Captured, Chosen, Failed, Presented, Refused, Said
 from attnviz.tui.panes import Panes
 from attnviz.tui.runs import GaveWay, Runs
 from attnviz.tui.saving import save_page, save_picture
@@ -66,6 +66,8 @@ class ExploreApp(App[None]):
         (64, "-wide"),
     ]
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "help", "Keys", key_display="?"),
+        Binding("q", "quit", "Quit"),
         Binding("e", "edit", "Edit"),
         Binding("slash", "find", "Find", key_display="/"),
         Binding("w", "turn('words')", "Words"),
@@ -74,8 +76,6 @@ class ExploreApp(App[None]):
         Binding("a", "ablate", "Ablate"),
         Binding("p", "picture", "PNG"),
         Binding("o", "page", "Page"),
-        Binding("question_mark", "help", "Keys", key_display="?"),
-        Binding("q", "quit", "Quit"),
         Binding("ctrl+c", "quit", "Quit", show=False),
         Binding("n", "find_next", "Next", show=False),
         Binding("escape", "leave_edit", "Done", show=False),
@@ -114,7 +114,7 @@ class ExploreApp(App[None]):
     def action_edit(self) -> None:
         """Make the text one that can be edited."""
         if self._opened.runs is None:
-            self._tell("a saved capture has one text; give a text to edit it")
+            self._tell('a saved capture has the text it has; start with attnviz explore "a text"')
             return
         self._panes.edit()
         self._status()
@@ -144,16 +144,18 @@ class ExploreApp(App[None]):
         if not text.strip():
             self._capture = None
             self._show(None)
-            self._status("type a text")
+            self._status()
             return
         self._status("running …")
 
         def work() -> None:
             worker = get_current_worker()
-            with self._told():
-                captured = runs.capture(text, lambda: worker.is_cancelled)
-                if not worker.is_cancelled:
-                    self.post_message(Captured(text, captured))
+            try:
+                self.post_message(Captured(text, runs.capture(text, lambda: worker.is_cancelled)))
+            except GaveWay:
+                pass
+            except AttnvizError as error:
+                self.post_message(Failed(text, str(error)))
 
         self.run_worker(work, group="run", exclusive=True, thread=True)
 
@@ -161,6 +163,14 @@ class ExploreApp(App[None]):
         if event.text == self._text:
             self._capture = event.capture
             self._present()
+
+    def on_failed(self, event: Failed) -> None:
+        if event.text != self._text:
+            return
+        self._status(event.why)  # until another text is run
+        self._tell(event.why)
+        if self.scene is None and not self._panes.editing:
+            self._panes.edit()
 
     def _present(self) -> None:
         """Transform the patterns as it is wanted, and show them."""
@@ -175,7 +185,7 @@ class ExploreApp(App[None]):
             try:
                 scene = scene_of(captured, wanted, choose=choose)
             except AttnvizError as error:
-                self.post_message(Refused(str(error)))
+                self.post_message(Refused(error.wrong))
                 return
             if not worker.is_cancelled:
                 self.post_message(Presented(scene, wanted))
@@ -236,7 +246,7 @@ class ExploreApp(App[None]):
             return
         head = scene.head
         if runs is None:
-            self._tell("a saved capture cannot be run again; give the text")
+            self._tell('a saved capture is not run again; start with attnviz explore "the text"')
         elif head is None:
             self._tell("rollout is over all heads; leave it with r")
         else:
@@ -270,6 +280,14 @@ class ExploreApp(App[None]):
         """List all keys."""
         self.push_screen(HelpScreen())
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What letters do stands at the foot only where they are no text."""
+        typing = self._panes.editing or self._find.is_open
+        letters = ("edit", "find", "turn", "ablate", "picture", "page", "help", "find_next")
+        return not (typing and self.focused in (self._panes.editor, self._find)) or (
+            action not in letters
+        )
+
     # ---- what is told ----
 
     def on_said(self, event: Said) -> None:
@@ -277,20 +295,21 @@ class ExploreApp(App[None]):
         self._tell(event.what, wrong=event.wrong)
 
     def _tell(self, what: str, *, wrong: bool = True) -> None:
-        self.notify(what, severity="warning" if wrong else "information", markup=False)
+        severity: Literal["warning", "information"] = "warning" if wrong else "information"
+        self.notify(what, severity=severity, timeout=5 if wrong else 3, markup=False)
 
     def _status(self, doing: str = "") -> None:
         """What goes on, or else what is done to the patterns, under the text."""
         on = [*self.toggles.names, *(["esc: done"] if self._panes.editing else [])]
+        if self._capture is None:
+            on = ["type a text" if self._panes.editing else "e: type a text"]
         self._panes.say(doing or " · ".join(on))
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """In a thread: tell what goes wrong, as a sentence; a run that gave way is no error."""
+        """In a thread: tell what goes wrong, as a sentence."""
         try:
             yield
-        except GaveWay:
-            pass
         except AttnvizError as error:
             self.post_message(Said(str(error), wrong=True))
 

@@ -46,6 +46,7 @@ class Find(Input):
         """Go to the first match."""
         event.stop()
         if self._scene is None or not event.value.strip():
+            self.border_subtitle = ""
             return
         self._places, self._of_keys = self._scene.find(event.value)
         if not self._places:

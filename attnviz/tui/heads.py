@@ -11,7 +11,7 @@ from textual.geometry import Region, Size
 from attnviz.renderers.arrangement import head_name, layer_name
 from attnviz.renderers.colors import cell_style, shade_of
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import cut, distinct_labels, pad, widest
+from attnviz.renderers.labels import cut, pad, widest
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, Pane
 from attnviz.tui.scene import Scene, Slot
@@ -34,22 +34,19 @@ class HeadsPane(Pane):
     def lay_out(self, scene: Scene) -> Size:
         grid = scene.grid
         self._label = widest([layer_name(layer) for layer in grid.layers])
-        room = (self.size.width - self._label - 1) // max(1, len(grid.heads))
+        room = (self.room.width - self._label - 1) // max(1, len(grid.heads))
         self._cell = min(WIDEST, max(NARROWEST, room))
         self._peaks = scene.peaks()
-        unicode = self.display_here.unicode
-        self._keys = distinct_labels(scene.capture.key_tokens, unicode=unicode)
         return Size(self._label + self._cell * len(grid.heads) + 1, len(grid.layers) + 1)
 
     def title_of(self, scene: Scene) -> str:
-        query = scene.capture.query_tokens[scene.query].label
-        return f"heads: where {fenced(query)} looks"
+        return f"heads: where “{fenced(scene.queries[scene.query])}” looks"
 
     def place_of(self, scene: Scene) -> Region:
         row, column = scene.slot
         region = Region(self._label + self._cell * column, row + 1, self._cell + 1, 1)
         # the first line names the heads, the first column the layers
-        return region.union(Region(0, 0, 1, 1)) if row < self.size.height - 1 else region
+        return region.union(Region(0, 0, 1, 1)) if row < self.room.height - 1 else region
 
     def line(self, scene: Scene, y: int) -> Text:
         text = Text(no_wrap=True)
@@ -79,14 +76,14 @@ class HeadsPane(Pane):
         if slot not in scene.slots:
             return " " * room, Style()
         key, weight = self._peaks.get(slot, (None, 0.0))
-        said = self._said(key, weight, room)
+        said = self._said("" if key is None else scene.keys[key], weight, room)
         if display.color:
             return pad(said, room), cell_style(weight, display)
         return pad(said or shade_of(weight, unicode=display.unicode), room), Style()
 
-    def _said(self, key: int | None, weight: float, room: int) -> str:
+    def _said(self, key: str, weight: float, room: int) -> str:
         """What there is room for: the key's label and its weight, the label, the weight."""
-        if key is None or room < WITH_NUMBER:
+        if not key or room < WITH_NUMBER:
             return ""
         number = f"{weight:.2f}".removeprefix("0")
         if room < WITH_KEY:
@@ -95,7 +92,7 @@ class HeadsPane(Pane):
             return ""
         number = number.rjust(4) if room >= WITH_BOTH else ""
         longest = room - len(number) - bool(number)
-        label = pad(fenced(cut(self._keys[key], longest)), longest)
+        label = pad(fenced(cut(key, longest)), longest)
         return f"{label} {number}".rstrip()
 
     def action_move(self, down: int, across: int) -> None:

@@ -12,12 +12,12 @@ from textual.geometry import Region, Size
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.colors import bar_style
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import cut, distinct_labels, pad, widest
+from attnviz.renderers.labels import cut, pad, widest
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, Pane
 from attnviz.tui.scene import Scene
 
-FAINT = 0.01  # weaker links are left out, but for the first
+FAINT = 0.01  # weaker links are left out
 
 
 @dataclass(frozen=True)
@@ -39,25 +39,21 @@ class LinksPane(Pane):
     ]
 
     def lay_out(self, scene: Scene) -> Size:
-        capture, unicode = scene.capture, self.display_here.unicode
-        queries = distinct_labels(capture.query_tokens, unicode=unicode)
-        keys = distinct_labels(capture.key_tokens, unicode=unicode)
-        looks, looked = scene.looks_at(), scene.looked_at_by()
-        looked = [link for link in looked if link[1] >= FAINT]
-        least = min(FAINT, looks[0][1]) if looks else FAINT
-        looks = [link for link in looks if link[1] >= least]
+        queries, keys = scene.queries, scene.keys
+        looks, looked = _telling(scene.looks_at()), _telling(scene.looked_at_by())
         self._lines = [_Row(keys[key], key=key, weight=weight) for key, weight in looks]
+        self._lines += [] if looks else [_Row("nothing")]
         nothing = "" if looked else " nothing"
-        self._lines += [_Row(""), _Row(f"{keys[scene.target]} is looked at by{nothing}")]
+        self._lines += [_Row(""), _Row(f"“{keys[scene.target]}” is looked at by{nothing}")]
         self._lines += [
             _Row(queries[query], query=query, weight=weight) for query, weight in looked
         ]
         named = [row.said for row in self._lines if row.key is not None or row.query is not None]
-        self._label = min(widest(named), max(6, self.size.width // 2))
-        return Size(self.size.width, len(self._lines))
+        self._label = min(widest(named), max(6, self.room.width // 2))
+        return Size(self.room.width, len(self._lines))
 
     def title_of(self, scene: Scene) -> str:
-        return f"{fenced(scene.capture.query_tokens[scene.query].label)} looks at"
+        return f"“{fenced(scene.queries[scene.query])}” looks at"
 
     def place_of(self, scene: Scene) -> Region:
         return Region(0, self._at(scene), 1, 1)
@@ -104,3 +100,7 @@ class LinksPane(Pane):
             self.post_message(Chosen(query=self.scene.query, key=row.key))
         elif row.query is not None:
             self.post_message(Chosen(query=row.query))
+
+
+def _telling(links: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    return [link for link in links if link[1] >= FAINT]

@@ -27,6 +27,14 @@ class Captured(Message):
 
 
 @dataclass
+class Failed(Message):
+    """A text cannot be run."""
+
+    text: str
+    why: str
+
+
+@dataclass
 class Presented(Message):
     """Patterns have been transformed, and can be looked at."""
 

@@ -31,9 +31,14 @@ class Pane(ScrollView, can_focus=True):
         self.scene: Scene | None = None
 
     @property
+    def room(self) -> Size:
+        """How much can be seen, between border and scrollbars."""
+        return self.scrollable_content_region.size
+
+    @property
     def display_here(self) -> Display:
         """What there is to draw with, in the width of this pane."""
-        return replace(self._display, width=max(1, self.size.width))
+        return replace(self._display, width=max(1, self.room.width))
 
     def show(self, scene: Scene | None) -> None:
         """Show another scene, or nothing yet."""
@@ -48,13 +53,17 @@ class Pane(ScrollView, can_focus=True):
         self.border_title = Content(self.title_of(scene) if scene else str(self.id))
         self.virtual_size = self.lay_out(scene) if scene else Size(0, 0)
         if scene:
-            self.call_after_refresh(self._go_to_place)  # when there is so much to scroll
+            self._go_to_place()
+            self.call_after_refresh(self._go_to_place)  # once scrollbars have taken their room
         self.refresh()
 
     def _go_to_place(self) -> None:
         if self.scene:
             region, spacing = self.place_of(self.scene), Spacing(*self.covered)
-            self.scroll_to_region(region, spacing=spacing, animate=False, immediate=True)
+            # by force: at first no scrollbar is there yet
+            self.scroll_to_region(
+                region, spacing=spacing, animate=False, immediate=True, force=True
+            )
 
     covered = (0, 0, 0, 0)
     """Cells at the top, right, bottom and left that do not scroll, and cover what does."""
@@ -77,12 +86,12 @@ class Pane(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if self.scene is None:
-            return Strip.blank(self.size.width, self.rich_style)
+            return Strip.blank(self.room.width, self.rich_style)
         return self.strip(self.line(self.scene, y + self.scroll_offset.y), self.scroll_offset.x)
 
     def strip(self, text: Text, x: int = 0) -> Strip:
         """A line as it is seen from column `x` on."""
-        width, style = self.size.width, self.rich_style
+        width, style = self.room.width, self.rich_style
         segments = list(text.render(self.app.console, end=""))
         return Strip(segments).crop_extend(x, x + width, style).apply_style(style)
 

@@ -69,6 +69,5 @@ class Panes(Vertical):
 
 def _reading(scene: Scene) -> str:
     """The chosen link: `creature → blue 0.48`."""
-    query = scene.capture.query_tokens[scene.query].label
-    key = scene.capture.key_tokens[scene.key].label
-    return f"{fenced(query)} → {fenced(key)} {scene.weight(scene.query, scene.key):.2f}"
+    query, key = fenced(scene.queries[scene.query]), fenced(scene.keys[scene.key])
+    return f"{query} → {key} {scene.weight(scene.query, scene.key):.2f}"

@@ -12,7 +12,7 @@ from textual.strip import Strip
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.heading import map_title
 from attnviz.renderers.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
-from attnviz.renderers.labels import cut, distinct_labels, pad, widest
+from attnviz.renderers.labels import cut, pad, widest
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, Pane
 from attnviz.tui.scene import Scene
@@ -31,16 +31,16 @@ class PatternPane(Pane):
     BINDINGS: ClassVar[list[BindingType]] = MOVES
 
     def lay_out(self, scene: Scene) -> Size:
-        exhibit, unicode = scene.exhibit, self.display_here.unicode
-        queries = distinct_labels(exhibit.capture.query_tokens, unicode=unicode)
-        keys = distinct_labels(exhibit.capture.key_tokens, unicode=unicode)
-        self._rows = [queries[query] for query in exhibit.queries]
-        self._columns = [keys[key] for key in exhibit.keys]
-        self._label = min(widest(self._rows), max(6, self.size.width // 5)) + 1
-        room = self.size.width - self._label
+        exhibit = scene.exhibit
+        self._rows = [scene.queries[query] for query in exhibit.queries]
+        self._columns = [scene.keys[key] for key in exhibit.keys]
+        whole, columns = widest(self._rows) + 1, NARROW * len(self._columns)
+        fits = whole + columns <= self.room.width
+        self._label = whole if fits else min(whole, max(6, self.room.width // 5) + 1)
+        room = self.room.width - self._label
         fitting = (cell for cell in NUMBER_CELLS if cell * len(self._columns) <= room)
         self._cell = next(fitting, NARROW)
-        height = self.size.height
+        height = self.room.height
         tallest = min(TALLEST_LABEL, max(height // 3, height - len(self._rows)))
         # the chosen key's name stands in the border, too
         self._tallest = min(tallest, widest(self._columns)) if tallest >= SHORTEST else 0
@@ -50,7 +50,8 @@ class PatternPane(Pane):
         return Size(width, self._top + len(self._rows))
 
     def title_of(self, scene: Scene) -> str:
-        return map_title(scene.exhibit, scene.map)
+        label, _, known = map_title(scene.exhibit, scene.map).partition(": ")
+        return f"{label}, known for: {known}" if known else label  # on other texts, maybe
 
     def place_of(self, scene: Scene) -> Region:
         row, column = self._place(scene)
@@ -68,9 +69,9 @@ class PatternPane(Pane):
         if scene is None:
             return super().render_line(y)
         x = self.scroll_offset.x
-        first, last = x // self._cell, (x + self.size.width) // self._cell + 1
+        first, last = x // self._cell, (x + self.room.width) // self._cell + 1
         label, cells = self._line(scene, y, first, min(last, len(self._columns)))
-        shown = self.strip(cells, x - first * self._cell).crop(0, self.size.width - self._label)
+        shown = self.strip(cells, x - first * self._cell).crop(0, self.room.width - self._label)
         return Strip.join([self.strip(label).crop(0, self._label), shown])
 
     def _line(self, scene: Scene, y: int, first: int, last: int) -> tuple[Text, Text]:

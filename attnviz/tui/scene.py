@@ -19,6 +19,7 @@ from attnviz.data.positions import find_positions, last_word
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
 from attnviz.renderers.arrangement import Grid, grid_of
+from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import shown, strongest
 from attnviz.showing import Picked, exhibit, listed
 from attnviz.transforms.apply import ShowOptions
@@ -61,12 +62,14 @@ class Scene:
     """An exhibit of whole maps, and the slot, the query and the key that are looked at.
 
     `query` and `key` are positions among the exhibit's tokens, which may be merged ones.
+    `column`: of which head to look at again, once heads that were rolled out into one are apart.
     """
 
     exhibit: Exhibit
     slot: Slot
     query: int
     key: int
+    column: int | None = None
 
     @property
     def capture(self) -> Capture:
@@ -77,6 +80,16 @@ class Scene:
         """The head that is looked at; None where heads are rolled out into one."""
         found = self.map
         return None if found.layer is None or found.head is None else Head(found.layer, found.head)
+
+    @cached_property
+    def queries(self) -> tuple[str, ...]:
+        """What each query is called, told apart: `creature#2`."""
+        return distinct_labels(self.capture.query_tokens)
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """What each key is called, told apart."""
+        return distinct_labels(self.capture.key_tokens)
 
     @cached_property
     def grid(self) -> Grid:
@@ -179,7 +192,9 @@ class Scene:
     def following(self, before: "Scene") -> "Scene":
         """The same where the user stood before: the head or its layer, the place in the text."""
         layer, head = before.map.layer, before.map.head
-        return self._through(layer, head).at(_followed(before, self.capture.query_tokens))
+        head = before.column if head is None else head
+        there = replace(self._through(layer, head), column=head)
+        return there.at(_followed(before, self.capture.query_tokens))
 
     def _through(self, layer: int | None, head: int | None) -> "Scene":
         """The same through this head, or through its layer where heads are one; else the scene."""

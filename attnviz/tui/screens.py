@@ -54,7 +54,8 @@ class Overlay(ModalScreen[None]):
     ]
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="overlay"):
+        with VerticalScroll(id="overlay") as overlay:
+            overlay.border_subtitle = "esc: close"
             yield Static(self.content(), id="said")
 
     def content(self) -> Group | str:

@@ -50,14 +50,14 @@ class WordsPane(Pane):
             for shown in line.shown:
                 self._lines.append(shown)
                 self._places.append(places)
-        return Size(self.size.width, len(self._lines))
+        return Size(self.room.width, len(self._lines))
 
     def _lay_out_target(self, scene: Scene) -> None:
         """What was written, a word for each query, folded to the width."""
         line, places = Text(no_wrap=True), list[_Place]()
         for query in scene.exhibit.queries:
-            label = fenced(cut(scene.capture.query_tokens[query].label, self.size.width))
-            if line.cell_len and line.cell_len + cell_len(label) > self.size.width:
+            label = fenced(cut(scene.capture.query_tokens[query].label, self.room.width))
+            if line.cell_len and line.cell_len + cell_len(label) > self.room.width:
                 self._lines.append(line)
                 self._places.append(places)
                 line, places = Text(no_wrap=True), []
@@ -69,7 +69,8 @@ class WordsPane(Pane):
         self._places.append(places)
 
     def title_of(self, scene: Scene) -> str:
-        return facts(scene.capture)
+        whole = scene.capture.kind in ("self", "encoder")
+        return facts(scene.capture) + ("" if whole else " · written above, read below")
 
     def place_of(self, scene: Scene) -> Region:
         for y, places in enumerate(self._places):

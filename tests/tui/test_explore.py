@@ -53,10 +53,10 @@ def head_of(there: Visit) -> Head | None:
 
 def test_it_opens_with_the_head_that_fits_the_text_best(opened: Opened) -> None:
     async def does(there: Visit) -> None:
-        assert there.title("pattern") == "L2H3: nouns look at their adjectives"
+        assert there.title("pattern") == "L2H3, known for: nouns look at their adjectives"
         assert there.subtitle("pattern") == "forest → verdant 1.00"
         assert "verdant" in there.seen("words")[0]
-        assert there.title("heads") == "heads: where forest looks"
+        assert there.title("heads") == "heads: where “forest” looks"
         assert there.seen("links")[0].startswith("verdant 1.00")
         assert there.focus == "heads"
 
@@ -217,12 +217,12 @@ def test_s_leaves_the_sink_out_and_brings_it_back() -> None:
 
 def test_r_shows_the_rollout_of_each_layer() -> None:
     async def does(there: Visit) -> None:
-        await there.press("up", "up", "r")
+        await there.press("up", "up", "right", "r")
         assert there.title("pattern") == "L0 rollout"
         await there.press("down")
         assert there.title("pattern") == "L1 rollout"
         await there.press("r")
-        assert there.title("pattern") == "L1H0"
+        assert there.title("pattern") == "L1H1"  # the head of that layer that one came from
 
     explore(saved(), does)
 
@@ -403,7 +403,7 @@ def test_the_patterns_follow_the_text_while_it_is_typed(opened: Opened) -> None:
         await there.settle()
         assert there.app.scene
         assert there.app.scene.capture.text == f"{TEXT} and q"
-        assert there.title("heads") == "heads: where q looks"
+        assert there.title("heads") == "heads: where “q” looks"
         await there.press("escape")
         assert there.focus == "words"
         assert "forest and" in there.seen("words")[0]
@@ -525,7 +525,7 @@ def test_without_a_text_it_waits_for_one_to_be_typed(model: LoadedModel) -> None
         await there.pilot.press(*"blue cat".replace(" ", "")[:4], "space", *"cat")
         await there.pilot.pause(0.4)
         await there.settle()
-        assert there.title("heads") == "heads: where cat looks"
+        assert there.title("heads") == "heads: where “cat” looks"
 
     explore(Opened.of_text("", model, TextOptions()), does)
 
@@ -551,7 +551,7 @@ def test_a_text_too_long_for_the_model_is_said_and_can_be_mended(model: LoadedMo
         there.app.query_one("#editor", TextArea).text = "a cat"
         await there.pilot.pause(0.4)
         await there.settle()
-        assert there.title("heads") == "heads: where cat looks"
+        assert there.title("heads") == "heads: where “cat” looks"
 
     explore(Opened.of_text("the " * 300, model, TextOptions()), does)
 
@@ -594,7 +594,7 @@ def test_tokens_are_data_here_too() -> None:
         assert "\x1b" not in shown
         assert "\u202e" not in shown
         await there.press("shift+tab", "left", "left", "left", "left")
-        assert there.title("heads") == "heads: where [red]a looks"
+        assert there.title("heads") == "heads: where “[red]a” looks"
 
     explore(saved(nasty), does, size=(120, 30))
 
@@ -620,8 +620,8 @@ def test_a_saved_capture_says_what_it_cannot_do() -> None:
     async def does(there: Visit) -> None:
         await there.press("a", "e")
         assert [told.split(";")[0] for told in there.told] == [
-            "a saved capture cannot be run again",
-            "a saved capture has one text",
+            "a saved capture is not run again",
+            "a saved capture has the text it has",
         ]
 
     explore(saved(), does)

@@ -123,7 +123,7 @@ def test_a_rollout_is_one_map_for_each_layer_and_leads_back_to_the_layer() -> No
     every = [heads.slots[slot] for slot in sorted(heads.slots)]
     for got, expected in zip(rolled.slots.values(), rollout(every), strict=True):
         np.testing.assert_array_equal(got.weights, expected.weights)
-    assert scene_of(make_capture(TEXT), Toggles()).following(rolled).head == Head(1, 0)
+    assert scene_of(make_capture(TEXT), Toggles()).following(rolled).head == Head(1, 1)
 
 
 def test_a_rollout_of_a_part_of_the_heads_is_refused() -> None:

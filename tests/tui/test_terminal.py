@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import subprocess
 import sys
 import termios
@@ -129,7 +130,7 @@ def test_a_text_is_explored_and_its_page_saved(tmp_path: Path) -> None:
 def test_a_text_may_come_through_a_pipe_and_the_keys_from_the_terminal(tmp_path: Path) -> None:
     ended = in_terminal(tmp_path, "-", stdin=b"a fluffy blue creature\n")
     assert ended.status == ExitStatus.OK
-    assert b"where creature looks" in ended.drawn
+    assert "where “creature” looks".encode() in ended.drawn
 
 
 @pytest.mark.parametrize(
@@ -154,17 +155,17 @@ def test_colours_are_those_that_the_terminal_has(
     assert not_there is None or not re.search(not_there, drawn)
 
 
-@pytest.mark.parametrize("where", ["PatternPane.lay_out", "ExploreApp.action_help"])
+@pytest.mark.parametrize("where", ["pattern.PatternPane.lay_out", "app.ExploreApp.action_help"])
 def test_after_a_bug_the_terminal_is_as_it_was_and_one_line_says_so(
     tmp_path: Path, capture_file: str, where: str
 ) -> None:
-    name, method = where.split(".")
+    module, _, method = where.rpartition(".")
     before = (
         "def broken(*_): raise RuntimeError('it broke')\n"
-        "import attnviz.tui.app\n"
-        f"attnviz.tui.app.{name}.{method} = broken"
+        "import attnviz.tui.app, attnviz.tui.pattern\n"
+        f"attnviz.tui.{module}.{method} = broken"
     )
-    until = b"\x1b[?1049h" if name == "PatternPane" else b"heads: where"
+    until = b"\x1b[?1049h" if module.startswith("pattern") else b"heads: where"
     ended = in_terminal(tmp_path, capture_file, keys=b"?", until=until, before=before)
     assert ended.status == ExitStatus.BUG
     assert ended.restored
@@ -222,7 +223,7 @@ def test_without_its_extra_one_line_says_how_to_install_it(
     assert status == ExitStatus.USAGE
     assert said == (
         "attnviz: the terminal app needs the package textual; install it with: "
-        'pip install "attnviz[tui]".\n'
+        f"{shlex.quote(sys.executable)} -m pip install 'attnviz[tui]'.\n"
     )
 
 
