@@ -78,11 +78,13 @@ def explore(
         options = TextOptions(bos, special, truncate, target, placement.max_memory)
         begin = opened.of_text(given.text, load_model(source), options)
     if not session.stdin.is_terminal:
-        _take_keys_from_the_terminal()
+        _take_keys_from_the_terminal(session)
     app = explore_app(begin, display, Path.cwd())
-    app.run()
-    if app.failure is not None:
-        raise app.failure
+    _run(app)
+    for said in app.saved:
+        session.note(said)
+    if app.failure or app.not_saved:
+        raise app.failure or app.not_saved  # type: ignore[misc]
 
 
 def _check_terminal(session: Session) -> Display:
@@ -139,15 +141,27 @@ def _weights(captured: Capture) -> Capture:
     return captured
 
 
-def _take_keys_from_the_terminal() -> None:
+def _take_keys_from_the_terminal(session: Session) -> None:
     """Standard input was the text: keys come from the terminal itself.
 
     Raises:
-        UsageError: the process has none.
+        UsageError: the process has none, or its standard input is closed.
     """
+    if session.stdin.stream is None:
+        raise UsageError("standard input is closed, and no keys come from there", "leave <&- out")
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY)
     except OSError:
         raise UsageError("there is no terminal for the keys", "run it in one") from None
-    os.dup2(terminal, sys.__stdin__.fileno() if sys.__stdin__ else 0)
+    os.dup2(terminal, 0)
     os.close(terminal)
+
+
+def _run(app: "ExploreApp") -> None:
+    """Run the app in the size of the terminal that it draws on, be stdout what it may."""
+    stdout = sys.__stdout__
+    sys.__stdout__ = sys.__stderr__  # type: ignore[misc]  # where Textual asks for the size
+    try:
+        app.run()
+    finally:
+        sys.__stdout__ = stdout  # type: ignore[misc]

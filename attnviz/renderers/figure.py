@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnviz.data.exhibit import Exhibit, Place
+from attnviz.errors import UsageError
 from attnviz.renderers import mosaic, onehead
 from attnviz.renderers.arrangement import grid_of
 from attnviz.renderers.canvas import check_dpi, check_size, drawing, figure_bytes, fit, use_fonts
@@ -40,9 +41,12 @@ def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
     """The exhibit as a figure: a heatmap of its one map, or a mosaic of them all.
 
     Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
+        UsageError: no such colour map, a resolution that makes no usable picture, or nothing
+            to draw.
     """
     options = options or PictureOptions()
+    if not exhibit.queries or not exhibit.keys:
+        raise UsageError("nothing is left to draw", "leave fewer tokens out")
     check_dpi(options.dpi)
     with drawing():
         check_cmap(options.cmap)

@@ -7,10 +7,11 @@ The scene is the one thing that changes; panes only show it. Runs, pictures and 
 made in threads, so that no key has to wait.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual.app import App, ComposeResult
@@ -65,6 +66,7 @@ class ExploreApp(App[None]):
         (0, "-narrow"),
         (64, "-wide"),
     ]
+    ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "Keys", key_display="?"),
         Binding("q", "quit", "Quit"),
@@ -77,6 +79,7 @@ class ExploreApp(App[None]):
         Binding("p", "picture", "PNG"),
         Binding("o", "page", "Page"),
         Binding("ctrl+c", "quit", "Quit", show=False),
+        Binding("ctrl+z", "suspend_process", "Suspend", show=False),
         Binding("n", "find_next", "Next", show=False),
         Binding("escape", "leave_edit", "Done", show=False),
     ]
@@ -93,6 +96,12 @@ class ExploreApp(App[None]):
         self.scene: Scene | None = None
         self.toggles = self._wanted = Toggles()
         self._waiting: Timer | None = None
+        self._presenting = Lock()
+        self._leaving = False
+        self.saved: list[str] = []
+        """What was saved, for whoever reads the terminal afterwards."""
+        self.not_saved: AttnvizError | None = None
+        """Why the last thing that leaving waited for was not saved."""
         self._panes, self._find = Panes(opened.text, display), Find()
 
     def compose(self) -> ComposeResult:
@@ -131,7 +140,8 @@ class ExploreApp(App[None]):
         if event.text_area.text == self._text:
             return
         self._text = event.text_area.text
-        self.workers.cancel_group(self, "run")
+        for group in ("run", "present", "ablate"):  # whatever is made of the text as it was
+            self.workers.cancel_group(self, group)
         if self._waiting:
             self._waiting.stop()
         self._waiting = self.set_timer(PAUSE, self._run)
@@ -182,17 +192,22 @@ class ExploreApp(App[None]):
 
         def work() -> None:
             worker = get_current_worker()
-            try:
-                scene = scene_of(captured, wanted, choose=choose)
-            except AttnvizError as error:
-                self.post_message(Refused(error.wrong))
-                return
+            with self._presenting:  # they take as much memory as the patterns
+                if worker.is_cancelled:
+                    return
+                try:
+                    scene = scene_of(captured, wanted, choose=choose)
+                except AttnvizError as error:
+                    self.post_message(Refused(error.wrong))
+                    return
             if not worker.is_cancelled:
-                self.post_message(Presented(scene, wanted))
+                self.post_message(Presented(captured, scene, wanted))
 
         self.run_worker(work, group="present", exclusive=True, thread=True)
 
     def on_presented(self, event: Presented) -> None:
+        if event.capture is not self._capture:
+            return
         self.toggles = event.toggles
         # where the user stands by now, not where they stood when it was begun
         self._show(event.scene.following(self.scene) if self.scene else event.scene)
@@ -230,7 +245,7 @@ class ExploreApp(App[None]):
     def on_input_submitted(self) -> None:
         """The search is over."""
         self._find.close()
-        self._panes.read()
+        self._panes.focus_text()
 
     def action_turn(self, name: str) -> None:
         """Turn a transform on or off."""
@@ -241,20 +256,22 @@ class ExploreApp(App[None]):
 
     def action_ablate(self) -> None:
         """Run the model without the head."""
-        runs, scene, text = self._opened.runs, self.scene, self._text
-        if scene is None:
+        runs, scene, captured = self._opened.runs, self.scene, self._capture
+        if scene is None or captured is None:
             return
-        head = scene.head
+        head, text = scene.head, captured.text
         if runs is None:
             self._tell('a saved capture is not run again; start with attnviz explore "the text"')
         elif head is None:
             self._tell("rollout is over all heads; leave it with r")
         else:
             self._status(f"without {head} …")
-            self._off_thread("ablate", lambda: Ablated(runs.without(text, head)))
+            self._off_thread("ablate", lambda: Ablated(runs.without(text, head)), exclusive=True)
 
     def on_ablated(self, event: Ablated) -> None:
         self._status()
+        if len(self.screen_stack) > 1 or self._panes.editing:
+            return  # the user has turned to something else
         width = min(90, max(NARROWEST, self.size.width * 24 // 25 - 6))  # of the overlay
         display = replace(self._display_whole, width=width)
         self.push_screen(AblationScreen(event.found, display))
@@ -264,7 +281,7 @@ class ExploreApp(App[None]):
         scene = self.scene
         if scene:
             self._status("drawing …")
-            self._off_thread(SAVE, lambda: Said(f"saved {save_picture(scene, self._folder)}"))
+            self._save(lambda: save_picture(scene, self._folder))
 
     def action_page(self) -> None:
         """Save all heads as a page."""
@@ -272,9 +289,19 @@ class ExploreApp(App[None]):
         if scene and captured:
             self._status("writing the page …")
             said = "; it opens in any browser, offline"
-            self._off_thread(
-                SAVE, lambda: Said(f"saved {save_page(captured, scene, self._folder)}{said}")
-            )
+            self._save(lambda: save_page(captured, scene, self._folder), said)
+
+    def _save(self, write: Callable[[], Path], more: str = "") -> None:
+        def saved() -> Said:
+            try:
+                path = write()
+            except AttnvizError as error:
+                self.not_saved = error if self._leaving else None
+                raise
+            self.saved.append(f"saved {path}")
+            return Said(f"saved {path}{more}")
+
+        self._off_thread(SAVE, saved)
 
     def action_help(self) -> None:
         """List all keys."""
@@ -305,33 +332,39 @@ class ExploreApp(App[None]):
             on = ["type a text" if self._panes.editing else "e: type a text"]
         self._panes.say(doing or " · ".join(on))
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """In a thread: tell what goes wrong, as a sentence."""
-        try:
-            yield
-        except AttnvizError as error:
-            self.post_message(Said(str(error), wrong=True))
-
-    def _off_thread(self, group: str, make: Callable[[], Message]) -> None:
-        """Make something in a thread of its own, and post it."""
+    def _off_thread(
+        self, group: str, make: Callable[[], Message], *, exclusive: bool = False
+    ) -> None:
+        """Make something in a thread of its own, and post it; what goes wrong, as a sentence."""
 
         def work() -> None:
-            with self._told():
-                self.post_message(make())
+            worker = get_current_worker()
+            try:
+                made = make()
+            except AttnvizError as error:
+                made = Said(str(error), wrong=True)
+            if not worker.is_cancelled:
+                self.post_message(made)
 
-        self.run_worker(work, group=group, thread=True)
+        self.run_worker(work, group=group, thread=True, exclusive=exclusive)
 
     # ---- the end ----
 
     async def action_quit(self) -> None:
-        """Leave, once what is being saved is whole."""
+        """Leave, once what is being saved is whole; at once if asked again."""
         saving = [worker for worker in self.workers if worker.group == SAVE]
-        if saving:
-            self._status("saving, then leaving …")
+        if self._leaving or not saving:
+            self.exit()
+            return
+        self._leaving = True
+        self._status("saving, then leaving; q: at once")
+
+        async def leave() -> None:
             with suppress(WorkerFailed):  # told as `failure`
                 await self.workers.wait_for_complete(saving)
-        self.exit()
+            self.exit()
+
+        self.run_worker(leave(), group="leave")
 
     @property
     def failure(self) -> BaseException | None:

@@ -38,6 +38,8 @@ class Failed(Message):
 class Presented(Message):
     """Patterns have been transformed, and can be looked at."""
 
+    capture: Capture
+    """What they were before."""
     scene: Scene
     toggles: Toggles
 

@@ -61,6 +61,10 @@ class Panes(Vertical):
         self._text.current = "words"
         self._words.focus()
 
+    def focus_text(self) -> None:
+        """Go to the text, be it read or edited."""
+        (self.editor if self.editing else self._words).focus()
+
     def say(self, what: str) -> None:
         """Say under the text what goes on."""
         for widget in (self._words, self.editor):

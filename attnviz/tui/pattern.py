@@ -119,8 +119,13 @@ class PatternPane(Pane):
 
     def on_click(self, event: Click) -> None:
         place = self.pointed(event)
-        if place is not None and place[1] - self.scroll_offset.y >= self._top:
-            self._choose(place[1] - self._top, (place[0] - self._label) // self._cell)
+        if place is None or self.scene is None or place[1] - self.scroll_offset.y < self._top:
+            return
+        row, column = place[1] - self._top, (place[0] - self._label) // self._cell
+        if place[0] - self.scroll_offset.x >= self._label:
+            self._choose(row, column)
+        elif 0 <= row < len(self._rows):  # a label
+            self.post_message(Chosen(query=self.scene.exhibit.queries[row]))
 
     def _choose(self, row: int, column: int) -> None:
         if self.scene and 0 <= row < len(self._rows) and 0 <= column < len(self._columns):

@@ -1,6 +1,7 @@
 """What is looked at, into files: a picture of the head, a page of all of them."""
 
 from pathlib import Path
+from threading import Lock
 
 from attnviz.data.capture import Capture
 from attnviz.paging import page_of
@@ -11,17 +12,22 @@ from attnviz.transforms.apply import PLAIN
 from attnviz.tui.scene import Scene
 from attnviz.writers.atomic import write_bytes
 
+_ONE_AT_A_TIME = Lock()
+"""A name that nothing has is one until the next file is written."""
+
 
 def save_picture(scene: Scene, folder: Path) -> Path:
     """Draw the head that is looked at, under a name that nothing has.
 
     Raises:
         OutputError: the file cannot be written.
+        UsageError: nothing is left to draw.
     """
     options = PictureOptions()
-    path = free_name(folder, f"attnviz-{scene.map.label.replace(' ', '-')}", ".png")
-    drawn = draw(scene.one, options)
-    write_bytes(path, figure_bytes(drawn.figure, "png", dpi=options.dpi))
+    with _ONE_AT_A_TIME:
+        drawn = draw(scene.one, options)
+        path = _free_name(folder, f"attnviz-{scene.map.label.replace(' ', '-')}", ".png")
+        write_bytes(path, figure_bytes(drawn.figure, "png", dpi=options.dpi))
     return path
 
 
@@ -31,13 +37,14 @@ def save_page(captured: Capture, scene: Scene, folder: Path) -> Path:
     Raises:
         OutputError: the file cannot be written.
     """
-    path = free_name(folder, "attnviz", ".html")
     everything = exhibit(Picked(captured, captured.heads, listed(captured.heads)), PLAIN)
-    write_bytes(path, (chunk.encode() for chunk in page_of(everything, scene.head)))
+    with _ONE_AT_A_TIME:
+        path = _free_name(folder, "attnviz", ".html")
+        write_bytes(path, (chunk.encode() for chunk in page_of(everything, scene.head)))
     return path
 
 
-def free_name(folder: Path, stem: str, suffix: str) -> Path:
+def _free_name(folder: Path, stem: str, suffix: str) -> Path:
     """A file's name that is not taken: `attnviz.html`, `attnviz-2.html` and so on."""
     path, number = folder / f"{stem}{suffix}", 1
     while path.exists():

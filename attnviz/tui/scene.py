@@ -23,6 +23,7 @@ from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import shown, strongest
 from attnviz.showing import Picked, exhibit, listed
 from attnviz.transforms.apply import ShowOptions
+from attnviz.transforms.merge import MERGED
 
 Slot: TypeAlias = tuple[int, int]
 """Row and column of a head in the grid of heads."""
@@ -205,13 +206,15 @@ class Scene:
     def find(self, name: str) -> tuple[tuple[int, ...], bool]:
         """The positions of a token, as `--query` finds it, and whether they are keys.
 
-        Where no token is called so: those in which the name occurs. None: it is not in the text.
+        Where no token is called so: those in which the name occurs. None: it is not in the text,
+        or left out.
         """
         same = self.capture.kind in ("self", "encoder")
-        sides = [self.capture.query_tokens] + ([] if same else [self.capture.key_tokens])
+        sides = [(self.capture.query_tokens, self.exhibit.queries)]
+        sides += [] if same else [(self.capture.key_tokens, self.exhibit.keys)]
         for matches in (_named, _containing):
-            for of_keys, tokens in enumerate(sides):
-                found = matches(tokens, name)
+            for of_keys, (tokens, shown_here) in enumerate(sides):
+                found = tuple(each for each in matches(tokens, name) if each in set(shown_here))
                 if found:
                     return found, bool(of_keys)
         return (), False
@@ -230,6 +233,8 @@ def scene_of(captured: Capture, toggles: Toggles, *, choose: bool = True) -> Sce
     Raises:
         UsageError: a transform that this capture cannot have.
     """
+    if toggles.words and MERGED["words"] in captured.transforms:
+        raise UsageError("pieces of words are merged in this capture", "leave them so")
     made = exhibit(Picked(captured, captured.heads, listed(captured.heads)), toggles.options)
     start = Scene(made, grid_of(made.maps).slot(made.maps[0]), 0, 0)
     if choose and captured.heads == every_head(captured.model.heads_per_layer):

@@ -33,7 +33,8 @@ HELP = """\
   a                ablate the head: what the model says without it
   p                save the pattern as a PNG, in this folder
   o                save all heads as a page, for any browser, offline
-  q, ctrl+c        leave
+  q, ctrl+c        leave; what is being saved is finished first
+  ctrl+z           put aside; the shell's fg brings it back
 
 [b]What is shown[/b]
   heads            the key that the query looks at most, but itself, the
@@ -50,7 +51,8 @@ class Overlay(ModalScreen[None]):
     """Something to read; any of these keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter,question_mark,a", "dismiss", "Close")
+        Binding("escape,q,enter,question_mark,a", "dismiss", "Close"),
+        Binding("ctrl+c", "app.quit", "Quit"),
     ]
 
     def compose(self) -> ComposeResult:

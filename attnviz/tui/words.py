@@ -21,12 +21,12 @@ from attnviz.tui.scene import Scene
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a token stands on a line, in cells, and which it is."""
+    """Where a token stands on a line, in cells; several that share a letter have one place."""
 
     start: int
     end: int
-    query: int | None = None
-    key: int | None = None
+    queries: tuple[int, ...] = ()
+    keys: tuple[int, ...] = ()
 
 
 class WordsPane(Pane):
@@ -45,8 +45,8 @@ class WordsPane(Pane):
             places = []
             for start, piece in line.pieces:
                 if piece.keys:
-                    end, key = start + cell_len(piece.written), piece.keys[-1]
-                    places.append(_Place(start, end, *((key, key) if whole else (None, key))))
+                    end = start + cell_len(piece.written)
+                    places.append(_Place(start, end, piece.keys if whole else (), piece.keys))
             for shown in line.shown:
                 self._lines.append(shown)
                 self._places.append(places)
@@ -64,7 +64,7 @@ class WordsPane(Pane):
             start = line.cell_len
             chosen = query == scene.query
             line.append(label, Style(bold=chosen, underline=chosen, italic=True)).append(" ")
-            places.append(_Place(start, start + cell_len(label), query))
+            places.append(_Place(start, start + cell_len(label), (query,)))
         self._lines.append(line)
         self._places.append(places)
 
@@ -75,7 +75,7 @@ class WordsPane(Pane):
     def place_of(self, scene: Scene) -> Region:
         for y, places in enumerate(self._places):
             for place in places:
-                if place.query == scene.query:
+                if scene.query in place.queries:
                     return Region(place.start, y, max(1, place.end - place.start), 1)
         return Region(0, 0, 1, 1)
 
@@ -95,12 +95,12 @@ class WordsPane(Pane):
         here = self.place_of(self.scene)
         y = here.y + down
         while 0 <= y < len(self._places):
-            there = [place for place in self._places[y] if place.query is not None]
-            others = [place for place in there if place.query != self.scene.query]
+            there = [place for place in self._places[y] if place.queries]
+            others = [place for place in there if self.scene.query not in place.queries]
             # without colour, the numbers below a line belong to it
             if others and self._places[y] is not self._places[here.y]:
                 near = min(others, key=lambda place: abs(place.start - here.x))
-                self.post_message(Chosen(query=near.query))
+                self.post_message(Chosen(query=near.queries[-1]))
                 return
             y += down
 
@@ -110,7 +110,7 @@ class WordsPane(Pane):
             return
         for place in self._places[clicked[1]]:
             if place.start <= clicked[0] < place.end:
-                if place.query is not None:
-                    self.post_message(Chosen(query=place.query))
+                if place.queries:
+                    self.post_message(Chosen(query=place.queries[-1]))
                 else:
-                    self.post_message(Chosen(query=self.scene.query, key=place.key))
+                    self.post_message(Chosen(query=self.scene.query, key=place.keys[-1]))

@@ -4,7 +4,9 @@ import io
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +14,11 @@ import pytest
 from PIL import Image
 from textual.binding import Binding
 from textual.widgets import TextArea
+from textual.worker import WorkerCancelled
 
 from attnviz.ablating import Cut, ablate_together
 from attnviz.console import Display
+from attnviz.data.ablations import BeforeAfter
 from attnviz.data.capture import Capture
 from attnviz.data.heads import Head
 from attnviz.errors import InputError
@@ -320,6 +324,23 @@ def test_o_saves_the_page_of_all_heads_that_begins_with_this_one(tmp_path: Path)
     assert '"initial":0' in page.replace(" ", "")
 
 
+def test_saves_in_quick_succession_are_a_file_each(tmp_path: Path) -> None:
+    async def does(there: Visit) -> None:
+        await there.pilot.press("p", "p", "o", "o")
+        await there.settle()
+
+    explore(saved(), does, folder=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_where_everything_is_left_out_there_is_no_picture(tmp_path: Path) -> None:
+    async def does(there: Visit) -> None:
+        await there.press("s", "p")
+        assert there.told == ["nothing is left to draw; leave fewer tokens out."]
+
+    explore(saved("a"), does, folder=tmp_path)
+
+
 def test_what_cannot_be_saved_is_said_in_a_sentence(tmp_path: Path) -> None:
     async def does(there: Visit) -> None:
         await there.press("p", "o")
@@ -338,10 +359,12 @@ def test_a_question_mark_lists_every_key() -> None:
         assert not isinstance(there.app.screen, HelpScreen)
 
     explore(saved(), does)
+    named = {key for line in HELP.splitlines() for key in re.split(r",? +", line[2:18].strip())}
     bindings = [each for each in ExploreApp.BINDINGS if isinstance(each, Binding)]
-    names = {"slash": "/", "question_mark": "", "escape": "esc"}
-    for key in (key for each in bindings for key in each.key.split(",")):
-        assert re.search(rf"(^|\W){re.escape(names.get(key, key))}", HELP)
+    keys = {key for each in bindings for key in each.key.split(",")}
+    # esc stands with what it leaves, ? is how one came here
+    assert {{"slash": "/"}.get(key, key) for key in keys - {"escape", "question_mark"}} <= named
+    assert {"tab", "shift+tab", "arrows", "hjkl", "enter", "mouse"} <= named
 
 
 def test_q_and_ctrl_c_leave() -> None:
@@ -468,25 +491,20 @@ def test_a_run_stops_between_blocks_of_rows_when_it_is_cancelled(model: LoadedMo
 
 def test_runs_of_one_model_wait_for_each_other(model: LoadedModel) -> None:
     """Hooks stand in the model while it runs."""
-    runs, inside, most = Runs(model, TextOptions()), [0], [0]
+    runs, asked = Runs(model, TextOptions()), list[int]()
 
-    def count() -> Iterator[bool]:
-        while True:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-            time.sleep(0.01)
-            inside[0] -= 1
-            yield False
+    def ask() -> bool:
+        asked.append(threading.get_ident())
+        time.sleep(0.01)
+        return False
 
-    counted = count()
-    threads = [
-        threading.Thread(target=runs.capture, args=(TEXT, lambda: next(counted))) for _ in "123"
-    ]
+    threads = [threading.Thread(target=runs.capture, args=(TEXT, ask)) for _ in "123"]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert most == [1]
+    turns = [thread for thread, _ in groupby(asked)]
+    assert len(turns) == len(set(turns)) == 3  # none is asked again once another was
 
 
 class _Runs:
@@ -581,6 +599,7 @@ def test_it_can_be_resized_to_anything(size: tuple[int, int]) -> None:
         await there.pilot.resize_terminal(80, 24)
         await there.settle()
         assert any("forest" in line for line in there.seen("pattern"))
+        assert any("L1" in line for line in there.seen("heads"))
 
     explore(saved(), does)
 
@@ -627,6 +646,89 @@ def test_a_saved_capture_says_what_it_cannot_do() -> None:
     explore(saved(), does)
 
 
+def test_a_text_that_is_deleted_meanwhile_stays_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, go = threading.Event(), threading.Event()
+
+    def slowly(*given: object, **options: object) -> object:
+        made.set()
+        _until(go.is_set)
+        return scene_of(*given, **options)  # type: ignore[arg-type]
+
+    async def does(there: Visit) -> None:
+        monkeypatch.setattr("attnviz.tui.app.scene_of", slowly)
+        await there.press("e")
+        await there.pilot.press("b")
+        while not made.is_set():
+            await there.pilot.pause(0.02)
+        there.app.query_one("#editor", TextArea).text = ""
+        await there.pilot.pause(0.4)
+        go.set()
+        await there.settle()
+        assert there.app.scene is None
+        assert there.subtitle("editor") == "type a text"
+
+    explore(Opened("a", _Runs()), does)  # type: ignore[arg-type]
+
+
+def test_what_was_found_in_an_older_text_is_not_gone_to() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("slash", "b", "enter", "e", "x")
+        await there.pilot.pause(0.4)
+        await there.settle()
+        await there.press("escape")
+        before = there.app.scene
+        await there.press("n")
+        assert there.app.scene is before
+
+    explore(Opened("abab", _Runs()), does)  # type: ignore[arg-type]
+
+
+def test_a_search_leads_back_to_where_the_text_was_edited() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("e", "tab", "slash", "b", "enter")
+        assert there.focus == "editor"
+
+    explore(Opened("ab", _Runs()), does)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("keys", "screens"), [("aaa", 2), ("aae", 1)])
+def test_one_ablation_is_shown_and_none_over_what_is_typed(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, keys: str, screens: int
+) -> None:
+    go, without = threading.Event(), Runs.without
+
+    def slowly(runs: Runs, text: str, head: Head) -> BeforeAfter:
+        _until(go.is_set)
+        return without(runs, text, head)
+
+    monkeypatch.setattr(Runs, "without", slowly)
+
+    async def does(there: Visit) -> None:
+        await there.pilot.press(*keys)
+        go.set()
+        with suppress(WorkerCancelled):  # the older ones
+            await there.settle()
+        await there.settle()
+        assert len(there.app.screen_stack) == screens
+
+    explore(opened, does)
+
+
+def test_tokens_that_share_a_letter_are_stepped_through_in_place(model: LoadedModel) -> None:
+    text = "a blue cat " * 12 + "😀 cat"
+
+    async def does(there: Visit) -> None:
+        await there.press("shift+tab", "left", "left", "left")
+        assert there.app.scene
+        assert there.app.scene.capture.query_tokens[there.app.scene.query].part
+        assert any("😀" in line for line in there.seen("words"))
+        here = there.app.scene.query
+        await there.press("up")
+        assert 0 < there.app.scene.query < here
+
+    explore(Opened.of_text(text, model, TextOptions()), does)
+
+
 def test_an_error_of_a_run_is_a_sentence_and_the_app_goes_on() -> None:
     class Failing(_Runs):
         def capture(self, text: str, cancelled: Cancelled) -> Capture:
@@ -639,6 +741,7 @@ def test_an_error_of_a_run_is_a_sentence_and_the_app_goes_on() -> None:
         await there.pilot.pause(0.4)
         await there.settle()
         assert there.told == ["there is an x; leave it out."]
+        assert there.subtitle("editor") == "there is an x; leave it out."  # until another is run
         assert there.app.scene
         assert there.app.scene.capture.text == "a"
 

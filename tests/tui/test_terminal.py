@@ -125,12 +125,36 @@ def test_a_text_is_explored_and_its_page_saved(tmp_path: Path) -> None:
     assert ended.status == ExitStatus.OK
     assert "transformers" not in ended.loaded
     assert (tmp_path / "attnviz.html").read_text().lower().startswith("<!doctype html>")
+    said = ended.drawn[ended.drawn.rfind(LEAVE_SCREEN) :].decode()
+    assert f"saved {tmp_path / 'attnviz.html'}" in said.replace("\r\n", "")
 
 
 def test_a_text_may_come_through_a_pipe_and_the_keys_from_the_terminal(tmp_path: Path) -> None:
     ended = in_terminal(tmp_path, "-", stdin=b"a fluffy blue creature\n")
     assert ended.status == ExitStatus.OK
     assert "where “creature” looks".encode() in ended.drawn
+
+
+def test_what_could_not_be_saved_before_leaving_is_told_after_it(
+    tmp_path: Path, capture_file: str
+) -> None:
+    before = (
+        "import time, attnviz.tui.app\n"
+        "from attnviz.errors import OutputError\n"
+        "def full(*_):\n"
+        "    time.sleep(0.3)\n"
+        "    raise OutputError('the disk is full', 'make room')\n"
+        "attnviz.tui.app.save_page = full"
+    )
+    ended = in_terminal(tmp_path, capture_file, keys=b"oq", before=before)
+    assert ended.status == ExitStatus.OUTPUT
+    assert (
+        b"attnviz: the disk is full; make room." in ended.drawn[ended.drawn.rfind(LEAVE_SCREEN) :]
+    )
+
+
+def test_ctrl_c_leaves_from_wherever_one_is(tmp_path: Path, capture_file: str) -> None:
+    assert in_terminal(tmp_path, capture_file, keys=b"?\x03").status == ExitStatus.OK
 
 
 @pytest.mark.parametrize(
