@@ -11,21 +11,21 @@ from attnviz.data.headscores import HeadScores
 from attnviz.errors import AttnvizError
 from attnviz.inspecting import score_capture
 from attnviz.pipeline import HeadOptions
-from attnviz.renderers.webpage import Words, page_chunks
+from attnviz.renderers.webpage import Start, Words, page_chunks
 from attnviz.transforms.merge import groups_of
 
 
-def page_of(exhibit: Exhibit, first: Head | None = None) -> Iterator[str]:
-    """The page of an exhibit of whole patterns, piece by piece; it begins with `first`."""
+def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
+    """The page of an exhibit of whole patterns, piece by piece; where `start` says no head, it
+    begins with the one that tells most about the text."""
     captured = exhibit.capture
     words = Words(*groups_of(captured, "words"), *groups_of(captured, "chars"))
     # a changed pattern has no scores of its own, and no rule picks a head by it
     if captured.transforms:
-        return page_chunks(exhibit, words, first)
+        return page_chunks(exhibit, words, start or Start())
     whole = captured.heads == every_head(captured.model.heads_per_layer)
-    if first is None and whole:
-        first = default_head(captured).head
-    return page_chunks(exhibit, words, first, _scores(captured))
+    start = start or Start(default_head(captured).head if whole else None)
+    return page_chunks(exhibit, words, start, _scores(captured))
 
 
 def framed(captured: Capture) -> str:

@@ -1,7 +1,7 @@
 """Pages in a browser: how large they are, how soon they show something, how fast a head changes.
 
     pip install -e ".[bench]"
-    python -m benchmarks.pages --scripts FOLDER --json figures.json
+    python -m benchmarks.pages --scripts FOLDER --json pages.json
 
 The same captures as our page, BertViz's and CircuitsVis's, each made by a process of its own and
 opened in Chromium from the disk. BertViz's page loads require.min.js, d3.min.js (5.7.0) and
@@ -92,7 +92,7 @@ def _builtin(path: Path) -> object:
 CASES = (
     Case("built-in, 9 tokens × 16 heads", _builtin, TOOLS),
     Case("seeded, 256 × 144", lambda path: write_seeded(path, 256), TOOLS, 5_000_000, 100),
-    Case("seeded, 1,024 × 144", lambda path: write_seeded(path, 1024), TOOLS[:1], 40_000_000),
+    Case("seeded, 1,024 × 144", lambda path: write_seeded(path, 1024), TOOLS[:1], 40_000_000, 100),
 )
 MOST_PAINT = 1000.0
 

@@ -2,7 +2,8 @@
 
 python -m benchmarks --json jobs.json
 python -m benchmarks.pages --json pages.json
-python docs/make_benchmarks.py jobs=jobs.json pages=pages.json     either, or both
+python -m benchmarks.explore --json app.json
+python docs/make_benchmarks.py jobs=jobs.json pages=pages.json app=app.json     any of them
 """
 
 import json

@@ -285,11 +285,11 @@ class ExploreApp(App[None]):
 
     def action_page(self) -> None:
         """Save all heads as a page."""
-        scene, captured = self.scene, self._capture
+        scene, captured, toggles = self.scene, self._capture, self.toggles
         if scene and captured:
             self._status("writing the page …")
             said = "; it opens in any browser, offline"
-            self._save(lambda: save_page(captured, scene, self._folder), said)
+            self._save(lambda: save_page(captured, scene, toggles, self._folder), said)
 
     def _save(self, write: Callable[[], Path], more: str = "") -> None:
         def saved() -> Said:

@@ -6,10 +6,11 @@ from threading import Lock
 from attnviz.data.capture import Capture
 from attnviz.paging import page_of
 from attnviz.renderers.figure import draw, figure_bytes
+from attnviz.renderers.webpage import Start
 from attnviz.renderers.wording import PictureOptions
 from attnviz.showing import Picked, exhibit, listed
 from attnviz.transforms.apply import PLAIN
-from attnviz.tui.scene import Scene
+from attnviz.tui.scene import Scene, Toggles
 from attnviz.writers.atomic import write_bytes
 
 _ONE_AT_A_TIME = Lock()
@@ -31,16 +32,17 @@ def save_picture(scene: Scene, folder: Path) -> Path:
     return path
 
 
-def save_page(captured: Capture, scene: Scene, folder: Path) -> Path:
-    """Write the page of all heads, which begins with the one that is looked at.
+def save_page(captured: Capture, scene: Scene, toggles: Toggles, folder: Path) -> Path:
+    """Write the page of all heads, which opens with what is looked at; a rollout is not on it.
 
     Raises:
         OutputError: the file cannot be written.
     """
+    start = Start(scene.head or captured.heads[0], toggles.sink, toggles.words, scene.query)
     everything = exhibit(Picked(captured, captured.heads, listed(captured.heads)), PLAIN)
     with _ONE_AT_A_TIME:
         path = _free_name(folder, "attnviz", ".html")
-        write_bytes(path, (chunk.encode() for chunk in page_of(everything, scene.head)))
+        write_bytes(path, (chunk.encode() for chunk in page_of(everything, start)))
     return path
 
 

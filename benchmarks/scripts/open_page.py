@@ -4,17 +4,19 @@ python open_page.py '{"page": FILE, "drawn": JAVASCRIPT, "switch": JAVASCRIPT}' 
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from statistics import median
 
-from playwright.sync_api import Route, sync_playwright
+from playwright.sync_api import Request, Route, sync_playwright
 
 # A frame is shown once the next one begins; what the act itself takes comes before.
 MEASURE = """(() => {
 const act = %(switch)s;
 const shown = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 async function measured() {
+  await shown();
   const drawn = performance.now(), took = [];
   await new Promise((done) => setTimeout(done, 500));
   const begun = performance.now();
@@ -43,12 +45,19 @@ def serve(route: Route) -> None:
     route.fulfill(path=Path(scripts) / route.request.url.rpartition("/")[2])
 
 
+def refuse(request: Request) -> None:
+    """A page that lacks its scripts is not slow, it is not there."""
+    print(f"{request.url} could not be loaded; give --scripts", file=sys.stderr)
+    os._exit(1)
+
+
 with sync_playwright() as playwright:
     started = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
     page = started.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(0)
     if scripts:
         page.route(lambda url: url.startswith("http"), serve)
+    page.on("requestfailed", refuse)
     page.add_init_script(MEASURE % asked)
     page.goto(f"file://{asked['page']}", wait_until="commit")
     found = page.wait_for_function("() => window.found").json_value()

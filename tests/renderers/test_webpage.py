@@ -16,6 +16,7 @@ from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.heads import Head
 from attnviz.errors import ExitStatus
 from attnviz.paging import framed, page_of
+from attnviz.renderers.webpage import Start
 from tests.conftest import Run
 from tests.factories import make_capture
 
@@ -104,7 +105,7 @@ def test_show_writes_the_page_of_all_heads(run: Run, tmp_path: Path) -> None:
     assert run("show", TEXT, "-o", str(out)).status is ExitStatus.OK
     told = facts(out.read_text(encoding="utf-8"))
     assert len(told["heads"]) == 16
-    assert told["heads"][told["initial"]]["label"] == "L2H3"
+    assert told["heads"][told["initial"]["heads"][0]]["label"] == "L2H3"
     assert told["title"] == TEXT
     assert told["heads"][6]["scores"].startswith("entropy")
     some = run("show", TEXT, "--layer", "2", "-f", "html").out
@@ -443,3 +444,51 @@ def test_two_fingers_zoom_the_heatmap(opened: Open, capture: Capture) -> None:
         }"""
     )
     assert shown.evaluate("view.cell") == pytest.approx(min(60, 2 * before))
+
+
+def test_a_word_that_is_clicked_is_a_query_unless_it_is_asked_who_looks_at_it(
+    opened: Open, capture: Capture
+) -> None:
+    shown = opened(page(capture), "#h=L0H0")
+    shown.click('#text span[data-index="3"]')
+    assert shown.url.endswith("pin=q3")
+    rows = "all => [...new Set(all.map(l => l.getAttribute('y1')))]"
+    assert shown.eval_on_selector_all("#columns line", rows) == ["74"]
+    shown.check('input[value="from"]')
+    assert "pin=k3" in shown.url
+    assert shown.get_attribute("#columns text.on", "data-side") == "k"
+    shown.click('#columns text[data-side="q"][data-index="2"]')
+    assert shown.is_checked('input[value="to"]')
+    assert shown.inner_text("#status").startswith("blue → ")
+
+
+def test_a_page_opens_as_it_was_asked_to_and_a_link_says_all_of_it(
+    opened: Open, capture: Capture
+) -> None:
+    maps = tuple(HeadMap(*head, weights=capture.weights(head)) for head in capture.heads)
+    everything = tuple(range(len(capture.query_tokens)))
+    start = Start(Head(1, 1), sink=True, query=4)
+    written = "".join(page_of(Exhibit(capture, maps, everything, everything), start))
+    shown = opened(written)
+    assert shown.get_attribute("body", "data-ready") == "L1H1"
+    assert shown.is_checked("#sink")
+    assert shown.text_content("#columns text.on title") == capture.query_tokens[4].label
+    again = opened(written, "#h=L0H0")
+    assert not again.is_checked("#sink")
+    assert again.locator("#columns text.on").count() == 0
+
+
+def test_what_was_aimed_at_is_forgotten_where_words_come(
+    opened: Open, run: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "w.html"
+    run("show", "unbelievably robbed Anna", "-o", str(out))
+    shown = opened(out.read_text(encoding="utf-8"), "#h=L1H2")
+    shown.focus("#columns")
+    for _ in range(6):
+        shown.keyboard.press("ArrowDown")
+    shown.check("#words")
+    shown.wait_for_function("columns.words")
+    shown.focus("#columns")
+    shown.keyboard.press("Enter")
+    assert shown.evaluate("state.pin") is None

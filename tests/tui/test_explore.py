@@ -1,6 +1,7 @@
 """The terminal app: every key does what it says, and nothing makes it stop."""
 
 import io
+import json
 import re
 import threading
 import time
@@ -313,7 +314,7 @@ def test_p_saves_a_picture_under_a_name_of_its_own(tmp_path: Path) -> None:
 
 def test_o_saves_the_page_of_all_heads_that_begins_with_this_one(tmp_path: Path) -> None:
     async def does(there: Visit) -> None:
-        await there.press("k", "h", "o")
+        await there.press("k", "h", "s", "slash", *"blue", "enter", "o")
         assert there.told == [
             f"saved {tmp_path / 'attnviz.html'}; it opens in any browser, offline"
         ]
@@ -321,7 +322,9 @@ def test_o_saves_the_page_of_all_heads_that_begins_with_this_one(tmp_path: Path)
     explore(saved(), does, folder=tmp_path)
     page = (tmp_path / "attnviz.html").read_text()
     assert len(re.findall(r'id="head-\d+"', page)) == 4
-    assert '"initial":0' in page.replace(" ", "")
+    begins = json.loads(re.search(r'"initial": ({.*?}})', page)[1])  # type: ignore[index]
+    pin = {"side": "q", "index": 2}
+    assert begins == {"heads": [0], "sink": True, "words": False, "pin": pin}
 
 
 def test_saves_in_quick_succession_are_a_file_each(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -50,10 +51,23 @@ class Words:
     key_pieces: Sequence[range]
 
 
+@dataclass(frozen=True)
+class Start:
+    """What a page shows at first: a head (None: the first of the exhibit), and how.
+
+    `query` is a position among the tokens, or among the words where these are merged.
+    """
+
+    head: Head | None = None
+    sink: bool = False
+    words: bool = False
+    query: int | None = None
+
+
 def page_chunks(
     exhibit: Exhibit,
     words: Words,
-    first: Head | None = None,
+    start: Start = Start(),  # frozen
     scores: Mapping[Head, HeadScores] = NOTHING_KNOWN,
 ) -> Iterator[str]:
     """The page, piece by piece: its beginning, then each head's weights, then its end.
@@ -61,18 +75,23 @@ def page_chunks(
     Args:
         exhibit: whole maps, none of them with a sign.
         words: which tokens are pieces of one word.
-        first: the head that is shown at first; None for the first of the exhibit.
+        start: what is shown at first.
         scores: of the heads, where they are known.
     """
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
     levels = [_levels(exhibit, head_map, top) for head_map in maps]
     style, script, body = (_source(name) for name in ("page.css", "page.js", "page.html"))
-    shown = [i for i, m in enumerate(maps) if first and (m.layer, m.head) == first]
+    shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
         **_facts(exhibit, maps, words, top, _error(exhibit, maps, levels, top)),
         "heads": [_head(exhibit, m, scores) for m in maps],
-        "initial": shown[0] if shown else 0,
+        "initial": {
+            "heads": shown[:1] or [0],
+            "sink": start.sink,
+            "words": start.words,
+            "pin": None if start.query is None else {"side": "q", "index": start.query},
+        },
     }
     before, after = body.split("{{weights}}")
     values = {
@@ -224,8 +243,19 @@ def _side(
         "special": [token.special for token in tokens],
         "words": [[group.start, group.stop] for group in words],
         "pieces": [[group.start, group.stop] for group in pieces],
-        "wordLabels": ["".join(_piece(tokens[i]) for i in group).strip() for group in words],
+        "wordLabels": _distinct("".join(_piece(tokens[i]) for i in g).strip() for g in words),
     }
+
+
+def _distinct(labels: Iterable[str]) -> list[str]:
+    """Labels that occur more than once, numbered: `the#2`."""
+    named = list(labels)
+    total, seen = Counter(named), Counter[str]()
+    distinct = []
+    for label in named:
+        seen[label] += 1
+        distinct.append(f"{label}#{seen[label]}" if total[label] > 1 else label)
+    return distinct
 
 
 def _piece(token: Token) -> str:

@@ -11,13 +11,15 @@ const ROW = 20, MOST_LINES = 600, LEAST = 0.01, MARGIN = 84, HIGHEST = 480;
 
 // ---- state, and its way into the fragment and back ----
 
-const initial = { heads: [data.initial], threshold: 0, sink: false, words: false, turn: false, from: false, pin: null, theme: "" };
+const initial = { threshold: 0, turn: false, from: false, theme: "", ...data.initial };
 const state = { ...initial, ...readFragment() };
 const view = { cell: 0, x: 0, y: 0, hover: null, fitted: true };
 let patterns = []; // of the chosen heads: { name, color, rows, columns, values }
 
 function readFragment() {
   const found = {}, given = new URLSearchParams(location.hash.slice(1));
+  if (!location.hash) return found;
+  Object.assign(found, { sink: false, words: false, pin: null }); // a link says all of it
   const heads = (given.get("h") || "").split(",").map((name) => data.heads.findIndex((h) => h.label === name));
   if (heads.length && heads.every((head) => head >= 0)) found.heads = [...new Set(heads)];
   if (given.has("t")) found.threshold = Math.min(1, Math.max(0, Number(given.get("t")) || 0));
@@ -139,6 +141,8 @@ const css = (name) => getComputedStyle(document.documentElement).getPropertyValu
 async function drawOverview() {
   const levels = await unpacked("thumbnails"), [rows, columns] = data.thumbnail;
   const layers = [...new Set(data.heads.map((head) => head.layer))];
+  const across = [...new Set(data.heads.map((head) => head.head))].sort((a, b) => a - b);
+  if (across.length > 1) byId("grid").append(headNames(across));
   layers.forEach((layer) => {
     const row = document.createElement("div");
     row.setAttribute("role", "row");
@@ -168,6 +172,18 @@ async function drawOverview() {
     byId("grid").append(row);
   });
   byId("grid").addEventListener("keydown", moveInOverview);
+}
+
+function headNames(across) {
+  const row = document.createElement("div");
+  row.setAttribute("role", "row");
+  row.append(...["", ...across.map((head) => "H" + head)].map((name) => {
+    const cell = document.createElement("span");
+    cell.setAttribute("role", "columnheader");
+    cell.textContent = name;
+    return cell;
+  }));
+  return row;
 }
 
 function moveInOverview(event) {
@@ -378,6 +394,7 @@ function element(name, attributes, text) {
   return made;
 }
 
+let aimed = null; // the name that the pointer or the keys are at
 let columns = null; // the names, which stay while heads come and go, and the lines between them
 
 function drawColumns(token = state.pin) {
@@ -389,7 +406,7 @@ function drawColumns(token = state.pin) {
     stroke: color, "stroke-width": 1.5, "stroke-opacity": Math.min(1, value / full()).toFixed(3),
   })));
   const many = drawn.length < found.length ? `the strongest ${drawn.length} of ` : "";
-  byId("drawn").textContent = `${many}${found.length} links of at least ${Math.max(LEAST, state.threshold)}`;
+  byId("drawn").textContent = `lines: ${many}${found.length} link${found.length === 1 ? "" : "s"} of at least ${Math.max(LEAST, state.threshold)}`;
   if (columns.on) columns.on.classList.remove("on");
   columns.on = token ? columns.names[token.side][token.index] : null;
   if (columns.on) columns.on.classList.add("on");
@@ -408,6 +425,7 @@ function makeColumns(width) {
   const lines = element("g", {});
   svg.append(lines, ...names.q, ...names.k);
   byId("columns").replaceChildren(svg);
+  aimed = null;
   return { width, words: state.words, names, lines, on: null };
 }
 
@@ -440,6 +458,8 @@ const same = (a, b) => a && b && a.side === b.side && a.index === b.index;
 
 function pin(token) {
   state.pin = !token || same(token, state.pin) ? null : token;
+  if (state.pin && !data.cross) state.from = state.pin.side === "k";
+  showDirection();
   writeFragment();
   drawColumns();
   shade(state.pin);
@@ -447,25 +467,26 @@ function pin(token) {
 
 function listenToColumns() {
   const box = byId("columns");
-  let last = null;
   box.addEventListener("pointerover", (event) => {
     const token = tokenOf(event.target);
-    if (state.pin || !token || same(token, last)) return;
-    last = token;
+    if (state.pin || !token || same(token, aimed)) return;
+    aimed = token;
     drawColumns(token);
   });
-  box.addEventListener("pointerleave", () => { last = null; drawColumns(); });
+  box.addEventListener("pointerleave", () => { aimed = null; drawColumns(); });
   box.addEventListener("click", (event) => pin(tokenOf(event.target)));
   box.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" || event.key === " ") pin(last);
-    else if (event.key === "Escape") pin(null);
-    else if (STEPS[event.key]) {
-      const [down, across] = STEPS[event.key], { side, index } = last || state.pin || { side: "q", index: -down };
+    if (event.key === "Enter" || event.key === " ") pin(aimed);
+    else if (event.key === "Escape") {
+      aimed = null;
+      pin(null);
+    } else if (STEPS[event.key]) {
+      const [down, across] = STEPS[event.key], { side, index } = aimed || state.pin || { side: "q", index: -down };
       const to = across < 0 ? "q" : across > 0 ? "k" : side, most = columns.names[to].length - 1;
-      last = { side: to, index: Math.max(0, Math.min(most, index + down)) };
-      drawColumns(last);
-      centre(last);
-      shade(last);
+      aimed = { side: to, index: Math.max(0, Math.min(most, index + down)) };
+      drawColumns(aimed);
+      centre(aimed);
+      shade(aimed);
     } else return;
     event.preventDefault();
   });
@@ -516,8 +537,7 @@ function weightOf(queries, keys) {
 }
 
 function shade(token) {
-  // between two texts the side says which way to look
-  const back = token && (data.cross ? token.side === "k" : state.from);
+  const back = token && token.side === "k";
   const here = token && [token.index, token.after || token.index + 1];
   for (const word of document.querySelectorAll("#text span")) {
     const index = Number(word.dataset.index), side = word.dataset.side, there = [index, Number(word.dataset.after)];
@@ -543,18 +563,29 @@ function inWords(token, back, here) {
   return `${name} ${back ? "←" : "→"} ${told || "nothing"}`;
 }
 
+// a word of a text that looks at itself is a query, or a key where it is asked who looks at it
+function wordOf(target) {
+  const token = tokenOf(target);
+  return token && !data.cross ? { ...token, side: state.from ? "k" : "q" } : token;
+}
+
+function showDirection() {
+  for (const choice of document.getElementsByName("direction")) choice.checked = (choice.value === "from") === state.from;
+}
+
 function listenToText() {
   byId("text").addEventListener("pointerover", (event) => {
-    const token = tokenOf(event.target);
+    const token = wordOf(event.target);
     if (token) shade(token);
   });
   byId("text").addEventListener("pointerleave", () => shade(state.pin));
   byId("text").addEventListener("focusin", (event) => {
-    const token = tokenOf(event.target);
+    const token = wordOf(event.target);
     if (token) shade(token);
   });
+  byId("text").addEventListener("focusout", () => shade(state.pin));
   byId("text").addEventListener("keydown", (event) => {
-    const token = tokenOf(event.target), step = STEPS[event.key];
+    const token = wordOf(event.target), step = STEPS[event.key];
     if (!token) return;
     if (event.key === "Enter" || event.key === " ") pin(token);
     else if (event.key === "Escape") pin(null);
@@ -568,12 +599,14 @@ function listenToText() {
     event.preventDefault();
   });
   byId("text").addEventListener("click", (event) => {
-    const token = tokenOf(event.target);
+    const token = wordOf(event.target);
     if (token) pin(token);
   });
   for (const choice of document.getElementsByName("direction")) choice.addEventListener("change", () => {
     state.from = choice.value === "from" && choice.checked;
+    if (state.pin) state.pin = { ...state.pin, side: state.from ? "k" : "q" };
     writeFragment();
+    drawColumns();
     shade(state.pin);
   });
 }
@@ -588,7 +621,7 @@ function csv() {
     const found = [];
     for (let query = 0; query < pattern.rows; query++) for (let key = 0; key < pattern.columns; key++) {
       const value = weight(pattern, query, key);
-      if (shown(value)) found.push([pattern.name, query, cell(labelsOf("queries")[query]), key, cell(labelsOf("keys")[key]), value.toFixed(5)].join(","));
+      if (shown(value)) found.push([pattern.name, query, cell(labelsOf("queries")[query]), key, cell(labelsOf("keys")[key]), value.toFixed(3)].join(","));
     }
     return found;
   });
@@ -601,6 +634,22 @@ function save(blob, suffix) {
   link.download = `attnviz-${patterns[0].name}.${suffix}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+// the heatmap as it stands, with its head and its text above it
+function titled() {
+  const picture = document.createElement("canvas"), ratio = window.devicePixelRatio || 1, room = 44 * ratio;
+  picture.width = map.width;
+  picture.height = map.height + room;
+  const pen = picture.getContext("2d");
+  pen.fillStyle = css("--ground");
+  pen.fillRect(0, 0, picture.width, picture.height);
+  pen.fillStyle = css("--ink");
+  pen.font = `${14 * ratio}px system-ui, sans-serif`;
+  pen.fillText(data.heads[state.heads[0]].title, 6 * ratio, 18 * ratio, picture.width - 12 * ratio);
+  pen.fillText(`${data.title} (${data.about}); 0 to ${full().toFixed(2)}`, 6 * ratio, 37 * ratio, picture.width - 12 * ratio);
+  pen.drawImage(map, 0, room);
+  return picture;
 }
 
 async function copy() {
@@ -638,7 +687,8 @@ async function refresh({ keepView = false } = {}) {
   byId("threshold").value = state.threshold;
   byId("threshold-value").textContent = state.threshold.toFixed(2);
   for (const name of ["sink", "words", "turn"]) byId(name).checked = state[name];
-  for (const choice of document.getElementsByName("direction")) choice.checked = (choice.value === "from") === state.from;
+  showDirection();
+  byId("top").textContent = full().toFixed(2);
   if (state.theme) document.documentElement.dataset.theme = state.theme;
   else delete document.documentElement.dataset.theme;
   if (!(await load())) return;
@@ -649,15 +699,16 @@ async function refresh({ keepView = false } = {}) {
   }
   byId("head-title").textContent = state.heads.map((head) => data.heads[head].title).join("; ");
   const first = data.heads[state.heads[0]];
-  byId("scores").textContent = [first.role, first.scores].filter(Boolean).join(": ");
+  const known = [first.role, first.scores].filter(Boolean).join("; ");
+  byId("scores").textContent = known && `${first.label} on this text: ${known}`;
   paint();
   if (!keepView || view.fitted) fit();
   drawMap();
   drawLegend();
   drawColumns();
   if (drawnWords !== state.words) drawText();
-  shade(state.pin);
   say("");
+  shade(state.pin);
   document.body.dataset.ready = state.heads.map((head) => data.heads[head].label).join();
 }
 
@@ -677,7 +728,7 @@ function listen() {
     refresh({ keepView: true });
   });
   byId("csv").addEventListener("click", copy);
-  byId("png").addEventListener("click", () => map.toBlob((blob) => save(blob, "png")));
+  byId("png").addEventListener("click", () => titled().toBlob((blob) => save(blob, "png")));
   byId("svg").addEventListener("click", () => save(svg(), "svg"));
   byId("zoom-in").addEventListener("click", () => zoom(1.25));
   byId("zoom-out").addEventListener("click", () => zoom(0.8));
@@ -704,6 +755,8 @@ async function start() {
   byId("error").textContent = `No weight on this page is off by more than ${data.error.toPrecision(2)}; without the first token, as much more as what is left of a row is brought up.`;
   byId("sink").disabled = data.dropped;
   byId("directions").hidden = data.cross;
+  const steps = data.viridis.map((color) => `rgb(${color.join(" ")})`);
+  document.querySelector("#scale i").style.background = `linear-gradient(to right, ${steps.join(", ")})`;
   await drawOverview();
   listen();
   await refresh();
