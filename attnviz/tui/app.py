@@ -110,6 +110,8 @@ class ExploreApp(App[None]):
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
+        # after ctrl+z and fg the terminal shows nothing until it is drawn again
+        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh(layout=True))
         if self._opened.capture is not None:
             self._capture = self._opened.capture
             self._present()

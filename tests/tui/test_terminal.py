@@ -13,6 +13,7 @@ import termios
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -63,11 +64,13 @@ def in_terminal(
     until: bytes = b"heads: where",
     before: str = "",
     stdin: bytes | None = None,
+    stdout: BinaryIO | None = None,
+    columns: int = 80,
     **variables: str,
 ) -> Ended:
-    """Run it in a terminal of 80 x 24; when it shows `until`, press the keys."""
+    """Run it in a terminal of 24 lines; when it shows `until`, press the keys."""
     ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, 80))
+    termios.tcsetwinsize(theirs, (24, columns))
     attributes = termios.tcgetattr(theirs)
     told = folder / "loaded.json"
     program = PROGRAM.format(before=before, told=str(told))
@@ -75,7 +78,7 @@ def in_terminal(
     process = subprocess.Popen(
         [sys.executable, "-c", program, json.dumps(["explore", *arguments])],
         stdin=theirs if stdin is None else subprocess.PIPE,
-        stdout=theirs,
+        stdout=stdout or theirs,
         stderr=theirs,
         cwd=folder,
         env={**kept, "TERM": "xterm-256color", "LANG": "C.UTF-8", **variables},
@@ -151,6 +154,16 @@ def test_what_could_not_be_saved_before_leaving_is_told_after_it(
     assert (
         b"attnviz: the disk is full; make room." in ended.drawn[ended.drawn.rfind(LEAVE_SCREEN) :]
     )
+
+
+def test_it_has_the_size_of_the_terminal_that_it_draws_on(
+    tmp_path: Path, capture_file: str
+) -> None:
+    elsewhere = tmp_path / "stdout"
+    with elsewhere.open("wb") as stdout:
+        ended = in_terminal(tmp_path, capture_file, stdout=stdout, columns=200)
+    assert "─" * 120 in ended.drawn.decode()  # a border
+    assert elsewhere.read_bytes() == b""
 
 
 def test_ctrl_c_leaves_from_wherever_one_is(tmp_path: Path, capture_file: str) -> None:
