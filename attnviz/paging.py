@@ -11,7 +11,7 @@ from attnviz.data.headscores import HeadScores
 from attnviz.errors import AttnvizError
 from attnviz.inspecting import score_capture
 from attnviz.pipeline import HeadOptions
-from attnviz.renderers.webpage import Start, Words, page_chunks
+from attnviz.renderers.webpage import AT_FIRST, Start, Words, page_chunks
 from attnviz.transforms.merge import groups_of
 
 
@@ -22,7 +22,7 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
     words = Words(*groups_of(captured, "words"), *groups_of(captured, "chars"))
     # a changed pattern has no scores of its own, and no rule picks a head by it
     if captured.transforms:
-        return page_chunks(exhibit, words, start or Start())
+        return page_chunks(exhibit, words, start or AT_FIRST)
     whole = captured.heads == every_head(captured.model.heads_per_layer)
     start = start or Start(default_head(captured).head if whole else None)
     return page_chunks(exhibit, words, start, _scores(captured))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attnviz.commands.options import refuse_run_options
 from attnviz.commands.session import Session
 from attnviz.data.exhibit import Exhibit
 from attnviz.data.verified import EXACT
@@ -56,10 +57,7 @@ def answer_text(
     """
     given = read_text(argument, file, session.stdin)
     if isinstance(given, SavedCapture):
-        if request.run_options:
-            raise UsageError(
-                "a saved capture was run already", f"leave {', '.join(request.run_options)} out"
-            )
+        refuse_run_options(request.run_options)
         picked = pick_heads(load_capture(given.path), request.heads)
         shown = exhibit(picked, request.show)
     else:

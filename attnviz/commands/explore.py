@@ -68,7 +68,7 @@ def explore(
     if text is not None or file is not None or not session.stdin.is_terminal:
         given = read_text(text, file, session.stdin)
     if isinstance(given, SavedCapture):
-        o.refuse_run_options(context)
+        o.refuse_run_options(o.given(context, o.RUN))
         begin = opened(capture=_weights(load_capture(given.path)))
     else:
         if given.note:

@@ -200,7 +200,7 @@ def _over_text(
 ) -> HeadReport:
     given = read_text(context.params["text"], context.params["file"], session.stdin)
     if isinstance(given, SavedCapture):
-        o.refuse_run_options(context)
+        o.refuse_run_options(o.given(context, o.RUN))
         return score_capture(load_capture(given.path), wanted, show)
     if given.note:
         session.note(given.note)

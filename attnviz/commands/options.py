@@ -66,13 +66,12 @@ def given(context: typer.Context, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"--{name}" for name, source in spelled if source and source.name == "COMMANDLINE")
 
 
-def refuse_run_options(context: typer.Context) -> None:
+def refuse_run_options(names: Sequence[str]) -> None:
     """A saved capture was run already.
 
     Raises:
-        UsageError: an option that concerns the run of a model was given.
+        UsageError: options that concern the run of a model were given.
     """
-    names = given(context, (name for name in RUN if name in context.params))
     if names:
         raise UsageError("a saved capture was run already", f"leave {', '.join(names)} out")
 

@@ -142,6 +142,11 @@ class Capture:
         return tuple(Head(layer.layer, head) for layer in self.layers for head in layer.heads)
 
     @property
+    def one_sequence(self) -> bool:
+        """Whether query and key of one position are the same token."""
+        return self.kind in ("self", "encoder")
+
+    @property
     def texts(self) -> tuple[str, str]:
         """The texts whose slices the query tokens and the key tokens are."""
         queries = self.target if self.kind in ("cross", "decoder") else self.text

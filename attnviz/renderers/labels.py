@@ -18,13 +18,18 @@ def distinct_labels(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[s
     The number is the one that `--query the#2` takes. Without `unicode`, letters beyond
     ASCII are written as escapes.
     """
-    labels = [standing(token.label) for token in tokens]
+    named = told_apart([standing(token.label) for token in tokens])
+    return tuple(named if unicode else map(ascii_only, named))
+
+
+def told_apart(labels: Sequence[str]) -> list[str]:
+    """The labels, those that occur more than once with a number each."""
     total, seen = Counter(labels), Counter[str]()
     named = []
     for label in labels:
         seen[label] += 1
         named.append(f"{label}#{seen[label]}" if total[label] > 1 else label)
-    return tuple(named if unicode else map(ascii_only, named))
+    return named
 
 
 def standing(label: str) -> str:

@@ -82,7 +82,7 @@ def _spans(exhibit: Exhibit, head_map: Map) -> list[_Span]:
     links = links_of(exhibit, head_map)
     weights = dict(zip(links.key.tolist(), links.weight.tolist(), strict=True))
     # of an encoder-decoder, the query is the word that a position produces, and no key
-    query = exhibit.queries[0] if exhibit.capture.kind in ("self", "encoder") else -1
+    query = exhibit.queries[0] if exhibit.capture.one_sequence else -1
     spans: list[_Span] = []
     end = 0
     for token in exhibit.capture.key_tokens:

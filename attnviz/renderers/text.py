@@ -6,7 +6,6 @@ a `^` below it. A last line says what colours and numbers mean. Where the text w
 fit the model, `…` stands for what the model has not seen.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +20,7 @@ from attnviz.errors import UsageError
 from attnviz.renderers.colors import cell_style
 from attnviz.renderers.direction import fenced, fenced_line
 from attnviz.renderers.heading import heading, map_heading
-from attnviz.renderers.labels import ascii_only, cut, distinct_labels, pad, standing
+from attnviz.renderers.labels import ascii_only, cut, distinct_labels, pad, standing, told_apart
 from attnviz.renderers.legend import ramp
 from attnviz.renderers.matrix import left_out
 from attnviz.renderers.pieces import Piece, pieces_of
@@ -200,14 +199,11 @@ def _summary(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> lis
 def _names(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> list[str]:
     """What each piece is called: its token's label; of several tokens, what is written."""
     keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
-    total, seen = Counter(piece.written.strip() for piece in pieces), Counter[str]()
-    names = []
-    for piece in pieces:
-        name = piece.written.strip()
-        seen[name] += 1
-        numbered = f"{name}#{seen[name]}" if total[name] > 1 else name
-        names.append(keys[piece.keys[0]] if len(piece.keys) == 1 else numbered)
-    return names
+    numbered = told_apart([piece.written.strip() for piece in pieces])
+    return [
+        keys[piece.keys[0]] if len(piece.keys) == 1 else name
+        for piece, name in zip(pieces, numbered, strict=True)
+    ]
 
 
 def _query(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> str:

@@ -88,7 +88,7 @@ class LinksPane(Pane):
 
     def action_follow(self) -> None:
         """Make the chosen key the query."""
-        if self.scene and self.scene.capture.kind in ("self", "encoder"):
+        if self.scene and self.scene.capture.one_sequence:
             self.post_message(Chosen(query=self.scene.key))
 
     def on_click(self, event: Click) -> None:

@@ -11,10 +11,10 @@ from typing import TypeAlias
 import numpy as np
 
 from attnviz.analyses.default_head import default_head
-from attnviz.data.capture import Capture, FloatArray, IntArray
+from attnviz.data.capture import Capture, FloatArray
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.heads import Head, every_head
-from attnviz.data.links import whole_map
+from attnviz.data.links import links_of, whole_map
 from attnviz.data.positions import find_positions, last_word
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
@@ -126,28 +126,24 @@ class Scene:
         """How much a query attends to a key."""
         return float(self.map.weights[query, key])
 
-    def seen_keys(self, query: int) -> IntArray:
-        """The keys that a query may look at, and that are shown."""
-        keys = np.array(self.exhibit.keys, int)
-        seen: IntArray = keys[keys < self.capture.allowed_count()[query]]
-        return seen
-
     def looks_at(self) -> list[tuple[int, float]]:
         """The keys of the query with their weights, strongest first."""
-        keys = self.seen_keys(self.query)
-        return _ranked(keys, self.map.weights[self.query, keys])
+        links = links_of(replace(self.one, queries=(self.query,)), self.map)
+        return list(zip(links.key.tolist(), links.weight.tolist(), strict=True))
 
     @property
     def target(self) -> int:
         """The position among the keys that `looked_at_by` is about: the query's own, or the key."""
-        same = self.capture.kind in ("self", "encoder") and self.query in self.exhibit.keys
+        same = self.capture.one_sequence and self.query in self.exhibit.keys
         return self.query if same else self.key
 
     def looked_at_by(self) -> list[tuple[int, float]]:
         """The queries that look at `target`, with their weights, strongest first."""
         queries = np.array(self.exhibit.queries, int)
         queries = queries[self.capture.allowed_count()[queries] > self.target]
-        return _ranked(queries, self.map.weights[queries, self.target])
+        weights = self.map.weights[queries, self.target]
+        order = np.argsort(-weights, kind="stable")
+        return list(zip(queries[order].tolist(), weights[order].tolist(), strict=True))
 
     def peaks(self) -> dict[Slot, tuple[int, float]]:
         """In each slot, the key that the query looks at most, and its weight.
@@ -155,10 +151,9 @@ class Scene:
         Left out are the query itself, special tokens and, where a model looks back only, the
         first token: they take what must go somewhere, and say little.
         """
-        keys = self.seen_keys(self.query)
-        tokens, kind = self.capture.key_tokens, self.capture.kind
-        telling = [k for k in keys.tolist() if not tokens[k].special]
-        if kind in ("self", "encoder"):
+        tokens = self.capture.key_tokens
+        telling = [key for key, _ in sorted(self.looks_at()) if not tokens[key].special]
+        if self.capture.one_sequence:
             telling = [k for k in telling if k != self.query and (k or not self.capture.causal)]
         if not telling:
             return {}
@@ -209,9 +204,8 @@ class Scene:
         Where no token is called so: those in which the name occurs. None: it is not in the text,
         or left out.
         """
-        same = self.capture.kind in ("self", "encoder")
         sides = [(self.capture.query_tokens, self.exhibit.queries)]
-        sides += [] if same else [(self.capture.key_tokens, self.exhibit.keys)]
+        sides += [] if self.capture.one_sequence else [(self.capture.key_tokens, self.exhibit.keys)]
         for matches in (_named, _containing):
             for of_keys, (tokens, shown_here) in enumerate(sides):
                 found = tuple(each for each in matches(tokens, name) if each in set(shown_here))
@@ -265,8 +259,3 @@ def _named(tokens: Sequence[Token], name: str) -> tuple[int, ...]:
 def _containing(tokens: Sequence[Token], name: str) -> tuple[int, ...]:
     folded = name.strip().casefold()
     return tuple(token.index for token in tokens if folded in token.label.casefold())
-
-
-def _ranked(positions: IntArray, weights: FloatArray) -> list[tuple[int, float]]:
-    order = np.argsort(-weights, kind="stable")
-    return list(zip(positions[order].tolist(), weights[order].tolist(), strict=True))

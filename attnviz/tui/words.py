@@ -38,15 +38,15 @@ class WordsPane(Pane):
     def lay_out(self, scene: Scene) -> Size:
         self._lines: list[Text] = []
         self._places: list[list[_Place]] = []
-        whole = scene.capture.kind in ("self", "encoder")
-        if not whole:
+        same = scene.capture.one_sequence
+        if not same:
             self._lay_out_target(scene)
         for line in lines_of(replace(scene.one, queries=(scene.query,)), self.display_here):
             places = []
             for start, piece in line.pieces:
                 if piece.keys:
                     end = start + cell_len(piece.written)
-                    places.append(_Place(start, end, piece.keys if whole else (), piece.keys))
+                    places.append(_Place(start, end, piece.keys if same else (), piece.keys))
             for shown in line.shown:
                 self._lines.append(shown)
                 self._places.append(places)
@@ -69,8 +69,8 @@ class WordsPane(Pane):
         self._places.append(places)
 
     def title_of(self, scene: Scene) -> str:
-        whole = scene.capture.kind in ("self", "encoder")
-        return facts(scene.capture) + ("" if whole else " · written above, read below")
+        order = "" if scene.capture.one_sequence else " · written above, read below"
+        return facts(scene.capture) + order
 
     def place_of(self, scene: Scene) -> Region:
         for y, places in enumerate(self._places):

@@ -10,8 +10,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -29,7 +28,7 @@ from attnviz.data.links import whole_map
 from attnviz.data.tokens import Token, readable
 from attnviz.renderers.colors import VIRIDIS
 from attnviz.renderers.heading import facts, map_title
-from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.labels import distinct_labels, told_apart
 
 THUMBNAIL = 32
 """Cells along a side of a head's thumbnail, at most."""
@@ -62,6 +61,9 @@ class Start:
     sink: bool = False
     words: bool = False
     query: int | None = None
+
+
+AT_FIRST = Start()
 
 
 def page_chunks(
@@ -243,23 +245,12 @@ def _side(
         "special": [token.special for token in tokens],
         "words": [[group.start, group.stop] for group in words],
         "pieces": [[group.start, group.stop] for group in pieces],
-        "wordLabels": _distinct("".join(_piece(tokens[i]) for i in g).strip() for g in words),
+        "wordLabels": told_apart([_spelled(tokens[group.start : group.stop]) for group in words]),
     }
 
 
-def _distinct(labels: Iterable[str]) -> list[str]:
-    """Labels that occur more than once, numbered: `the#2`."""
-    named = list(labels)
-    total, seen = Counter(named), Counter[str]()
-    distinct = []
-    for label in named:
-        seen[label] += 1
-        distinct.append(f"{label}#{seen[label]}" if total[label] > 1 else label)
-    return distinct
-
-
-def _piece(token: Token) -> str:
-    return token.label if token.special else readable(token.text)
+def _spelled(word: Sequence[Token]) -> str:
+    return "".join(t.label if t.special else readable(t.text) for t in word).strip()
 
 
 def _safe_json(value: object) -> str:
