@@ -16,9 +16,10 @@ from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.heads import Head
 from attnviz.errors import ExitStatus
 from attnviz.paging import framed, page_of
+from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.webpage import Start
 from tests.conftest import Run
-from tests.factories import make_capture
+from tests.factories import make_capture, make_tokens
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -61,6 +62,18 @@ def test_the_page_holds_every_weight_to_within_the_error_that_it_states() -> Non
         worst = max(worst, float(np.abs(shown - weights).max()))
     assert told["error"] == pytest.approx(worst, abs=1e-6)
     assert 0 < worst < 0.005
+
+
+@pytest.mark.parametrize("options", [[], ["--chars"]], ids=["tokens", "chars"])
+def test_words_on_the_page_are_called_as_words_are(
+    run: Run, tmp_path: Path, options: list[str]
+) -> None:
+    text, out = "他 likes 楚国 and likes unbelievably 楚", tmp_path / "p.html"
+    assert run("show", text, *options, "-o", str(out)).status is ExitStatus.OK
+    words = json.loads(run("show", text, "--words", "--head", "L0H0", "-f", "json").out)
+    labels = distinct_labels(make_tokens([token["text"] for token in words["tokens"][1:]])[1])
+    told = facts(out.read_text(encoding="utf-8"))
+    assert told["keys"]["wordLabels"] == ["BOS", *labels]
 
 
 def test_where_a_query_sees_everything_the_page_has_everything() -> None:

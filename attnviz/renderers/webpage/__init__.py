@@ -245,12 +245,15 @@ def _side(
         "special": [token.special for token in tokens],
         "words": [[group.start, group.stop] for group in words],
         "pieces": [[group.start, group.stop] for group in pieces],
-        "wordLabels": told_apart([_spelled(tokens[group.start : group.stop]) for group in words]),
+        "wordLabels": told_apart(
+            [_word(tokens[group.start], tokens[group.stop - 1], text) for group in words]
+        ),
     }
 
 
-def _spelled(word: Sequence[Token]) -> str:
-    return "".join(t.label if t.special else readable(t.text) for t in word).strip()
+def _word(first: Token, last: Token, text: str) -> str:
+    """A word as a person reads it, as `--words` calls it; pieces of one letter hold all of it."""
+    return first.label if first.special else readable(text[first.start : last.end]) or "␣"
 
 
 def _safe_json(value: object) -> str:
