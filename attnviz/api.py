@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, TypeAlias
 from attnviz.data.capture import Capture, FloatArray, Kind
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.data.links import links_of
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
-from attnviz.pipeline import HeadOptions, Side, TextOptions, heads_to_record
-from attnviz.pipeline import capture as run_capture
-from attnviz.pipeline import load_model as run_load_model
-from attnviz.showing import listed, pick_heads
+from attnviz.runs.options import HeadOptions, TextOptions, Truncation
+from attnviz.runs.prepare import capture as run_capture
+from attnviz.runs.prepare import heads_to_record
+from attnviz.runs.prepare import load_model as run_load_model
+from attnviz.runs.show import listed, pick_heads
 from attnviz.writers.atomic import write_bytes
 from attnviz.writers.npz import npz_chunks
 
@@ -69,7 +70,7 @@ class Model:
         layers: str | None = None,
         bos: bool | None = None,
         special: bool = False,
-        truncate: Side | None = None,
+        truncate: Truncation | None = None,
         target: str | None = None,
     ) -> "AttentionCapture":
         """Run a text and record its attention; see `attnviz.capture`."""
@@ -105,7 +106,7 @@ class AttentionCapture:
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: the page, in a frame that can reach nothing outside."""
-        from attnviz.paging import framed
+        from attnviz.runs.webpage import framed
 
         return framed(self.record)
 
@@ -206,7 +207,7 @@ def capture(
     layers: str | None = None,
     bos: bool | None = None,
     special: bool = False,
-    truncate: Side | None = None,
+    truncate: Truncation | None = None,
     target: str | None = None,
 ) -> AttentionCapture:
     """Run a text through a model and record which tokens attend to which.

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session, process_session
 from attnviz.errors import AttnvizError, ExitStatus, OutputError
 from attnviz.writers.stream import told
@@ -111,7 +112,7 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
             )
             session.environment.stdout.flush()
     except AttnvizError as error:
-        return _ended(session, str(error), error.status)
+        return _ended(session, error.spelled(as_flag), error.status)
     except typer.TyperException as error:
         return _ended(session, _usage(error), ExitStatus.USAGE)
     except BrokenPipeError:

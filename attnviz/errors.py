@@ -1,6 +1,9 @@
 """The one error type that users see, and the exit codes it becomes."""
 
+import re
+from collections.abc import Callable
 from enum import IntEnum
+from typing import TypeAlias
 
 
 class ExitStatus(IntEnum):
@@ -15,10 +18,42 @@ class ExitStatus(IntEnum):
     INTERRUPTED = 130
 
 
+Speller: TypeAlias = Callable[[str, str | None], str]
+"""Writes a parameter, and perhaps its value, as a reader would type it."""
+
+
+def option(name: str, value: object = None) -> str:
+    """A parameter in the text of a message, to be spelled where the message is shown.
+
+    The command line writes `option("top", 5)` as `--top 5`, Python as `top=5`.
+
+    Args:
+        name: the parameter, as Python spells it.
+        value: what is, or should be, given for it; None for the parameter alone.
+    """
+    return f"{_BEGIN}{name}{_END}" if value is None else f"{_BEGIN}{name}={value}{_END}"
+
+
+def spelled(message: str, speller: Speller) -> str:
+    """A message with its parameters as the reader types them."""
+    return _OPTION.sub(lambda found: speller(found[1], found[2]), message)
+
+
+def as_argument(name: str, value: str | None) -> str:
+    """A parameter as Python writes it."""
+    return name if value is None else f"{name}={value}"
+
+
+# Control characters, which no text that is shown to a user has in it.
+_BEGIN, _END = "\x02", "\x03"
+_OPTION = re.compile(f"{_BEGIN}(\\w+)(?:=([^{_END}]*))?{_END}")
+
+
 class AttnvizError(Exception):
     """Something a user can mend: what is wrong, and what to do instead.
 
-    Raise one of the subclasses below, each of which stands for an exit code.
+    Raise one of the subclasses below, each of which stands for an exit code. As a string,
+    parameters are spelled as Python arguments; `spelled` gives another reader's spelling.
 
     Args:
         wrong: what is wrong, and where; a clause without a final full stop.
@@ -33,7 +68,17 @@ class AttnvizError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.wrong}; {self.hint}."
+        return self.spelled(as_argument)
+
+    def spelled(self, speller: Speller) -> str:
+        """The whole sentence, with parameters as the reader types them."""
+        return spelled(f"{self.wrong}; {self.hint}.", speller)
+
+    @property
+    def about(self) -> str | None:
+        """The parameter that is wrong, where the error names one."""
+        found = _OPTION.search(self.wrong)
+        return found[1] if found else None
 
 
 class UsageError(AttnvizError):

@@ -21,7 +21,8 @@ from textual.pilot import Pilot
 
 from attnviz.console import Display
 from attnviz.models.catalog import Source
-from attnviz.pipeline import TextOptions, load_model
+from attnviz.runs.options import TextOptions
+from attnviz.runs.prepare import load_model
 from attnviz.tui.app import ExploreApp, Opened
 from benchmarks.jobs import PYTHON
 from benchmarks.measure import run

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from attnviz.console import Display
 from attnviz.models.catalog import Source
-from attnviz.pipeline import TextOptions, load_model
+from attnviz.runs.options import TextOptions
+from attnviz.runs.prepare import load_model
 from attnviz.tui.app import ExploreApp, Opened
 
 TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"

@@ -21,8 +21,8 @@ from attnviz.commands.session import Session
 from attnviz.console import Environment
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
-from attnviz.models.checkpoint import save_checkpoint
-from attnviz.models.gpt import GPT, GPTConfig
+from attnviz.models.scratch.checkpoint import save_checkpoint
+from attnviz.models.scratch.gpt import GPT, GPTConfig
 from attnviz.models.tokenizer import END
 
 

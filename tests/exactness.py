@@ -10,7 +10,7 @@ import torch
 from attnviz.data.capture import Kind, LayerPattern, Wanted
 from attnviz.data.keep import KeepEverything
 from attnviz.models import handover
-from attnviz.models.capturing import Attention, attention_of, run_and_capture
+from attnviz.models.huggingface.capture import Attention, attention_of, run_and_capture
 from tests.architectures import Architecture
 
 THEIRS: Mapping[Kind, str] = {

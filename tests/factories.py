@@ -12,7 +12,7 @@ from attnviz.console import Display
 from attnviz.data.capture import Capture, FloatArray, LayerPattern, ModelIdentity
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 
 # Pieces of text that have broken terminals, markup or measuring somewhere.

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import attnviz
-from attnviz.pipeline import HeadOptions
-from attnviz.showing import pick_heads
+from attnviz.runs.options import HeadOptions
+from attnviz.runs.show import pick_heads
 
 SAMPLES = Path(__file__).parents[1] / "sample_texts"
 MOLES = (SAMPLES / "moles.txt").read_text(encoding="utf-8").splitlines()

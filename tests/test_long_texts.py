@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz import pipeline
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
 from attnviz.models import handover
 from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import LoadedModel
-from attnviz.pipeline import HeadOptions, TextOptions
-from attnviz.showing import Needs, ShowOptions, see
+from attnviz.runs import prepare as pipeline
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.show import Needs, ShowOptions, see
 from tests.conftest import Run
 
 TEXT = " ".join(

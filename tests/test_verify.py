@@ -9,9 +9,9 @@ from transformers import GPTJConfig, GPTJForCausalLM, LlamaConfig, LlamaForCausa
 
 from attnviz.data.capture import PatternBlock
 from attnviz.data.keep import KeepEverything
-from attnviz.data.verified import Verified
+from attnviz.data.verify import Verified
 from attnviz.errors import ExitStatus
-from attnviz.models import registry
+from attnviz.models.huggingface.model import functions as registry
 from tests.conftest import Run, bytes_tokenizer
 
 LLAMA = {

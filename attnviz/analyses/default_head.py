@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from attnviz.analyses.generic_head import most_telling_head
 from attnviz.analyses.named_head import choose
 from attnviz.data.capture import Capture
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 
 
 @dataclass(frozen=True)

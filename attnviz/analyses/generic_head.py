@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.capture import Capture, FloatArray, IntArray, PatternBlock
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 
 
 @dataclass

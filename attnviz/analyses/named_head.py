@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.card import NamedHead
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 
 Pattern = NDArray[np.float32]
 

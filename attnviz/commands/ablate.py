@@ -6,20 +6,21 @@ from typing import Annotated, TypeAlias, cast
 
 import typer
 
-from attnviz.ablating import Cut, Progress, ablate_each, ablate_together
 from attnviz.commands import options as o
 from attnviz.commands.answers import note_what_is_left_out
 from attnviz.commands.records import deliver_records
 from attnviz.commands.reports import deliver_bytes, report_format
 from attnviz.commands.session import Session, session_of
 from attnviz.console import make_consoles
-from attnviz.data.ablations import AblationReport, BeforeAfter, Effect, Replacement
+from attnviz.data.ablate import AblationReport, BeforeAfter, Effect, Replacement
 from attnviz.errors import UsageError
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
-from attnviz.pipeline import HeadOptions, TextOptions, load_model
-from attnviz.renderers import ablation
-from attnviz.renderers.paint import DIVERGING
+from attnviz.renderers.picture.paint import DIVERGING
+from attnviz.renderers.terminal import ablate as ablation
+from attnviz.runs.ablate import Cut, Progress, ablate_each, ablate_together
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import load_model
 
 EPILOG = """
 [bold]Examples[/]
@@ -122,21 +123,22 @@ def ablate(
     options = TextOptions(bos, special, truncate, None, placement.max_memory)
     wanted, cut = HeadOptions(layer, head), Cut(replacement, answer)
     if together:
-        if not wanted.chosen:
+        if not wanted.named:
             raise UsageError("--together needs heads", "name them, as in --head L1H2,L3H0")
         found = ablate_together(load_model(source), given.text, options, wanted, cut, top)
-        note_what_is_left_out(session, found.report.frame.left_out)
+        note_what_is_left_out(session, found.report.capture.left_out)
         shown = ablation.render_together(found, session.consoles.display)
         deliver_records(session, list(_candidates(found)), shown, chosen.name, output)
         return
     loaded = load_model(source)
     with _progress(session) as told:
         report = ablate_each(loaded, given.text, options, wanted, cut, told)
-    note_what_is_left_out(session, report.frame.left_out)
+    note_what_is_left_out(session, report.capture.left_out)
     if chosen.picture:
-        from attnviz.renderers.canvas import PictureFormat, figure_bytes
+        from attnviz.renderers.picture.ablate import draw
+        from attnviz.renderers.picture.canvas import PictureFormat, figure_bytes
 
-        drawn = ablation.draw(report, dpi=dpi or 150, cmap=cmap or DIVERGING)
+        drawn = draw(report, dpi=dpi or 150, cmap=cmap or DIVERGING)
         name = cast("PictureFormat", chosen.name)
         deliver_bytes(session, figure_bytes(drawn, name, dpi), output)
         return
@@ -166,9 +168,9 @@ def _records(report: AblationReport, effects: Sequence[Effect]) -> list[dict[str
 
 
 def _record(report: AblationReport, effect: Effect) -> dict[str, object]:
-    named = [each.behaviour for each in report.frame.named_heads if each.head in effect.heads]
+    named = [each.behaviour for each in report.capture.named_heads if each.head in effect.heads]
     return {
-        "model": report.frame.model.name,
+        "model": report.capture.model.name,
         "heads": ",".join(map(str, effect.heads)),
         "card": named,
         "with": report.replacement,

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from attnviz.commands.options import refuse_run_options
 from attnviz.commands.session import Session
 from attnviz.data.exhibit import Exhibit
-from attnviz.data.verified import EXACT
+from attnviz.data.verify import EXACT
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.lines import read_lines
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
-from attnviz.pipeline import HeadOptions, TextOptions, load_model, verify
-from attnviz.showing import Needs, exhibit, pick_heads, see
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import load_model, verify
+from attnviz.runs.show import Needs, exhibit, pick_heads, see
 from attnviz.transforms.apply import ShowOptions
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def answer_lines(
             continue
         if kept is not None:
             shown = replace(shown, about=kept.about)
-        elif not options.chosen and not options.everything:
+        elif not options.named and not options.everything:
             kept = replace(picked, why=f"picked on line {number}")
             options = HeadOptions(heads=",".join(map(str, picked.heads)))
         good += 1

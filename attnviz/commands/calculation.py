@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from attnviz.commands.session import Session, plain_text
 from attnviz.errors import UsageError
 from attnviz.writers.atomic import write_bytes
-from attnviz.writers.calculation import Numbers, calculation_json, calculation_npz
+from attnviz.writers.explain import Numbers, calculation_json, calculation_npz
 from attnviz.writers.formats import Format, choose_format
 from attnviz.writers.stream import write_stream
 

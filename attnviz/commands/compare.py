@@ -11,9 +11,8 @@ from attnviz.commands.answers import note_what_is_left_out
 from attnviz.commands.records import deliver_records
 from attnviz.commands.reports import deliver_bytes, report_format
 from attnviz.commands.session import Session, session_of
-from attnviz.comparing import compare_models, compare_texts, models_beside, texts_beside
 from attnviz.console import make_consoles
-from attnviz.data.comparisons import (
+from attnviz.data.compare import (
     SHARES,
     HeadDifference,
     HeadMatch,
@@ -24,12 +23,15 @@ from attnviz.data.comparisons import (
 from attnviz.errors import UsageError
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
-from attnviz.pipeline import HeadOptions, TextOptions, load_model
-from attnviz.renderers import comparison
+from attnviz.renderers.terminal import compare as comparison
+from attnviz.renderers.titles import about_models, about_texts
+from attnviz.runs.compare import compare_models, compare_texts, models_beside, texts_beside
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import load_model
 from attnviz.writers.formats import Format
 
 if TYPE_CHECKING:
-    from attnviz.renderers.canvas import PictureFormat
+    from attnviz.renderers.picture.canvas import PictureFormat
 
 EPILOG = """
 [bold]Examples[/]
@@ -167,7 +169,7 @@ def _deliver_texts(
     cmap: str | None,
 ) -> None:
     if form.picture:
-        head, about = found.heads[0].head, comparison.about_texts(found)
+        head, about = found.heads[0].head, about_texts(found)
         title = f"{head} in {len(found.captures)} texts: difference {found.heads[0].difference:.2f}"
         if found.queries is not None:
             word = found.captures[0].query_tokens[found.queries[0]].label
@@ -197,7 +199,7 @@ def _deliver_models(
     best = found.matches[0]
     if form.picture:
         title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
-        about = comparison.about_models(found)
+        about = about_models(found)
         drawn = _drawn(models_beside(found, best), title, about, form, dpi, cmap)
         deliver_bytes(session, drawn, output)
         return
@@ -217,8 +219,8 @@ def _drawn(
     dpi: int | None,
     cmap: str | None,
 ) -> bytes:
-    from attnviz.renderers.canvas import figure_bytes
-    from attnviz.renderers.sideby import draw
+    from attnviz.renderers.picture.beside import draw
+    from attnviz.renderers.picture.canvas import figure_bytes
 
     figure = draw(found, title, about, dpi=dpi or 150, cmap=cmap or "viridis")
     return figure_bytes(figure, cast("PictureFormat", form.name), dpi)

@@ -15,7 +15,7 @@ from attnviz.commands.session import Session, plain_text
 from attnviz.console import Display
 from attnviz.data.exhibit import ColorScale, Exhibit, Orient
 from attnviz.errors import UsageError
-from attnviz.renderers.wording import PictureOptions
+from attnviz.renderers.picture.words import PictureOptions
 from attnviz.writers.atomic import check_target, is_terminal, write_bytes
 from attnviz.writers.formats import Format
 from attnviz.writers.stream import write_stream
@@ -96,14 +96,14 @@ def _saved(_session: Session, answer: Answer, _form: Format, _look: Look, _numbe
 
 
 def _page(_session: Session, answer: Answer, _form: Format, _look: Look, _number: int) -> Chunks:
-    from attnviz.paging import page_of
+    from attnviz.runs.webpage import page_of
 
     return page_of(answer.exhibit)
 
 
 def _picture(session: Session, answer: Answer, form: Format, look: Look, _number: int) -> Chunks:
-    from attnviz.renderers.canvas import PictureFormat
-    from attnviz.renderers.figure import draw, figure_bytes
+    from attnviz.renderers.picture.canvas import PictureFormat
+    from attnviz.renderers.picture.figure import draw, figure_bytes
 
     options = look.of_picture(by_row=answer.exhibit.by_row)
     drawn = draw(answer.exhibit, options)
@@ -148,22 +148,22 @@ def view(exhibit: Exhibit, display: Display, look: Look) -> RenderableType:
     if exhibit.capture.signed and look.view not in (None, "heatmap"):
         raise UsageError(f"--view {look.view} shows weights, and these are scores", "leave it out")
     if look.view == "heatmap" or (look.view is None and exhibit.capture.signed):
-        from attnviz.renderers import heatmap
+        from attnviz.renderers.terminal import heatmap
 
         return heatmap.render(exhibit, display, orient=orient)
     if look.view == "grid":
-        from attnviz.renderers import grid
+        from attnviz.renderers.terminal import grid
 
         return grid.render(exhibit, display, orient=orient)
     if look.view == "text":
-        from attnviz.renderers import text
+        from attnviz.renderers.terminal import text
 
         return text.render(exhibit, display)
     if look.view == "links":
-        from attnviz.renderers import links
+        from attnviz.renderers.terminal import links
 
         return links.render(exhibit, display)
-    from attnviz.renderers import table
+    from attnviz.renderers.terminal import table
 
     return table.render(exhibit, display)
 

@@ -14,12 +14,23 @@ from attnviz.commands.answers import note_what_is_left_out
 from attnviz.commands.calculation import Calculation, calculation_format, deliver_calculation
 from attnviz.commands.session import Session, session_of
 from attnviz.console import make_consoles
+from attnviz.data.explain import EmbeddingTrace, HeadTrace
 from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
 from attnviz.data.tokens import readable
-from attnviz.data.trace import EmbeddingTrace, HeadTrace
 from attnviz.data.worked import Similarity, Way
 from attnviz.errors import UsageError
-from attnviz.explaining import (
+from attnviz.inputs.examples import Example
+from attnviz.inputs.matrices import read_matrices
+from attnviz.inputs.text import SavedCapture, read_text
+from attnviz.models.catalog import Source
+from attnviz.models.known import EMBEDDINGS
+from attnviz.models.placement import Placement
+from attnviz.renderers.calculation import embeddings as embeddings_page
+from attnviz.renderers.calculation import explain as explained
+from attnviz.renderers.calculation import lookup
+from attnviz.renderers.calculation import worked as examples
+from attnviz.renderers.calculation.page import Page
+from attnviz.runs.explain import (
     Drawing,
     Subject,
     Traced,
@@ -27,23 +38,13 @@ from attnviz.explaining import (
     work_example,
     work_matrices,
 )
-from attnviz.explaining import explain as trace_head
-from attnviz.inputs.examples import Example
-from attnviz.inputs.matrices import read_matrices
-from attnviz.inputs.text import SavedCapture, read_text
-from attnviz.models.catalog import Source
-from attnviz.models.known import EMBEDDINGS
-from attnviz.models.placement import Placement
-from attnviz.pipeline import TextOptions, load_model
-from attnviz.renderers import embeddings as embeddings_page
-from attnviz.renderers import explain as explained
-from attnviz.renderers import lookup
-from attnviz.renderers import worked as examples
-from attnviz.renderers.page import Page
+from attnviz.runs.explain import explain as trace_head
+from attnviz.runs.options import TextOptions
+from attnviz.runs.prepare import load_model
 from attnviz.writers.formats import Format
 
 if TYPE_CHECKING:
-    from attnviz.models.embeddings import EmbeddingModel
+    from attnviz.models.scratch.embeddings import EmbeddingModel
 
 EPILOG = """
 [bold]Examples[/]

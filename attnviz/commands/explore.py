@@ -16,7 +16,8 @@ from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.text import Given, SavedCapture, read_text
 from attnviz.models.catalog import Source
-from attnviz.pipeline import TextOptions, load_model
+from attnviz.runs.options import TextOptions
+from attnviz.runs.prepare import load_model
 
 if TYPE_CHECKING:
     from attnviz.tui.app import ExploreApp, Opened

@@ -13,14 +13,16 @@ from attnviz.commands.records import deliver_records
 from attnviz.commands.reports import deliver_bytes, report_format
 from attnviz.commands.session import Session, session_of
 from attnviz.console import make_consoles
-from attnviz.data.headscores import SCORES, HeadReport, HeadScores
+from attnviz.data.heads import SCORES, HeadReport, HeadScores
 from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
-from attnviz.inspecting import Probe, score_capture, score_probe, score_text
 from attnviz.models.catalog import Source
-from attnviz.pipeline import HeadOptions, TextOptions, load_model
-from attnviz.renderers import headtable
+from attnviz.renderers.terminal import heads as headtable
+from attnviz.renderers.titles import heads_title
+from attnviz.runs.heads import Probe, score_capture, score_probe, score_text
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import load_model
 from attnviz.transforms.apply import ShowOptions
 
 EPILOG = """
@@ -168,8 +170,8 @@ def heads(
         report = _over_text(context, session, source, options, wanted, show)
     report = _narrowed(report, sort, top, role)
     if chosen.picture:
-        from attnviz.renderers import headmap
-        from attnviz.renderers.canvas import PictureFormat, figure_bytes
+        from attnviz.renderers.picture import heads as headmap
+        from attnviz.renderers.picture.canvas import PictureFormat, figure_bytes
 
         drawn = headmap.draw(report, dpi=dpi or 150, cmap=cmap or "viridis")
         name = cast("PictureFormat", chosen.name)
@@ -205,7 +207,7 @@ def _over_text(
     if given.note:
         session.note(given.note)
     report = score_text(load_model(source), given.text, options, wanted, show)
-    note_what_is_left_out(session, report.frame.left_out)
+    note_what_is_left_out(session, report.capture.left_out)
     return report
 
 
@@ -232,13 +234,13 @@ def _descending(value: float) -> float:
 
 def _record(report: HeadReport, found: HeadScores) -> dict[str, object]:
     return {
-        "model": report.frame.model.name,
+        "model": report.capture.model.name,
         "head": str(found.head),
         "role": found.role.name if found.role else None,
         "passed": f"{found.role.score} ≥ {found.role.least:g}" if found.role else None,
         "card": list(found.named),
         **dict(_numbers(found)),
-        "measured": headtable.heading(report),
+        "measured": heads_title(report),
     }
 
 

@@ -16,8 +16,8 @@ from attnviz.data.card import Figure, ModelCard
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, describe, known_models, parameters_of
 from attnviz.models.known import BUILTIN, COUNTED, EMBEDDINGS, NAMES, ModelFacts
-from attnviz.renderers.listing import Column, listing
-from attnviz.renderers.prose import folded
+from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.terminal.prose import folded
 
 EPILOG = """
 [bold]Examples[/]

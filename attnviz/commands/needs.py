@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from attnviz.commands.deliver import Look
 from attnviz.console import Display
 from attnviz.data.exhibit import Place
-from attnviz.data.heads import Head
-from attnviz.showing import Needs
+from attnviz.data.head import Head
+from attnviz.runs.show import Needs
 from attnviz.transforms.apply import ShowOptions
 from attnviz.writers.formats import Format
 
@@ -25,7 +25,7 @@ def needs_of(
         return Needs(norms=norms)
     if form.name in ("json", "html") or look.view == "heatmap":
         return Needs()
-    from attnviz.renderers.table import MOST_SHOWN
+    from attnviz.renderers.terminal.table import MOST_SHOWN
 
     links = show.top
     if links is None and show.least > 0:
@@ -36,7 +36,7 @@ def needs_of(
 
 
 def _blocks_of_picture(look: Look) -> Needs:
-    from attnviz.renderers import figure
+    from attnviz.renderers.picture import figure
 
     options = look.of_picture()
     if options.color_scale == "row":
@@ -50,7 +50,7 @@ def _blocks_of_picture(look: Look) -> Needs:
 
 
 def _blocks_of_grid(display: Display) -> Needs:
-    from attnviz.renderers import grid
+    from attnviz.renderers.terminal import grid
 
     def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
         return grid.most_cells([Place(*head) for head in heads], max(tokens), display)

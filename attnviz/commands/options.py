@@ -11,7 +11,7 @@ from attnviz.data.exhibit import ColorScale, Orient
 from attnviz.errors import UsageError
 from attnviz.models.memory import size_of
 from attnviz.models.placement import Device, DType, Engine, Placement
-from attnviz.pipeline import Side
+from attnviz.runs.options import Truncation
 from attnviz.transforms.apply import ShowOptions
 from attnviz.transforms.reduce import How, Over
 
@@ -128,7 +128,7 @@ LinesOption: TypeAlias = Annotated[
     ),
 ]
 TruncateOption: TypeAlias = Annotated[
-    Side | None,
+    Truncation | None,
     typer.Option(
         "--truncate",
         help="Cut a text that is longer than the model's context, from this side.",

@@ -13,11 +13,11 @@ from attnviz.commands.models import amount
 from attnviz.commands.records import deliver_records, record_format
 from attnviz.commands.session import session_of
 from attnviz.console import make_consoles
-from attnviz.data.parameters import CROSS, Matrix, ParameterCount
+from attnviz.data.params import CROSS, Matrix, ParameterCount
 from attnviz.models.catalog import Source, parameters_of
 from attnviz.models.known import BUILTIN, COUNTED
-from attnviz.renderers.listing import Column, listing
-from attnviz.renderers.prose import folded
+from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.terminal.prose import folded
 
 EPILOG = """
 [bold]Examples[/]

@@ -10,13 +10,14 @@ from attnviz.commands.answers import note_what_is_left_out
 from attnviz.commands.records import deliver_records, record_format
 from attnviz.commands.session import session_of
 from attnviz.console import make_consoles
-from attnviz.data.predictions import Outlook, Prediction
+from attnviz.data.predict import Outlook, Prediction
 from attnviz.errors import UsageError
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
-from attnviz.pipeline import TextOptions, load_model
-from attnviz.predicting import Reading, predict_text
-from attnviz.renderers import outlook as page
+from attnviz.renderers.terminal import predict as page
+from attnviz.runs.options import TextOptions
+from attnviz.runs.predict import Reading, predict_text
+from attnviz.runs.prepare import load_model
 
 EPILOG = """
 [bold]Examples[/]
@@ -91,7 +92,7 @@ def predict(
     source = Source(model, revision, offline, quiet, None, False, engine, placement)
     options = TextOptions(bos, special, truncate, None, placement.max_memory)
     found = predict_text(load_model(source), given.text, options, Reading(top, each, lens))
-    note_what_is_left_out(session, found.frame.left_out)
+    note_what_is_left_out(session, found.capture.left_out)
     shown = page.render(found, session.consoles.display)
     deliver_records(session, list(_records(found)), shown, chosen, output)
 
@@ -107,7 +108,7 @@ def _candidates(found: Prediction, outlook: Outlook) -> Iterator[dict[str, objec
     for rank, candidate in enumerate(outlook.candidates, start=1):
         yield {
             "position": outlook.position,
-            "after": found.frame.query_tokens[outlook.position].label,
+            "after": found.capture.query_tokens[outlook.position].label,
             "layer": outlook.layer,
             "rank": rank,
             "id": candidate.id,

@@ -10,7 +10,7 @@ from attnviz.commands.needs import needs_of
 from attnviz.commands.session import session_of
 from attnviz.console import make_consoles
 from attnviz.models.catalog import Source
-from attnviz.pipeline import HeadOptions, TextOptions
+from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.transforms.apply import ShowOptions
 from attnviz.writers.formats import choose_format
 

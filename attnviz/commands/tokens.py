@@ -15,9 +15,10 @@ from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source, tokenizer_of
-from attnviz.pipeline import TextOptions, encode, fit
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.listing import Column, listing
+from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.runs.options import TextOptions
+from attnviz.runs.prepare import encode, fit
 
 COLUMNS = (
     Column("index", right=True),

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from attnviz.commands import options as o
 from attnviz.commands.session import Session, session_of
-from attnviz.data.plan import Plan
+from attnviz.data.train import Plan
 from attnviz.errors import UsageError
 from attnviz.inputs.text import read_file
 from attnviz.writers.atomic import write_bytes
@@ -147,7 +147,7 @@ def _train(
 
 
 def _curve(outcome: "Outcome") -> bytes:
-    from attnviz.renderers.curve import loss_curve
+    from attnviz.renderers.picture.train import loss_curve
     from attnviz.training.own import bits_per_byte
 
     return loss_curve(

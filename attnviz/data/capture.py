@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.card import NamedHead
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 
 FloatArray: TypeAlias = NDArray[np.float32]

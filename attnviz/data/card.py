@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 
 
 @dataclass(frozen=True)

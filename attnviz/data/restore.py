@@ -12,7 +12,7 @@ from attnviz.data.capture import (
     ModelIdentity,
 )
 from attnviz.data.card import NamedHead
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.data.serial import CAPTURE_SCHEMA, CAPTURE_VERSION
 from attnviz.data.tokens import SPECIAL_LABEL, Token, readable
 

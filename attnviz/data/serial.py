@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from attnviz.data.capture import Capture, ModelIdentity
+from attnviz.data.explain import EmbeddingTrace, HeadTrace
 from attnviz.data.tokens import Token
-from attnviz.data.trace import EmbeddingTrace, HeadTrace
 from attnviz.data.worked import Worked
 
 CAPTURE_SCHEMA = "attnviz-capture"

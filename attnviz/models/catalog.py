@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from attnviz.data.capture import Kind
 from attnviz.data.card import ModelCard
-from attnviz.data.parameters import ParameterCount
+from attnviz.data.params import ParameterCount
 from attnviz.errors import ModelError, UsageError
-from attnviz.models.card import read_card
-from attnviz.models.config import SEQ2SEQ, check_computable, folder_sizes, gpt2_config
-from attnviz.models.folder import builtin_folder, bundled_folder, read_config
+from attnviz.models.folder.card import read_card
+from attnviz.models.folder.config import SEQ2SEQ, check_computable, folder_sizes, gpt2_config
+from attnviz.models.folder.files import builtin_folder, bundled_folder, read_config
+from attnviz.models.folder.params import GPT_SIZES, config_count, folder_count, known_count
+from attnviz.models.folder.sizes import check_kind
 from attnviz.models.known import (
     BUILTIN,
     BUNDLED,
@@ -20,9 +22,7 @@ from attnviz.models.known import (
     ModelFacts,
     nearest,
 )
-from attnviz.models.parameters import GPT_SIZES, config_count, folder_count, known_count
 from attnviz.models.placement import ANYWHERE, Engine, Placement
-from attnviz.models.sizes import check_kind
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -56,7 +56,7 @@ def load(source: Source) -> "LoadedModel":
         UsageError: an option that this model cannot take.
     """
     if source.name == EMBEDDINGS:
-        from attnviz.models.embeddings import load_embeddings
+        from attnviz.models.scratch.embeddings import load_embeddings
 
         check_kind(source.kind)
         _check_plain(source)
@@ -65,16 +65,16 @@ def load(source: Source) -> "LoadedModel":
         raise UsageError("--causal is for --model embeddings", "this model has its own mask")
     folder, revision = locate(source)
     if read_config(folder).get("model_type") == SEQ2SEQ:
-        from attnviz.models.translating import load_translator
+        from attnviz.models.scratch.translator import load_translator
 
         _check_plain(source)
         return load_translator(folder, source.name, source.kind)
     if source.engine != "transformers" and _runs_natively(folder, source):
-        from attnviz.models.native import load_native
+        from attnviz.models.scratch.native import load_native
 
         check_kind(source.kind)
         return load_native(folder, source.name, revision, source.placement)
-    from attnviz.models.huggingface import load_huggingface
+    from attnviz.models.huggingface.model import load_huggingface
 
     return load_huggingface(folder, source.name, revision, source.kind, source.placement)
 
@@ -156,7 +156,7 @@ def locate(source: Source) -> tuple[Path, str | None]:
                 f"{name!r} has no revisions", "leave --revision out, or name a hub model"
             )
         return _local_folder(name), None
-    from attnviz.models.hub import fetch
+    from attnviz.models.folder.hub import fetch
 
     folder = fetch(name, source.revision, offline=source.offline, quiet=source.quiet)
     return folder, folder.name  # the cache names it by its commit
@@ -174,7 +174,7 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     Raises:
         ModelError: it is not known, not in the cache and no model's folder, or damaged.
     """
-    from attnviz.models.hub import cached
+    from attnviz.models.folder.hub import cached
 
     folder = _local_folder(name) if _is_local(name) else cached(name)
     if folder is not None:
@@ -196,7 +196,7 @@ def parameters_of(source: Source) -> ParameterCount:
         ModelError: it cannot be found or fetched, is damaged, or transformers does not know it.
         UsageError: embeddings, which have no matrices of their own.
     """
-    from attnviz.models.hub import fetch_config
+    from attnviz.models.folder.hub import fetch_config
 
     name = source.name
     if name == EMBEDDINGS:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from attnviz.data.ablations import Ablated, Replacement, RunConsumer
+from attnviz.data.ablate import Ablated, Replacement, RunConsumer
 from attnviz.data.capture import Consumer, FloatArray, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
-from attnviz.data.heads import Head
-from attnviz.data.predictions import LogitConsumer
+from attnviz.data.explain import HeadTrace
+from attnviz.data.head import Head
+from attnviz.data.predict import LogitConsumer
 from attnviz.data.tokens import Token
-from attnviz.data.trace import HeadTrace
 from attnviz.errors import UsageError
 from attnviz.models.tokenizer import TextTokenizer
 

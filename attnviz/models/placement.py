@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.data.capture import ModelIdentity
 from attnviz.errors import ModelError
-from attnviz.models.folder import weight_shapes
+from attnviz.models.folder.files import weight_shapes
 from attnviz.models.memory import SHARE, free_bytes, written
 
 if TYPE_CHECKING:

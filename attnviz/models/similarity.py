@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.trace import HeadTrace, OtherRow
+from attnviz.data.explain import HeadTrace, OtherRow
 from attnviz.data.worked import Similarity
 from attnviz.errors import UsageError
 from attnviz.models.attention import (

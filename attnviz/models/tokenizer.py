@@ -11,8 +11,8 @@ from tokenizers.pre_tokenizers import ByteLevel
 
 from attnviz.data.tokens import SPECIAL_LABEL, Token, numbered, readable
 from attnviz.errors import ModelError
-from attnviz.models.folder import MERGES, TOKENIZER
-from attnviz.models.sizes import ModelSizes
+from attnviz.models.folder.files import MERGES, TOKENIZER
+from attnviz.models.folder.sizes import ModelSizes
 
 END = "<|endoftext|>"
 WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it
@@ -69,7 +69,7 @@ class TextTokenizer:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
 
-    def frame(self, bos: bool) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+    def ends(self, bos: bool) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
         """The special tokens that stand before and behind a text, without one."""
         around = self.encode("a", bos=bos, special=False)
         inner = next(i for i, token in enumerate(around) if not token.special)

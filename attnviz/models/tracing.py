@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from attnviz.data.capture import FloatArray
-from attnviz.data.heads import Head
+from attnviz.data.explain import HeadTrace, Kinds, Predicted, Projection
+from attnviz.data.head import Head
 from attnviz.data.tokens import Token
-from attnviz.data.trace import HeadTrace, Kinds, Predicted, Projection
 from attnviz.models.attention import dot_products, masked
 from attnviz.models.tokenizer import TextTokenizer
 

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from attnviz.data.capture import Kind, Wanted
 from attnviz.data.keep import KeepEverything
-from attnviz.data.verified import Verified
+from attnviz.data.verify import Verified
 from attnviz.errors import ModelError, UsageError
 from attnviz.models.catalog import Source, locate
-from attnviz.models.huggingface import HuggingFaceModel, load_huggingface
-from attnviz.models.native import NativeModel
+from attnviz.models.huggingface.model import HuggingFaceModel, load_huggingface
+from attnviz.models.scratch.native import NativeModel
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

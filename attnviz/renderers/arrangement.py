@@ -1,9 +1,13 @@
 """Where each of many heads stands in a grid: layers down, heads across."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from attnviz.data.capture import FloatArray
 from attnviz.data.exhibit import Place
+from attnviz.data.head import Head
 
 
 @dataclass(frozen=True)
@@ -35,3 +39,23 @@ def layer_name(layer: int | None) -> str:
 def head_name(head: int | None) -> str:
     """`H2`; `all` where heads were reduced to one."""
     return "all" if head is None else f"H{head}"
+
+
+def by_head(values: Iterable[tuple[Head, float]]) -> FloatArray:
+    """(layers, heads), NaN where there is no head."""
+    found = list(values)
+    shape = max(head.layer for head, _ in found) + 1, max(head.head for head, _ in found) + 1
+    made = np.full(shape, np.nan, np.float32)
+    for head, value in found:
+        made[head] = value
+    return made
+
+
+def largest(values: FloatArray) -> float:
+    """The value farthest from zero, as a size; 0 where there is none."""
+    return 0.0 if np.isnan(values).all() else float(np.nanmax(np.abs(values)))
+
+
+def digits_for(most: float) -> int:
+    """Behind the point, so that the largest value does not look like nothing."""
+    return 2 if most >= 0.1 else 3 if most >= 0.01 else 4

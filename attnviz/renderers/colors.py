@@ -1,15 +1,7 @@
-"""The one colour map of the terminal: viridis, as a small table, so that no picture library loads.
+"""Colours that several rooms share: viridis as a small table, and how light a colour is."""
 
-Viridis gets lighter evenly from end to end and is told apart by colour-blind eyes. Rich
-brings its colours down to 256 where a terminal has no more; for 16 there is a ramp of five.
-"""
-
-from functools import lru_cache
-
-from rich.color import Color
-from rich.style import Style
-
-from attnviz.console import Display
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 _TABLE = bytes.fromhex(
     "440154 470d60 48186a 482374 472e7c 453882 424186 3e4a89 "
@@ -18,54 +10,19 @@ _TABLE = bytes.fromhex(
     "6ccd5a 7fd34e 93d741 a8db34 c0df25 d5e21a eae51a fde725"
 )
 VIRIDIS = tuple((_TABLE[i], _TABLE[i + 1], _TABLE[i + 2]) for i in range(0, len(_TABLE), 3))
-_COLORS = tuple(Color.from_rgb(*rgb) for rgb in VIRIDIS)
-
-# Shades without colour: nothing shown, (almost) zero, then four steps.
-SHADES, ASCII_SHADES = "·░▒▓█", ".:+%@"
-
-# Of sixteen colours those that come in viridis's order: blue, cyan, green, yellow, light yellow;
-# as marks on any ground: light blue, cyan, green.
-_SIXTEEN, _SIXTEEN_BARS = (4, 6, 2, 3, 11), (12, 6, 2)
-
-# The ends of the map vanish on a dark or on a light terminal; thin marks keep to its middle.
-_VISIBLE = (0.25, 0.8)
 
 
-def cell_style(weight: float, display: Display) -> Style:
-    """A cell filled with the colour of a weight from 0 to 1, and letters that stand out on it."""
-    return _filled(color_of(weight, display), display.sixteen)
+def is_light(color: ArrayLike) -> NDArray[np.bool_]:
+    """Whether black letters stand out on a colour better than white ones.
+
+    Args:
+        color: red, green and blue from 0 to 255, (..., 3).
+
+    Returns:
+        (...), by luma (ITU-R BT.601).
+    """
+    light: NDArray[np.bool_] = np.asarray(color, np.float32) @ LUMA > 110
+    return light
 
 
-@lru_cache(maxsize=64)
-def _filled(color: Color, sixteen: bool) -> Style:
-    if sixteen:  # whose shades a terminal chooses: only its blue is dark in all of them
-        return Style(color=Color.from_ansi(15 if color.number == 4 else 0), bgcolor=color)
-    red, green, blue = color.get_truecolor()
-    light = 0.299 * red + 0.587 * green + 0.114 * blue > 110
-    ink = Color.from_rgb(0, 0, 0) if light else Color.from_rgb(255, 255, 255)
-    return Style(color=ink, bgcolor=color)
-
-
-def bar_style(weight: float, display: Display) -> Style:
-    """A mark in the weight's colour that can be seen on dark and on light terminals."""
-    weight = min(1.0, max(0.0, weight))
-    if display.sixteen:
-        return Style(color=Color.from_ansi(_SIXTEEN_BARS[min(2, int(weight * 3))]))
-    low, high = _VISIBLE
-    return Style(color=color_of(low + (high - low) * weight, display))
-
-
-def color_of(weight: float, display: Display) -> Color:
-    """The colour of a weight from 0 to 1; what lies outside takes the nearer end."""
-    weight = min(1.0, max(0.0, weight))
-    if display.sixteen:
-        return Color.from_ansi(_SIXTEEN[min(4, int(weight * 5))])
-    return _COLORS[round(weight * (len(_COLORS) - 1))]
-
-
-def shade_of(weight: float, *, unicode: bool = True) -> str:
-    """One character that stands for a weight from 0 to 1: `·` for less than 0.05, then ░▒▓█."""
-    shades = SHADES if unicode else ASCII_SHADES
-    if weight < 0.05:
-        return shades[0]
-    return shades[1 + min(3, int(weight * 4))]
+LUMA = np.array([0.299, 0.587, 0.114], np.float32)

@@ -17,8 +17,6 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from rich.text import Text
-
 MARK = "\u200e"
 
 
@@ -27,22 +25,13 @@ def fenced(text: str) -> str:
     if text.isascii():
         return text
     parts, end = [], 0
-    for start, stop in _runs(text):
+    for start, stop in runs(text):
         parts += [text[end:start], MARK, text[start:stop], MARK]
         end = stop
     return "".join([*parts, text[end:]])
 
 
-def fenced_line(line: Text) -> Text:
-    """The same for a line in several styles, whose runs may cross from one style to another."""
-    edges = [edge for run in _runs(line.plain) for edge in run]
-    if not edges:
-        return line
-    mark = Text(MARK, no_wrap=line.no_wrap, overflow=line.overflow)
-    return mark.join(line.divide(edges))
-
-
-def _runs(text: str) -> list[tuple[int, int]]:
+def runs(text: str) -> list[tuple[int, int]]:
     """Where the runs of right-to-left letters begin and end.
 
     Spaces, signs and digits between two such letters belong to their run; the marks

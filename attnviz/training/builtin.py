@@ -17,9 +17,9 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainin
 from rich.progress import Progress as ProgressBar
 from tokenizers import Tokenizer
 
-from attnviz.models.checkpoint import save_checkpoint
-from attnviz.models.config import GPTConfig
-from attnviz.models.folder import TOKENIZER
+from attnviz.models.folder.config import GPTConfig
+from attnviz.models.folder.files import TOKENIZER
+from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.tokenizer import END
 from attnviz.training import tokenizer as tokenizers
 from attnviz.training.card import Training, write_card

@@ -21,11 +21,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from attnviz.data.ablations import AblatedRun
-from attnviz.data.heads import Head, every_head
-from attnviz.models.ablation import ablate_native
-from attnviz.models.card import read_card
+from attnviz.data.ablate import AblatedRun
+from attnviz.data.head import Head, every_head
+from attnviz.models.folder.card import read_card
 from attnviz.models.known import BUILTIN
+from attnviz.models.scratch.ablate import ablate_native
 from attnviz.training.probe import Probe
 
 FOLDER = Path("attnviz/models/builtin")

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attnviz.data.card import Figure, NamedHead
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.training import rule
 from attnviz.training.figures import all_figures, links_of
 from attnviz.training.measures import induction_score, previous_token_score, score_link

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from attnviz.data.card import Figure
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.training.measures import (
     LinkScore,
     induction_score,

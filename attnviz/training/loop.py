@@ -21,9 +21,9 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.multiprocessing import get_context
 
-from attnviz.models.config import GPTConfig
-from attnviz.models.gpt import GPT
+from attnviz.models.folder.config import GPTConfig
 from attnviz.models.hooks import Hook, attached
+from attnviz.models.scratch.gpt import GPT
 from attnviz.training.data import PADDING, Batch
 from attnviz.training.loss import chunked_cross_entropy
 

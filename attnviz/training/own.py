@@ -28,12 +28,12 @@ from tokenizers.trainers import BpeTrainer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from attnviz.data.card import Figure
-from attnviz.data.plan import Plan
+from attnviz.data.train import Plan
 from attnviz.errors import InputError, OutputError, UsageError
-from attnviz.models.checkpoint import load_checkpoint, save_checkpoint
-from attnviz.models.config import GPTConfig
-from attnviz.models.folder import CONFIG, TOKENIZER, WEIGHTS
-from attnviz.models.gpt import GPT
+from attnviz.models.folder.config import GPTConfig
+from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
+from attnviz.models.scratch.checkpoint import load_checkpoint, save_checkpoint
+from attnviz.models.scratch.gpt import GPT
 from attnviz.models.tokenizer import END
 from attnviz.training.card import SCHEMA, figure_entries
 from attnviz.training.data import Batch

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from attnviz.models.checkpoint import load_checkpoint
-from attnviz.models.gpt import GPT
 from attnviz.models.hooks import attached
+from attnviz.models.scratch.checkpoint import load_checkpoint
+from attnviz.models.scratch.gpt import GPT
 from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.world.text import Text
 from attnviz.training.world.texts import texts

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from attnviz.analyses.named_head import choose, fingerprint
 from attnviz.data.card import Figure, NamedHead
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.training.probe import Probe
 from attnviz.training.world.texts import texts
 

@@ -19,11 +19,11 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from attnviz.data.card import Figure
-from attnviz.data.heads import Head
-from attnviz.models.config import Seq2SeqConfig
+from attnviz.data.head import Head
+from attnviz.models.folder.config import Seq2SeqConfig
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.seq2seq import Seq2Seq
-from attnviz.models.translating import save_translator
+from attnviz.models.scratch.seq2seq import Seq2Seq
+from attnviz.models.scratch.translator import save_translator
 from attnviz.training.bar import progress_bar
 from attnviz.training.card import figure_entries, versions
 from attnviz.training.loop import Recipe

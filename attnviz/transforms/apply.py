@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from attnviz.data.capture import NORM_BASED, Capture
 from attnviz.data.exhibit import HeadMap
-from attnviz.data.heads import choose_heads, every_head
+from attnviz.data.head import choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError

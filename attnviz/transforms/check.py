@@ -12,12 +12,12 @@ from attnviz.errors import ModelError
 class Checked:
     """Passes blocks on to a consumer, after a look at each.
 
-    `frame` is the capture to be: whether queries see later keys, whether rows sum to 1, and
+    `empty` is the capture to be: whether queries see later keys, whether rows sum to 1, and
     how many queries and keys there are.
     """
 
     consume: Consumer
-    frame: Capture
+    empty: Capture
     _rows: dict[int, int] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
@@ -34,12 +34,12 @@ class Checked:
             )
         if not self._over_all_keys(block):
             raise self._no_pattern(block.layer, "does not look at each of the tokens")
-        if self.frame.signed:  # nothing more can be said of scores
+        if self.empty.signed:  # nothing more can be said of scores
             self.consume(block)
             return
-        if not self.frame.sinks and np.abs(block.sums - 1).max() > self._sum_error:
+        if not self.empty.sinks and np.abs(block.sums - 1).max() > self._sum_error:
             raise self._no_pattern(block.layer, "has rows that do not sum to 1")
-        if self.frame.causal and _looks_ahead(block):
+        if self.empty.causal and _looks_ahead(block):
             raise self._no_pattern(block.layer, "looks at later tokens")
         self.consume(block)
 
@@ -49,7 +49,7 @@ class Checked:
         Raises:
             ModelError: some did not.
         """
-        queries = len(self.frame.query_tokens) if wanted.queries is None else len(wanted.queries)
+        queries = len(self.empty.query_tokens) if wanted.queries is None else len(wanted.queries)
         silent = [layer for layer in sorted(wanted.heads) if layer not in self._rows]
         if len(silent) == len(wanted.heads):
             raise ModelError(
@@ -68,16 +68,16 @@ class Checked:
 
     def _over_all_keys(self, block: PatternBlock) -> bool:
         """Causal blocks may end behind the last key that their queries see."""
-        n, keys = block.weights.shape[2], len(self.frame.key_tokens)
-        return n == keys or (self.frame.causal and int(block.queries[-1]) < n < keys)
+        n, keys = block.weights.shape[2], len(self.empty.key_tokens)
+        return n == keys or (self.empty.causal and int(block.queries[-1]) < n < keys)
 
     @property
     def _sum_error(self) -> float:
-        return 1e-3 if self.frame.model.dtype == "float32" else 0.05
+        return 1e-3 if self.empty.model.dtype == "float32" else 0.05
 
     @property
     def _architecture(self) -> str:
-        return self.frame.model.architecture
+        return self.empty.model.architecture
 
     def _no_pattern(self, layer: int, why: str) -> ModelError:
         return ModelError(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from attnviz.data.capture import FloatArray, IntArray, PatternBlock
 from attnviz.data.exhibit import CellMap, LinkMap, Links
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 
 
 @dataclass(frozen=True, eq=False)

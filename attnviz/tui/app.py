@@ -24,7 +24,7 @@ from textual.worker import WorkerFailed, get_current_worker
 from attnviz.console import NARROWEST, Display
 from attnviz.data.capture import Capture
 from attnviz.errors import AttnvizError
-from attnviz.pipeline import TextOptions
+from attnviz.runs.options import TextOptions
 from attnviz.tui.find import Find
 from attnviz.tui.messages import Ablated, Captured, Chosen, Failed, Presented, Refused, Said
 from attnviz.tui.panes import Panes

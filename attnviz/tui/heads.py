@@ -9,9 +9,9 @@ from textual.events import Click
 from textual.geometry import Region, Size
 
 from attnviz.renderers.arrangement import head_name, layer_name
-from attnviz.renderers.colors import cell_style, shade_of
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import cut, pad, widest
+from attnviz.renderers.terminal.cells import cut, pad, widest
+from attnviz.renderers.terminal.colors import cell_style, shade_of
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, Pane
 from attnviz.tui.scene import Scene, Slot

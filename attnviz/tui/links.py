@@ -10,9 +10,9 @@ from textual.events import Click
 from textual.geometry import Region, Size
 
 from attnviz.renderers.bars import bar_of
-from attnviz.renderers.colors import bar_style
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import cut, pad, widest
+from attnviz.renderers.terminal.cells import cut, pad, widest
+from attnviz.renderers.terminal.colors import bar_style
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, Pane
 from attnviz.tui.scene import Scene

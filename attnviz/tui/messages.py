@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from attnviz.data.ablations import BeforeAfter
+from attnviz.data.ablate import BeforeAfter
 from attnviz.data.capture import Capture
 from attnviz.tui.scene import Scene, Slot, Toggles
 

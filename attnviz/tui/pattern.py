@@ -10,9 +10,9 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.heading import map_title
-from attnviz.renderers.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
-from attnviz.renderers.labels import cut, pad, widest
+from attnviz.renderers.terminal.cells import cut, pad, widest
+from attnviz.renderers.terminal.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
+from attnviz.renderers.titles import map_title
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, Pane
 from attnviz.tui.scene import Scene

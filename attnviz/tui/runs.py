@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
-from attnviz.ablating import Cut, ablate_together
-from attnviz.data.ablations import BeforeAfter
+from attnviz.data.ablate import BeforeAfter
 from attnviz.data.capture import Capture, PatternBlock
-from attnviz.data.heads import Head, every_head
+from attnviz.data.head import Head, every_head
 from attnviz.data.keep import KeepEverything
-from attnviz.pipeline import HeadOptions, TextOptions, prepare
+from attnviz.runs.ablate import Cut, ablate_together
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import prepare
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -45,7 +46,7 @@ class Runs:
             _check(cancelled)
             prepared = prepare(self.model, text, self.options)
             heads = every_head(self.model.identity.heads_per_layer)
-            prepared.check_room(prepared.size(heads), "shorten the text")
+            prepared.budget.check(prepared.budget.patterns(heads), "shorten the text")
             keep = KeepEverything(prepared.shape)
 
             def consume(block: PatternBlock) -> None:
@@ -53,7 +54,7 @@ class Runs:
                 keep(block)
 
             prepared.run(heads, consume)
-            return replace(prepared.frame, layers=keep.layers())
+            return replace(prepared.empty, layers=keep.layers())
 
     def without(self, text: str, head: Head) -> BeforeAfter:
         """What comes next with a head and without it; raises what `ablate_together` raises."""

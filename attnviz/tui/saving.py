@@ -4,11 +4,11 @@ from pathlib import Path
 from threading import Lock
 
 from attnviz.data.capture import Capture
-from attnviz.paging import page_of
-from attnviz.renderers.figure import draw, figure_bytes
+from attnviz.renderers.picture.figure import draw, figure_bytes
+from attnviz.renderers.picture.words import PictureOptions
 from attnviz.renderers.webpage import Start
-from attnviz.renderers.wording import PictureOptions
-from attnviz.showing import Picked, exhibit, listed
+from attnviz.runs.show import Picked, exhibit, listed
+from attnviz.runs.webpage import page_of
 from attnviz.transforms.apply import PLAIN
 from attnviz.tui.scene import Scene, Toggles
 from attnviz.writers.atomic import write_bytes

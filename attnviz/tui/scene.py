@@ -13,7 +13,7 @@ import numpy as np
 from attnviz.analyses.default_head import default_head
 from attnviz.data.capture import Capture, FloatArray
 from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.heads import Head, every_head
+from attnviz.data.head import Head, every_head
 from attnviz.data.links import links_of, whole_map
 from attnviz.data.positions import find_positions, last_word
 from attnviz.data.tokens import Token
@@ -21,7 +21,7 @@ from attnviz.errors import UsageError
 from attnviz.renderers.arrangement import Grid, grid_of
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import shown, strongest
-from attnviz.showing import Picked, exhibit, listed
+from attnviz.runs.show import Picked, exhibit, listed
 from attnviz.transforms.apply import ShowOptions
 from attnviz.transforms.merge import MERGED
 

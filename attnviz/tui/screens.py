@@ -10,8 +10,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from attnviz.console import Display
-from attnviz.data.ablations import BeforeAfter
-from attnviz.renderers.ablation import render_together
+from attnviz.data.ablate import BeforeAfter
+from attnviz.renderers.terminal.ablate import render_together
 
 HELP = """\
 [b]Where you are[/b]

@@ -11,9 +11,9 @@ from textual.events import Click
 from textual.geometry import Region, Size
 
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.heading import facts
-from attnviz.renderers.labels import cut
-from attnviz.renderers.text import lines_of
+from attnviz.renderers.terminal.cells import cut
+from attnviz.renderers.terminal.text import lines_of
+from attnviz.renderers.titles import facts
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, Pane
 from attnviz.tui.scene import Scene

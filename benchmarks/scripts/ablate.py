@@ -8,9 +8,9 @@ from pathlib import Path
 
 from inside import report
 
-from attnviz.ablating import Cut, ablate_each
 from attnviz.models.catalog import Source, load
-from attnviz.pipeline import HeadOptions, TextOptions
+from attnviz.runs.ablate import Cut, ablate_each
+from attnviz.runs.options import HeadOptions, TextOptions
 
 folder, text, engine = sys.argv[1:]
 model = load(Source(folder, engine=engine))  # type: ignore[arg-type]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from inside import report
 
-from attnviz import pipeline
 from attnviz.models.catalog import Source, load
-from attnviz.pipeline import HeadOptions, TextOptions
-from attnviz.showing import Needs, ShowOptions, see
+from attnviz.runs import prepare as pipeline
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.show import Needs, ShowOptions, see
 
 folder, text = sys.argv[1:]
 pipeline.SMALL = 0  # short texts are reduced as they come, too

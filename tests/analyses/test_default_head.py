@@ -6,7 +6,7 @@ import pytest
 from attnviz.analyses.default_head import default_head
 from attnviz.analyses.generic_head import generic_score, most_telling_head
 from attnviz.data.card import NamedHead
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from tests.factories import make_capture, random_patterns
 
 

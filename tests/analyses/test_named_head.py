@@ -5,7 +5,7 @@ import pytest
 
 from attnviz.analyses.named_head import activity, choose
 from attnviz.data.card import NamedHead
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 
 RESTING = np.array([[1, 0, 0], [1, 0, 0], [1, 0, 0]], np.float32)  # all on BOS
 ACTIVE = np.array([[1, 0, 0], [1, 0, 0], [0.1, 0.8, 0.1]], np.float32)  # the last looks before it

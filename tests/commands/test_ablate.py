@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.analyses.effects import effect_of
+from attnviz.analyses.ablate import effect_of
 from attnviz.console import Display
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
-from attnviz.renderers.headgrid import head_grid
-from attnviz.renderers.signed import signed_style
+from attnviz.renderers.terminal.colors import signed_style
+from attnviz.renderers.terminal.headgrid import head_grid
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"

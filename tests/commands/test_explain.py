@@ -144,7 +144,7 @@ def test_another_similarity_stands_beside_the_models_own_row(run: Run) -> None:
 def test_nothing_but_the_head_that_was_named_is_run(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from attnviz.pipeline import Prepared
+    from attnviz.runs.prepare import Prepared
 
     def refused(*_: object) -> None:
         raise AssertionError("captured")
@@ -346,9 +346,9 @@ def test_plain_ascii_is_written_where_nothing_else_can_be(run: Run) -> None:
 
     from attnviz.console import Display
     from attnviz.data.worked import Way
-    from attnviz.explaining import Drawing, work_example
-    from attnviz.renderers.page import Page
-    from attnviz.renderers.worked import render
+    from attnviz.renderers.calculation.page import Page
+    from attnviz.renderers.calculation.worked import render
+    from attnviz.runs.explain import Drawing, work_example
 
     worked = work_example("multi-head", Way("scaled-dot"), Drawing())
     page = Page(Display(80, unicode=False))

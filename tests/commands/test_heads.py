@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.analyses.head_scores import entropy
+from attnviz.analyses.heads import entropy
 from attnviz.errors import ExitStatus
 from attnviz.inputs.capture_file import load_capture
 from tests.conftest import Run

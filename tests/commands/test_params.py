@@ -9,7 +9,7 @@ import pytest
 
 import attnviz
 from attnviz.errors import ExitStatus
-from attnviz.models.checkpoint import save_checkpoint
+from attnviz.models.scratch.checkpoint import save_checkpoint
 from tests.conftest import Run, bytes_tokenizer, tiny_model
 
 

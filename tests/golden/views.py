@@ -10,7 +10,7 @@ from attnviz.commands.session import Session
 from attnviz.console import Environment
 from attnviz.data.capture import FloatArray
 from attnviz.data.card import NamedHead
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.inputs.text import Stdin
 from attnviz.writers.atomic import write_bytes
 from attnviz.writers.npz import npz_chunks

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as npst
 
 from attnviz.data.capture import Capture, LayerPattern
 from attnviz.data.card import NamedHead
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 from attnviz.errors import InputError
 from attnviz.inputs.capture_file import load_capture

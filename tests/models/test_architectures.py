@@ -10,7 +10,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from attnviz.data.capture import Wanted
 from attnviz.data.keep import KeepEverything
-from attnviz.models.capturing import run_and_capture
+from attnviz.models.huggingface.capture import run_and_capture
 from tests.architectures import ARCHITECTURES, Architecture, N
 from tests.exactness import captured, eager, exactness_of
 

@@ -12,11 +12,12 @@ import torch
 import transformers
 
 from attnviz.data.capture import Kind, Wanted
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface import HuggingFaceModel, load_huggingface
-from attnviz.pipeline import HeadOptions, TextOptions, capture, heads_to_record
+from attnviz.models.huggingface.model import HuggingFaceModel, load_huggingface
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import capture, heads_to_record
 from tests.conftest import bytes_tokenizer
 
 TEXT, TARGET = "a blue cat", "un chat"

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit
-from attnviz.renderers import grid, heatmap, table, text
 from attnviz.renderers.direction import MARK
+from attnviz.renderers.terminal import grid, heatmap, table, text
 from tests.factories import awkward_pieces, make_capture, make_exhibit, printed
 
 displays = st.builds(

@@ -14,9 +14,10 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit
-from attnviz.data.heads import Head
-from attnviz.renderers import grid, heatmap, table, text
-from attnviz.renderers.direction import MARK, fenced, fenced_line
+from attnviz.data.head import Head
+from attnviz.renderers.direction import MARK, fenced
+from attnviz.renderers.terminal import grid, heatmap, table, text
+from attnviz.renderers.terminal.prose import fenced_line
 from tests.factories import make_capture, make_exhibit, printed
 
 WORDS = "שלום عالم said שלום é 12 said ٣٤"

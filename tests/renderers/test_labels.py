@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from attnviz.renderers.labels import ascii_only, cut, distinct_labels, pad, standing
+from attnviz.renderers.labels import ascii_only, distinct_labels, standing
+from attnviz.renderers.terminal.cells import cut, pad
 from tests.factories import make_tokens
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from attnviz.data.capture import FloatArray
 from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.renderers import figure, grid, heatmap, matrix
+from attnviz.renderers import matrix
+from attnviz.renderers.picture import figure
+from attnviz.renderers.terminal import grid, heatmap
 from tests.factories import make_capture, make_exhibit
 
 

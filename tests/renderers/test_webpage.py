@@ -13,11 +13,11 @@ import pytest
 
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
-from attnviz.paging import framed, page_of
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.webpage import Start
+from attnviz.runs.webpage import framed, page_of
 from tests.conftest import Run
 from tests.factories import make_capture, make_tokens
 

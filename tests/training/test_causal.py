@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attnviz.models
-from attnviz.data.heads import Head
-from attnviz.models.card import read_card
+from attnviz.data.head import Head
+from attnviz.models.folder.card import read_card
 from attnviz.training.causal import Loss, losses
 from attnviz.training.probe import Probe
 

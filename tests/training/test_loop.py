@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnviz.models.config import GPTConfig
-from attnviz.models.gpt import GPT
+from attnviz.models.folder.config import GPTConfig
+from attnviz.models.scratch.gpt import GPT
 from attnviz.training import tokenizer as tokenizers
 from attnviz.training.data import Packing, WorldBatches
 from attnviz.training.loop import Progress, Recipe, fresh_model, train

@@ -14,10 +14,10 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
-from attnviz.data.plan import Plan
+from attnviz.data.train import Plan
 from attnviz.errors import ExitStatus, InputError, OutputError, UsageError
-from attnviz.models.checkpoint import load_checkpoint
-from attnviz.models.gpt import GPT
+from attnviz.models.scratch.checkpoint import load_checkpoint
+from attnviz.models.scratch.gpt import GPT
 from attnviz.training import own
 from attnviz.training.own import Point
 from attnviz.training.world.texts import texts

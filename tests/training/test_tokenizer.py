@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from attnviz.models.folder import builtin_folder
+from attnviz.models.folder.files import builtin_folder
 from attnviz.training import tokenizer as tokenizers
 from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.world.lexicon import common

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.data.capture import NORM_BASED, VALUE_NORMS
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.errors import UsageError
 from attnviz.transforms.weighted import weighted
 from tests.factories import make_capture

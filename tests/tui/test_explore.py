@@ -17,15 +17,16 @@ from textual.binding import Binding
 from textual.widgets import TextArea
 from textual.worker import WorkerCancelled
 
-from attnviz.ablating import Cut, ablate_together
 from attnviz.console import Display
-from attnviz.data.ablations import BeforeAfter
+from attnviz.data.ablate import BeforeAfter
 from attnviz.data.capture import Capture
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.errors import InputError
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
-from attnviz.pipeline import HeadOptions, TextOptions, load_model
+from attnviz.runs.ablate import Cut, ablate_together
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import load_model
 from attnviz.tui.app import ExploreApp, Opened
 from attnviz.tui.runs import Cancelled, GaveWay, Runs
 from attnviz.tui.scene import scene_of

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
 from attnviz.transforms.merge import merged

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from attnviz.data.capture import Capture
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.writers.json_object import json_chunks
 from tests.factories import make_capture, make_exhibit, make_tokens
 

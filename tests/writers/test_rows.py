@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.data.exhibit import Exhibit
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.data.links import links_of
 from attnviz.writers import rows
 from attnviz.writers.rows import COLUMNS, cell, row_chunks

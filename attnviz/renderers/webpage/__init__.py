@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.heads import Head
-from attnviz.data.headscores import HeadScores
+from attnviz.data.head import Head
+from attnviz.data.heads import HeadScores
 from attnviz.data.links import whole_map
 from attnviz.data.tokens import Token, readable
 from attnviz.renderers.colors import VIRIDIS
-from attnviz.renderers.heading import facts, map_title
 from attnviz.renderers.labels import distinct_labels, told_apart
+from attnviz.renderers.titles import facts, map_title
 
 THUMBNAIL = 32
 """Cells along a side of a head's thumbnail, at most."""

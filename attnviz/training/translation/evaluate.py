@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 
 from attnviz.data.card import Figure
-from attnviz.data.heads import Head
+from attnviz.data.head import Head
 from attnviz.models.hooks import attached
-from attnviz.models.seq2seq import Seq2Seq
+from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.translation.data import Pair, encoded
 from attnviz.training.translation.grammar import pairs

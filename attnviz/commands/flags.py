@@ -1,0 +1,19 @@
+"""How the command line spells a parameter."""
+
+SHORT = {"output": "-o", "format": "-f"}
+UNLIKE = {
+    "layers": "--layer",
+    "heads": "--head",
+    "queries": "--query",
+    "keys": "--key",
+    "drop_keys": "--drop-key",
+    "least": "--min",
+    "replacement": "--with",
+}
+"""Flags that are not spelled as their parameter is."""
+
+
+def as_flag(name: str, value: str | None = None) -> str:
+    """A parameter as it is typed: `--drop-sink`, `--top 5`, `-o FILE.png`."""
+    flag = UNLIKE.get(name, f"--{name.replace('_', '-')}")
+    return flag if value is None else f"{SHORT.get(name, flag)} {value}"

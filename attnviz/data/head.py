@@ -1,0 +1,108 @@
+"""Heads: their names, and the ways in which a user may choose them."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from attnviz.errors import UsageError
+
+
+class Head(NamedTuple):
+    """A head of a model; layer and head are both counted from 0."""
+
+    layer: int
+    head: int
+
+    def __str__(self) -> str:
+        return f"L{self.layer}H{self.head}"
+
+
+def every_head(heads_per_layer: Sequence[int]) -> tuple[Head, ...]:
+    """All heads of a model that has so many heads in each layer (0 where it has no attention)."""
+    return tuple(Head(layer, head) for layer, n in enumerate(heads_per_layer) for head in range(n))
+
+
+def choose_heads(
+    heads_per_layer: Sequence[int], layers: str | None, heads: str | None
+) -> tuple[Head, ...]:
+    """The heads that `--layer` and `--head` name, in order, each once.
+
+    Args:
+        heads_per_layer: how many heads each layer of the model has.
+        layers: a list such as `1`, `0-3`, `0,2` or `all`; None means all layers.
+        heads: the same, or full names such as `L1H2` and `1.2`, in one list with
+            commas; None means all heads of the chosen layers.
+
+    Raises:
+        UsageError: a name that cannot be read, or is out of range.
+    """
+    chosen_layers = _numbers("all" if layers is None else layers, len(heads_per_layer), "layer")
+    if layers is not None and not any(heads_per_layer[layer] for layer in chosen_layers):
+        raise _no_attention(chosen_layers[0], heads_per_layer)
+    chosen: list[Head] = []
+    for item in ("all" if heads is None else heads).split(","):
+        named = re.fullmatch(r"(?:[lL](\d{1,9})[hH](\d{1,9})|(\d{1,9})\.(\d{1,9}))", item.strip())
+        if named:
+            layer, head = (int(group) for group in named.groups() if group is not None)
+            _check_full_name(Head(layer, head), heads_per_layer, chosen_layers, layers)
+            chosen.append(Head(layer, head))
+        else:
+            most = max((heads_per_layer[layer] for layer in chosen_layers), default=0)
+            for number in _numbers(item, most, "head"):
+                chosen += [Head(n, number) for n in chosen_layers if number < heads_per_layer[n]]
+    return tuple(sorted(set(chosen)))
+
+
+def _check_full_name(
+    head: Head, heads_per_layer: Sequence[int], chosen: Iterable[int], layers: str | None
+) -> None:
+    if head.layer >= len(heads_per_layer):
+        raise UsageError(
+            f"there is no layer {head.layer} (in --head {head})",
+            f"this model's layers are 0 to {len(heads_per_layer) - 1}",
+        )
+    if not heads_per_layer[head.layer]:
+        raise _no_attention(head.layer, heads_per_layer)
+    if head.head >= heads_per_layer[head.layer]:
+        raise UsageError(
+            f"there is no head {head}",
+            f"layer {head.layer} of this model has heads 0 to {heads_per_layer[head.layer] - 1}",
+        )
+    if head.layer not in chosen:
+        raise UsageError(
+            f"--head {head} is not in --layer {layers}",
+            f"leave --layer out, or choose --layer {head.layer}",
+        )
+
+
+def _no_attention(layer: int, heads_per_layer: Sequence[int]) -> UsageError:
+    attending = [str(n) for n, heads in enumerate(heads_per_layer) if heads]
+    others = f"layer{'s' * (len(attending) > 1)} {', '.join(attending)}"
+    return UsageError(f"layer {layer} of this model has no attention", f"choose among {others}")
+
+
+def _numbers(spec: str, count: int, what: str) -> list[int]:
+    """The numbers that `0-3`, `0,2` or `all` name, each below `count`."""
+    numbers: list[int] = []
+    for item in spec.split(","):
+        found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", item.strip())
+        if item.strip().lower() == "all":
+            numbers += range(count)
+        elif found is None:
+            raise UsageError(
+                f"--{what} {spec!r} cannot be read",
+                f"give a number, a range (0-3), a list (0,2){_full_names(what)} or all",
+            )
+        else:
+            first, last = int(found[1]), int(found[2] or found[1])
+            if max(first, last) >= count:
+                raise UsageError(
+                    f"there is no {what} {max(first, last)}",
+                    f"this model's {what}s are 0 to {count - 1}",
+                )
+            numbers += range(first, last + 1) if first <= last else range(last, first + 1)
+    return sorted(set(numbers))
+
+
+def _full_names(what: str) -> str:
+    return ", a name (L1H2 or 1.2)" if what == "head" else ""

@@ -1,0 +1,1 @@
+"""What is read from a model's folder, checked before anything is built from it."""

@@ -1,0 +1,91 @@
+"""Any architecture's configuration, as transformers reads it: names are made alike there."""
+
+from pathlib import Path
+from typing import Any
+
+from attnviz.data.capture import Kind
+from attnviz.errors import ModelError
+from attnviz.models.folder.files import damaged
+from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind
+
+NO_LIMIT = 1 << 20
+"""The context of a model whose positions are relative: as long as memory lasts."""
+
+
+BEHIND_PADDING = (
+    *("roberta", "roberta-prelayernorm", "camembert", "xlm-roberta", "xlm-roberta-xl", "xmod"),
+    *("data2vec-text", "ibert", "mpnet", "longformer", "esm"),
+)
+"""Models whose positions begin behind the padding token's id."""
+
+
+def transformers_config(folder: Path) -> Any:
+    """config.json through transformers; nothing is fetched and no remote code is run.
+
+    Raises:
+        ModelError: it is damaged, or transformers does not know the architecture.
+    """
+    from transformers import AutoConfig
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # its remarks on settings are not for who looks at attention
+    try:
+        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # a damaged or foreign setting can raise anything in there
+        raise damaged(folder, error) from None
+
+
+def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
+    """The sizes of a folder's model, for a kind of attention where it has several.
+
+    Raises:
+        ModelError: as `transformers_config`; or the model has no attention heads.
+        UsageError: a kind of attention that the model does not have.
+    """
+    config = transformers_config(folder)
+    text = config.get_text_config()
+    if config.is_encoder_decoder:
+        kind = pair_kind(kind)
+        heads, layers = _of_pair(text, "encoder" if kind == "encoder" else "decoder")
+    else:
+        check_kind(kind)
+        heads = getattr(text, "num_attention_heads", None)
+        layers = getattr(text, "num_hidden_layers", None)
+    if not isinstance(heads, int) or not isinstance(layers, int):
+        raise ModelError(
+            f"the model in {str(folder)!r} ({config.model_type}) has no attention heads to show",
+            "use a model with attention",
+        )
+    vocabulary = getattr(text, "vocab_size", None)
+    if not isinstance(vocabulary, int):
+        raise reads_no_text(config.model_type)
+    bos = getattr(text, "bos_token_id", None)
+    return ModelSizes(
+        architecture=config.model_type,
+        heads_per_layer=(heads,) * layers,
+        vocab_size=vocabulary,
+        context=_context(text),
+        bos_id=bos if isinstance(bos, int) else None,
+        kind=kind or "self",
+    )
+
+
+def reads_no_text(architecture: str) -> ModelError:
+    """The error for a model of pictures or of sound."""
+    return ModelError(f"{architecture} reads no text", "use a model of texts")
+
+
+def _of_pair(config: Any, side: str) -> tuple[int | None, int | None]:
+    """Heads and layers of the encoder or the decoder: BART names both, T5 the decoder's layers."""
+    heads = getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
+    layers = getattr(config, f"{side}_layers", None) or getattr(config, f"num_{side}_layers", None)
+    return heads, layers or config.num_hidden_layers
+
+
+def _context(config: Any) -> int:
+    longest = getattr(config, "max_position_embeddings", None)
+    if not isinstance(longest, int) or longest < 1:
+        return NO_LIMIT
+    if config.model_type in BEHIND_PADDING:
+        return longest - int(config.pad_token_id) - 1
+    return longest

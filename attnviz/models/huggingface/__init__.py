@@ -1,0 +1,1 @@
+"""Any other architecture, run through transformers."""

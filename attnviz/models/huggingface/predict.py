@@ -1,0 +1,106 @@
+"""What a transformers model says comes next, after its last layer or after any other.
+
+The model itself makes the logits of what leaves its last layer, whatever stands between (a
+norm, a soft cap, a factor). For the logit lens, what leaves an earlier layer is put in the
+place of what leaves the last one, in a second run.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnviz.data.capture import FloatArray
+from attnviz.data.predict import LogitConsumer, LogitRows
+from attnviz.models.handover import LOGIT_ROWS
+from attnviz.models.huggingface.outputs import attention_modules
+
+
+def predict(
+    model: Any, ids: Tensor, positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+) -> None:
+    """Hand over logits; those of the lens, from the first layer on, before the model's own.
+
+    Args:
+        model: a causal transformers model with an output layer.
+        ids: (1, n).
+        positions: those whose logits are wanted, in rising order.
+        consume: is given them, some at a time.
+        lens: also as if it stopped after each layer but the last.
+    """
+    asked = torch.tensor(list(positions))
+    with torch.inference_mode():
+        if lens:
+            *earlier, last = layers_of(model)
+            streams = _streams(model, ids, earlier)
+            for layer, stream in enumerate(streams):
+                with _replaced(last, stream):
+                    _hand_over(layer, model(input_ids=ids, use_cache=False), asked, consume)
+        _hand_over(None, model(input_ids=ids, use_cache=False), asked, consume)
+
+
+def layers_of(model: nn.Module) -> list[nn.Module]:
+    """The modules that are a model's layers, in order: the list that its attention is in."""
+    names = {module: name for name, module in model.named_modules()}
+    path = names[attention_modules(model)[0]].split(".")
+    depth = next(i for i, part in enumerate(path) if part.isdigit())
+    return list(model.get_submodule(".".join(path[:depth])).children())
+
+
+def vectors(model: Any, ids: Tensor, position: int) -> FloatArray:
+    """The residual stream of a position (layers + 1, d): before layer 0, after each layer.
+
+    Args:
+        model: a transformers model of one sequence, or an encoder.
+        ids: (1, n).
+        position: of 0 to n - 1.
+    """
+    layers, first = layers_of(model), list[Tensor]()
+
+    def keep(_module: nn.Module, args: Any, named: Any) -> None:
+        first.append(args[0] if args else named["hidden_states"])
+
+    handle = layers[0].register_forward_pre_hook(keep, with_kwargs=True)
+    try:
+        after = _streams(model, ids, layers)
+    finally:
+        handle.remove()
+    streams = [stream[0, position].float().cpu() for stream in (*first, *after)]
+    found: FloatArray = torch.stack(streams).numpy()
+    return found
+
+
+def _streams(model: Any, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
+    """What leaves each of the layers, (1, n, d)."""
+    streams: list[Tensor] = []
+
+    def keep(_module: nn.Module, _args: Any, output: Any) -> None:
+        streams.append(output[0] if isinstance(output, tuple) else output)
+
+    with ExitStack() as stack:
+        for layer in layers:
+            stack.callback(layer.register_forward_hook(keep).remove)
+        getattr(model, "base_model", model)(input_ids=ids, use_cache=False)
+    return streams
+
+
+@contextmanager
+def _replaced(layer: nn.Module, stream: Tensor) -> Iterator[None]:
+    """Let the layer give the stream, whatever it is given."""
+
+    def replace(_module: nn.Module, _args: Any, output: Any) -> Any:
+        return (stream, *output[1:]) if isinstance(output, tuple) else stream
+
+    handle = layer.register_forward_hook(replace)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _hand_over(layer: int | None, output: Any, asked: Tensor, consume: LogitConsumer) -> None:
+    for part in torch.split(asked, LOGIT_ROWS):
+        logits = output.logits[0, part].float().cpu().numpy()
+        consume(LogitRows(layer, part.numpy(), logits))

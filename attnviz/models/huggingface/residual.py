@@ -1,0 +1,84 @@
+"""What attention and the MLP add to the residual stream, told by their own outputs.
+
+Layers of different architectures add in different ways: as it is, times a factor
+(Granite), through a norm of its own (Gemma 2), or with a norm over the sum (BERT), where
+the two can no longer be told apart. The outputs that add up to what the layer did are
+looked for, so that no architecture's names are needed.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from attnviz.data.explain import Residual
+
+Outputs: TypeAlias = Sequence[tuple[nn.Module, Tensor]]
+
+EXACT = 1e-5
+ENOUGH = 64  # tokens: two factors that fit so many rows fit them all
+
+
+@dataclass(frozen=True)
+class Added:
+    """What is added to the stream: attention and mlp (n, d), and `factors`, in them already.
+
+    Where the two cannot be told apart, attention is the output projection's own output and
+    mlp whatever else the layer did.
+    """
+
+    attention: Tensor
+    mlp: Tensor
+    how: Residual
+    factors: tuple[float, float] = (1.0, 1.0)
+
+
+def is_norm(module: nn.Module) -> bool:
+    """Whether a module is a LayerNorm, RMSNorm or the like."""
+    return "norm" in type(module).__name__.lower()
+
+
+def what_is_added(x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: Outputs) -> Added:
+    """Split what a layer adds between attention and the MLP.
+
+    Args:
+        x: the stream that arrives (n, d).
+        x_after: the stream that leaves (n, d).
+        attention_out: what the output projection gives (n, d).
+        outputs: those of the layer's modules outside attention, each (n, d), in the order
+            of their calls.
+    """
+    change = x_after - x
+    near = EXACT * (1 + float(x_after.abs().max()))
+    for attention, mlp, how in _candidates(attention_out, outputs):
+        if (attention + mlp - change).abs().max() <= near:
+            return Added(attention, mlp, how)
+        f, g = _factors(change[:ENOUGH], attention[:ENOUGH], mlp[:ENOUGH])
+        if min(abs(f), abs(g)) < EXACT:
+            continue
+        if (f * attention + g * mlp - change).abs().max() <= near:
+            return Added(f * attention, g * mlp, how, (f, g))
+    return Added(attention_out, change - attention_out, "mixed")
+
+
+def _candidates(
+    attention_out: Tensor, outputs: Outputs
+) -> Iterator[tuple[Tensor, Tensor, Residual]]:
+    """What may be what attention adds, and the MLP: the plainest first, and the last called."""
+    norms = [out for module, out in outputs if is_norm(module)]
+    others = [out for module, out in reversed(outputs) if not is_norm(module)]
+    for other in others:
+        yield attention_out, other, "plain"
+    for attention, mlp in itertools.product([attention_out, *norms], [*others, *norms]):
+        if attention is not mlp:
+            yield attention, mlp, "normed"
+
+
+def _factors(change: Tensor, a: Tensor, b: Tensor) -> tuple[float, float]:
+    """The two factors for which change = f·a + g·b fits best (least squares)."""
+    both = torch.stack([a.flatten(), b.flatten()]).double()  # (2, n·d)
+    solved = torch.linalg.pinv(both @ both.T) @ (both @ change.flatten().double())
+    return float(solved[0]), float(solved[1])

@@ -1,0 +1,45 @@
+"""How long what a key adds to a query can be: the norms of a transformers model's values."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnviz.data.capture import FloatArray
+from attnviz.models.huggingface.dissect import output_projections
+from attnviz.models.huggingface.functions import AttentionCall, Layers, recording
+from attnviz.models.huggingface.projections import matrix_of, unknown
+
+
+def value_norms(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> FloatArray:
+    """‖v·W_O‖ of every head and key, (layers, heads, n), NaN where there is no such head.
+
+    Args:
+        model: a transformers model of one sequence.
+        ids: (1, n).
+        heads_per_layer: 0 where a layer has no attention.
+
+    Raises:
+        ModelError: values or output projections cannot be found.
+    """
+    if not model._can_set_attn_implementation():
+        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+    attending = [layer for layer, heads in enumerate(heads_per_layer) if heads]
+    projections = output_projections(model, attending)
+    norms = torch.full((len(heads_per_layer), max(heads_per_layer), ids.size(1)), torch.nan)
+    layers = Layers(model, "self")
+
+    def measure(call: AttentionCall) -> None:
+        layer = layers.at_work(call.module)
+        if layer is None or layer not in projections:
+            return
+        heads = call.q.size(0)
+        v = call.v.repeat_interleave(heads // call.v.size(0), dim=0).float()  # (h, n, d_v)
+        w_o = matrix_of(projections[layer])[0].float()  # (h·d_v, d)
+        norms[layer, :heads] = (v @ w_o.reshape(heads, v.size(-1), -1)).norm(dim=-1).cpu()
+
+    with recording(model, measure):
+        model.base_model(input_ids=ids, use_cache=False)
+    found: FloatArray = norms.numpy()
+    return found

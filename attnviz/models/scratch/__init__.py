@@ -1,0 +1,1 @@
+"""Models written from scratch on `attention.py`, and their native runs."""

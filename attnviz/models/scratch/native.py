@@ -1,0 +1,256 @@
+"""The from-scratch model as a loaded model: patterns recorded at its hook points."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnviz.data.ablate import Ablated, Replacement, RunConsumer
+from attnviz.data.capture import NOTHING, Consumer, FloatArray, Kind, ModelIdentity, Wanted
+from attnviz.data.card import ModelCard
+from attnviz.data.explain import HeadTrace, Kinds
+from attnviz.data.head import Head
+from attnviz.data.predict import LogitConsumer, LogitRows
+from attnviz.data.tokens import Token
+from attnviz.models.attention import causal_mask
+from attnviz.models.folder.card import read_card
+from attnviz.models.folder.config import folder_sizes
+from attnviz.models.handover import LOGIT_ROWS, Handover, rows_at_a_time
+from attnviz.models.hooks import Hook, attached
+from attnviz.models.known import BUILTIN
+from attnviz.models.loaded import no_target
+from attnviz.models.placement import ANYWHERE, Placement, check_weights
+from attnviz.models.scratch.ablate import ablate_native
+from attnviz.models.scratch.checkpoint import load_checkpoint
+from attnviz.models.scratch.gpt import GPT
+from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
+from attnviz.models.tracing import Recorded, head_trace
+
+
+@dataclass(frozen=True)
+class NativeModel:
+    """A `gpt.GPT` with its tokenizer and card."""
+
+    model: GPT
+    identity: ModelIdentity
+    card: ModelCard
+    tokenizer: TextTokenizer
+    causal: bool = True
+    sinks: bool = False
+    kind: Kind = "self"
+
+    def working_bytes(self, n_queries: int, n_keys: int) -> int:
+        sizes = self.model.config
+        vectors = n_keys * (12 * sizes.n_embd + 2 * sizes.d_mlp)  # of the layer at work
+        rows = 4 * rows_at_a_time(n_keys, sizes.n_head) * sizes.n_head * n_keys
+        return 4 * (vectors + rows)
+
+    def versions(self) -> Mapping[str, str]:
+        return {"torch": str(torch.__version__)}
+
+    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+        raise no_target(self.identity.name)
+
+    def read_target(self, text: str) -> tuple[Token, ...]:
+        raise no_target(self.identity.name)
+
+    def run(
+        self,
+        ids: Sequence[int],
+        wanted: Wanted,
+        consume: Consumer,
+        target: Sequence[int] = (),
+    ) -> None:
+        with torch.inference_mode():
+            self._hidden(ids, wanted, consume, wanted.last_layer + 1)
+
+    def output(
+        self,
+        ids: Sequence[int],
+        target: Sequence[int] = (),
+        wanted: Wanted = NOTHING,
+        consume: Consumer | None = None,
+    ) -> Tensor:
+        """What leaves the last layer (1, n, d), with the wanted heads captured on the way."""
+        if consume is None:
+            return self.model.hidden(self._ids(ids))
+        return self._hidden(ids, wanted, consume, None)
+
+    def predict(
+        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+    ) -> None:
+        asked = torch.tensor(list(positions))
+        streams: dict[int | None, Tensor] = {}
+
+        def keeper(layer: int) -> Hook:
+            def keep(stream: Tensor) -> None:
+                streams[layer] = stream[0, asked]
+
+            return keep
+
+        before_last = range(self.model.config.n_layer - 1) if lens else ()
+        hooks = {f"h.{layer}.resid_post": keeper(layer) for layer in before_last}
+        rows = rows_at_a_time(len(ids), self.model.config.n_head)
+        with torch.inference_mode(), attached(self.model, hooks):
+            streams[None] = self.model.hidden(self._ids(ids), rows=rows)[0, asked]
+            for layer, stream in streams.items():
+                for part in torch.split(torch.arange(len(asked)), LOGIT_ROWS):
+                    logits = self.model.logits(self.model.ln_f(stream[part]))  # (rows, V)
+                    consume(LogitRows(layer, asked[part].numpy(), logits.float().cpu().numpy()))
+
+    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
+        seen: list[Tensor] = []
+
+        def keep(stream: Tensor) -> None:
+            seen.append(stream[0, position])
+
+        last = ("h.0.resid_pre", *(f"h.{n}.resid_post" for n in range(len(self.model.h))))
+        rows = rows_at_a_time(len(ids), self.model.config.n_head)
+        with torch.inference_mode(), attached(self.model, dict.fromkeys(last, keep)):
+            self.model.hidden(self._ids(ids), rows=rows)
+        found: FloatArray = torch.stack(seen).cpu().numpy()
+        return found
+
+    def value_norms(self, ids: Sequence[int]) -> FloatArray:
+        norms: list[Tensor] = []
+
+        def measure(w_o: Tensor) -> Hook:
+            def keep(v: Tensor) -> None:  # (1, h, n, d_v)
+                norms.append((v[0] @ w_o.view(v.size(1), v.size(3), -1)).norm(dim=-1))
+
+            return keep
+
+        blocks: Iterable[tuple[int, Any]] = enumerate(self.model.h)
+        hooks = {f"h.{i}.attn.v": measure(b.attn.w_o.weight) for i, b in blocks}
+        rows = rows_at_a_time(len(ids), self.model.config.n_head)
+        with torch.inference_mode(), attached(self.model, hooks):
+            self.model.hidden(self._ids(ids), rows=rows)
+        found: FloatArray = torch.stack(norms).cpu().numpy()
+        return found
+
+    def ablate(
+        self,
+        ids: Sequence[int],
+        ablations: Sequence[Ablated],
+        replacement: Replacement,
+        consume: RunConsumer,
+        *,
+        whole: bool,
+    ) -> None:
+        with torch.inference_mode():
+            ablate_native(self.model, self._ids(ids), ablations, replacement, consume, whole=whole)
+
+    def _hidden(
+        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, layers: int | None
+    ) -> Tensor:
+        handover = Handover(wanted, consume)
+
+        def recorder(layer: int) -> Hook:
+            ahead = 0  # rows that were handed over
+
+            def record(pattern: Tensor) -> None:  # (1, h, rows, n)
+                nonlocal ahead
+                handover.take_rows(layer, ahead, pattern[0])
+                ahead += pattern.size(2)
+
+            return record
+
+        point = "scores" if wanted.scores else "pattern"
+        hooks = {f"h.{layer}.attn.{point}": recorder(layer) for layer in wanted.heads}
+        rows = rows_at_a_time(len(ids), self.model.config.n_head)
+        with attached(self.model, hooks):
+            return self.model.hidden(self._ids(ids), n_layer=layers, rows=rows)
+
+    def _ids(self, ids: Sequence[int]) -> Tensor:
+        """(1, n), where the model is."""
+        return torch.tensor([list(ids)], device=self.model.wte.weight.device)
+
+    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
+        ids = torch.tensor([[token.id for token in tokens]])  # (1, n)
+        block = f"h.{head.layer}."
+        points = ["resid_pre", *(f"attn.{p}" for p in ("q", "k", "v", "pattern", "z"))]
+        seen: dict[str, Tensor] = {}
+
+        def keep(name: str) -> Hook:
+            def record(value: Tensor) -> None:
+                seen[name] = value[0]
+
+            return record
+
+        hooks = {block + p: keep(p) for p in (*points, "resid_mid", "resid_post")}
+        with torch.inference_mode(), attached(self.model, hooks):
+            last = self.model.ln_f(self.model.hidden(ids)[0, -1])  # (d)
+            recorded = self._recorded(ids, head, query, seen, last)
+            return head_trace(recorded, self, text, tokens)
+
+    def _recorded(
+        self, ids: Tensor, head: Head, query: int, seen: dict[str, Tensor], last: Tensor
+    ) -> Recorded:
+        block: Any = self.model.h[head.layer]
+        attention = block.attn
+        width = attention.w_q.weight.size(1) // attention.n_head
+        mine = slice(head.head * width, (head.head + 1) * width)
+        first = head.layer == 0
+        return Recorded(
+            head=head,
+            query=query,
+            kinds=Kinds(mlp=self.model.config.d_mlp),
+            scale=1 / math.sqrt(width),
+            x=seen["resid_pre"],
+            normed=block.ln_1(seen["resid_pre"]),
+            weights={
+                name: (
+                    getattr(attention, name).weight[:, mine],
+                    getattr(attention, name).bias[mine],
+                )
+                for name in ("w_q", "w_k", "w_v")
+            },
+            w_o=attention.w_o.weight.unflatten(0, (attention.n_head, width)),
+            b_o=attention.w_o.bias,
+            q=seen["attn.q"][head.head],
+            k=seen["attn.k"][head.head],
+            v=seen["attn.v"][head.head],
+            mask=causal_mask(ids.size(1)),
+            pattern=seen["attn.pattern"][head.head],
+            z=seen["attn.z"],
+            attention_out=seen["resid_mid"][query] - seen["resid_pre"][query],
+            mlp_out=seen["resid_post"][query] - seen["resid_mid"][query],
+            x_after=seen["resid_post"][query],
+            logits=self.model.logits(last),
+            final=last,
+            unembedding=self.model.wte.weight,
+            embedding=self.model.wte(ids[0]) if first else None,
+            position=self.model.wpe.weight[: ids.size(1)] if first else None,
+        )
+
+
+def load_native(
+    folder: Path, name: str, revision: str | None = None, placement: Placement = ANYWHERE
+) -> NativeModel:
+    """A GPT-2 folder on the from-scratch model.
+
+    Raises:
+        ModelError: a file of the folder is missing or damaged, or there is no such device.
+    """
+    sizes = folder_sizes(folder)
+    card = read_card(folder, name, sizes.heads_per_layer)
+    tokenizer = load_tokenizer(folder, sizes, card.bos)
+    if name != BUILTIN:
+        check_weights(folder, placement)
+    model = load_checkpoint(folder)
+    # the built-in model is too small to be worth the way to another device
+    if name != BUILTIN or placement.device != "auto":
+        model = model.to(placement.torch_device())
+    identity = ModelIdentity(
+        name=name,
+        architecture="gpt2",
+        heads_per_layer=model.config.heads_per_layer,
+        parameters=sum(p.numel() for p in model.parameters()),
+        engine="native",
+        revision=revision,
+    )
+    return NativeModel(model, identity, card, tokenizer)

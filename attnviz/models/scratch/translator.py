@@ -1,0 +1,150 @@
+"""An encoder-decoder of ours as a loaded model: its folder, read and written, and its attention."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
+from attnviz.data.card import ModelCard
+from attnviz.data.explain import HeadTrace
+from attnviz.data.head import Head
+from attnviz.data.tokens import Token
+from attnviz.errors import ModelError, UsageError
+from attnviz.models.folder.card import CARD, read_card
+from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
+from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
+from attnviz.models.folder.weights import check_finite, check_shapes, read_weights
+from attnviz.models.handover import Handover
+from attnviz.models.hooks import Hook, attached
+from attnviz.models.loaded import WithoutNextToken
+from attnviz.models.scratch.seq2seq import Seq2Seq
+from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
+
+POINTS: Mapping[Kind, str] = {
+    "encoder": "encoder.{}.attn.pattern",
+    "decoder": "decoder.{}.attn.pattern",
+    "cross": "decoder.{}.cross.pattern",
+}
+
+
+@dataclass(frozen=True)
+class NativeTranslator(WithoutNextToken):
+    """A `seq2seq.Seq2Seq` with its tokenizer and card; shows one of its three attentions.
+
+    `end` is the token that begins both sequences and ends the target.
+    """
+
+    model: Seq2Seq
+    identity: ModelIdentity
+    card: ModelCard
+    tokenizer: TextTokenizer
+    kind: Kind
+    end: int
+    sinks: bool = False
+
+    def working_bytes(self, n_queries: int, n_keys: int) -> int:
+        sizes, n = self.model.config, max(n_queries, n_keys)
+        return 4 * (n * (12 * sizes.n_embd + 2 * sizes.n_inner) + 3 * sizes.n_head * n * n)
+
+    @property
+    def causal(self) -> bool:
+        return self.kind == "decoder"
+
+    def versions(self) -> Mapping[str, str]:
+        return {"torch": str(torch.__version__)}
+
+    def run(
+        self,
+        ids: Sequence[int],
+        wanted: Wanted,
+        consume: Consumer,
+        target: Sequence[int] = (),
+    ) -> None:
+        handover = Handover(wanted, consume)
+
+        def recorder(layer: int) -> Hook:
+            def record(pattern: Tensor) -> None:  # (1, h, n_q, n_k)
+                handover.take_rows(layer, 0, pattern[0])
+
+            return record
+
+        hooks = {POINTS[self.kind].format(layer): recorder(layer) for layer in wanted.heads}
+        with torch.inference_mode(), attached(self.model, hooks):
+            encoded = self.model.encode(torch.tensor([list(ids)]))
+            if self.kind != "encoder":
+                read = torch.tensor([[self.end, *target[:-1]]])
+                self.model.decode(read, encoded)
+
+    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+        found = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
+        text = _joined(self.tokenizer.backend.decode(found))
+        return text, self.read_target(text)
+
+    def read_target(self, text: str) -> tuple[Token, ...]:
+        return self.tokenizer.encode(text, bos=False, special=False)
+
+    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
+        raise UsageError(
+            "explain does not write out the translator's attention",
+            "use attnviz show --model translator, or explain another model",
+        )
+
+
+def _joined(text: str) -> str:
+    """Words with spaces between, as a person writes them: l'arbre, une créature bleue."""
+    closed = re.sub(r"\s+([.,?!;:])", r"\1", text.strip())
+    return re.sub(r"(?<=['’])\s+", "", closed)
+
+
+def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTranslator:
+    """A folder that `save_translator` wrote.
+
+    Raises:
+        ModelError: a file of the folder is missing or damaged.
+    """
+    sizes = folder_sizes(folder, kind)
+    config = seq2seq_config(folder)
+    model = Seq2Seq(config)
+    state = read_weights(folder)
+    check_shapes({name: tuple(t.shape) for name, t in model.state_dict().items()}, state, folder)
+    model.load_state_dict(state)
+    check_finite(dict(model.named_parameters()), folder)
+    card = read_card(folder, name, (config.n_head,) * config.n_decoder)
+    tokenizer = load_tokenizer(folder, sizes, bos=True)
+    end = tokenizer.backend.token_to_id(END)
+    if end is None:
+        raise ModelError(f"the tokenizer in {str(folder)!r} lacks {END}", "save it again")
+    tokenizer = replace(tokenizer, bos_id=end)
+    identity = ModelIdentity(
+        name=name,
+        architecture=SEQ2SEQ,
+        heads_per_layer=sizes.heads_per_layer,
+        parameters=sum(p.numel() for p in model.parameters()),
+        engine="native",
+    )
+    if sizes.kind != "cross":
+        card = replace(card, heads=())  # its heads are those of the cross-attention
+    return NativeTranslator(
+        model.eval().requires_grad_(False), identity, card, tokenizer, sizes.kind, end
+    )
+
+
+def save_translator(
+    folder: Path, model: Seq2Seq, tokenizer: Tokenizer, card: Mapping[str, object]
+) -> None:
+    """Write the folder: config.json, model.safetensors, tokenizer.json, card.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {"model_type": SEQ2SEQ, **asdict(model.config)}
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    tokenizer.save(str(folder / TOKENIZER))
+    text = json.dumps(card, indent=2, ensure_ascii=False)
+    (folder / CARD).write_text(text + "\n", encoding="utf-8")

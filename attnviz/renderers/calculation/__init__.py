@@ -1,0 +1,1 @@
+"""A calculation, written out number by number."""

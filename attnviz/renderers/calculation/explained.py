@@ -1,0 +1,48 @@
+"""A head's trace on its way to a page: what every step of the calculation looks up."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.text import Text
+
+from attnviz.data.capture import FloatArray
+from attnviz.data.explain import HeadTrace, OtherRow
+from attnviz.renderers.calculation.page import Page, strongest_keys
+
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A trace on a page, with the labels of its tokens, which tell repeated ones apart."""
+
+    trace: HeadTrace
+    page: Page
+    labels: tuple[str, ...]
+    other: OtherRow | None = None
+
+    @property
+    def query(self) -> str:
+        return self.labels[self.trace.query]
+
+    @property
+    def seen(self) -> list[int]:
+        """The keys that the query may look at; of very many, the strongest ones."""
+        return strongest_keys(self.trace.scores[self.trace.query])
+
+    @property
+    def head(self) -> str:
+        return f"L{self.trace.layer}H{self.trace.head}"
+
+    def vectors(self, name: str, array: FloatArray, of: Sequence[int]) -> Iterator[Text]:
+        """`k(fluffy) [...]` for each of these tokens."""
+        yield from self.page.vectors([(f"{name}({self.labels[i]})", array[i]) for i in of])
+
+
+def left_out(e: Explained) -> Iterator[Text]:
+    """How many keys are not told, where there are very many."""
+    allowed = int(np.isfinite(e.trace.scores[e.trace.query]).sum())
+    if allowed > len(e.seen):
+        more = allowed - len(e.seen)
+        yield from e.page.say(f"… and {more} weaker keys; --format json has them all.")

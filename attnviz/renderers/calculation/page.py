@@ -1,0 +1,271 @@
+"""A page of a calculation: steps with formulas, vectors, matrices, weighted sums and bars.
+
+Numbers are cut to decimals here and nowhere else. A line that is too long loses the
+entries of its vectors, with `…`; a sentence is folded.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.worked import Similarity
+from attnviz.renderers.bars import bar_of
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import ascii_only
+from attnviz.renderers.terminal.cells import cut, pad, widest
+from attnviz.renderers.terminal.colors import bar_style
+from attnviz.renderers.terminal.prose import folded
+
+INDENT = "   "
+LABEL = 16  # cells that a label may take
+BAR = 16
+MOST_KEYS = 24  # of a row; more would bury the calculation
+LARGE = 1e7  # from here on numbers are written with an exponent
+PLAIN = str.maketrans(
+    {"·": "*", "√": "sqrt ", "−": "-", "×": "x", "…": "...", "Δ": "d", "→": "->", "ᵀ": "^T"}
+)
+
+Array: TypeAlias = NDArray[np.floating]
+FORMULAS: dict[Similarity, str] = {
+    "dot": "q·kᵀ",
+    "scaled-dot": "q·kᵀ / √d_k",
+    "general": "x·(W_Q·W_Kᵀ)·xᵀ",
+    "rbf": "−‖q − k‖² / (2·√d_k)",
+}
+
+TURNED: dict[Similarity, str] = {  # the same with tokens as columns: one for each query
+    "dot": "k·qᵀ",
+    "scaled-dot": "k·qᵀ / √d_k",
+    "general": "x·(W_K·W_Qᵀ)·xᵀ",
+    "rbf": "−‖k − q‖² / (2·√d_k)",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """Where a calculation is written: `digits` decimals, of a weight in a sum `in_sums`.
+
+    `columns` tells it a second time, with tokens as columns (xᵀ, W·xᵀ), as some lessons do.
+    """
+
+    display: Display
+    digits: int = 4
+    columns: bool = False
+    in_sums: int = 2
+
+    def title(self, text: str, about: str = "") -> Iterator[Text]:
+        """What the whole page is about, at the left edge."""
+        yield from self._folded(Text(text, style="bold"))
+        if about:
+            yield from self._folded(Text(about, style="dim"))
+
+    def heading(self, number: int, title: str) -> Iterator[Text]:
+        """An empty line, and the title of a step."""
+        yield Text()
+        yield from self._folded(Text(f"{number}  {title}", style="bold"))
+
+    def formula(self, rows: str, columns: str = "") -> Iterator[Text]:
+        """The step's formula with tokens as rows; with tokens as columns too, if asked for."""
+        yield from self.line(rows, "cyan")
+        if self.columns and columns:
+            yield from self.line(f"as columns: {columns}", "cyan")
+
+    def line(self, text: str, style: str = "") -> Iterator[Text]:
+        """A sentence or a formula, folded and indented."""
+        yield from self._folded(Text(text, style=style), INDENT)
+
+    def say(self, text: str) -> Iterator[Text]:
+        """What the step means, or a remark."""
+        yield from self.line(text, "dim")
+
+    def say_columns(self, text: str) -> Iterator[Text]:
+        """What holds with tokens as columns, if these were asked for."""
+        if self.columns:
+            yield from self.say(f"as columns: {text}")
+
+    def vectors(self, named: Sequence[tuple[str, Array]]) -> Iterator[Text]:
+        """One line for each vector: its name, and as many entries as fit."""
+        cells = min(LABEL, widest([self._written(name) for name, _ in named]))
+        room = self.display.width - len(INDENT) - cells - 2
+        digits, width = self._decimals([vector for _, vector in named])
+        for name, vector in named:
+            label = self._padded(name, cells)
+            yield Text(
+                f"{INDENT}{label}  {self._entries(vector, digits, width, room)}", no_wrap=True
+            )
+
+    def matrix(
+        self,
+        name: str,
+        array: Array,
+        rows: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        *,
+        turned: str = "",
+    ) -> Iterator[Text]:
+        """A whole matrix with its shape, one line for each row; with tokens as columns, turned too.
+
+        `rows` and `columns` label its two axes; `turned` names the turned one, where that is
+        not the name with a transpose mark.
+        """
+        yield from self.line(f"{name} {shape(array)}")
+        yield from self.vectors([(rows[i] if rows else "", row) for i, row in enumerate(array)])
+        if self.columns:
+            yield from self.line(f"{turned or f'{name}ᵀ'} {shape(array.T)}")
+            yield from self._headed(array.T, columns, rows)
+
+    def _headed(self, array: Array, rows: Sequence[str], columns: Sequence[str]) -> Iterator[Text]:
+        """A matrix under the labels of its columns, as many of these as fit."""
+        cells = min(LABEL, widest([self._written(name) for name in rows]))
+        digits, width = self._decimals(list(array))
+        width = max(width, min(LABEL, widest([self._written(name) for name in columns])))
+        room = self.display.width - len(INDENT) - cells - 2
+        if columns:
+            fitting = _entries_that_fit(len(columns), width, room)
+            heads = " ".join(self._padded(name, width, right=True) for name in columns[:fitting])
+            more = f" {self._plain('…')}" if fitting < len(columns) else ""
+            yield Text(f"{INDENT}{' ' * (cells + 3)}{heads}{more}", style="bold", no_wrap=True)
+        for i, row in enumerate(array):
+            label = self._padded(rows[i] if rows else "", cells)
+            yield Text(f"{INDENT}{label}  {self._entries(row, digits, width, room)}", no_wrap=True)
+
+    def weights(self, named: Sequence[tuple[str, float]]) -> Iterator[Text]:
+        """One line for each weight of a row, drawn as a bar."""
+        cells = min(LABEL, widest([self._written(name) for name, _ in named]))
+        for name, weight in named:
+            line = Text(
+                f"{INDENT}{self._padded(name, cells)}  {self.number(weight)} ", no_wrap=True
+            )
+            yield self._with_bar(line, weight)
+
+    def table(
+        self, header: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]
+    ) -> Iterator[Text]:
+        """Labelled rows of numbers under headers; the last number of each is drawn as a bar.
+
+        Where the columns do not fit side by side, each row takes as many lines as they need.
+        """
+        written = [[self.number(value) for value in values] for _, values in rows]
+        widths = [
+            max(len(self._plain(head)), *(len(row[i]) for row in written))
+            for i, head in enumerate(header[1:])
+        ]
+        cells = min(LABEL, widest([header[0], *(self._written(name) for name, _ in rows)]))
+        lines = _side_by_side(widths, self.display.width - len(INDENT) - cells)
+        heads = [self._plain(head) for head in header[1:]]
+
+        def told(label: str, cells_of: Sequence[str]) -> Iterator[str]:
+            for number, shown in enumerate(lines):
+                padded = "  ".join(pad(cells_of[i], widths[i], right=True) for i in shown)
+                yield f"{INDENT}{' ' * cells if number else label}  {padded}"
+
+        for text in told(pad(header[0], cells), heads):
+            yield Text(text, style="bold", no_wrap=True)
+        for (name, values), numbers in zip(rows, written, strict=True):
+            *before, last = told(self._padded(name, cells), numbers)
+            yield from (Text(text, no_wrap=True) for text in before)
+            yield self._with_bar(Text(f"{last} ", no_wrap=True), values[-1])
+
+    def number(self, value: float) -> str:
+        """A number with the decimals of this page; −∞ as such."""
+        return self._decimal(value, self.digits)
+
+    def _decimal(self, value: float, digits: int) -> str:
+        if math.isinf(value):
+            sign = "-" if value < 0 else ""
+            return f"{sign.replace('-', '−')}∞" if self.display.unicode else f"{sign}inf"
+        if abs(value) >= LARGE:
+            return f"{value:.{min(digits, 4)}e}"
+        return f"{round(value, digits) + 0.0:.{digits}f}"  # no minus in front of a zero
+
+    def times(self, weight: float, name: str) -> str:
+        """`0.48·v(fluffy)`: a weight before what it multiplies."""
+        return f"{weight:.{min(self.in_sums, self.digits)}f}·{name}"
+
+    def sum(self, terms: Sequence[tuple[float, str]], *, ordered: bool = True) -> str:
+        """A weighted sum as it is written: `0.48·v(fluffy) + 0.47·v(blue) + …`.
+
+        `ordered`: strongest first, and only so many; else all, in their own order.
+        """
+        if ordered:
+            terms = sorted(terms, key=lambda term: -term[0])
+        shown = [self.times(weight, name) for weight, name in terms[: 6 if ordered else None]]
+        return " + ".join([*shown, "…"] if len(terms) > len(shown) else shown)
+
+    def _with_bar(self, line: Text, weight: float) -> Text:
+        room = min(BAR, self.display.width - line.cell_len)
+        if room > 3 and not math.isinf(weight):
+            drawn = bar_of(min(1.0, max(0.0, weight)), room, self.display.unicode)
+            line.append(drawn, bar_style(weight, self.display))
+        line.rstrip()
+        return line
+
+    def _entries(self, vector: Array, digits: int, width: int, room: int) -> str:
+        """`[ 0.1234 -0.2345 …]`, as many entries as fit into so many cells."""
+        numbers = [f"{self._decimal(value, digits):>{width}}" for value in vector.tolist()]
+        fitting = _entries_that_fit(len(numbers), width, room)
+        if len(numbers) > fitting:
+            numbers = [*numbers[:fitting], self._plain("…")]
+        return f"[{' '.join(numbers)}]"
+
+    def _decimals(self, arrays: Sequence[Array]) -> tuple[int, int]:
+        """How many decimals these vectors take (none where all are whole), and how many cells."""
+        values = [value for a in arrays for value in a.tolist()]
+        whole = all(math.isinf(value) or value == round(value) for value in values)
+        digits = 0 if whole else self.digits
+        return digits, max((len(self._decimal(value, digits)) for value in values), default=1)
+
+    def _padded(self, name: str, cells: int, *, right: bool = False) -> str:
+        label = cut(self._written(name), cells, unicode=self.display.unicode)
+        return pad(fenced(label), cells, right=right)
+
+    def _written(self, name: str) -> str:
+        return name if self.display.unicode else ascii_only(self._plain(name))
+
+    def _plain(self, text: str) -> str:
+        return text if self.display.unicode else text.translate(PLAIN)
+
+    def _folded(self, text: Text, indent: str = "") -> Iterator[Text]:
+        plain = ascii_only(self._plain(text.plain)) if not self.display.unicode else text.plain
+        written = Text(fenced(plain), style=text.style)
+        for line in folded(written, self.display.width - len(indent)):
+            line.pad_left(len(indent))
+            yield line
+
+
+def strongest_keys(scores: Array) -> list[int]:
+    """The keys that a query may look at (their scores are finite), in their order.
+
+    Of very many, the strongest ones.
+    """
+    allowed = np.flatnonzero(np.isfinite(scores))
+    best = allowed[np.argsort(-scores[allowed], kind="stable")][:MOST_KEYS]
+    return sorted(best.tolist())
+
+
+def _entries_that_fit(entries: int, width: int, room: int) -> int:
+    """How many entries of so many cells a vector of that room shows: all, or some and a mark."""
+    if entries <= (room - 2 + 1) // (width + 1):
+        return entries
+    return max(1, (room - 2 - 1) // (width + 1))
+
+
+def _side_by_side(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Which columns stand on which line, in their order, where each takes two cells more."""
+    lines: list[list[int]] = [[]]
+    for i, width in enumerate(widths):
+        if lines[-1] and sum(widths[j] + 2 for j in lines[-1]) + width + 2 > room:
+            lines.append([])
+        lines[-1].append(i)
+    return lines
+
+
+def shape(array: Array) -> str:
+    """`(9, 128)`, as numpy writes it."""
+    return f"({', '.join(map(str, array.shape))})"

@@ -1,0 +1,152 @@
+"""Patterns beside each other on one scale, and the difference of two in diverging colours."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.data.capture import NORM_BASED, Capture, FloatArray
+from attnviz.data.compare import Side, SideBySide
+from attnviz.data.tokens import readable
+from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.matrix import block_maximum
+from attnviz.renderers.picture.canvas import (
+    check_dpi,
+    check_size,
+    drawing,
+    fit,
+    new_figure,
+    place,
+    use_fonts,
+)
+from attnviz.renderers.picture.fonts import Lettering, lettering
+from attnviz.renderers.picture.frame import GREY, hatch_ground, write
+from attnviz.renderers.picture.paint import (
+    DIVERGING,
+    Scale,
+    check_cmap,
+    draw_color_bar,
+    scale_for,
+    signed_scale,
+)
+from attnviz.renderers.picture.ticks import ticks_for, write_columns, write_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LARGEST_CELL, SIDE = 0.42, 4.2  # inches
+MOST_CELLS = 400
+GAP, BAR = 0.35, 0.13
+BOX = "#e4572e"
+LETTERS = 13  # of the lines above, in an inch
+
+
+def draw(
+    found: SideBySide,
+    title: str,
+    about: Sequence[str],
+    *,
+    dpi: int = 150,
+    cmap: str = "viridis",
+) -> "Figure":
+    """All patterns as one figure, with what they are of in smaller letters below the title.
+
+    Raises:
+        UsageError: no such colour map, or a resolution that makes no usable picture.
+    """
+    check_dpi(dpi)
+    labels = [distinct_labels(side.capture.key_tokens) for side in found.sides]
+    with drawing():
+        check_cmap(cmap)
+        fonts = lettering([title, *about, *(label for some in labels for label in some)])
+        use_fonts(fonts.families)
+        figure = new_figure(dpi)
+        panes = [_visible(side.capture, side.map.weights) for side in found.sides]
+        scale = scale_for(cmap, "linear", panes)
+        if NORM_BASED in found.sides[0].capture.transforms:
+            scale = replace(scale, label="weight × norm")
+        left = 0.0
+        for side, pane, names in zip(found.sides, panes, labels, strict=True):
+            left = _draw_one(figure, left, side, pane, scale, names, fonts)
+        left = _bar(figure, left, panes[-1], scale)
+        if found.difference is not None:
+            less = _visible(found.sides[0].capture, found.difference)
+            signed = signed_scale(DIVERGING, [less], "first less second")
+            difference = replace(found.sides[0], title="difference")
+            left = _draw_one(figure, left, difference, less, signed, labels[0], fonts)
+            _bar(figure, left, less, signed)
+        letters = max(50, int(left * LETTERS))
+        said = "\n".join(fill(fonts.spell(line), letters) for line in about)
+        above = place(figure, 0, 0.5, 0.01, 0.01)
+        above.set_axis_off()
+        above.text(0, 0, said, fontsize=8, va="bottom", ha="left", color=GREY, parse_math=False)
+        over = place(figure, 0, 0.6 + 0.15 * (said.count("\n") + 1), 0.01, 0.01)
+        over.set_axis_off()
+        over.text(0, 0, fonts.spell(title), fontsize=11, va="bottom", ha="left", parse_math=False)
+        fit(figure)
+    check_size(figure, dpi)
+    return figure
+
+
+def _visible(captured: Capture, weights: FloatArray) -> FloatArray:
+    """NaN where the mask forbids a link."""
+    return np.where(captured.allowed(), weights, np.float32(np.nan))
+
+
+def _inches(pane: FloatArray) -> float:
+    return min(LARGEST_CELL, SIDE / len(pane)) * len(pane)
+
+
+def _draw_one(
+    figure: "Figure",
+    left: float,
+    side: Side,
+    pane: FloatArray,
+    scale: Scale,
+    labels: Sequence[str],
+    fonts: Lettering,
+) -> float:
+    """Draw a pattern at this place, in inches; where the next one may begin."""
+    size = _inches(pane)
+    cell = size / len(pane)
+    names = [fonts.spell(label) for label in labels]
+    start = left + min(1.6, 0.09 * max(map(len, names), default=0)) + 0.3
+    axes = place(figure, start, -size, size, size)
+    hatch_ground(axes)
+    _paint(axes, pane, scale)
+    ticks = ticks_for(names, range(len(pane)), cell)
+    write_rows(axes, ticks)
+    write_columns(axes, ticks, cell)
+    axes.set_xlabel("key", fontsize=8, color=GREY)
+    axes.set_ylabel("query", fontsize=8, color=GREY)
+    if side.query is not None:
+        _box(axes, side.query, len(pane))
+    written = fonts.spell(readable(side.title))
+    write(axes, written, (0, 1), (0, 6), size=9, coords="axes fraction", color="black")
+    return start + size + GAP
+
+
+def _box(axes: "Axes", row: int, n: int) -> None:
+    """A line around the row that is meant."""
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((0, row), n, 1, fill=False, ec=BOX, lw=2, zorder=3, clip_on=False))
+
+
+def _paint(axes: "Axes", pane: FloatArray, scale: Scale) -> None:
+    n = len(pane)
+    drawn = pane if scale.low < 0 else block_maximum(pane, MOST_CELLS, MOST_CELLS)
+    axes.imshow(
+        scale.paint(drawn), extent=(0, n, n, 0), interpolation="nearest", aspect="auto", zorder=1
+    )
+    axes.set_xlim(0, n)
+    axes.set_ylim(n, 0)
+
+
+def _bar(figure: "Figure", left: float, pane: FloatArray, scale: Scale) -> float:
+    size = _inches(pane)
+    draw_color_bar(place(figure, left - GAP + 0.12, -size, BAR, size), scale)
+    return left + 0.75

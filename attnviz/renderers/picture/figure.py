@@ -1,0 +1,68 @@
+"""Pictures: one head as a heatmap, several as a mosaic, for PNG, SVG and PDF.
+
+Queries are rows and keys are columns, unless `key-rows` asks for the other way round.
+A link that the mask forbids is hatched grey, never the colour of zero.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attnviz.data.exhibit import Exhibit, Place
+from attnviz.errors import UsageError
+from attnviz.renderers.arrangement import grid_of
+from attnviz.renderers.picture import grid as mosaic
+from attnviz.renderers.picture import heatmap as onehead
+from attnviz.renderers.picture.canvas import (
+    check_dpi,
+    check_size,
+    drawing,
+    figure_bytes,
+    fit,
+    use_fonts,
+)
+from attnviz.renderers.picture.paint import check_cmap
+from attnviz.renderers.picture.words import PictureOptions, words_for
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Drawn", "PictureOptions", "draw", "figure_bytes"]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, and what is to be said about it on stderr: one sentence each."""
+
+    figure: "Figure"
+    notes: tuple[str, ...] = ()
+
+
+def most_cells(maps: Sequence[Place], tokens: int, options: PictureOptions) -> int:
+    """Into how many cells a side the picture of these maps reduces each of them."""
+    if len(maps) == 1:
+        return onehead.MOST_CELLS
+    return mosaic.most_cells(grid_of(maps), tokens, options.dpi)
+
+
+def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
+    """The exhibit as a figure: a heatmap of its one map, or a mosaic of them all.
+
+    Raises:
+        UsageError: no such colour map, a resolution that makes no usable picture, or nothing
+            to draw.
+    """
+    options = options or PictureOptions()
+    if not exhibit.queries or not exhibit.keys:
+        raise UsageError("nothing is left to draw", "leave fewer tokens out")
+    check_dpi(options.dpi)
+    with drawing():
+        check_cmap(options.cmap)
+        words = words_for(exhibit, options)
+        use_fonts(words.fonts.families)
+        draw_it = onehead.draw_one if len(exhibit.maps) == 1 else mosaic.draw_mosaic
+        figure = draw_it(exhibit, options, words)
+        fit(figure)
+    check_size(figure, options.dpi)
+    note = words.fonts.note
+    return Drawn(figure, (note,) if note else ())

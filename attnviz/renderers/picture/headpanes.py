@@ -1,0 +1,103 @@
+"""Pictures with a value for every head: layers down, heads across, one pane for each measure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, isnan
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.data.capture import FloatArray
+from attnviz.renderers.colors import is_light
+from attnviz.renderers.picture.canvas import (
+    check_dpi,
+    check_size,
+    drawing,
+    fit,
+    new_figure,
+    place,
+    use_fonts,
+)
+from attnviz.renderers.picture.fonts import lettering
+from attnviz.renderers.picture.paint import check_cmap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ACROSS = 4  # panes in a row
+LARGEST_SIDE, LARGEST_CELL = 2.4, 0.42  # inches
+ALONE_SIDE, ALONE_CELL = 6.0, 0.7  # of a single pane
+LETTERS = 11  # of the title, in an inch
+LEAST_WRITTEN = 0.32  # inches; smaller cells hold no number
+GAP_ACROSS, GAP_DOWN = 0.55, 0.62
+
+
+@dataclass(frozen=True, eq=False)
+class Pane:
+    """One measure: `values` (layers, heads), NaN where there is nothing, from `low` to `high`.
+
+    `digits`: behind the point, where the cells have room for numbers.
+    """
+
+    title: str
+    values: FloatArray
+    low: float
+    high: float
+    digits: int = 2
+
+
+def draw_panes(title: str, panes: Sequence[Pane], *, dpi: int, cmap: str) -> "Figure":
+    """The panes as one figure, with a title above.
+
+    Raises:
+        UsageError: no such colour map, or a resolution that makes no usable picture.
+    """
+    check_dpi(dpi)
+    with drawing():
+        check_cmap(cmap)
+        fonts = lettering([title])
+        use_fonts(fonts.families)
+        figure = new_figure(dpi)
+        shape = panes[0].values.shape
+        alone = len(panes) == 1
+        largest = ALONE_SIDE if alone else LARGEST_SIDE
+        cell = min(ALONE_CELL if alone else LARGEST_CELL, largest / max(shape))
+        height, width = (n * cell for n in shape)
+        for i, pane in enumerate(panes):
+            down, across = divmod(i, ACROSS)
+            left, bottom = across * (width + GAP_ACROSS), -down * (height + GAP_DOWN)
+            _draw_one(place(figure, left, bottom, width, height), pane, cell, cmap)
+        up = height + 0.42
+        above = place(figure, 0, up, 0.01, 0.01)
+        above.set_axis_off()
+        across = min(ACROSS, len(panes)) * (width + GAP_ACROSS)
+        said = fill(fonts.spell(title), max(40, int(across * LETTERS)))
+        above.text(0, 0, said, fontsize=10, va="bottom", ha="left", parse_math=False)
+        fit(figure)
+    check_size(figure, dpi)
+    return figure
+
+
+def _draw_one(axes: "Axes", pane: Pane, cell: float, cmap: str) -> None:
+    import matplotlib
+
+    values, low, high = pane.values, pane.low, pane.high
+    axes.set_facecolor("#f0f0f0")
+    axes.imshow(values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
+    axes.set_title(pane.title, fontsize=9, loc="left")
+    every = max(1, ceil(0.2 / cell))
+    for axis, n, letter in ((axes.xaxis, values.shape[1], "H"), (axes.yaxis, values.shape[0], "L")):
+        at = range(0, n, every)
+        axis.set_ticks(list(at), [f"{letter}{i}" for i in at], fontsize=7)
+    axes.tick_params(width=0.6, length=2)
+    if cell < LEAST_WRITTEN:
+        return
+    colors = matplotlib.colormaps[cmap]
+    for (layer, head), value in np.ndenumerate(values):
+        if not isnan(value):
+            color = colors((value - low) / (high - low), bytes=True)[:3]
+            # what rounds to nothing has no sign
+            said, ink = f"{value:z.{pane.digits}f}", "black" if is_light(color) else "white"
+            axes.text(head, layer, said, ha="center", va="center", fontsize=7, color=ink)

@@ -1,0 +1,95 @@
+"""One head as a heatmap, with its numbers where they fit."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.data.capture import FloatArray
+from attnviz.data.exhibit import Exhibit
+from attnviz.renderers.colors import is_light
+from attnviz.renderers.matrix import Cells, cells_of, left_out, shown
+from attnviz.renderers.picture.canvas import new_figure, place
+from attnviz.renderers.picture.frame import add_key, hatch_ground, name_sides, write_titles
+from attnviz.renderers.picture.paint import Scale
+from attnviz.renderers.picture.scaling import scale_of
+from attnviz.renderers.picture.ticks import POINTS, ticks_for, write_columns, write_rows
+from attnviz.renderers.picture.words import PictureOptions, Words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LARGEST_CELL = 0.62  # inches
+LARGEST_SIDE = 9.0
+# More cells than these are two pixels or less, and a strong link among them is lost to the eye.
+MOST_CELLS = 512
+# The smallest cells with a number in them, as 0.48 and as .48.
+ROOM_FOR_FOUR, ROOM_FOR_THREE = 0.42, 0.28
+
+
+def draw_one(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Figure":
+    """The exhibit's only map as a figure; everything on it may still lie outside its edges."""
+    by_row, orient = options.color_scale == "row", options.orient
+    cells = cells_of(exhibit, exhibit.maps[0], MOST_CELLS, by_row=by_row, orient=orient)
+    rows, columns = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
+    if orient == "key-rows":
+        rows, columns = columns, rows
+    height, width = (_cell(n, options.dpi) * n for n in cells.shape)
+    figure = new_figure(options.dpi)
+    axes = place(figure, 0, 0, width, height)
+    hatch_ground(axes)
+    scale = scale_of(exhibit, options, [cells.values])
+    _draw_cells(axes, scale, cells)
+    cell = height / cells.shape[0], width / cells.shape[1]
+    if min(cell) >= ROOM_FOR_THREE:
+        weights = shown(exhibit, exhibit.maps[0])
+        _write_numbers(axes, scale, weights.T if orient == "key-rows" else weights, cells, cell[1])
+    write_rows(axes, ticks_for(*rows, cell[0]))
+    write_columns(axes, ticks_for(*columns, cell[1]), cell[1])
+    name_sides(axes, orient, sums=cells.sums, block=cells.block)
+    write_titles(axes, words, width)
+    empty = left_out(exhibit) if np.isnan(cells.values).any() else ""
+    add_key(figure, scale, (width, 0.0, height), empty)
+    return figure
+
+
+def _cell(n: int, dpi: int) -> float:
+    """How wide or high one of `n` cells is, in inches: whole pixels while there are enough."""
+    pixels = min(LARGEST_CELL, LARGEST_SIDE / n) * dpi
+    return (int(pixels) if pixels >= 1 else pixels) / dpi
+
+
+def _draw_cells(axes: "Axes", scale: Scale, cells: Cells) -> None:
+    """Draw the cells so that axes count tokens, however many of them a cell stands for."""
+    bottom, right = (
+        step * blocks for step, blocks in zip(cells.block, cells.values.shape, strict=True)
+    )
+    axes.imshow(
+        scale.paint(cells.values),
+        extent=(0, right, bottom, 0),
+        interpolation="nearest",
+        aspect="auto",
+        zorder=1,
+    )
+    axes.set_xlim(0, cells.shape[1])
+    axes.set_ylim(cells.shape[0], 0)
+
+
+def _write_numbers(
+    axes: "Axes", scale: Scale, weights: FloatArray, cells: Cells, cell: float
+) -> None:
+    """The weights themselves in the cells, black or white, whichever can be read."""
+    size = min(9.0, cell * POINTS * (0.3 if cell >= ROOM_FOR_FOUR else 0.36))
+    digits = 1 if scale.low < 0 else 2
+    light = is_light(scale.paint(cells.values)[..., :3])
+    for row, column in np.argwhere(~np.isnan(weights)):
+        number = f"{weights[row, column]:z.{digits}f}"
+        axes.text(
+            column + 0.5,
+            row + 0.5,
+            number if cell >= ROOM_FOR_FOUR else number.replace("0.", "."),
+            ha="center",
+            va="center_baseline",
+            fontsize=size,
+            color="black" if light[row, column] else "white",
+        )

@@ -1,0 +1,85 @@
+"""What is asked of a picture, and the words that are written on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attnviz.data.capture import Capture
+from attnviz.data.exhibit import ColorScale, Exhibit, Map, Orient
+from attnviz.data.tokens import readable
+from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.picture.fonts import Lettering, lettering
+from attnviz.renderers.titles import facts, map_title, pane_titles, written
+
+
+@dataclass(frozen=True)
+class PictureOptions:
+    """How a picture is drawn; `title` None means the model and the head, `""` no title."""
+
+    cmap: str = "viridis"
+    dpi: int = 150
+    title: str | None = None
+    color_scale: ColorScale = "linear"
+    orient: Orient = "query-rows"
+
+
+@dataclass(frozen=True)
+class Words:
+    """Everything that is written on a picture, in letters that its fonts have.
+
+    `panes` holds for each map what may stand above it, the fullest first.
+    """
+
+    title: str
+    subtitle: str
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    panes: tuple[tuple[str, ...], ...]
+    fonts: Lettering
+
+
+def words_for(exhibit: Exhibit, options: PictureOptions) -> Words:
+    """The words of this exhibit's picture, in letters that the installed fonts have."""
+    capture = exhibit.capture
+    if options.title is not None:
+        title, subtitle = readable(options.title) if options.title else "", ""
+    elif len(exhibit.maps) == 1:
+        title, subtitle = _title_of_one(exhibit), _subtitle(capture, options.orient)
+    else:
+        title, subtitle = _title_of_many(exhibit.maps), _subtitle(capture, options.orient)
+    queries = distinct_labels(capture.query_tokens)
+    keys = distinct_labels(capture.key_tokens)
+    panes = [pane_titles(exhibit, head_map) for head_map in exhibit.maps]
+    fonts = lettering([title, subtitle, *queries, *keys, *(pane[0] for pane in panes)])
+    return Words(
+        fonts.spell(title),
+        fonts.spell(subtitle),
+        tuple(map(fonts.spell, queries)),
+        tuple(map(fonts.spell, keys)),
+        tuple(tuple(map(fonts.spell, pane)) for pane in panes),
+        fonts,
+    )
+
+
+def _title_of_one(exhibit: Exhibit) -> str:
+    """What the head was picked for, as the terminal says it; else all that it is known for."""
+    (head_map,) = exhibit.maps
+    named = (f"{head_map.label}: {named.title}" for named in exhibit.capture.named_heads)
+    picked = [title for title in named if exhibit.about.startswith(f"{title} (")]
+    return readable(max(picked, key=len)) if picked else map_title(exhibit, head_map)
+
+
+def _subtitle(capture: Capture, orient: Orient) -> str:
+    """What was run, on how much; of an encoder-decoder what it read and wrote, too."""
+    if not capture.target:
+        return facts(capture)
+    said = written(capture)
+    if orient == "key-rows":
+        said = said.replace("each row is", "each column is")
+    return f"{facts(capture)}; read: “{readable(capture.text)}”, {said}"
+
+
+def _title_of_many(maps: Sequence[Map]) -> str:
+    """`L0H0 to L1H3, 8 attention heads`: which they are, and of what kind."""
+    joined = " and " if len(maps) == 2 else " to "
+    kind = "maps of attention" if any(m.reduced for m in maps) else "attention heads"
+    return f"{maps[0].label}{joined}{maps[-1].label}, {len(maps)} {kind}"

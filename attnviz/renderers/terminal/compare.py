@@ -1,0 +1,136 @@
+"""Comparisons as a person reads them: heads that differ most, or that are most alike."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.capture import DIFFERENCE, Capture
+from attnviz.data.compare import (
+    HeadDifference,
+    HeadMatch,
+    ModelComparison,
+    Side,
+    SideBySide,
+    TextComparison,
+)
+from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.tokens import readable
+from attnviz.renderers.arrangement import by_head
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.terminal import heatmap
+from attnviz.renderers.terminal.cells import cut
+from attnviz.renderers.terminal.colors import cell_style
+from attnviz.renderers.terminal.headgrid import head_grid
+from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.terminal.prose import folded
+from attnviz.renderers.titles import about_models, about_texts
+
+LABEL = 16  # cells of a key at most
+BY = {
+    "rows": "whole rows",
+    "shares": "the shares on itself, the first token, the one before and others, as the tokens do "
+    "not align",
+}
+
+
+def render_texts(
+    found: TextComparison, heads: Sequence[HeadDifference], display: Display
+) -> Iterator[RenderableType]:
+    """The texts, how far the word's vectors move apart, and these of the heads."""
+    for line in about_texts(found):
+        yield from folded(Text(line, style="dim"), display.width)
+    yield Text()
+    if found.cosines:
+        said = "how alike the word's vectors are: mean cosine of all pairs"
+        yield from folded(Text(said, style="bold"), display.width)
+        yield from folded(Text(_cosines(found.cosines)), display.width)
+        yield Text()
+    values = by_head((each.head, each.difference) for each in found.heads)
+    alone = len(found.heads) == 1
+    what = f"{found.heads[0].head} {found.heads[0].difference:.2f}, " if alone else ""
+    said = f"{what}how differently each head attends, 0 to 1: divergence of {BY[found.by]}"
+    yield from folded(Text(said, style="bold"), display.width)
+    if not alone:
+        yield from head_grid(values, 1.0, cell_style, display)
+    yield Text()
+    if found.queries is None:
+        rows = [(str(each.head), f"{each.difference:.3f}") for each in heads]
+        yield from listing([Column("head"), Column("difference", right=True)], rows, display.width)
+        return
+    yield Text("what the word attends to", style="bold")
+    labels = [distinct_labels(c.key_tokens, unicode=display.unicode) for c in found.captures]
+    for each in heads:
+        yield from _sights(each, labels, display)
+
+
+def _cosines(cosines: Sequence[float]) -> str:
+    before, *after = cosines
+    layers = (f"L{n} {cosine:.2f}" for n, cosine in enumerate(after))
+    return "  ".join((f"before {before:.2f}", *layers))
+
+
+def _sights(
+    each: HeadDifference, labels: Sequence[Sequence[str]], display: Display
+) -> Iterator[Text]:
+    margin = len(f"{each.head}  0.00  ")
+    for n, (sight, names) in enumerate(zip(each.sights, labels, strict=True)):
+        line = Text(no_wrap=True, overflow="crop")
+        line.append(f"{each.head}  {each.difference:.2f}  " if n == 0 else " " * margin)
+        line.append(f"{n + 1}  ", "dim")
+        for rank, (key, weight) in enumerate(sight.links):
+            label = cut(names[key], LABEL, unicode=display.unicode)
+            said = f"{', ' if rank else ''}{fenced(label)} {weight:.2f}"
+            if rank and (weight < 0.005 or line.cell_len + len(said) > display.width):
+                break
+            line.append(said)
+        yield line
+
+
+def render_models(
+    found: ModelComparison, matches: Sequence[HeadMatch], display: Display
+) -> Iterator[RenderableType]:
+    """Both models, and for these heads of the first the most similar one of the second."""
+    for line in about_models(found):
+        yield from folded(Text(line, style="dim"), display.width)
+    yield Text()
+    ours, theirs = (readable(captured.model.name) for captured in found.captures)
+    columns = (Column(fenced(ours)), Column(fenced(theirs)), Column("similarity", right=True))
+    rows = [(str(m.head), str(m.other), f"{m.similarity:.3f}") for m in matches]
+    yield from listing(columns, rows, display.width)
+
+
+def render_beside(found: SideBySide, display: Display) -> Iterator[RenderableType]:
+    """The patterns one below the other, then the difference."""
+    for side in found.sides:
+        yield Text()
+        yield heatmap.render(exhibit_of(side.capture, side.map, side.title, side.query), display)
+    if found.difference is not None:
+        yield Text()
+        side = found.sides[0]
+        captured = replace(_both(found.sides), transforms=(DIFFERENCE,))
+        less = HeadMap(side.map.layer, side.map.head, weights=found.difference)
+        titles = " less ".join(each.title for each in found.sides)
+        yield heatmap.render(exhibit_of(captured, less, titles, side.query), display)
+
+
+def _both(sides: Sequence[Side]) -> Capture:
+    """The first of two captures that align, its tokens named as in both: `cat/dog`."""
+    first, second = (side.capture for side in sides)
+    tokens = tuple(
+        a if a.label == b.label else replace(a, text=f"{a.label}/{b.label}")
+        for a, b in zip(first.key_tokens, second.key_tokens, strict=True)
+    )
+    return replace(first, query_tokens=tokens, key_tokens=tokens)
+
+
+def exhibit_of(
+    captured: Capture, head_map: HeadMap, title: str, query: int | None = None
+) -> Exhibit:
+    """One whole map on show, or one row of it."""
+    queries, keys = (tuple(range(n)) for n in head_map.weights.shape)
+    queries = queries if query is None else (query,)
+    return Exhibit(replace(captured, named_heads=()), (head_map,), queries, keys, about=title)

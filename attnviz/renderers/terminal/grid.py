@@ -1,0 +1,158 @@
+"""Every chosen head as a miniature, layers down and heads across: the model at a glance.
+
+With colour, each character cell is an upper and a lower half in colours of their own;
+without, it is a shade of one weight. Few tokens get whole lines each, as many for every
+query. Where tokens are many, a cell of a miniature stands for a block of weights and shows
+the strongest of them.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.capture import FloatArray
+from attnviz.data.exhibit import Exhibit, Orient, Place
+from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
+from attnviz.renderers.matrix import cells_of, strongest
+from attnviz.renderers.terminal.cells import pad, widest
+from attnviz.renderers.terminal.colors import color_of, shade_of
+from attnviz.renderers.terminal.heading import heading, map_heading
+from attnviz.renderers.terminal.legend import legend
+from attnviz.renderers.terminal.prose import folded
+from attnviz.renderers.titles import map_title
+
+LARGEST, SMALLEST = 16, 5  # points along a side of a miniature
+GAP = 1
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """In cells: the layer labels and each miniature; and how many heads stand side by side."""
+
+    label: int
+    size: int
+    across: int
+
+
+def render(
+    exhibit: Exhibit, display: Display | None = None, *, orient: Orient = "query-rows"
+) -> RenderableType:
+    """The exhibit's maps as miniatures on one scale."""
+    display = display or Display()
+    grid = grid_of(exhibit.maps)
+    tokens = max(len(exhibit.queries), len(exhibit.keys), 1)
+    layout = _layout(grid, tokens, display)
+    small = [
+        cells_of(exhibit, head_map, layout.size, by_row=exhibit.by_row, orient=orient)
+        for head_map in exhibit.maps
+    ]
+    most = strongest([cells.values for cells in small])
+    larger = np.ones(_repeats(layout.size // tokens, display), np.float32)
+    slots = {
+        grid.slot(head_map): np.kron(cells.values / most, larger)
+        for head_map, cells in zip(exhibit.maps, small, strict=True)
+    }
+    parts: list[RenderableType] = [*heading(exhibit, display)]
+    for first in range(0, len(grid.heads), layout.across):
+        heads = range(first, min(first + layout.across, len(grid.heads)))
+        parts.append(Text())
+        parts += _band(grid, slots, heads, layout, display)
+    parts += [Text(), *_names(exhibit, display)]
+    block = small[0].block
+    sums = max(block) == 1 and all(cells.sums for cells in small)
+    parts += legend(exhibit, display, most, numbers=False, orient=orient, sums=sums)
+    if max(block) > 1:
+        note = f"each point shows the strongest of {block[0]} x {block[1]} weights"
+        parts += folded(Text(note, style="dim"), display.width)
+    return Group(*parts)
+
+
+def _repeats(across: int, display: Display) -> tuple[int, int]:
+    """How many points (down, across) a weight gets where `across` fit; a line is as high as
+    two characters are wide."""
+    across = max(1, across)
+    lines = max(1, across // 2)
+    return (lines * _points_a_line(display) if across > 1 else 1), across
+
+
+def _points_a_line(display: Display) -> int:
+    """Two where halves of a character have colours of their own."""
+    return 2 if display.color and display.unicode else 1
+
+
+def most_cells(maps: Sequence[Place], tokens: int, display: Display) -> int:
+    """Into how many points a side each map is reduced."""
+    return _layout(grid_of(maps), max(1, tokens), display).size
+
+
+def _layout(grid: Grid, tokens: int, display: Display) -> _Layout:
+    """Miniatures as large as fit, all heads side by side; in bands if they would be too small."""
+    label = widest([layer_name(layer) for layer in grid.layers]) + 1
+    room, n = display.width - label + GAP, len(grid.heads)
+    least = max(min(SMALLEST, tokens), widest([head_name(head) for head in grid.heads]))
+    if room // n - GAP < least:
+        bands = math.ceil(n / max(1, room // (least + GAP)))
+        n = math.ceil(n / bands)  # as many in each band
+    return _Layout(label, min(LARGEST, room // n - GAP), n)
+
+
+def _band(
+    grid: Grid,
+    slots: dict[tuple[int, int], FloatArray],
+    heads: Sequence[int],
+    layout: _Layout,
+    display: Display,
+) -> Iterator[Text]:
+    """All layers of some heads: a line of head names, then a row of miniatures per layer."""
+    height, width = next(iter(slots.values())).shape
+    step = _points_a_line(display)
+    width = max(width, widest([head_name(grid.heads[head]) for head in heads]))
+    names = (pad(head_name(grid.heads[head]), width + GAP) for head in heads)
+    yield Text((" " * layout.label + "".join(names)).rstrip(), style="bold", no_wrap=True)
+    for row, layer in enumerate(grid.layers):
+        if row:
+            yield Text()
+        for top in range(0, height, step):
+            line = Text(no_wrap=True, overflow="crop")
+            line.append(pad(layer_name(layer) if top == 0 else "", layout.label), "bold")
+            for place, head in enumerate(heads):
+                line.append(" " * GAP if place else "")
+                points = slots.get((row, head), np.full((height, width), np.nan, np.float32))
+                _append_points(line, points[top : top + step], display)
+                line.append(" " * (width - points.shape[1]))
+            if not display.color:
+                line.rstrip()
+            yield line
+
+
+def _append_points(line: Text, points: FloatArray, display: Display) -> None:
+    """One line of a miniature from its (1 or 2, width) points; NaN leaves the ground."""
+    upper = points[0].tolist()
+    lower = points[1].tolist() if len(points) > 1 else [float("nan")] * len(upper)
+    for above, below in zip(upper, lower, strict=True):
+        there = [weight for weight in (above, below) if weight == weight]
+        if not there:
+            line.append(" ")
+        elif not display.color:
+            line.append(shade_of(max(there), unicode=display.unicode))
+        elif not display.unicode:
+            line.append(" ", Style(bgcolor=color_of(max(there), display)))
+        elif len(there) == 2:
+            style = Style(color=color_of(above, display), bgcolor=color_of(below, display))
+            line.append("▀", style)
+        else:
+            half = "▀" if above == above else "▄"
+            line.append(half, Style(color=color_of(there[0], display)))
+
+
+def _names(exhibit: Exhibit, display: Display) -> Iterator[Text]:
+    """The shown heads that the model's card has a name for."""
+    for head_map in exhibit.maps:
+        if map_title(exhibit, head_map) != head_map.label:
+            yield map_heading(exhibit, head_map, display, style="")

@@ -1,0 +1,36 @@
+"""The lines above every view: which heads these are and why, of which model, on how many tokens."""
+
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.exhibit import Exhibit, Map
+from attnviz.data.tokens import readable
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import ascii_only
+from attnviz.renderers.terminal.cells import cut
+from attnviz.renderers.terminal.prose import folded
+from attnviz.renderers.titles import FLAT, facts, map_title, written
+
+
+def heading(exhibit: Exhibit, display: Display) -> list[Text]:
+    """One line (more where it is narrow) that says what this is."""
+    line = Text()
+    if exhibit.about:
+        about = readable(exhibit.about) + (" · " if display.unicode else " | ")
+        line.append(fenced(about) if display.unicode else ascii_only(about))
+    what = facts(exhibit.capture)
+    line.append(fenced(what) if display.unicode else ascii_only(what), style="dim")
+    lines = folded(line, display.width)
+    remarks = [written(exhibit.capture)] if exhibit.capture.target else []
+    for said in (*remarks, *([FLAT] if exhibit.by_row else [])):
+        remark = fenced(said) if display.unicode else ascii_only(said)
+        lines += folded(Text(remark, style="dim"), display.width)
+    return lines
+
+
+def map_heading(exhibit: Exhibit, head_map: Map, display: Display, style: str = "bold") -> Text:
+    """The line above one of several heads: its title, cut to the display."""
+    title = map_title(exhibit, head_map)
+    written = title if display.unicode else ascii_only(title)
+    short = cut(written, display.width, unicode=display.unicode).rstrip()
+    return Text(fenced(short), style=style, no_wrap=True, overflow="crop")

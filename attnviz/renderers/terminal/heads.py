@@ -1,0 +1,84 @@
+"""Every head's scores and role as a table."""
+
+from collections.abc import Iterator, Mapping
+from math import isnan
+from types import MappingProxyType
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.data.heads import SCORES, Estimate, HeadReport, HeadScores
+from attnviz.data.tokens import readable
+from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.terminal.prose import folded
+from attnviz.renderers.titles import heads_title
+
+SHORT: Mapping[str, str] = MappingProxyType(
+    {
+        "entropy": "entropy",
+        "normalised": "norm",
+        "distance": "dist",
+        "previous": "prev",
+        "first": "first",
+        "self": "self",
+        "duplicate": "dup",
+        "induction": "ind",
+    }
+)
+"""What stands above a column that has to be narrow."""
+
+
+def render(report: HeadReport, width: int) -> Iterator[RenderableType]:
+    """The table, on so many columns of a terminal, and what there is to say about it."""
+    yield from folded(Text(heads_title(report), style="dim"), width)
+    yield Text()
+    measured = [name for name in SCORES if _is_measured(report, name)]
+    columns = [
+        Column("head"),
+        Column("role"),
+        *(Column(SHORT[name], right=True) for name in measured),
+    ]
+    rows = [
+        (
+            str(found.head),
+            found.role.name if found.role else "",
+            *(_number(name, found.scores[name]) for name in measured),
+        )
+        for found in report.heads
+    ]
+    yield from listing(columns, rows, width)
+    yield Text()
+    for line in _remarks(report, measured):
+        yield from folded(Text(line, style="dim"), width)
+
+
+def _is_measured(report: HeadReport, name: str) -> bool:
+    return not all(isnan(found.scores[name].mean) for found in report.heads)
+
+
+def _number(name: str, found: Estimate) -> str:
+    if isnan(found.mean):
+        return "–"
+    return f"{found.mean:.1f}" if name == "distance" else f"{found.mean:.2f}"
+
+
+def _remarks(report: HeadReport, measured: list[str]) -> Iterator[str]:
+    roles = dict.fromkeys(found.role for found in report.heads if found.role)
+    passed = [f"{role.name}: {SHORT[role.score]} ≥ {role.least:g}" for role in roles]
+    if passed:
+        yield f"roles, the first that is reached: {', '.join(passed)}"
+    named = [f"{found.head} {', '.join(found.named)}" for found in report.heads if found.named]
+    if named:
+        yield f"the model's card names: {readable('; '.join(named))}"
+    yield f"sinks (first > 0.3): {report.sinks:.0%} of these heads"
+    errors = [_largest_error(found, measured) for found in report.heads]
+    if any(errors):
+        yield f"standard errors: {max(errors):.3f} at most, distances apart (all with -f json)"
+    if "induction" not in measured and report.capture.kind != "cross":
+        yield "no token comes twice here, so nothing shows dup and ind; --probe does"
+
+
+def _largest_error(found: HeadScores, measured: list[str]) -> float:
+    """Of the scores that are shares of weight."""
+    errors = (found.scores[name].error for name in measured if name != "distance")
+    return max((error for error in errors if error is not None), default=0.0)

@@ -1,0 +1,100 @@
+"""The strongest links of all heads, as lines that a person reads, strongest first.
+
+    L1H2  creature → fluffy 0.48, blue 0.47
+
+A query that has no choice, as it sees one key only, has no line.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.exhibit import Exhibit
+from attnviz.data.links import links_of
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.terminal.cells import cut, pad, widest
+from attnviz.renderers.terminal.heading import heading
+from attnviz.renderers.terminal.prose import folded
+
+MOST_LINES, MOST_KEYS, FAINT = 20, 5, 0.05
+LONGEST = 24  # cells of a label
+
+
+@dataclass(frozen=True)
+class Line:
+    """One query of one head, and its strongest keys with their weights."""
+
+    head: str
+    query: int
+    keys: tuple[tuple[int, float], ...]
+
+
+def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
+    """The lines; without `--min` only the first of them, and how many there are besides."""
+    display = display or Display()
+    lines = sorted(_lines(exhibit), key=lambda line: -line.keys[0][1])
+    shown = lines if exhibit.least > 0 else lines[:MOST_LINES]
+    parts: list[RenderableType] = [
+        *heading(exhibit, display),
+        Text(),
+        *_written(exhibit, shown, display),
+    ]
+    said = _closing(len(lines) - len(shown), exhibit) if lines else "there is no link to show"
+    if said:
+        parts += [Text(), *folded(Text(said, style="dim"), display.width)]
+    return Group(*parts)
+
+
+def _lines(exhibit: Exhibit) -> Iterator[Line]:
+    seen = exhibit.capture.allowed_count()
+    most = exhibit.top or MOST_KEYS
+    for head_map in exhibit.maps:
+        links = links_of(exhibit, head_map)
+        starts = np.flatnonzero(np.diff(links.query, prepend=-1)).tolist()
+        for start, end in pairwise([*starts, len(links)]):
+            query = int(links.query[start])
+            keys = zip(links.key[start:end].tolist(), links.weight[start:end].tolist(), strict=True)
+            strongest = [(key, weight) for key, weight in keys if _counts(exhibit, weight)]
+            if strongest and seen[query] > 1:
+                yield Line(head_map.label, query, tuple(strongest[:most]))
+
+
+def _counts(exhibit: Exhibit, weight: float) -> bool:
+    return exhibit.weakest_left_out or weight >= FAINT
+
+
+def _written(exhibit: Exhibit, lines: list[Line], display: Display) -> Iterator[Text]:
+    unicode = display.unicode
+    queries = distinct_labels(exhibit.capture.query_tokens, unicode=unicode)
+    keys = distinct_labels(exhibit.capture.key_tokens, unicode=unicode)
+    longest = max(8, min(LONGEST, display.width // 4))
+    heads = widest([line.head for line in lines])
+    names = min(longest, widest([queries[line.query] for line in lines]))
+    for line in lines:
+        written = Text(pad(line.head, heads) + "  ", no_wrap=True, overflow="crop")
+        query = fenced(cut(queries[line.query], names, unicode=unicode))
+        written.append(pad(query, names, right=True), "bold")
+        written.append(" → " if unicode else " > ", "dim")
+        for rank, (key, weight) in enumerate(line.keys):
+            label = fenced(cut(keys[key], longest, unicode=unicode))
+            more = Text(f"{', ' if rank else ''}{label} {weight:.2f}")
+            if rank and written.cell_len + more.cell_len > display.width:
+                break
+            written.append_text(more)
+        yield written
+
+
+def _closing(others: int, exhibit: Exhibit) -> str:
+    """How many lines are not shown, and how to see others."""
+    if not others:
+        return ""
+    said = f"{others:,} more lines: --min 0.5 shows all with so strong a link"
+    if not (exhibit.skip or exhibit.dropped):
+        said += "; --no-self, --no-previous and --drop-sink leave the usual ones out"
+    return said

@@ -1,0 +1,81 @@
+"""Records as a table; where it does not fit, one below the other, with nothing cut."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from attnviz.renderers.terminal.cells import pad, widest
+from attnviz.renderers.terminal.prose import folded
+
+GAP, INDENT = 2, 2
+LEAST = 24  # cells; a column of sentences that would be narrower makes the table no table
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's name; `right`: numbers; `wraps`: sentences, which may take several lines."""
+
+    name: str
+    right: bool = False
+    wraps: bool = False
+    style: str = ""
+
+
+def listing(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, *, header: bool = True
+) -> Iterator[Text]:
+    """The rows as lines of at most `width` cells that do not end in spaces.
+
+    Args:
+        columns: one at most may wrap; the first one names a record.
+        rows: a cell for each column; empty where there is nothing to say.
+        width: of the terminal.
+        header: whether the columns' names stand above.
+    """
+    names = [column.name for column in columns] if header else [""] * len(columns)
+    cells = [widest([names[i], *(row[i] for row in rows)]) for i in range(len(columns))]
+    over = sum(cells) + GAP * (len(cells) - 1) - width
+    for i, column in enumerate(columns):
+        if over > 0 and column.wraps and cells[i] - over >= LEAST:
+            cells[i], over = cells[i] - over, 0
+    if over > 0:
+        yield from _stacked(columns, rows, width)
+        return
+    if header:
+        yield from _lines(columns, names, cells, "bold")
+    for row in rows:
+        yield from _lines(columns, row, cells)
+
+
+def _lines(
+    columns: Sequence[Column], row: Sequence[str], cells: Sequence[int], style: str = ""
+) -> Iterator[Text]:
+    """A row of the table: as many lines as its longest cell."""
+    parts = [
+        folded(Text(cell), room) if column.wraps else [Text(cell)]
+        for column, cell, room in zip(columns, row, cells, strict=True)
+    ]
+    for n in range(max(map(len, parts))):
+        line = Text(no_wrap=True, overflow="crop")
+        for i, (column, part) in enumerate(zip(columns, parts, strict=True)):
+            said = part[n].plain if n < len(part) else ""
+            line.append(" " * GAP if i else "")
+            line.append(pad(said, cells[i], right=column.right), style or column.style)
+        line.rstrip()
+        yield line
+
+
+def _stacked(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
+) -> Iterator[Text]:
+    """Each record: what it is of, and below it a line for every value that it has."""
+    for n, (name, *values) in enumerate(rows):
+        if n:
+            yield Text()
+        yield from folded(Text(name, "bold"), width)
+        for column, value in zip(columns[1:], values, strict=True):
+            if value:
+                said = Text(f"{column.name}: " if column.name else "").append(value, column.style)
+                for line in folded(said, width - INDENT):
+                    yield Text(" " * INDENT, no_wrap=True, overflow="crop").append_text(line)

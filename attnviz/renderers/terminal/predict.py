@@ -1,0 +1,109 @@
+"""What comes next, as a person reads it: candidates with bars, and where they came from."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.predict import Evidence, Outlook, Prediction
+from attnviz.renderers.bars import bar_of
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.terminal.cells import cut, pad, widest
+from attnviz.renderers.terminal.colors import bar_style
+from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.terminal.prose import folded
+from attnviz.renderers.titles import facts
+
+BAR = 24  # cells at most
+
+
+def render(prediction: Prediction, display: Display) -> Iterator[RenderableType]:
+    """The outlook after the text; then whatever else was asked for."""
+    labels = distinct_labels(prediction.capture.query_tokens, unicode=display.unicode)
+    yield from folded(Text(facts(prediction.capture), style="dim"), display.width)
+    yield Text()
+    if prediction.each:
+        yield Text("token by token: what followed, how likely, at which rank", style="bold")
+        yield from _each([*prediction.each, prediction.last], labels, display)
+        yield Text()
+    yield Text(f"after {fenced(labels[-1])}", style="bold")
+    yield from _candidates(prediction.last, display)
+    if prediction.lens:
+        yield Text()
+        yield Text("if it stopped after each layer", style="bold")
+        yield from _lens(prediction.lens, display)
+    if prediction.evidence:
+        yield Text()
+        said = f"what {fenced(labels[-1])} looks at in each layer, the first token left out"
+        yield from folded(Text(said, style="bold"), display.width)
+        yield from _evidence(prediction.evidence, labels, display)
+
+
+def _candidates(outlook: Outlook, display: Display) -> Iterator[Text]:
+    names = [candidate.label for candidate in outlook.candidates]
+    longest = min(widest(names), display.width // 3)
+    bar = min(BAR, display.width - longest - 9)
+    for name, candidate in zip(names, outlook.candidates, strict=True):
+        line = Text(no_wrap=True, overflow="crop")
+        label = cut(name, longest, unicode=display.unicode)
+        line.append("  " + pad(fenced(label), longest), "bold")
+        line.append(f" {candidate.probability:.3f} ")
+        share = candidate.probability
+        line.append(bar_of(share, bar, display.unicode), bar_style(share, display))
+        line.rstrip()
+        yield line
+
+
+def _each(outlooks: Sequence[Outlook], labels: Sequence[str], display: Display) -> Iterator[Text]:
+    columns = (
+        Column("after"),
+        Column("followed"),
+        Column("probability", right=True),
+        Column("rank", right=True),
+        Column("likeliest"),
+        Column("", right=True),
+    )
+    rows = []
+    for outlook in outlooks:
+        best, true = outlook.candidates[0], outlook.followed
+        rows.append(
+            (
+                fenced(labels[outlook.position]),
+                fenced(true.label) if true else "",
+                f"{true.probability:.3f}" if true else "",
+                f"{outlook.rank:,}" if outlook.rank else "",
+                fenced(best.label),
+                f"{best.probability:.3f}",
+            )
+        )
+    yield from listing(columns, rows, display.width)
+
+
+def _lens(outlooks: Sequence[Outlook], display: Display) -> Iterator[Text]:
+    for outlook in outlooks:
+        name = "whole model" if outlook.layer is None else f"L{outlook.layer}"
+        line = Text(pad(name, len("whole model")) + "  ", no_wrap=True, overflow="crop")
+        for rank, candidate in enumerate(outlook.candidates[:5]):
+            label = cut(candidate.label, display.width // 3, unicode=display.unicode)
+            more = Text(f"{'  ' if rank else ''}{fenced(label)} {candidate.probability:.2f}")
+            if rank and line.cell_len + more.cell_len > display.width:
+                break
+            line.append_text(more)
+        yield line
+
+
+def _evidence(
+    evidence: Sequence[Evidence], labels: Sequence[str], display: Display
+) -> Iterator[Text]:
+    for layer, links in groupby(evidence, key=lambda link: link.head.layer):
+        line = Text(f"L{layer}  ", no_wrap=True, overflow="crop")
+        for rank, link in enumerate(links):
+            label = cut(labels[link.key], display.width // 3, unicode=display.unicode)
+            said = f"{', ' if rank else ''}{fenced(label)} {link.weight:.2f} (H{link.head.head})"
+            if rank and line.cell_len + len(said) > display.width:
+                break
+            line.append(said)
+        yield line

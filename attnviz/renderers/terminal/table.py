@@ -1,0 +1,210 @@
+"""The default view: for each query token the tokens it attends to, strongest first.
+
+    creature → fluffy 0.48 ▇▇▇▇▇  blue 0.47 ▇▇▇▇▇  a 0.03 ▏  … 0.02 on 4 others
+
+Where two keys do not fit side by side they stand below each other. A query whose links
+the filters all left out has no row; a last line says how many there are.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.exhibit import Exhibit, Map
+from attnviz.data.links import links_of, row_totals
+from attnviz.renderers.bars import bar_of
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.terminal.cells import cut, pad, widest
+from attnviz.renderers.terminal.closing import closing
+from attnviz.renderers.terminal.colors import bar_style
+from attnviz.renderers.terminal.columns import GAP, NUMBER, SHORTEST_BAR, Columns, Rank, arrange
+from attnviz.renderers.terminal.heading import heading, map_heading
+
+# Without --top: so many keys side by side, or so many below each other, and none but the
+# first that is weaker than this; what is left over goes into the rest.
+SIDE_BY_SIDE, FAINT = (5, 4, 3, 2), 0.01
+MOST_SHOWN = max(SIDE_BY_SIDE)
+STACKED, FAINT_STACKED = 3, 0.05
+MOST_COLUMNS = 12
+LABEL_OF_TWO = 12  # cells: of two keys side by side, longer labels are cut
+LONG_REST, SHORT_REST = len("… 0.02 on 12 others"), len("… 0.02")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One query: its shown keys with their weights, strongest first, and what is left."""
+
+    query: int
+    keys: tuple[tuple[int, float], ...]
+    rest: float
+    others: int
+
+    def strongest(self, limit: int, faint: float) -> "Row":
+        """At most `limit` keys, and none but the first below `faint`; the others join the rest."""
+        n = sum(1 for rank, (_, weight) in enumerate(self.keys) if rank == 0 or weight >= faint)
+        kept, dropped = self.keys[: min(n, limit)], self.keys[min(n, limit) :]
+        rest = self.rest + sum(weight for _, weight in dropped)
+        return Row(self.query, kept, rest, self.others + len(dropped))
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """What every line of a block is laid out by: labels, columns, and where to draw.
+
+    `counted`: what is left of a row says on how many others it is.
+    """
+
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    query_cells: int
+    columns: Columns
+    display: Display
+    counted: bool
+
+
+def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
+    """The exhibit as a table, one block per head."""
+    display = display or Display()
+    parts: list[RenderableType] = [*heading(exhibit, display)]
+    shown = missing = 0
+    without: list[str] = []  # heads of which no row is left
+    for head_map in exhibit.maps:
+        rows = rows_of(exhibit, head_map)
+        kept = [row for row in rows if row.keys]
+        shown, missing = shown + len(kept), missing + len(rows) - len(kept)
+        if not kept:
+            without.append(head_map.label)
+            continue
+        parts.append(Text())
+        if len(exhibit.maps) > 1:
+            parts.append(map_heading(exhibit, head_map, display))
+        parts += _block(exhibit, kept, display)
+    return Group(*parts, *closing(exhibit, shown, missing, without, display))
+
+
+def rows_of(exhibit: Exhibit, head_map: Map) -> list[Row]:
+    """The queries asked for, each with the links that the filters leave."""
+    if not exhibit.weakest_left_out:  # no more is shown, so no more is sorted into rows
+        exhibit = replace(exhibit, top=MOST_SHOWN)
+    links, allowed = links_of(exhibit, head_map), exhibit.capture.allowed_count()
+    per_query = np.bincount(links.query, minlength=len(allowed))
+    totals = row_totals(exhibit, head_map)
+    rows, start = [], 0
+    for query, total in zip(exhibit.queries, totals, strict=True):
+        end = start + int(per_query[query])
+        found = zip(links.key[start:end].tolist(), links.weight[start:end].tolist(), strict=True)
+        keys, start = tuple(found), end
+        rest = total - sum(weight for _, weight in keys)
+        seen = int(allowed[query]) - sum(key < allowed[query] for key in exhibit.dropped)
+        rows.append(Row(query, keys, rest, seen - len(keys)))
+    return rows
+
+
+def _block(exhibit: Exhibit, rows: list[Row], display: Display) -> Iterator[Text]:
+    queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
+    keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
+    query_cells = widest([queries[row.query] for row in rows])
+    query_cells = min(query_cells, max(8, display.width // 5))
+    room = display.width - query_cells - len(" → ")
+    rows, columns = _fit(exhibit, rows, keys, room, display)
+    counted = all(_room_for_count(row, columns, room) for row in rows)
+    sheet = _Sheet(queries, keys, query_cells, columns, display, counted)
+    for row in rows:
+        yield from _lines(row, sheet)
+
+
+def _fit(
+    exhibit: Exhibit, rows: list[Row], keys: tuple[str, ...], room: int, display: Display
+) -> tuple[list[Row], Columns]:
+    """The keys to show of each row, and the columns that they fit into."""
+    numbers: Sequence[int] = SIDE_BY_SIDE
+    if not exhibit.weakest_left_out:
+        stacked = [row.strongest(STACKED, FAINT_STACKED) for row in rows]
+    else:
+        most = max((len(row.keys) for row in rows), default=0)
+        numbers, stacked = range(min(most, MOST_COLUMNS), 1, -1), rows
+    wide, narrow = max(8, display.width // 6), max(8, display.width // 8)
+    # From the most comfortable: cells of a label, of the rest, of the shortest bar.
+    ways = ((wide, LONG_REST, 8), (wide, SHORT_REST, 6), (narrow, SHORT_REST, SHORTEST_BAR))
+    two = (LABEL_OF_TWO, SHORT_REST, SHORTEST_BAR)
+    for n in numbers:
+        few = [row.strongest(n, FAINT) for row in rows] if not exhibit.weakest_left_out else rows
+        # A fourth key is worth less than bars that can be compared.
+        for longest, rest, shortest in ways[:2] if n > 3 else ways if n > 2 else (*ways, two):
+            ranks = _ranks(few, keys, longest)
+            columns = arrange(ranks, n, room - rest - GAP, shortest=shortest)
+            if columns:
+                return few, columns
+    one = arrange(_ranks(stacked, keys, display.width), 1, room)
+    return stacked, one or Columns(((room - NUMBER, 0),), 0, 1.0)
+
+
+def _ranks(rows: list[Row], keys: tuple[str, ...], longest: int) -> list[Rank]:
+    """What the k-th strongest keys need, with labels of at most `longest` cells."""
+    ranks = []
+    for k in range(max((len(row.keys) for row in rows), default=0)):
+        found = [row.keys[k] for row in rows if len(row.keys) > k]
+        label = min(longest, widest([keys[key] for key, _ in found]))
+        ranks.append(Rank(label, max(weight for _, weight in found)))
+    return ranks
+
+
+def _room_for_count(row: Row, columns: Columns, room: int) -> bool:
+    """Whether the rest of a row fits in its longer form, behind the keys or on its own line."""
+    across = len(columns.cells)
+    if across == 1 and len(row.keys) > 1:
+        return True
+    behind = columns.cells[: (len(row.keys) - 1) % across + 1]
+    used = sum(label + NUMBER + bar + GAP for label, bar in behind)
+    short, long = (len(_rest(row, unicode=True, counted=counted)) for counted in (False, True))
+    return used + long <= room or used + short > room
+
+
+def _lines(row: Row, sheet: _Sheet) -> Iterator[Text]:
+    """One query: as many lines as its keys need; what is left stands behind the last one."""
+    cells, unicode = sheet.columns.cells, sheet.display.unicode
+    line = Text(no_wrap=True, overflow="crop")
+    query = fenced(cut(sheet.queries[row.query], sheet.query_cells, unicode=unicode))
+    line.append(pad(query, sheet.query_cells, right=True), "bold")
+    line.append(" → " if unicode else " > ", "dim")
+    for rank, (key, weight) in enumerate(row.keys):
+        if rank and rank % len(cells) == 0:
+            yield _stripped(line)
+            line = _indented(sheet)
+        label, bar = cells[rank % len(cells)]
+        line.append("  " if rank % len(cells) else "")
+        line.append(pad(fenced(cut(sheet.keys[key], label, unicode=unicode)), label))
+        share = weight / sheet.columns.full
+        line.append(f" {weight:4.2f} ")
+        drawn = bar_of(share, sheet.columns.bar, unicode)
+        line.append(pad(drawn, bar), bar_style(share, sheet.display))
+    if row.others:
+        rest = _rest(row, unicode=unicode, counted=sheet.counted)
+        stacked = len(cells) == 1 and len(row.keys) > 1
+        if stacked or line.cell_len + GAP + len(rest) > sheet.display.width:
+            yield _stripped(line)
+            line = _indented(sheet)
+        line.append(" " * GAP if line.plain.strip() else "")
+        line.append(rest, "dim")
+    yield _stripped(line)
+
+
+def _stripped(line: Text) -> Text:
+    line.rstrip()
+    return line
+
+
+def _indented(sheet: _Sheet) -> Text:
+    return Text(" " * (sheet.query_cells + len(" → ")), no_wrap=True, overflow="crop")
+
+
+def _rest(row: Row, *, unicode: bool, counted: bool) -> str:
+    """`… 0.02 on 4 others`; without the number of others unless they are to be counted."""
+    what = f"{'…' if unicode else '...'} {max(0.0, row.rest):.2f}"
+    others = f" on {row.others:,} other{'' if row.others == 1 else 's'}"
+    return what + others if counted else what

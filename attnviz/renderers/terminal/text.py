@@ -1,0 +1,241 @@
+"""The text itself, its words shaded by how much one query attends to them.
+
+With colour the words are filled; without, their weights stand below them, and pieces of a
+word that are too short for numbers of their own share one. The query is underlined, or has
+a `^` below it. A last line says what colours and numbers mean. Where the text was cut to
+fit the model, `…` stands for what the model has not seen.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.exhibit import Exhibit, Map
+from attnviz.errors import UsageError
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import ascii_only, distinct_labels, standing, told_apart
+from attnviz.renderers.matrix import left_out
+from attnviz.renderers.terminal.cells import cut, pad
+from attnviz.renderers.terminal.colors import cell_style
+from attnviz.renderers.terminal.heading import heading, map_heading
+from attnviz.renderers.terminal.legend import ramp
+from attnviz.renderers.terminal.pieces import Piece, pieces_of
+from attnviz.renderers.terminal.prose import fenced_line, folded
+from attnviz.renderers.terminal.words import LEAST, below, summed, words_of
+
+FAINT = 0.05  # of the strongest weight: a word of less gets no background
+STRONGEST = 3
+DEEPEST_INDENT = 8
+_QUERY = Style(bold=True, underline=True)
+
+
+def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
+    """The text as the exhibit's only query sees it, one block per head.
+
+    Raises:
+        UsageError: the exhibit has more than one query, or none.
+    """
+    display = display or Display()
+    if len(exhibit.queries) != 1:
+        raise UsageError(
+            f"the text view shows one query at a time, not {len(exhibit.queries):,}",
+            "choose it with --query",
+        )
+    parts: list[RenderableType] = [*heading(exhibit, display)]
+    whole = [_whole(exhibit, head_map, display) for head_map in exhibit.maps]
+    maps = [_readable(pieces, display) for pieces in whole]
+    most = _strongest(maps)
+    for head_map, pieces in zip(exhibit.maps, maps, strict=True):
+        parts.append(Text())
+        if len(exhibit.maps) > 1:
+            parts.append(map_heading(exhibit, head_map, display))
+        for line in _wrapped(pieces, display):
+            parts += _shown(line, most, display)
+        parts += [Text(), *_summary(exhibit, pieces, display)]
+    shared = sum(map(len, maps)) < sum(map(len, whole))
+    query = _query(exhibit, maps[0] if maps else (), display)
+    return Group(*parts, *_legend(exhibit, query, most, display, shared=shared))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the text: its pieces, each with the cell at which it begins, and how it is shown.
+
+    `shown`: the words, and where there is no colour, the numbers below them.
+    """
+
+    pieces: tuple[tuple[int, Piece], ...]
+    shown: tuple[Text, ...]
+
+
+def lines_of(exhibit: Exhibit, display: Display) -> list[Line]:
+    """The text as the exhibit's only query sees it by its first map, a line at a time."""
+    pieces = _readable(_whole(exhibit, exhibit.maps[0], display), display)
+    most = _strongest([pieces])
+    return [
+        Line(tuple(_placed(line, display)), tuple(_shown(line, most, display)))
+        for line in _wrapped(pieces, display)
+    ]
+
+
+def _whole(exhibit: Exhibit, head_map: Map, display: Display) -> list[Piece]:
+    return [_spelled(piece, display) for piece in pieces_of(exhibit, head_map)]
+
+
+def _strongest(maps: Sequence[list[Piece]]) -> float:
+    return max((piece.weight or 0.0 for pieces in maps for piece in pieces), default=0.0) or 1.0
+
+
+def _shown(line: list[tuple[int, Piece]], most: float, display: Display) -> Iterator[Text]:
+    return _colored(line, most, display) if display.color else _numbered(line, display)
+
+
+def _placed(line: list[tuple[int, Piece]], display: Display) -> Iterator[tuple[int, Piece]]:
+    at = 0
+    for space, piece in line:
+        yield at + space, piece
+        at += space + _cells(piece, display)
+
+
+def _spelled(piece: Piece, display: Display) -> Piece:
+    """The piece in letters that the display has, at most a line wide.
+
+    A token of nothing but white space is written out if there is something to say of it.
+    """
+    written = piece.written
+    if not written and (piece.query or (piece.weight or 0) >= LEAST):
+        written = "\\n" * piece.lines or "␣"
+    if piece.unseen and not display.unicode:
+        written = "..."
+    written = standing(written) if display.unicode else ascii_only(written)
+    return replace(piece, written=cut(written, display.width, unicode=display.unicode))
+
+
+def _readable(pieces: list[Piece], display: Display) -> list[Piece]:
+    """The pieces as they are shown: without colour, those whose numbers do not fit are summed."""
+    if display.color:
+        return pieces
+    return [piece for word in words_of(pieces) for piece in summed(word, display.width)]
+
+
+def _wrapped(pieces: list[Piece], display: Display) -> Iterator[list[tuple[int, Piece]]]:
+    """Lines of (cells of space in front, piece); a word whose pieces fit a line stays whole."""
+    line: list[tuple[int, Piece]] = []
+    used = 0
+    for n, word in enumerate(words_of(pieces)):
+        cells = sum(_cells(piece, display) for piece in word)
+        if word[0].lines and (line or n):
+            yield line
+            yield from ([] for _ in range(min(1, word[0].lines - 1)))
+            line, used = [], 0
+        for piece in word:
+            space = min(DEEPEST_INDENT, piece.spaces) if line or piece.lines else 0
+            wanted = (
+                cells if piece is word[0] and cells <= display.width else _cells(piece, display)
+            )
+            if used + space + wanted > display.width and line:
+                yield line
+                line, used, space = [], 0, 0
+            space = min(space, display.width - _cells(piece, display))
+            line.append((space, piece))
+            used += space + _cells(piece, display)
+    if line:
+        yield line
+
+
+def _cells(piece: Piece, display: Display) -> int:
+    """How wide the piece is with what stands below it."""
+    wide = cell_len(piece.written)
+    return wide if display.color else max(wide, len(below(piece)))
+
+
+def _colored(line: list[tuple[int, Piece]], most: float, display: Display) -> Iterator[Text]:
+    text = Text(no_wrap=True, overflow="crop")
+    for space, piece in line:
+        text.append(" " * space)
+        style = Style(dim=True)
+        if piece.weight is not None:
+            bright = piece.weight >= _least(most)
+            style = cell_style(piece.weight / most, display) if bright else Style()
+        text.append(piece.written, style + _QUERY if piece.query else style)
+    # Nothing stands below this line, so that words may run as they are read.
+    yield fenced_line(text)
+
+
+def _least(most: float) -> float:
+    """The smallest weight that gets a background."""
+    return max(LEAST, FAINT * most)
+
+
+def _numbered(line: list[tuple[int, Piece]], display: Display) -> Iterator[Text]:
+    above = numbers = ""
+    for space, piece in line:
+        cells = _cells(piece, display)
+        above += " " * space + pad(fenced(piece.written), cells)
+        numbers += " " * space + pad(below(piece), cells)
+    yield Text(above.rstrip(), no_wrap=True, overflow="crop")
+    if numbers.strip():
+        yield Text(numbers.rstrip(), no_wrap=True, overflow="crop")
+
+
+def _summary(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> list[Text]:
+    """The strongest pieces in words, for those who see no colour and who copy the text."""
+    names = _names(exhibit, pieces, display)
+    ranked = sorted(range(len(pieces)), key=lambda n: -(pieces[n].weight or 0.0))
+    found = [
+        f"{fenced(names[n])} {weight:.2f}"
+        for n in ranked[:STRONGEST]
+        if (weight := pieces[n].weight or 0.0) >= LEAST
+    ]
+    looks = f"looks at {', '.join(found) or 'nothing that is shown'}"
+    said = f"{_query(exhibit, pieces, display)} {looks}"
+    return folded(Text(said, style="dim"), display.width)
+
+
+def _names(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> list[str]:
+    """What each piece is called: its token's label; of several tokens, what is written."""
+    keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
+    numbered = told_apart([piece.written.strip() for piece in pieces])
+    return [
+        keys[piece.keys[0]] if len(piece.keys) == 1 else name
+        for piece, name in zip(pieces, numbered, strict=True)
+    ]
+
+
+def _query(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> str:
+    """`creature (^)`: the query, and how it is marked where it is a part of the text.
+
+    `atures in creatures (^)` where the mark is that of a whole word.
+    """
+    queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
+    query = fenced(queries[exhibit.queries[0]])
+    marked = next((piece for piece in pieces if piece.query), None)
+    if marked is None:
+        return query
+    word = fenced(marked.written.strip())
+    whole = f"{query} in {word}" if len(marked.keys) > 1 and word not in query else query
+    return f"{whole} ({'underlined' if display.color else '^'})"
+
+
+def _legend(
+    exhibit: Exhibit, query: str, most: float, display: Display, *, shared: bool
+) -> list[Text]:
+    """What colours, or the numbers below words, stand for."""
+    why = left_out(exhibit)
+    if display.color:
+        least = _least(most)
+        text = ramp(display, most)
+        start = text.plain.index(f" {most:.2f}")
+        text.append(f", no colour: under {least:.{2 if least >= 0.01 else 3}f}")
+        text.append(f", dim: {why}" if why else "")
+        text.stylize("dim", start)
+        return folded(text, display.width)
+    what = f"below each word: how much {query} attends to it"
+    what += f"; nothing: under {LEAST}" + (f", {why}" if why else "")
+    what += "; short parts of a word are summed" if shared else ""
+    return folded(Text(what, style="dim"), display.width)

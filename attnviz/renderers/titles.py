@@ -1,0 +1,123 @@
+"""Sentences above and beside what is shown: the one room where records become prose."""
+
+from attnviz.data.ablate import AblationReport
+from attnviz.data.capture import Capture
+from attnviz.data.card import NamedHead
+from attnviz.data.compare import ModelComparison, TextComparison
+from attnviz.data.exhibit import Exhibit, Map
+from attnviz.data.heads import HeadReport
+from attnviz.data.tokens import readable
+from attnviz.renderers.direction import fenced
+
+FLAT = (
+    "rows are nearly flat, as nothing here was trained to be compared; each is coloured by itself"
+)
+
+
+def facts(capture: Capture) -> str:
+    """`builtin, 9 tokens with BOS`: what was run, on how much."""
+    model = readable(capture.model.name)
+    if capture.kind == "cross":
+        size = f"{_count(len(capture.query_tokens), 'query token')} to "
+        size += _count(len(capture.key_tokens), "key token")
+    else:
+        size = _count(len(capture.query_tokens), "token")
+    around = dict.fromkeys(token.label for token in capture.key_tokens if token.special)
+    parts = [model, f"{size} {'with ' + ' and '.join(around) if around else 'without BOS'}"]
+    before, after = capture.left_out
+    if before or after:
+        parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
+    if capture.sinks:
+        parts.append("rows sum to less than 1: the rest goes to a sink that is no token")
+    parts += [readable(transform) for transform in capture.transforms]
+    return ", ".join(parts)
+
+
+def written(capture: Capture) -> str:
+    """What an encoder-decoder wrote, and what its rows stand for."""
+    rows = "each row is the word that a position produces; its input is the word before"
+    return f"written: “{readable(capture.target)}” ({rows})"
+
+
+def map_title(exhibit: Exhibit, head_map: Map) -> str:
+    """`L1H2: nouns look at their adjectives`; the label alone where the head has no name.
+
+    A head that is known for several behaviours has all their titles.
+    """
+    titles = dict.fromkeys(readable(named.title) for named in _named(exhibit, head_map))
+    return f"{head_map.label}: {'; '.join(titles)}" if titles else head_map.label
+
+
+def pane_titles(exhibit: Exhibit, head_map: Map) -> tuple[str, ...]:
+    """Titles for a small place, the fullest first: `L1H2 adjectives, induction` ... `L1H2`."""
+    names = [*dict.fromkeys(readable(named.behaviour) for named in _named(exhibit, head_map))]
+    known = (f"{head_map.label} {', '.join(names[:n])}" for n in range(len(names), 0, -1))
+    return *known, head_map.label
+
+
+def _named(exhibit: Exhibit, head_map: Map) -> list[NamedHead]:
+    """What the model's card says of this head."""
+    place = head_map.layer, head_map.head
+    named_heads = exhibit.capture.named_heads
+    return [named for named in named_heads if (named.head.layer, named.head.head) == place]
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+def ablate_title(report: AblationReport) -> str:
+    """What was run, what is looked at, and what stands in for a head."""
+    replaced = "0" if report.replacement == "zero" else "its mean over the positions"
+    if report.answer is not None and report.first is not None:
+        word, best = report.answer, report.first
+        told = (
+            f"{fenced(word.label)} next: probability {word.probability:.3f}, rank {report.rank:,}"
+        )
+        if report.rank != 1:
+            told += f" ({fenced(best.label)} {best.probability:.3f} is first)"
+    else:
+        n = report.tokens
+        told = (
+            f"mean log-probability of the {n:,} token{'s' * (n != 1)} that followed: "
+            f"{report.baseline:.3f} nats"
+        )
+    changes = "; changes in nats, below 0 where the head helps"
+    return f"{facts(report.capture)}; a head's output replaced by {replaced}; {told}{changes}"
+
+
+def heads_title(report: HeadReport) -> str:
+    """What was measured on what."""
+    if report.probe:
+        return f"{readable(report.capture.model.name)}, probe: {report.probe}"
+    return facts(report.capture)
+
+
+def about_texts(found: TextComparison) -> list[str]:
+    """The model, each text with the word's place in it, and what a causal model means for it."""
+    first = found.captures[0]
+    lines = [f"{readable(first.model.name)}, {len(found.captures)} texts"]
+    for n, captured in enumerate(found.captures, start=1):
+        lines.append(f"{n}  {fenced(readable(captured.text))}{_done(captured)}")
+    if found.queries is not None and first.causal:
+        word = fenced(first.query_tokens[found.queries[0]].label)
+        lines.append(f"the model looks back only: “{word}” sees what stands before it, and itself")
+    return lines
+
+
+def _done(captured: Capture) -> str:
+    done = ", ".join(map(readable, captured.transforms))
+    return f" ({done})" if done else ""
+
+
+def about_models(found: ModelComparison) -> list[str]:
+    """Both models, and over what they are compared."""
+    unit = "words, as their tokens differ" if found.words else "tokens"
+    lines = [facts(captured) for captured in found.captures]
+    lines.append(
+        f"for each head of the first the one of the second whose rows are most alike, over {unit}"
+    )
+    if found.silent:
+        names = ", ".join(map(str, found.silent))
+        lines.append(f"heads without weight on these: {names}")
+    return lines

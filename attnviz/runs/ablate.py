@@ -1,0 +1,177 @@
+"""Does a head matter? What the model says without it.
+
+text ─► tokens ─► a run for each ablation ─► log-probabilities ─► effects
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.analyses.ablate import KeepLogProbabilities, effect_of
+from attnviz.analyses.predict import KeepOutlooks, log_softmax
+from attnviz.data.ablate import (
+    Ablated,
+    AblatedRun,
+    AblationReport,
+    BeforeAfter,
+    Replacement,
+    RunConsumer,
+)
+from attnviz.data.capture import FloatArray
+from attnviz.data.head import choose_heads
+from attnviz.data.predict import Candidate, LogitRows, Outlook
+from attnviz.errors import InputError, UsageError
+from attnviz.models.memory import BATCH_TOKENS
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import Prepared, check_predicts, encode, prepare
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+Progress = Callable[[int, int], None]
+"""Is told how many runs are done, of how many."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How heads are ablated, and what is looked at: all that follows, or one `answer`."""
+
+    replacement: Replacement = "zero"
+    answer: str | None = None
+
+
+def ablate_each(
+    model: "LoadedModel",
+    text: str,
+    options: TextOptions,
+    heads: HeadOptions,
+    cut: Cut,
+    progress: Progress | None = None,
+) -> AblationReport:
+    """Ablate one head at a time.
+
+    Raises:
+        InputError: the text is too short to be followed by anything, or longer than the context.
+        UsageError: a head that the model does not have, an answer that is not one token, or a
+            model that predicts no next token.
+    """
+    check_predicts(model)
+    prepared = prepare(model, text, options)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    ablations: list[Ablated] = [(), *((head,) for head in chosen)]
+    return _report(prepared, ablations, _answer_of(prepared, options, cut), cut, progress)
+
+
+def ablate_together(
+    model: "LoadedModel",
+    text: str,
+    options: TextOptions,
+    heads: HeadOptions,
+    cut: Cut,
+    top: int,
+) -> BeforeAfter:
+    """Ablate some heads at once; raises what `ablate_each` raises."""
+    check_predicts(model)
+    prepared = prepare(model, text, options)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    answer = _answer_of(prepared, options, cut)
+    outlooks = _KeepLast(prepared, top)
+    report = _report(prepared, [(), chosen], answer, cut, also=outlooks)
+    told = None
+    if answer is not None:
+        before, after = (float(np.exp(log_softmax(outlooks.last[i])[answer])) for i in (0, 1))
+        told = before, after
+    return BeforeAfter(report, outlooks.of(0), outlooks.of(1), told)
+
+
+@dataclass
+class _KeepLast:
+    """Consumes runs, and keeps the logits after the last position."""
+
+    prepared: Prepared
+    top: int
+    last: dict[int, FloatArray] = field(default_factory=dict)
+
+    def __call__(self, run: AblatedRun) -> None:
+        self.last[run.index] = run.last
+
+    def of(self, index: int) -> Outlook:
+        """What comes next in one of the runs."""
+        ids = self.prepared.ids
+        keep = KeepOutlooks(ids, self.top, self.prepared.model.tokenizer.label)
+        keep(LogitRows(None, np.array([len(ids) - 1]), self.last[index][None]))
+        return keep.outlooks[0]
+
+
+def _report(
+    prepared: Prepared,
+    ablations: list[Ablated],
+    answer: int | None,
+    cut: Cut,
+    progress: Progress | None = None,
+    also: RunConsumer | None = None,
+) -> AblationReport:
+    """Run the text once for each ablation, of which the first is none."""
+    ids = prepared.ids
+    if len(ids) < 2 and answer is None:
+        raise InputError("nothing follows a single token", "give a longer text, or an --answer")
+    _check_memory(prepared)
+    keep, plain = KeepLogProbabilities(answer), _KeepLast(prepared, 1)
+
+    def consume(run: AblatedRun) -> None:
+        keep(run)
+        if run.index == 0:
+            plain(run)
+        if also:
+            also(run)
+        if progress:
+            progress(len(keep.kept), len(ablations))
+
+    whole = answer is None
+    prepared.model.ablate(ids, ablations, cut.replacement, consume, whole=whole)
+    before = keep.kept[0]
+    effects = [effect_of(heads, before, keep.kept[i]) for i, heads in enumerate(ablations) if i > 0]
+    told = float(before.mean()), len(before), effects
+    if answer is None:
+        return AblationReport(prepared.empty, cut.replacement, *told)
+    label = prepared.model.tokenizer.label(answer)
+    known = Candidate(answer, label, float(np.exp(before[0])))
+    rank = int((plain.last[0] > plain.last[0][answer]).sum()) + 1
+    first = plain.of(0).candidates[0]
+    return AblationReport(prepared.empty, cut.replacement, *told, known, rank, first)
+
+
+def _check_memory(prepared: Prepared) -> None:
+    n, _ = prepared.shape
+    more = max(0, BATCH_TOKENS // n - 1) * prepared.model.working_bytes(n, n)
+    logits = 4 * max(n, BATCH_TOKENS) * prepared.model.tokenizer.vocab_size
+    prepared.budget.check(more + logits, "shorten the text")
+
+
+def _answer_of(prepared: Prepared, options: TextOptions, cut: Cut) -> int | None:
+    """The token that the answer is, where it follows the text.
+
+    Raises:
+        UsageError: it is no token, or several.
+    """
+    if cut.answer is None:
+        return None
+    text, tokenizer = prepared.empty.text, prepared.model.tokenizer
+    before = [token.id for token in encode(tokenizer, text, options)]
+    found = []
+    for space in (" ", ""):
+        ids = [token.id for token in encode(tokenizer, text + space + cut.answer, options)]
+        if ids[: len(before)] == before and len(ids) > len(before):
+            found.append(ids[len(before) :])
+    shortest = min(found, key=len, default=[])
+    if len(shortest) != 1:
+        labels = [tokenizer.label(id_) for id_ in shortest]
+        such = f", such as its first, {labels[0]}" if labels else ""
+        raise UsageError(
+            f"--answer {cut.answer!r} is {len(shortest) or 'no'} tokens here"
+            + (f" ({' '.join(labels)})" if labels else ""),
+            f"give one that is a single token{such}",
+        )
+    return shortest[0]

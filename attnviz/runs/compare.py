@@ -1,0 +1,274 @@
+"""Does it attend alike? One word in several texts, or one text in two models.
+
+texts ─► tokens ─► runs ─► transforms ─► differences
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.analyses.compare import divergence, mean_cosine, shares_of, similarities
+from attnviz.data.capture import Capture, FloatArray, LayerPattern
+from attnviz.data.compare import (
+    By,
+    HeadDifference,
+    HeadMatch,
+    ModelComparison,
+    Side,
+    SideBySide,
+    Sight,
+    TextComparison,
+)
+from attnviz.data.exhibit import HeadMap
+from attnviz.data.head import Head, choose_heads, every_head
+from attnviz.data.positions import one_position
+from attnviz.data.tokens import numbered
+from attnviz.errors import InputError, UsageError
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import prepare
+from attnviz.transforms.apply import ShowOptions, Transformed, transformed
+from attnviz.transforms.drop import NOTHING
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+STRONGEST = 3
+
+
+def compare_texts(
+    model: "LoadedModel",
+    texts: Sequence[str],
+    query: str | None,
+    options: TextOptions,
+    heads: HeadOptions,
+    show: ShowOptions,
+) -> TextComparison:
+    """Compare heads over several texts, at one word or, where the tokens align, everywhere.
+
+    Raises:
+        UsageError: fewer than two texts, a word that a text lacks or has several times, or no
+            word where the texts have other numbers of tokens.
+        InputError: a text that the model cannot take.
+    """
+    if len(texts) < 2:
+        raise UsageError("one text alone has nothing to be compared with", "give two or more")
+    _check_kind(model)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    made, vectors, queries = [], [], []
+    for number, text in enumerate(texts, start=1):
+        prepared = prepare(model, text, options)
+        captured = prepared.record(chosen)
+        captured = prepared.with_norms(captured) if show.weighted else captured
+        if query is not None:
+            found = _position(captured, query, number)
+            vector = model.vectors(prepared.ids, found)
+            vectors += [] if vector is None else [vector]
+        made.append(transformed(captured, show))
+        if query is not None:
+            queries.append(_position(made[-1].capture, query, number))
+    aligned = len({len(each.capture.key_tokens) for each in made}) == 1
+    if query is None and aligned:
+        _check_length(made[0].capture)
+    if query is not None:  # who looks back only does not see how long the text is
+        aligned = len(set(queries)) == 1 and (aligned or model.causal)
+    if query is None and not aligned:
+        raise UsageError(
+            "these texts have different numbers of tokens, so their rows cannot be compared",
+            "name a word that is in all of them with --query",
+        )
+    differences = [_difference(made, i, queries, aligned=aligned) for i in range(len(made[0].maps))]
+    differences.sort(key=lambda each: (-each.difference, each.head))
+    by: By = "rows" if aligned else "shares"
+    cosines = tuple(mean_cosine(vectors).tolist()) if vectors else ()
+    captures = [_with_maps(each) for each in made]
+    return TextComparison(captures, tuple(queries) or None, by, differences, cosines)
+
+
+def _position(captured: Capture, query: str, number: int) -> int:
+    try:
+        return one_position(captured.query_tokens, query, "--query")
+    except UsageError as error:
+        raise UsageError(f"text {number}: {error.wrong}", error.hint) from None
+
+
+def _difference(
+    made: Sequence[Transformed], i: int, queries: Sequence[int], *, aligned: bool
+) -> HeadDifference:
+    """One head in all texts."""
+    maps = [each.maps[i] for each in made]
+    head = _head_of(maps[0])
+    if not queries:
+        return HeadDifference(head, float(divergence([m.weights for m in maps]).mean()))
+    seen = [
+        query + 1 if each.capture.causal else None
+        for each, query in zip(made, queries, strict=True)
+    ]
+    rows = [m.weights[q, :n] for m, q, n in zip(maps, queries, seen, strict=True)]
+    sights = [_sight(row, query) for row, query in zip(rows, queries, strict=True)]
+    compared = rows if aligned else [np.array(sight.shares) for sight in sights]
+    return HeadDifference(head, float(divergence(compared)), sights)
+
+
+def _sight(row: FloatArray, query: int) -> Sight:
+    strongest = np.argsort(-row, kind="stable")[:STRONGEST].tolist()
+    return Sight(shares_of(row, query), [(key, float(row[key])) for key in strongest])
+
+
+def _head_of(head_map: HeadMap) -> Head:
+    assert head_map.layer is not None  # no transform here joins heads
+    assert head_map.head is not None
+    return Head(head_map.layer, head_map.head)
+
+
+def _with_maps(made: Transformed) -> Capture:
+    """The capture, its patterns as the transforms left them."""
+    heads = ((_head_of(m), m.weights) for m in made.maps)
+    layers = tuple(LayerPattern(h.layer, (h.head,), weights[None].copy()) for h, weights in heads)
+    return replace(made.capture, layers=layers)
+
+
+def compare_models(
+    model: "LoadedModel",
+    other: "LoadedModel",
+    text: str,
+    options: TextOptions,
+    heads: HeadOptions,
+    show: ShowOptions,
+) -> ModelComparison:
+    """Compare the heads of two models over one text; where their tokens differ, over words.
+
+    Raises:
+        UsageError: one looks back only and the other both ways, or they attend to another text.
+        InputError: not even their words are the same.
+    """
+    _check_kinds(model, other)
+    if show.drop_sink or show.drop_keys:
+        raise UsageError(
+            "two models need not have the same first token or pieces",
+            "leave --drop-sink and --drop-key out",
+        )
+    made = [_captured(each, text, options, show) for each in (model, other)]
+    words = show.merge == "words"
+    if not words and not _same_tokens(*made):
+        words = True
+        made = [_captured(m, text, options, replace(show, merge="words")) for m in (model, other)]
+    pair = made[0], made[1]
+    if not _same_tokens(*pair):  # BOS here and [CLS] there have nothing to do with each other
+        pair = _text_alone(made[0]), _text_alone(made[1])
+    if not _same_tokens(*pair):
+        raise InputError(
+            "the two models cut this text in ways that have not even its words in common",
+            "give another text",
+        )
+    _check_length(pair[0])
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    every = every_head(other.identity.heads_per_layer)
+    ours, theirs = (_stacked(c, h) for c, h in zip(pair, (chosen, every), strict=True))
+    alike = similarities(ours, theirs)
+    matches, silent = [], []
+    for head, row in zip(chosen, alike, strict=True):
+        if np.isnan(row).all():
+            silent.append(head)
+            continue
+        best = int(np.nanargmax(row))
+        matches.append(HeadMatch(head, every[best], float(row[best])))
+    if not matches:
+        raise InputError(
+            "these heads have no weight on the text, only on special tokens", "choose others"
+        )
+    matches.sort(key=lambda match: (-match.similarity, match.head))
+    return ModelComparison(pair, words, matches, tuple(silent))
+
+
+def _check_length(captured: Capture) -> None:
+    if len(captured.key_tokens) < 2:
+        raise InputError(
+            "a single token attends to nothing but itself, in every head", "give longer texts"
+        )
+
+
+def _check_kind(model: "LoadedModel") -> None:
+    if model.kind not in ("self", "encoder"):
+        raise UsageError(
+            "attention to what a model writes is not compared",
+            "use a model that reads one text, or --kind encoder",
+        )
+
+
+def _check_kinds(model: "LoadedModel", other: "LoadedModel") -> None:
+    _check_kind(model)
+    _check_kind(other)
+    if model.causal != other.causal:
+        back, both = (model, other) if model.causal else (other, model)
+        raise UsageError(
+            f"{back.identity.name} looks back only, and {both.identity.name} both ways, so their "
+            "rows cannot be compared",
+            "use two models of one kind",
+        )
+
+
+def _captured(model: "LoadedModel", text: str, options: TextOptions, show: ShowOptions) -> Capture:
+    prepared = prepare(model, text, options)
+    captured = prepared.record(every_head(model.identity.heads_per_layer))
+    captured = prepared.with_norms(captured) if show.weighted else captured
+    return _with_maps(transformed(captured, show))
+
+
+def _same_tokens(a: Capture, b: Capture) -> bool:
+    ours, theirs = ([(t.special, t.text.strip()) for t in c.key_tokens] for c in (a, b))
+    return ours == theirs
+
+
+def _text_alone(captured: Capture) -> Capture:
+    """Only what stands in the text: rows keep what they have on it, brought to a sum of 1.
+
+    Blanks are left out, too: some tokenizers give them tokens of their own.
+    """
+    kept = [t.index for t in captured.key_tokens if not t.special and t.text.strip()]
+    if len(kept) == len(captured.key_tokens):
+        return captured
+    layers, shares = [], []
+    for layer in captured.layers:
+        weights = layer.weights[:, kept][:, :, kept]
+        sums = weights.sum(axis=2, keepdims=True)
+        shares.append(1 - sums.mean())
+        some = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > NOTHING)
+        layers.append(LayerPattern(layer.layer, layer.heads, some))
+    tokens = numbered([captured.key_tokens[i] for i in kept])
+    share = f"{float(np.mean(shares)):.0%} of the weight was on special tokens or blanks"
+    done = (*captured.transforms, f"{share}, which are left out")
+    return replace(
+        captured, layers=tuple(layers), query_tokens=tokens, key_tokens=tokens, transforms=done
+    )
+
+
+def _stacked(captured: Capture, heads: Sequence[Head]) -> FloatArray:
+    return np.stack([captured.weights(head) for head in heads])
+
+
+def texts_beside(found: TextComparison, head: Head) -> SideBySide:
+    """One head in all texts; of two that align, also the difference."""
+    queries: Sequence[int | None] = found.queries or [None] * len(found.captures)
+    sides = [
+        Side(f"text {n}", captured, HeadMap(*head, weights=captured.weights(head)), query)
+        for n, (captured, query) in enumerate(zip(found.captures, queries, strict=True), start=1)
+    ]
+    align = len(sides) == 2 and sides[0].map.weights.shape == sides[1].map.weights.shape
+    align = align and found.by == "rows"
+    return SideBySide(sides, _less(sides) if align else None)
+
+
+def models_beside(found: ModelComparison, match: HeadMatch) -> SideBySide:
+    """A head of the first model, the head of the second that is most like it, the difference."""
+    sides = [
+        Side(f"{c.model.name} {head}", c, HeadMap(*head, weights=c.weights(head)))
+        for c, head in zip(found.captures, (match.head, match.other), strict=True)
+    ]
+    return SideBySide(sides, _less(sides))
+
+
+def _less(sides: Sequence[Side]) -> FloatArray:
+    difference: FloatArray = sides[0].map.weights - sides[1].map.weights
+    return difference

@@ -1,0 +1,138 @@
+"""A calculation written out: of one head over a text, of token embeddings, of an example.
+
+text ─► tokens ─► one head, one query ─► run, every step recorded ─► trace
+
+Where no head is named, a capture comes before, from which the default one is picked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.data.explain import EmbeddingTrace, HeadTrace, OtherRow
+from attnviz.data.head import Head
+from attnviz.data.positions import last_word, one_position
+from attnviz.data.tokens import Token
+from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
+from attnviz.errors import InputError, UsageError
+from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import Prepared, heads_to_record, prepare
+from attnviz.runs.show import listed, pick_heads
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+    from attnviz.models.scratch.embeddings import EmbeddingModel
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What to explain: `head` and `query` as on the command line (None: what `show` would pick,
+    and the last word), and another similarity to compare with the model's own."""
+
+    head: str | None = None
+    query: str | None = None
+    similarity: Similarity | None = None
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A head's calculation, why just this head where nobody chose it, what the text lost to
+    fit, and the row by another similarity."""
+
+    trace: HeadTrace
+    about: str
+    left_out: tuple[int, int] = (0, 0)
+    other: OtherRow | None = None
+
+
+def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOptions) -> Traced:
+    """Run a text and record all that one head computes for one query.
+
+    Raises:
+        InputError: nothing but blanks, or longer than the model's context.
+        ModelError: this architecture's queries, keys and values cannot be recorded.
+        UsageError: more than one head or position, or one that is not there; an attention
+            that is written out for no model, such as cross-attention.
+    """
+    from attnviz.models.similarity import other_row
+
+    if model.kind in ("cross", "decoder"):
+        raise UsageError(
+            f"explain does not write out the {model.kind} attention of an encoder-decoder",
+            f"use attnviz show --model {model.identity.name}; the --kind encoder of any but the "
+            "built-in translator can be explained",
+        )
+    prepared = prepare(model, text, options)
+    tokens = prepared.source
+    head, about = _head(prepared, HeadOptions(heads=subject.head))
+    trace = model.trace(text, tokens, head, _position(tokens, subject.query))
+    trace = replace(trace, versions=prepared.empty.versions)
+    other = other_row(trace, subject.similarity) if subject.similarity else None
+    return Traced(trace, about, prepared.empty.left_out, other)
+
+
+def _head(prepared: Prepared, options: HeadOptions) -> tuple[Head, str]:
+    """The head, and why just this one; nothing is captured where it was named."""
+    heads = heads_to_record(prepared.model, options)
+    if options.named:
+        if len(heads) != 1:
+            raise UsageError(
+                f"--head {options.heads} names {len(heads)} heads", "one is explained: --head L1H2"
+            )
+        return heads[0], listed(heads)
+    picked = pick_heads(prepared.record(heads), options)
+    return picked.heads[0], f"{picked.title} ({picked.why})" if picked.why else picked.title
+
+
+def _position(tokens: Sequence[Token], query: str | None) -> int:
+    """Of the query that was named, or of the last word."""
+    return last_word(tokens) if query is None else one_position(tokens, query, "--query")
+
+
+def explain_embeddings(
+    model: "EmbeddingModel", text: str, query: str | None, options: TextOptions
+) -> tuple[EmbeddingTrace, tuple[int, int]]:
+    """Compare the token embeddings of a text with each other; and what the text lost to fit.
+
+    Raises:
+        InputError: nothing but blanks, or longer than the model's context.
+        UsageError: a query that is not in the text.
+    """
+    prepared = prepare(model, text, options)
+    trace = model.compare(text, prepared.source, _position(prepared.source, query))
+    return replace(trace, versions=prepared.empty.versions), prepared.empty.left_out
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How the random numbers of an example are drawn."""
+
+    init: Initialisation = "normal"
+    seed: int = 0
+
+
+def work_example(name: Example, way: Way, drawing: Drawing) -> Worked:
+    """One of the worked examples; no model is loaded."""
+    from attnviz.models.scratch.worked import random_matrices, work_out
+
+    if name == "three-inputs":
+        return work_out(three_inputs(), way)
+    given = random_matrices(CHARACTERS, WIDTH, HEADS, drawing.init, drawing.seed)
+    return work_out(given, way)
+
+
+def work_matrices(given: Matrices, way: Way) -> Worked:
+    """A user's own matrices, worked out.
+
+    Raises:
+        InputError: they are so large that a product or a softmax is not finite.
+    """
+    from attnviz.models.scratch.worked import work_out
+
+    worked = work_out(given, way)
+    if not all(np.isfinite(array).all() for array in (worked.pattern, worked.output)):
+        raise InputError("the numbers of these matrices are too large", "scale them down")
+    return worked

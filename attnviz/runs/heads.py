@@ -1,0 +1,198 @@
+"""What the heads of a model do: over a text, a saved capture, or the standard probe.
+
+text ─► tokens ─► run ─► rows ─► scores ─► roles
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.analyses.heads import (
+    SINK,
+    Marks,
+    ScoreHeads,
+    estimates,
+    marks_of_diagonals,
+    marks_of_first,
+    marks_of_tokens,
+    role_of,
+)
+from attnviz.data.capture import Capture, PatternBlock
+from attnviz.data.head import Head, choose_heads
+from attnviz.data.heads import HeadReport, HeadScores
+from attnviz.data.tokens import Token, numbered
+from attnviz.errors import InputError, UsageError
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import Prepared, prepare, prepare_tokens
+from attnviz.runs.show import pick_heads
+from attnviz.transforms.apply import PLAIN, ShowOptions, transformed
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The standard probe: random tokens, twice.
+
+    `length`: how many tokens, each another, are repeated; `samples`: how often they are drawn
+    anew, from `seed` on; `whole`: means over whole diagonals, as TransformerLens takes them,
+    else over the rows of the second copy.
+    """
+
+    length: int = 50
+    samples: int = 8
+    seed: int = 0
+    whole: bool = False
+
+
+def score_text(
+    model: "LoadedModel",
+    text: str,
+    options: TextOptions,
+    heads: HeadOptions,
+    show: ShowOptions = PLAIN,
+) -> HeadReport:
+    """Score heads over a text; of `show`, the transforms that leave heads apart.
+
+    Raises:
+        InputError: the text is too short to tell anything, or longer than the context.
+        UsageError: a head that the model does not have.
+    """
+    prepared = prepare(model, text, options)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    empty = prepared.empty
+    _check_length(empty)
+    if show.transforming:
+        captured = prepared.record(chosen)
+        captured = prepared.with_norms(captured) if show.weighted else captured
+        return _score_maps(captured, show)
+    score = ScoreHeads(_marks(empty), empty.causal, apart=empty.kind == "cross")
+    prepared.budget.check_patterns(chosen, 0)
+    prepared.run(chosen, score)
+    return _report(empty, [score.scores()])
+
+
+def score_capture(captured: Capture, heads: HeadOptions, show: ShowOptions = PLAIN) -> HeadReport:
+    """Score the heads that a saved capture holds, or those of them that are named.
+
+    Raises:
+        InputError: the text is too short to tell anything.
+        UsageError: a head that the capture lacks.
+    """
+    everything = heads if heads.named else HeadOptions(everything=True)
+    if captured.signed:
+        raise UsageError("this capture holds scores, not weights", "capture the text again")
+    return _score_maps(pick_heads(captured, everything).capture, show)
+
+
+def _score_maps(captured: Capture, show: ShowOptions) -> HeadReport:
+    """Score whole patterns, transformed; those whose rows do not sum to 1 are brought there."""
+    made = transformed(captured, show)
+    empty = replace(made.capture, layers=())
+    _check_length(empty)
+    marks = _marks(empty, merged=show.merge is not None)
+    score = ScoreHeads(marks, empty.causal, apart=empty.kind == "cross")
+    for head_map in made.maps:
+        assert head_map.layer is not None  # no transform joined any of them
+        assert head_map.head is not None
+        weights = head_map.weights[list(made.queries)]
+        sums = weights.sum(axis=1)
+        # where a key was left out, a query may look at nothing else
+        some = sums > 0 if made.dropped and sums.any() else np.ones(len(sums), np.bool_)
+        weights, queries = weights[some], np.array(made.queries)[some]
+        if show.weighted:
+            weights = weights / np.where(sums > 0, sums, 1)[some, None]
+        score(PatternBlock(head_map.layer, (head_map.head,), queries, weights[None]))
+    return _report(empty, [score.scores()])
+
+
+def score_probe(
+    model: "LoadedModel", probe: Probe, options: TextOptions, heads: HeadOptions
+) -> HeadReport:
+    """Score heads on random tokens that come twice.
+
+    Raises:
+        UsageError: the model does not attend to what it reads itself, or its context is too
+            short for the probe.
+    """
+    if model.kind not in ("self", "encoder"):
+        raise UsageError(
+            "the probe repeats what a model reads, which this attention does not look at",
+            "give --kind encoder, or a text",
+        )
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    samples, before = [], 0
+    for n in range(probe.samples):
+        prepared, before = _repeated(model, probe, probe.seed + n, options)
+        ids = prepared.ids
+        marks = (
+            marks_of_diagonals(probe.length)
+            if probe.whole
+            else marks_of_tokens(ids, since=before + probe.length)
+        )
+        score = ScoreHeads(marks, prepared.empty.causal)
+        prepared.budget.check_patterns(chosen, 0)
+        prepared.run(chosen, score)
+        samples.append(score.scores())
+    return _report(prepared.empty, samples, _of_probe(probe, before))
+
+
+def _repeated(
+    model: "LoadedModel", probe: Probe, seed: int, options: TextOptions
+) -> tuple[Prepared, int]:
+    """One sample of the probe, and how many tokens stand in front of it."""
+    tokenizer = model.tokenizer
+    ordinary = np.array(tokenizer.ordinary_ids())
+    if probe.length > len(ordinary):
+        raise UsageError(f"the model knows only {len(ordinary)} tokens", "give a smaller --length")
+    drawn = np.random.default_rng(seed).choice(ordinary, probe.length, replace=False)
+    repeated = [Token(0, id_, tokenizer.label(id_), 0, 0) for id_ in drawn.tolist()] * 2
+    first, last = tokenizer.ends(tokenizer.bos if options.bos is None else options.bos)
+    tokens = numbered((*first, *repeated, *last))
+    if len(tokens) > tokenizer.context:
+        raise UsageError(
+            f"the probe has {len(tokens)} tokens, but the model takes at most {tokenizer.context}",
+            f"give --length {(tokenizer.context - len(first) - len(last)) // 2} or less",
+        )
+    return prepare_tokens(model, tokens, options), len(first)
+
+
+def _of_probe(probe: Probe, before: int) -> str:
+    """The convention, which changes the scores."""
+    front = "BOS and then " if before else "no BOS, "
+    rows = "whole diagonals" if probe.whole else "the second copy's rows"
+    samples = "1 sample" if probe.samples == 1 else f"{probe.samples} samples"
+    return f"{front}{probe.length} random tokens twice, {samples} from seed {probe.seed}; {rows}"
+
+
+def _marks(captured: Capture, *, merged: bool = False) -> Marks:
+    if captured.kind == "cross":
+        return marks_of_first()
+    # merged tokens have the id of their first piece alone, which may be a space
+    names = [token.label if merged else token.id for token in captured.key_tokens]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return marks_of_tokens([numbers[name] for name in names])
+
+
+def _check_length(captured: Capture) -> None:
+    if len(captured.query_tokens) < (2 if captured.kind == "cross" else 3):
+        raise InputError(
+            f"with {len(captured.query_tokens)} tokens there is no choice that would say something "
+            "about a head",
+            "give a longer text, or --probe",
+        )
+
+
+def _report(
+    empty: Capture, samples: Sequence[dict[Head, dict[str, float]]], probe: str = ""
+) -> HeadReport:
+    heads = []
+    for head in samples[0]:
+        scores = estimates([sample[head] for sample in samples])
+        named = tuple(each.behaviour for each in empty.named_heads if each.head == head)
+        heads.append(HeadScores(head, scores, role_of(scores), named))
+    sinks = sum(found.scores["first"].mean > SINK for found in heads) / len(heads)
+    return HeadReport(empty, heads, sinks, probe)

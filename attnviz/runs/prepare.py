@@ -1,0 +1,301 @@
+"""Text to capture. Read this first: it sets the order of everything.
+
+    load ─► encode ─► fit the context ─► run with hooks ─► capture (─► choose ─► exhibit: showing)
+
+Nothing here prints; torch is imported only when a model is loaded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from attnviz.data.capture import SCORES, VALUE_NORMS, Capture, Consumer, Kind, Wanted
+from attnviz.data.head import Head, choose_heads, every_head
+from attnviz.data.keep import KeepEverything
+from attnviz.data.tokens import Token, numbered
+from attnviz.data.verify import Verified
+from attnviz.errors import InputError, UsageError
+from attnviz.inputs.decoding import check_encodable, check_not_blank
+from attnviz.models.catalog import Source
+from attnviz.runs.budget import Budget
+from attnviz.runs.options import HeadOptions, TextOptions, Truncation
+from attnviz.transforms.check import Checked
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+    from attnviz.models.tokenizer import TextTokenizer
+
+
+def load_model(source: Source) -> "LoadedModel":
+    """Load the model; the one place where torch comes in.
+
+    Raises:
+        ModelError: it cannot be found, fetched or loaded.
+    """
+    from attnviz.models.catalog import load
+
+    return load(source)
+
+
+def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[Token, ...]:
+    """All tokens of a text, be they more than the model takes.
+
+    Raises:
+        InputError: nothing but blanks, or no text that UTF-8 can write.
+        UsageError: a beginning token was asked for, and the model has none.
+    """
+    check_not_blank(text, "the text")
+    check_encodable(text)
+    if options.bos and tokenizer.bos_id is None and not tokenizer.endsd:
+        raise UsageError("this model has no beginning token", "leave --bos out")
+    bos = tokenizer.bos if options.bos is None else options.bos
+    return tokenizer.encode(text, bos=bos, special=options.special)
+
+
+def check_predicts(model: "LoadedModel") -> None:
+    """Raises UsageError: the model does not predict the token that follows a text."""
+    if model.kind != "self":
+        from attnviz.models.loaded import no_prediction
+
+        raise no_prediction(model.identity.name)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Tokens that fit the context, and how many were left out before and after them."""
+
+    tokens: tuple[Token, ...]
+    left_out: tuple[int, int] = (0, 0)
+
+
+def fit(tokens: tuple[Token, ...], context: int, side: Truncation | None) -> Fitted:
+    """Cut to the context, on the side asked for; special tokens at the ends stay.
+
+    Raises:
+        InputError: the text is too long and no side was named.
+    """
+    if side not in (None, "left", "right"):
+        raise UsageError(f"truncate is {side!r}", "give left or right")
+    more = len(tokens) - context
+    if more <= 0:
+        return Fitted(tokens)
+    if side is None:
+        raise InputError(
+            f"the text has {len(tokens)} tokens, but the model takes at most {context}",
+            "shorten it, or cut it with --truncate left or --truncate right",
+        )
+    first = tokens[:1] if tokens[0].special else ()
+    last = tokens[-1:] if tokens[-1].special and len(tokens) > 1 else ()
+    text = tokens[len(first) : len(tokens) - len(last)]
+    if side == "left":
+        return Fitted(numbered(first + text[more:] + last), (more, 0))
+    return Fitted(numbered(first + text[:-more] + last), (0, more))
+
+
+def heads_to_record(model: "LoadedModel", options: HeadOptions) -> tuple[Head, ...]:
+    """The heads that a run must record: those named, else those a default is picked from.
+
+    Raises:
+        UsageError: a head that the model does not have.
+    """
+    if options.named:
+        return choose_heads(model.identity.heads_per_layer, options.layers, options.heads)
+    named = tuple(sorted({named.head for named in model.card.heads}))
+    if named and not options.everything:
+        return named
+    return every_head(model.identity.heads_per_layer)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A text that fits its model: the tokens that it reads, and those that it is to write."""
+
+    model: "LoadedModel"
+    source: tuple[Token, ...]
+    target: tuple[Token, ...]
+    empty: Capture
+    """The capture to be, without any pattern."""
+    budget: Budget
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of the tokens that it reads."""
+        return [token.id for token in self.source]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many (queries, keys) there are."""
+        return self.budget.shape
+
+    def run(
+        self,
+        heads: Sequence[Head],
+        consume: Consumer,
+        queries: tuple[int, ...] | None = None,
+        *,
+        scores: bool = False,
+    ) -> None:
+        """Run the model; of these heads hand the query rows that are wanted to the consumer.
+
+        Raises:
+            ModelError: what the model attends to is no pattern over these tokens, or not numbers.
+        """
+        wanted: dict[int, tuple[int, ...]] = {}
+        for layer, head in sorted(heads):
+            wanted[layer] = (*wanted.get(layer, ()), head)
+        asked = Wanted(wanted, queries, scores)
+        checked = Checked(consume, _of_scores(self.empty) if scores else self.empty)
+        self.model.run(
+            [token.id for token in self.source], asked, checked, [t.id for t in self.target]
+        )
+        checked.finish(asked)
+
+    def record(
+        self,
+        heads: Sequence[Head],
+        queries: tuple[int, ...] | None = None,
+        *,
+        scores: bool = False,
+    ) -> Capture:
+        """The whole patterns of these heads; of other than these queries, rows of zeros.
+
+        `scores`: in their place, what they are made of.
+
+        Raises:
+            ModelError: they do not fit into memory.
+        """
+        rows = self.shape[0] if queries is None else len(queries)
+        self.budget.check_patterns(heads, 4 * len(heads) * rows * self.shape[1])
+        keep = KeepEverything(self.shape)  # memory is taken only by rows that are written
+        self.run(heads, keep, queries, scores=scores)
+        empty = _of_scores(self.empty) if scores else self.empty
+        return replace(empty, layers=keep.layers())
+
+    def with_norms(self, captured: Capture) -> Capture:
+        """A capture of this text, with how long the values of all keys are beside it.
+
+        Raises:
+            UsageError: the model has none.
+        """
+        norms = self.model.value_norms([token.id for token in self.source])
+        return replace(captured, extras={**captured.extras, VALUE_NORMS: norms})
+
+
+def _of_scores(empty: Capture) -> Capture:
+    return replace(empty, transforms=(*empty.transforms, SCORES))
+
+
+def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
+    """Make a text fit for a model.
+
+    Raises:
+        InputError: nothing but blanks, or longer than the model's context.
+        UsageError: a beginning token was asked for, and the model has none.
+    """
+    fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
+    written, target = _target(model, fitted.tokens, options.target)
+    return _prepared(model, text, fitted, written, target, options.max_memory)
+
+
+def prepare_tokens(
+    model: "LoadedModel", tokens: tuple[Token, ...], options: TextOptions
+) -> Prepared:
+    """Make tokens that no text spells fit for a model that has one sequence."""
+    return _prepared(model, "", Fitted(tokens), "", (), options.max_memory)
+
+
+def _prepared(
+    model: "LoadedModel",
+    text: str,
+    fitted: Fitted,
+    written: str,
+    target: tuple[Token, ...],
+    max_memory: int | None,
+) -> Prepared:
+    import importlib.metadata  # takes a moment that a saved capture need not wait
+
+    source = fitted.tokens
+    sequences = _rows_and_columns(model.kind, source, target)
+    empty = Capture(
+        text=text,
+        query_tokens=sequences[0],
+        key_tokens=sequences[1],
+        layers=(),
+        model=model.identity,
+        bos=source[0].special,
+        causal=model.causal,
+        sinks=model.sinks,
+        kind=model.kind,
+        target=written,
+        left_out=fitted.left_out,
+        versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
+        named_heads=model.card.heads,
+    )
+    shape = len(empty.query_tokens), len(empty.key_tokens)
+    return Prepared(model, source, target, empty, Budget(model, shape, max_memory))
+
+
+def verify(model: "LoadedModel", source: Source, text: str, options: TextOptions) -> Verified:
+    """How exact the capture of a text is; raises what `prepare` raises.
+
+    Raises:
+        UsageError: transformers does not have this model.
+        ModelError: every matrix of it at once does not fit into memory.
+    """
+    from attnviz.models.verifying import verify as verified
+
+    prepared = prepare(model, text, options)
+    whole = prepared.budget.patterns(every_head(model.identity.heads_per_layer))
+    # theirs, ours, and what they are made from
+    prepared.budget.check(3 * whole, "shorten the text, or leave --verify out")
+    ids = [token.id for token in prepared.source]
+    return verified(model, source, ids, [token.id for token in prepared.target])
+
+
+def capture(
+    model: "LoadedModel", text: str, heads: Sequence[Head], options: TextOptions
+) -> Capture:
+    """Run a text and record the patterns of these heads; raises what `prepare` raises."""
+    return prepare(model, text, options).record(heads)
+
+
+def _target(
+    model: "LoadedModel", source: Sequence[Token], given: str | None
+) -> tuple[str, tuple[Token, ...]]:
+    """The text that an encoder-decoder writes, or is given, with its tokens; else nothing."""
+    if model.kind in ("self", "encoder"):
+        if given is not None:
+            raise UsageError(
+                "--target is the text that an encoder-decoder writes, for --kind cross or decoder",
+                "leave it out",
+            )
+        return "", ()
+    if given is None:
+        written = model.write([token.id for token in source])
+        if not written[1]:
+            raise InputError(
+                "the model wrote nothing for this text", "give a --target, or use --kind encoder"
+            )
+        return written
+    check_not_blank(given, "the target")
+    check_encodable(given)
+    tokens = model.read_target(given)
+    if len(tokens) >= model.tokenizer.context:
+        raise InputError(
+            f"the target has {len(tokens)} tokens, but the model writes at most "
+            f"{model.tokenizer.context - 1}",
+            "shorten it",
+        )
+    return given, tokens
+
+
+def _rows_and_columns(
+    kind: Kind, source: tuple[Token, ...], target: tuple[Token, ...]
+) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+    """Query tokens and key tokens: a decoder's row is named by the token that it produces."""
+    if kind == "cross":
+        return target, source
+    if kind == "decoder":
+        begin = Token(0, -1, "", 0, 0, special=True)
+        return target, numbered((begin, *target[:-1]))
+    return source, source

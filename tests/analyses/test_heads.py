@@ -1,0 +1,178 @@
+"""What heads do, as numbers: against plain loops in float64, and against TransformerLens."""
+
+from math import isnan, log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.analyses.heads import (
+    ROLES,
+    Marks,
+    ScoreHeads,
+    estimates,
+    marks_of_diagonals,
+    marks_of_first,
+    marks_of_tokens,
+    role_of,
+)
+from attnviz.data.capture import FloatArray, PatternBlock
+from attnviz.data.head import Head
+from attnviz.data.heads import SCORES, Estimate
+from tests.factories import random_patterns
+
+REPEATED = [0, *range(5, 15), *range(5, 15)]
+
+
+def scored(
+    patterns: FloatArray, marks: Marks, *, causal: bool = True, rows: int = 4, apart: bool = False
+) -> list[dict[str, float]]:
+    """The scores of some heads (h, n_q, n_k), which come some rows at a time."""
+    score = ScoreHeads(marks, causal, apart)
+    for first in range(0, patterns.shape[1], rows):
+        queries = np.arange(first, min(first + rows, patterns.shape[1]))
+        last = queries[-1] + 1 if causal else patterns.shape[2]
+        block = patterns[:, queries, :last]
+        score(PatternBlock(0, tuple(range(len(patterns))), queries, block))
+    found = score.scores()
+    return [found[Head(0, head)] for head in range(len(patterns))]
+
+
+def by_hand(pattern: FloatArray, ids: list[int], *, causal: bool) -> dict[str, float]:
+    """The definitions of docs/metrics.md, in loops."""
+    a, n = pattern.astype(np.float64), len(ids)
+    entropies = [-sum(w * log(w) for w in row if w > 0) for row in a]
+    seen = [i + 1 if causal else n for i in range(n)]
+    shares = [h / log(s) for h, s in zip(entropies, seen, strict=True) if s > 1]
+    copies = {i: [j for j in range(i) if ids[j] == ids[i]] for i in range(n)}
+    behind = {i: [j + 1 for j in copies[i] if j + 1 < i] for i in range(n)}
+
+    def share(keys: dict[int, list[int]]) -> float:
+        rows = [sum(a[i, j] for j in found) for i, found in keys.items() if found]
+        return float(np.mean(rows)) if rows else float("nan")
+
+    far = sum(a[i, j] * abs(i - j) for i in range(n) for j in range(n))
+    return {
+        "entropy": float(np.mean(entropies)),
+        "normalised": float(np.mean(shares)) if shares else float("nan"),
+        "distance": far / a.sum(),
+        "previous": share({i: [i - 1] for i in range(1, n)}),
+        "first": float(a[:, 0].mean()),
+        "self": float(np.mean(np.diag(a))),
+        "duplicate": share(copies),
+        "induction": share(behind),
+    }
+
+
+@given(
+    ids=st.lists(st.integers(0, 4), min_size=1, max_size=12),
+    seed=st.integers(0, 100),
+    rows=st.integers(1, 12),
+    causal=st.booleans(),
+)
+def test_scores_are_what_the_definitions_say(
+    ids: list[int], seed: int, rows: int, causal: bool
+) -> None:
+    patterns = random_patterns(2, len(ids), seed=seed, causal=causal)
+    found = scored(patterns, marks_of_tokens(ids), causal=causal, rows=rows)
+    for pattern, scores in zip(patterns, found, strict=True):
+        expected = by_hand(pattern, ids, causal=causal)
+        assert set(scores) == set(expected) == set(SCORES)
+        for name, value in expected.items():
+            assert scores[name] == pytest.approx(value, abs=1e-5, nan_ok=True), name
+
+
+@given(n=st.integers(2, 12), seed=st.integers(0, 100))
+def test_what_must_hold_of_every_pattern(n: int, seed: int) -> None:
+    for scores in scored(random_patterns(2, n, seed=seed), marks_of_tokens([3] * n)):
+        assert 0 <= scores["entropy"] <= log(n) + 1e-6
+        assert 0 <= scores["normalised"] <= 1 + 1e-6
+        assert 0 <= scores["distance"] <= n - 1
+        shares = ("previous", "first", "self", "duplicate")
+        assert all(0 <= scores[name] <= 1 + 1e-6 for name in shares)
+
+
+def test_the_even_pattern_has_all_the_entropy_and_the_sharp_one_none() -> None:
+    even = np.tril(np.ones((1, 6, 6), np.float32))
+    even /= even.sum(axis=2, keepdims=True)
+    sharp = np.eye(6, dtype=np.float32)[None]
+    (spread,), (held,) = (scored(p, marks_of_tokens(range(6))) for p in (even, sharp))
+    assert spread["normalised"] == pytest.approx(1)
+    assert held["entropy"] == held["distance"] == 0
+    assert held["self"] == 1
+    assert isnan(held["duplicate"])
+    assert isnan(held["induction"])
+
+
+def test_whole_diagonals_are_the_stripes_of_transformer_lens() -> None:
+    """`pattern.diagonal(dim1=-2, dim2=-1, offset=...).mean(-1)` of its main demo, in torch.
+
+    Offsets are -1, -T and 1 - T, for the seeded patterns below; recorded once.
+    """
+    recorded = {
+        "previous": [0.1228335, 0.164974, 0.1198377],
+        "duplicate": [0.0823637, 0.076145, 0.0114825],
+        "induction": [0.057802, 0.1056873, 0.0520823],
+    }
+    found = scored(random_patterns(3, 21, seed=7), marks_of_diagonals(10))
+    for name, expected in recorded.items():
+        assert [scores[name] for scores in found] == pytest.approx(expected, abs=1e-6)
+
+
+def test_scores_by_tokens_are_those_of_transformer_lens_head_detector() -> None:
+    """`head_detector` of TransformerLens 4.3.0, error_measure="mul", recorded once.
+
+    Its `compute_head_attention_similarity_score` was given its three detection patterns of
+    these tokens. It divides by the weight of all rows, here by those that have such a key.
+    """
+    recorded = {
+        "previous": ([0.1169843, 0.1571181, 0.1141311], 20),
+        "duplicate": ([0.0407287, 0.03978, 0.0060137], 10),
+        "induction": ([0.0018027, 0.0597762, 0.0297476], 10),
+    }
+    found = scored(random_patterns(3, 21, seed=7), marks_of_tokens(REPEATED))
+    for name, (theirs, rows) in recorded.items():
+        expected = [value * 21 / rows for value in theirs]
+        assert [scores[name] for scores in found] == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_probe_counts_only_the_second_copy() -> None:
+    """The previous token of BOS and of the first copy is as predictable as any; it is left out."""
+    patterns = random_patterns(1, 21, seed=3)
+    (found,) = scored(patterns, marks_of_tokens(REPEATED, since=11))
+    rows = np.arange(11, 21)
+    assert found["previous"] == pytest.approx(patterns[0, rows, rows - 1].mean())
+    assert found["duplicate"] == pytest.approx(patterns[0, rows, rows - 10].mean())
+    assert found["induction"] == pytest.approx(patterns[0, rows, rows - 9].mean())
+    assert found["first"] == pytest.approx(patterns[0, :, 0].mean())
+
+
+def test_between_two_texts_there_is_no_distance() -> None:
+    cross = random_patterns(1, 5, causal=False)[:, :3]
+    (found,) = scored(cross, marks_of_first(), causal=False, apart=True)
+    measured = {name for name, value in found.items() if not isnan(value)}
+    assert measured == {"entropy", "normalised", "first"}
+    assert found["normalised"] == pytest.approx(found["entropy"] / log(5))
+
+
+def estimated(**scores: float) -> dict[str, Estimate]:
+    return {name: Estimate(scores.get(name, float("nan"))) for name in SCORES}
+
+
+def test_the_first_role_whose_threshold_is_reached() -> None:
+    for role in ROLES:
+        found = role_of(estimated(**{role.score: role.least}))
+        assert found == role
+        assert role_of(estimated(**{role.score: role.least - 0.01})) is None
+    both = role_of(estimated(first=0.9, induction=0.5))
+    assert both is not None
+    assert both.name == "induction"
+
+
+def test_samples_have_a_mean_and_a_standard_error() -> None:
+    samples = [dict.fromkeys(SCORES, value) for value in (0.1, 0.2, 0.6)]
+    found = estimates(samples)["entropy"]
+    assert found.mean == pytest.approx(0.3)
+    assert found.error == pytest.approx(np.std([0.1, 0.2, 0.6], ddof=1) / np.sqrt(3))
+    assert estimates(samples[:1])["entropy"].error is None

@@ -1,0 +1,328 @@
+"""GPT-2 through transformers, and the same folder on the from-scratch model."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import GPT2LMHeadModel
+
+from attnviz.data.capture import PatternBlock, Wanted
+from attnviz.errors import ModelError
+from attnviz.models.catalog import Source, describe, load, tokenizer_of
+from attnviz.models.folder.files import builtin_folder
+from attnviz.models.huggingface.model import load_huggingface
+from attnviz.models.loaded import LoadedModel
+from attnviz.models.scratch.native import load_native
+from tests.conftest import bytes_tokenizer
+
+IDS = list(range(40, 57))
+
+
+def _blocks(model: LoadedModel, ids: list[int], wanted: Wanted) -> list[PatternBlock]:
+    blocks: list[PatternBlock] = []
+    model.run(ids, wanted, blocks.append)
+    return blocks
+
+
+def _everything(model: LoadedModel) -> Wanted:
+    heads = enumerate(model.identity.heads_per_layer)
+    return Wanted({layer: tuple(range(n)) for layer, n in heads})
+
+
+def test_what_is_captured_is_the_models_own_attention(gpt2_folder: Path) -> None:
+    ours = load_huggingface(gpt2_folder, "tiny", None)
+    theirs = GPT2LMHeadModel.from_pretrained(gpt2_folder, attn_implementation="eager").eval()
+    with torch.no_grad():
+        attentions = theirs(torch.tensor([IDS]), output_attentions=True).attentions
+    blocks = _blocks(ours, IDS, _everything(ours))
+    assert [block.layer for block in blocks] == [0, 1]
+    for block in blocks:
+        np.testing.assert_allclose(block.weights, attentions[block.layer][0], atol=1e-6)
+
+
+def test_a_model_with_a_capture_computes_what_it_does_without(gpt2_folder: Path) -> None:
+    """The hooks only read: with them the output is the same, bit for bit."""
+    ids = torch.tensor([IDS])
+    hugging = load_huggingface(gpt2_folder, "tiny", None)
+    seen: list[torch.Tensor] = []
+    last = hugging.model.transformer.h[1]
+    last.register_forward_hook(
+        lambda _m, _i, out: seen.append(out[0] if type(out) is tuple else out)
+    )
+    hugging.run(IDS, Wanted({0: (0, 1, 2)}), lambda _: None)
+    assert seen == []  # it stopped before
+    with torch.no_grad():
+        plain = hugging.model(ids).logits
+        attended: list[PatternBlock] = []
+        hugging.run(IDS, Wanted({1: (0,)}), attended.append)
+        torch.testing.assert_close(hugging.model(ids).logits, plain, atol=0, rtol=0)
+
+
+def test_only_the_wanted_heads_are_handed_over(gpt2_folder: Path) -> None:
+    model = load_huggingface(gpt2_folder, "tiny", None)
+    everything = _blocks(model, IDS, _everything(model))
+    (block,) = _blocks(model, IDS, Wanted({1: (0, 2)}))
+    assert (block.layer, block.heads) == (1, (0, 2))
+    np.testing.assert_array_equal(block.weights, everything[1].weights[[0, 2]])
+
+
+def test_layers_after_the_last_wanted_one_are_not_run(gpt2_folder: Path) -> None:
+    model = load_huggingface(gpt2_folder, "tiny", None)
+    model.model.transformer.h[1].register_forward_pre_hook(lambda *_: pytest.fail("layer 1 ran"))
+    assert len(_blocks(model, IDS, Wanted({0: (1,)}))) == 1
+
+
+def test_no_hook_stays_behind(gpt2_folder: Path) -> None:
+    model = load_huggingface(gpt2_folder, "tiny", None)
+    _blocks(model, IDS, Wanted({0: (1,)}))
+    assert not any(module._forward_hooks for module in model.model.modules())
+
+
+@pytest.mark.parametrize("which", ["tiny", "builtin"])
+def test_a_folder_gives_the_same_patterns_on_both_engines(gpt2_folder: Path, which: str) -> None:
+    folder = gpt2_folder if which == "tiny" else builtin_folder()
+    native, hugging = load_native(folder, which), load_huggingface(folder, which, None)
+    text = "A fluffy, blue creature?\n楚 roamed"
+    tokens = native.tokenizer.encode(text, bos=True, special=False)
+    assert tokens == hugging.tokenizer.encode(text, bos=True, special=False)
+    ids = [token.id for token in tokens]
+    for ours, theirs in zip(
+        _blocks(native, ids, _everything(native)),
+        _blocks(hugging, ids, _everything(hugging)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-5)
+
+
+def test_weights_under_the_hubs_own_names_are_read(gpt2_folder: Path, tmp_path: Path) -> None:
+    """The hub's GPT-2 has no `transformer.` prefix, and mask buffers among its weights."""
+    folder = tmp_path / "hub"
+    shutil.copytree(gpt2_folder, folder)
+    state = load_file(folder / "model.safetensors")
+    bare = {name.removeprefix("transformer."): tensor for name, tensor in state.items()}
+    bare["h.0.attn.bias"] = torch.ones(1, 1, 61, 61).tril()
+    save_file(bare, folder / "model.safetensors", metadata={"format": "pt"})
+    for ours, theirs in zip(
+        _blocks(load_huggingface(folder, "hub", None), IDS, Wanted({1: (0, 1, 2)})),
+        _blocks(load_huggingface(gpt2_folder, "tiny", None), IDS, Wanted({1: (0, 1, 2)})),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours.weights, theirs.weights)
+
+
+def _edit_config(**changes: Any) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        path = folder / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+    return edit
+
+
+def _truncate(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def _pickle(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({"run": subprocess.run}, folder / "pytorch_model.bin")
+
+
+def _nan(folder: Path) -> None:
+    state = load_file(folder / "model.safetensors")
+    state["transformer.h.1.mlp.c_fc.bias"][5] = float("nan")
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def _card(head: str) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        named = {"behaviour": "any", "head": head, "title": "any"}
+        card = {"schema": 1, "name": "x", "description": "", "bos": False, "heads": [named]}
+        (folder / "card.json").write_text(json.dumps({**card, "figures": []}))
+
+    return write
+
+
+BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
+    ("no configuration", lambda f: (f / "config.json").unlink(), "has no config.json"),
+    ("half a configuration", lambda f: (f / "config.json").write_text("{"), "cannot be read"),
+    ("no weights", lambda f: (f / "model.safetensors").unlink(), "has no model.safetensors"),
+    ("pickled weights", _pickle, "hold more than tensors"),
+    ("half the weights", _truncate, "damaged or incomplete"),
+    (
+        "other shapes",
+        _edit_config(n_positions=60),
+        r"\(61, 21\), but config.json asks for \(60, 21",
+    ),
+    ("a layer too many", _edit_config(n_layer=3), r"lack .*h\.2\."),
+    ("NaN weights", _nan, "h.1.mlp.c_fc.bias .* NaN"),
+    ("no tokenizer", lambda f: (f / "tokenizer.json").unlink(), "has no tokenizer.json"),
+    ("a broken tokenizer", lambda f: (f / "tokenizer.json").write_text("{}"), "cannot be read"),
+    ("no heads", _edit_config(n_head=0), "n_head is 0, and must be a whole number from 1"),
+    ("no layers", _edit_config(n_layer=-1), "n_layer is -1"),
+    ("a width that heads cannot share", _edit_config(n_head=2), "a divisor of n_embd 21"),
+    ("a word for a size", _edit_config(n_positions="abc"), "n_positions is 'abc'"),
+    ("a word for a number", _edit_config(layer_norm_epsilon="x"), "layer_norm_epsilon is 'x'"),
+    ("a BOS out of range", _edit_config(bos_token_id=999), "null or a token from 0 to 256"),
+    ("an unknown activation", _edit_config(activation_function="zzz"), "zzz"),
+    ("nested without end", lambda f: (f / "config.json").write_text("[" * 100_000), "cannot be"),
+    ("a card of other heads", _card("L9H9"), "names the head L9H9, which the model lacks"),
+    ("a card of nonsense", _card("fluffy"), "cannot be read"),
+]
+
+
+@pytest.mark.parametrize("engine", [load_huggingface, load_native])
+@pytest.mark.parametrize(("name", "breaks", "says"), BROKEN, ids=[case[0] for case in BROKEN])
+def test_a_broken_folder_is_refused_with_what_is_wrong(
+    gpt2_folder: Path,
+    tmp_path: Path,
+    engine: Callable[..., LoadedModel],
+    name: str,
+    breaks: Callable[[Path], None],
+    says: str,
+) -> None:
+    folder = tmp_path / "broken"
+    shutil.copytree(gpt2_folder, folder)
+    breaks(folder)
+    arguments = (folder, "broken", None) if engine is load_huggingface else (folder, "broken")
+    with pytest.raises(ModelError, match=says):
+        engine(*arguments)
+
+
+def test_the_from_scratch_model_refuses_what_it_does_not_compute(
+    gpt2_folder: Path, tmp_path: Path
+) -> None:
+    for name, value in (
+        ("activation_function", "relu"),
+        ("scale_attn_weights", False),
+        ("scale_attn_by_inverse_layer_idx", True),
+        ("tie_word_embeddings", False),
+    ):
+        folder = tmp_path / name
+        shutil.copytree(gpt2_folder, folder)
+        _edit_config(**{name: value})(folder)
+        with pytest.raises(ModelError, match=f"{name} is {value!r}"):
+            load_native(folder, "other")
+
+
+def test_a_tokenizer_saved_with_cutting_and_padding_does_neither(
+    gpt2_folder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "cut"
+    shutil.copytree(gpt2_folder, folder)
+    backend = bytes_tokenizer()
+    backend.enable_truncation(4)
+    backend.enable_padding(length=12)
+    backend.save(str(folder / "tokenizer.json"))
+    tokens = tokenizer_of(Source(str(folder))).encode("abcdefgh", bos=False, special=False)
+    assert [token.text for token in tokens] == list("abcdefgh")
+
+
+def test_a_token_that_the_model_does_not_know_is_refused(gpt2_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "more"
+    shutil.copytree(gpt2_folder, folder)
+    backend = bytes_tokenizer()
+    backend.add_tokens(["fluffy"])
+    backend.save(str(folder / "tokenizer.json"))
+    tokenizer = tokenizer_of(Source(str(folder)))
+    assert len(tokenizer.encode("blue", bos=False, special=False)) == 4
+    with pytest.raises(ModelError, match="makes the token 257, but the model knows 0 to 256"):
+        tokenizer.encode("fluffy", bos=False, special=False)
+
+
+def test_another_programs_card_is_no_card(gpt2_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    shutil.copytree(gpt2_folder, folder)
+    (folder / "card.json").write_text('{"hello": 1}')
+    assert load_huggingface(folder, "other", None).card.heads == ()
+
+
+def _shard(folder: Path) -> None:
+    """The same weights in two files and an index, as large models come."""
+    state = load_file(folder / "model.safetensors")
+    names = sorted(state)
+    parts = {
+        "model-00001-of-00002.safetensors": names[::2],
+        "model-00002-of-00002.safetensors": names[1::2],
+    }
+    for file, some in parts.items():
+        save_file({name: state[name] for name in some}, folder / file, metadata={"format": "pt"})
+    weight_map = {name: file for file, some in parts.items() for name in some}
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": weight_map})
+    )
+    (folder / "model.safetensors").unlink()
+
+
+def test_weights_in_several_files_are_read_and_counted(gpt2_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "shards"
+    shutil.copytree(gpt2_folder, folder)
+    _shard(folder)
+    whole = load_native(gpt2_folder, "tiny")
+    for model in (load_native(folder, "shards"), load_huggingface(folder, "shards", None)):
+        for ours, theirs in zip(
+            _blocks(model, IDS, Wanted({1: (0, 2)})),
+            _blocks(whole, IDS, Wanted({1: (0, 2)})),
+            strict=True,
+        ):
+            np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-6)
+    assert describe(str(folder))[0].parameters == whole.identity.parameters
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"model-00002-of-00002\.safetensors is missing"):
+        load_native(folder, "shards")
+
+
+@pytest.mark.parametrize("bytes_", [b"\xff" * 100, b"\xff" * 7 + b"\x00" + b"{}", b""])
+def test_garbage_in_place_of_weights_is_told_by_models_too(
+    gpt2_folder: Path, tmp_path: Path, bytes_: bytes
+) -> None:
+    folder = tmp_path / "garbage"
+    shutil.copytree(gpt2_folder, folder)
+    (folder / "model.safetensors").write_bytes(bytes_)
+    with pytest.raises(ModelError, match="damaged or incomplete"):
+        describe(str(folder))
+
+
+def test_another_architectures_name_over_these_weights_is_refused(
+    gpt2_folder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "llama"
+    shutil.copytree(gpt2_folder, folder)
+    sizes = {"hidden_size": 24, "intermediate_size": 40, "num_attention_heads": 2}
+    _edit_config(model_type="llama", num_hidden_layers=1, **sizes)(folder)
+    with pytest.raises(ModelError, match="lack"):
+        load_huggingface(folder, "llama", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("builtn", "did you mean builtin"),
+        ("gpt22", r"did you mean gpt2\?"),
+        ("./nowhere", "no model folder 'nowhere'"),
+        ("not a name!", "neither a folder nor a model's name"),
+    ],
+)
+def test_an_unknown_model_is_refused_with_the_nearest_known(name: str, says: str) -> None:
+    with pytest.raises(ModelError, match=says):
+        load(Source(name, offline=True))
+
+
+def test_a_hub_model_that_is_not_in_the_cache_says_how_to_fetch_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match="hf download someone/some-model"):
+        load(Source("someone/some-model", offline=True))
+
+
+@pytest.mark.parametrize("name", ["builtin", "folder"])
+def test_a_revision_is_refused_where_there_are_none(gpt2_folder: Path, name: str) -> None:
+    with pytest.raises(ModelError, match="revision"):
+        load(Source(name if name == "builtin" else str(gpt2_folder), "main"))

@@ -1,0 +1,322 @@
+"""Which engine runs a folder, where, in what type of number, and how much memory it may take."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from transformers import GPT2LMHeadModel
+
+from attnviz.data.capture import PatternBlock, Wanted
+from attnviz.data.keep import KeepEverything
+from attnviz.errors import ExitStatus, ModelError, UsageError
+from attnviz.models.catalog import Source, load
+from attnviz.models.folder.config import check_computable, gpt2_config
+from attnviz.models.memory import size_of, written
+from attnviz.models.placement import Placement
+from attnviz.runs.prepare import Prepared
+from tests.architectures import ARCHITECTURES
+from tests.conftest import Run, bytes_tokenizer
+
+TEXT = "A fluffy, blue creature?"
+
+
+def edit_config(folder: Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def as_on_the_hub(folder: Path) -> None:
+    """The hub's own GPT-2 files: no `transformer.` prefix, and mask buffers among the weights."""
+    state = load_file(folder / "model.safetensors")
+    bare = {name.removeprefix("transformer."): tensor for name, tensor in state.items()}
+    for layer in (0, 1):
+        bare[f"h.{layer}.attn.bias"] = torch.ones(1, 1, 61, 61).tril()
+        bare[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
+    save_file(bare, folder / "model.safetensors", metadata={"format": "pt"})
+    edit_config(folder, n_ctx=61, architectures=["GPT2LMHeadModel"], resid_pdrop=0.1)
+
+
+def patterns(source: Source, ids: list[int]) -> list[np.ndarray]:
+    model = load(source)
+    heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer)}
+    keep = KeepEverything((len(ids), len(ids)))
+    model.run(ids, Wanted(heads), keep)
+    return [layer.weights for layer in keep.layers()]
+
+
+@pytest.mark.parametrize("layout", ["saved", "hub"])
+def test_a_gpt2_folder_runs_on_the_from_scratch_model_with_the_same_patterns(
+    gpt2_copy: Path, layout: str
+) -> None:
+    if layout == "hub":
+        as_on_the_hub(gpt2_copy)
+    ids = list(range(40, 57))
+    assert load(Source(str(gpt2_copy))).identity.engine == "native"
+    ours = patterns(Source(str(gpt2_copy)), ids)
+    theirs = patterns(Source(str(gpt2_copy), engine="transformers"), ids)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_next_token_probabilities_are_those_of_transformers(gpt2_copy: Path) -> None:
+    as_on_the_hub(gpt2_copy)
+    model = load(Source(str(gpt2_copy)))
+    tokens = model.tokenizer.encode(TEXT, bos=False, special=False)
+    ids = torch.tensor([[token.id for token in tokens]])
+    theirs = GPT2LMHeadModel.from_pretrained(gpt2_copy).eval()
+    with torch.no_grad():
+        expected = theirs(ids).logits[0].softmax(-1)
+        ours = model.model(ids)[0].softmax(-1)  # type: ignore[attr-defined]
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx"),
+        ({"reorder_and_upcast_attn": True}, "reorder_and_upcast_attn"),
+        ({"activation_function": "relu"}, "activation_function"),
+    ],
+)
+def test_what_the_from_scratch_model_does_not_compute_is_run_by_transformers(
+    gpt2_copy: Path, changes: dict[str, Any], names: str
+) -> None:
+    edit_config(gpt2_copy, **changes)
+    with pytest.raises(ModelError, match=names):
+        load(Source(str(gpt2_copy), engine="native"))
+    ids = list(range(40, 57))
+    assert load(Source(str(gpt2_copy))).identity.engine == "transformers"
+    theirs = GPT2LMHeadModel.from_pretrained(gpt2_copy, attn_implementation="eager").eval()
+    with torch.no_grad():
+        expected = theirs(torch.tensor([ids]), output_attentions=True).attentions
+    for ours, eager in zip(patterns(Source(str(gpt2_copy)), ids), expected, strict=True):
+        np.testing.assert_allclose(ours, eager[0], atol=1e-5)
+
+
+def test_a_gpt2_folder_is_shown_without_transformers(gpt2_copy: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['attnviz', 'show', 'abc def', '--model', sys.argv[1]]\n"
+        "import attnviz.cli\n"
+        "try: attnviz.cli.run()\n"
+        "finally: print('transformers' in sys.modules, file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(gpt2_copy)], capture_output=True, text=True, check=True
+    )
+    assert "f → c" in ended.stdout
+    assert ended.stderr == "False\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_the_weights_of_a_folder_are_mapped_and_not_copied(gpt2_copy: Path) -> None:
+    state = load(Source(str(gpt2_copy))).model.state_dict()  # type: ignore[attr-defined]
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    spans = [
+        line.split()[0].split("-")
+        for line in maps
+        if line.endswith(str(gpt2_copy / "model.safetensors"))
+    ]
+    for name, tensor in state.items():
+        at = tensor.data_ptr()
+        assert any(int(first, 16) <= at < int(last, 16) for first, last in spans), name
+
+
+@pytest.mark.parametrize("engine", ["native", "transformers"])
+def test_a_pickled_checkpoint_that_holds_only_tensors_is_loaded(
+    gpt2_copy: Path, engine: Any
+) -> None:
+    ids = list(range(40, 57))
+    expected = patterns(Source(str(gpt2_copy), engine=engine), ids)
+    state = load_file(gpt2_copy / "model.safetensors")
+    (gpt2_copy / "model.safetensors").unlink()
+    torch.save(state, gpt2_copy / "pytorch_model.bin")
+    for ours, safe in zip(
+        patterns(Source(str(gpt2_copy), engine=engine), ids), expected, strict=True
+    ):
+        np.testing.assert_array_equal(ours, safe)
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "width"),
+    [(12, 12, 768), (24, 16, 1024), (36, 20, 1280), (48, 25, 1600), (6, 12, 768)],
+    ids=["gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2"],
+)
+def test_the_hubs_configurations_are_computable(
+    tmp_path: Path, layers: int, heads: int, width: int
+) -> None:
+    """As they lie on the hub, with settings of old versions in them."""
+    config = {
+        "activation_function": "gelu_new",
+        "architectures": ["GPT2LMHeadModel"],
+        "attn_pdrop": 0.1,
+        "bos_token_id": 50256,
+        "embd_pdrop": 0.1,
+        "eos_token_id": 50256,
+        "initializer_range": 0.02,
+        "layer_norm_epsilon": 1e-05,
+        "model_type": "gpt2",
+        "n_ctx": 1024,
+        "n_embd": width,
+        "n_head": heads,
+        "n_layer": layers,
+        "n_positions": 1024,
+        "resid_pdrop": 0.1,
+        "summary_activation": None,
+        "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}},
+        "vocab_size": 50257,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    read = gpt2_config(tmp_path)
+    check_computable(read, tmp_path)
+    assert read.sizes.heads_per_layer == (heads,) * layers
+    assert read.sizes.n_embd == width
+
+
+def test_a_model_without_attention_is_refused_by_name(tmp_path: Path) -> None:
+    transformers.MambaConfig(vocab_size=257, hidden_size=16).save_pretrained(tmp_path)
+    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ModelError, match=r"\(mamba\) has no attention heads"):
+        load(Source(str(tmp_path)))
+
+
+@pytest.mark.parametrize("asked", [["--head", "L0H0"], ["--layer", "0"]])
+def test_a_layer_without_attention_is_named(run: Run, tmp_path: Path, asked: list[str]) -> None:
+    architecture = next(a for a in ARCHITECTURES if a.name == "lfm2")
+    config = architecture.config()
+    config.vocab_size = 257
+    torch.manual_seed(1)
+    transformers.Lfm2ForCausalLM(config).save_pretrained(tmp_path)
+    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    ended = run("show", "abc", "--model", str(tmp_path), *asked)
+    assert ended.status is ExitStatus.USAGE
+    assert "layer 0 of this model has no attention" in ended.err
+    assert run("show", "abc", "--model", str(tmp_path)).out.startswith("L1H")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_in_half_precision_weights_are_float32_and_rows_sum_to_1(
+    gpt2_copy: Path, dtype: Any
+) -> None:
+    ids = list(range(40, 57))
+    source = Source(str(gpt2_copy), placement=Placement(dtype=dtype))
+    assert load(source).identity.engine == "transformers"
+    assert load(source).identity.dtype == dtype
+    exact = patterns(Source(str(gpt2_copy)), ids)
+    for ours, whole in zip(patterns(source, ids), exact, strict=True):
+        assert ours.dtype == np.float32
+        np.testing.assert_allclose(ours.sum(axis=2), 1, atol=1e-5)  # bfloat16 alone: 1e-2
+        np.testing.assert_allclose(ours, whole, atol=0.02)
+    with pytest.raises(UsageError, match="does not run in"):
+        load(Source(str(gpt2_copy), engine="native", placement=Placement(dtype=dtype)))
+
+
+def test_too_little_memory_is_said_before_anything_is_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Prepared, "run", lambda *_: pytest.fail("the model was run"))
+    ended = run("show", TEXT, "--head", "all", "-f", "json", "--max-memory", "100KB")
+    assert ended.status is ExitStatus.MODEL
+    assert ended.out == ""
+    assert "of memory, and 100 KB may be used" in ended.err
+
+
+def test_what_would_fit_is_named_and_fits(run: Run) -> None:
+    text = "the fluffy blue creature " * 60
+    few = ["show", text, "--head", "all", "--truncate", "right", "--max-memory"]
+    room = f"{load(Source('builtin')).identity.parameters * 4 // 1024 + 6000}KB"
+    ended = run(*few, room, "-f", "json")
+    assert ended.status is ExitStatus.MODEL
+    assert "try --head L0H0 or -f jsonl --top 5" in ended.err
+    assert run(*few, room, "-f", "json", "--head", "L0H0").status is ExitStatus.OK
+    assert run(*few, room, "-f", "jsonl", "--top", "5").status is ExitStatus.OK
+
+
+def test_a_model_that_does_not_fit_is_not_loaded(gpt2_copy: Path) -> None:
+    source = Source(str(gpt2_copy), engine="transformers", placement=Placement(max_memory=1000))
+    with pytest.raises(ModelError, match="this model needs about"):
+        load(source)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        (["--max-memory", "much"], ExitStatus.USAGE, "--max-memory 'much' is no size"),
+        (["--device", "tpu"], ExitStatus.USAGE, "'tpu' is not one of"),
+        (["--dtype", "int8"], ExitStatus.USAGE, "'int8' is not one of"),
+        (
+            ["--model", "translator", "--dtype", "float16"],
+            ExitStatus.USAGE,
+            "runs on the from-scratch code",
+        ),
+        (["--engine", "native", "--dtype", "float16"], ExitStatus.USAGE, "does not run in float16"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused(
+    run: Run, arguments: list[str], status: ExitStatus, says: str
+) -> None:
+    ended = run("show", TEXT, *arguments)
+    assert ended.status is status
+    assert says in ended.err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
+def test_a_device_that_is_not_there_is_said(gpt2_copy: Path) -> None:
+    source = Source(str(gpt2_copy), placement=Placement(device="cuda"))
+    with pytest.raises(ModelError, match="this machine has no cuda device; use --device cpu"):
+        load(source)
+
+
+def test_weights_that_are_not_numbers_are_not_shown(
+    run: Run, gpt2_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large model is not looked through when it is loaded, but what it computes is."""
+    state = load_file(gpt2_copy / "model.safetensors")
+    state["transformer.h.0.attn.c_attn.weight"][3, 5] = torch.nan
+    save_file(state, gpt2_copy / "model.safetensors", metadata={"format": "pt"})
+    monkeypatch.setattr("attnviz.models.folder.weights.LOOKED_THROUGH", 0)
+    ended = run("show", "abc", "--model", str(gpt2_copy))
+    assert ended.status is ExitStatus.MODEL
+    assert "the attention of layer 0 is not a number" in ended.err
+
+
+def test_sinks_are_said_and_their_rows_are_left_as_they_are(run: Run, tmp_path: Path) -> None:
+    architecture = next(a for a in ARCHITECTURES if a.sinks)
+    config = architecture.config()
+    config.vocab_size, config.pad_token_id = 257, None
+    torch.manual_seed(1)
+    transformers.GptOssForCausalLM(config).save_pretrained(tmp_path)
+    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    ended = run("show", "abc", "--model", str(tmp_path), "--head", "L0H0", "-f", "json")
+    assert ended.status is ExitStatus.OK
+    weights = np.array(json.loads(ended.out)["patterns"][0])
+    assert (weights.sum(axis=1) < 0.95).all()
+    saved = str(tmp_path / "saved.npz")
+    assert run("show", "abc", "--model", str(tmp_path), "-o", saved).status is ExitStatus.OK
+    assert "goes to a sink" in run("show", saved, "--head", "L0H0").out
+
+
+def test_a_block_may_be_used_only_during_the_call_and_comes_in_order(gpt2_copy: Path) -> None:
+    blocks: list[PatternBlock] = []
+    load(Source(str(gpt2_copy))).run(list(range(50)), Wanted({0: (1,), 1: (0, 2)}), blocks.append)
+    assert [block.layer for block in blocks] == sorted(block.layer for block in blocks)
+    assert {block.heads for block in blocks if block.layer == 1} == {(0, 2)}
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4GB", 4 << 30), ("500M", 500 << 20), ("1.5 GiB", 3 << 29), ("77", 77)]
+)
+def test_sizes_are_read_as_people_write_them(text: str, size: int) -> None:
+    assert size_of(text) == size
+
+
+def test_sizes_are_written_as_people_read_them() -> None:
+    assert [written(n) for n in (10, 3 << 20, 5 << 28, 40 << 30)] == [
+        *("1 KB", "3.0 MB", "1.2 GB", "40 GB")
+    ]

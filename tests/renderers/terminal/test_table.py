@@ -1,0 +1,209 @@
+"""The table: strongest first, complete, and readable at every width."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attnviz.console import Display
+from attnviz.data.card import NamedHead
+from attnviz.data.exhibit import Exhibit
+from attnviz.data.head import Head
+from attnviz.renderers.terminal.table import render, rows_of
+from tests.factories import make_capture, make_exhibit, printed
+
+CREATURE = np.array(
+    [
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.9, 0.1, 0.0, 0.0, 0.0, 0.0],
+        [0.5, 0.2, 0.3, 0.0, 0.0, 0.0],
+        [0.02, 0.03, 0.48, 0.47, 0.0, 0.0],
+        [0.25, 0.25, 0.25, 0.125, 0.125, 0.0],
+        [0.2, 0.2, 0.2, 0.2, 0.1, 0.1],
+    ],
+    np.float32,
+)
+
+
+def creature(**options: object) -> Exhibit:
+    capture = make_capture("a fluffy blue creature roamed here", patterns={Head(0, 0): CREATURE})
+    return make_exhibit(capture, **options)  # type: ignore[arg-type]
+
+
+def lines(exhibit: Exhibit, width: int = 80, **display: bool) -> list[str]:
+    shown = Display(width, **display)
+    return printed(render(exhibit, shown), shown)
+
+
+def line_of(query: str, exhibit: Exhibit, width: int = 80) -> str:
+    return next(line for line in lines(exhibit, width) if line.strip().startswith(f"{query} →"))
+
+
+def test_the_strongest_key_comes_first() -> None:
+    line = line_of("creature", creature(), 120)
+    found = [" ".join(key) for key in re.findall(r"([a-z]+) +(0\.\d\d)", line)]
+    assert found == ["blue 0.48", "creature 0.47", "fluffy 0.03", "a 0.02"]
+
+
+def test_weights_and_the_rest_sum_to_1() -> None:
+    capture = make_capture("one two three four five six seven eight", bos=True)
+    exhibit = make_exhibit(capture)
+    for row in rows_of(exhibit, exhibit.maps[0]):
+        shown = row.strongest(3, 0.05)
+        assert sum(weight for _, weight in shown.keys) + shown.rest == pytest.approx(1, abs=1e-5)
+        assert len(shown.keys) + shown.others == row.query + 1  # every token up to itself
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("top", [None, 1, 4])
+def test_what_is_printed_adds_up_to_1(width: int, top: int | None) -> None:
+    text = " ".join(lines(creature(top=top), width))
+    for row in re.split(r"[a-z]+ → ", text)[1:]:
+        assert sum(map(float, re.findall(r"\d\.\d\d", row))) == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_bars_are_as_long_as_weights_are_large(width: int) -> None:
+    text = "\n".join(lines(creature(), width))
+    bars = {float(w): len(bar) for w, bar in re.findall(r"(\d\.\d\d) (▇+)", text)}
+    ordered = [bars[weight] for weight in sorted(bars)]
+    assert ordered == sorted(ordered)
+    assert bars[0.48] == pytest.approx(bars[1.0] / 2, abs=1)
+
+
+def test_narrow_displays_put_keys_below_each_other_and_wide_ones_side_by_side() -> None:
+    assert len(lines(creature(), 40)) > len(lines(creature(), 80)) == len(lines(creature(), 200))
+
+
+def test_keys_stand_in_columns() -> None:
+    first = [m.start() for line in lines(creature()) if (m := re.search(r"→ \S", line))]
+    numbers = [m.start() for line in lines(creature()) if (m := re.search(r"\d\.\d\d", line))]
+    assert len(set(first)) == len(set(numbers)) == 1
+
+
+def test_top_and_least_decide_how_many_keys_there_are() -> None:
+    assert len(re.findall(r"\d\.\d\d", line_of("here", creature(top=1)))) == 1 + 1  # and the rest
+    assert "on 2 others" in line_of("here", creature(least=0.15), 200)
+    every = " ".join(lines(creature(top=6, queries=[5]), 60))
+    assert len(re.findall(r"[a-z] +\d\.\d\d", every)) == 6  # folded, not dropped
+
+
+def test_rows_without_a_link_are_left_out_and_counted() -> None:
+    text = lines(creature(least=0.5))
+    assert [line.split()[0] for line in text if "→" in line] == ["a", "fluffy", "blue"]
+    assert text[-2:] == ["", "3 rows have no link of at least 0.5"]
+    text = lines(creature(keys=[4]))
+    assert [line.split()[0] for line in text if "→" in line] == ["roamed", "here"]
+    assert text[-1] == "4 rows have no link to the keys asked for"
+    one = lines(creature(queries=[2, 3], keys=[0, 1], least=0.2))
+    assert one[-1] == "1 row has no link of at least 0.2 to the keys asked for"
+    assert not any("no link" in line for line in lines(creature(top=1)))
+
+
+def test_a_table_of_no_rows_says_so() -> None:
+    text = lines(creature(queries=[3, 4, 5], least=0.9))
+    assert not any("→" in line for line in text)
+    assert text[-1] == "there is no link of at least 0.9"
+
+
+def test_heads_without_a_row_are_left_out_and_named() -> None:
+    even = np.tril(np.ones((6, 6), np.float32)) / np.arange(1, 7, dtype=np.float32)[:, None]
+    capture = make_capture(
+        "a fluffy blue creature roamed here", patterns={Head(0, 0): CREATURE, Head(0, 1): even}
+    )
+    text = lines(make_exhibit(capture, heads=capture.heads[:2], queries=[2, 3, 5], least=0.45))
+    assert "L0H0" in text
+    assert not any(line.startswith("L0H1") for line in text)
+    assert text[-1] == "4 rows, among them all of L0H1, have no link of at least 0.45"
+
+
+def long_text(tokens: int, **options: object) -> Exhibit:
+    words = " ".join("extraordinarily" if n % 9 == 4 else f"w{n}" for n in range(tokens))
+    return make_exhibit(make_capture(words), **options)  # type: ignore[arg-type]
+
+
+def test_a_long_text_has_two_keys_on_a_line() -> None:
+    text = lines(long_text(120))
+    rows = [line for line in text if "→" in line]
+    assert len(rows) == 120
+    assert max(len(re.findall(r"\S +\d\.\d\d ▇", row)) for row in rows) >= 2
+    assert len([line for line in text if re.search(r"\d\.\d\d", line)]) == 120
+
+
+def test_only_a_long_table_of_a_whole_text_says_how_to_see_less() -> None:
+    hint = "--query, --top or -o FILE.png show less at once"
+    assert lines(long_text(61))[-1] == f"61 rows; {hint}"
+    for exhibit in (long_text(60), long_text(70, top=1), long_text(70, queries=list(range(65)))):
+        assert hint not in " ".join(lines(exhibit))
+
+
+@pytest.mark.parametrize("width", [40, 56, 64, 72, 80, 100])
+def test_what_is_left_is_written_in_one_form(width: int) -> None:
+    for exhibit in (creature(), creature(top=2), long_text(30), long_text(30, top=1)):
+        rests = [line for line in lines(exhibit, width) if "… 0" in line]
+        assert len({" on " in line for line in rests}) == 1
+
+
+def test_only_the_queries_asked_for_are_shown() -> None:
+    assert len([line for line in lines(creature(queries=[3, 5])) if "→" in line]) == 2
+
+
+def test_masked_keys_are_never_shown_nor_counted() -> None:
+    first = line_of("a", creature(top=5))
+    assert "others" not in first
+    assert len(re.findall(r"\d\.\d\d", first)) == 1
+
+
+def test_repeated_tokens_are_told_apart() -> None:
+    text = " ".join(lines(make_exhibit(make_capture("the mole and the mole"))))
+    assert "the#2 →" in text
+    assert "and →" in text
+
+
+def test_several_heads_have_a_heading_each() -> None:
+    named = NamedHead("adjectives", Head(1, 1), "nouns look at their adjectives")
+    capture = make_capture("a b c", named_heads=(named,))
+    text = lines(make_exhibit(capture, heads=capture.heads))
+    assert [line for line in text if re.match(r"L\dH\d", line)][1:] == [
+        "L0H0",
+        "L0H1",
+        "L1H0",
+        "L1H1: nouns look at their adjectives",
+    ]
+
+
+def test_a_head_that_is_named_twice_has_both_titles_as_far_as_they_fit() -> None:
+    named = (NamedHead("one", Head(0, 1), "looks back"), NamedHead("two", Head(0, 1), "looks on"))
+    capture = make_capture("a b c", named_heads=named)
+    exhibit = make_exhibit(capture, heads=capture.heads[:2], about="")
+    assert "L0H1: looks back; looks on" in lines(exhibit)
+    long = replace(named[1], title="looks at whatever stands around it")
+    exhibit = make_exhibit(replace(capture, named_heads=(named[0], long)), heads=capture.heads[:2])
+    assert "L0H1: looks back; looks at whatever sta…" in lines(exhibit, 40)
+
+
+def test_wide_letters_stay_aligned() -> None:
+    text = lines(make_exhibit(make_capture("楚留香 said é to 😀 him")))
+    arrows = [line for line in text if " → " in line]
+    from rich.cells import cell_len
+
+    assert len({cell_len(line.split(" → ")[0]) for line in arrows}) == 1
+    assert len({cell_len(re.split(r"\d\.\d\d", line)[0]) for line in arrows}) == 1
+
+
+def test_without_unicode_bars_and_arrows_are_ascii() -> None:
+    text = "\n".join(lines(creature(), unicode=False))
+    assert text.isascii()
+    assert re.search(r"creature > blue +0.48 ===", text)
+
+
+def test_weights_above_1_scale_the_bars() -> None:
+    """As after a transform that multiplies weights by the norm of the values."""
+    capture = make_capture(
+        "a fluffy blue creature roamed here", patterns={Head(0, 0): CREATURE * 4}
+    )
+    text = "\n".join(lines(make_exhibit(capture)))
+    assert "4.00 ▇▇▇▇▇▇▇▇▇▇" in text
+    assert not re.search("▇{11}", text)
+    assert re.search("2.00 ▇{5} ", text)

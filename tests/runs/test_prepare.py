@@ -1,0 +1,131 @@
+"""From any text to tokens, patterns and an exhibit."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import attnviz
+from attnviz.errors import InputError, UsageError
+from attnviz.models.catalog import Source
+from attnviz.models.scratch.native import NativeModel
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import capture, encode, heads_to_record, load_model
+from attnviz.runs.show import ShowOptions, exhibit, pick_heads
+
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(
+    str.strip
+)
+
+
+@pytest.fixture(scope="module")
+def builtin() -> NativeModel:
+    model = load_model(Source())
+    assert isinstance(model, NativeModel)
+    return model
+
+
+@given(text=ANY_TEXT)
+@settings(deadline=None, max_examples=60)
+def test_for_any_text_rows_sum_to_one_and_nothing_looks_ahead(
+    builtin: NativeModel, text: str
+) -> None:
+    heads = heads_to_record(builtin, HeadOptions(everything=True))
+    record = capture(builtin, text, heads, TextOptions())
+    for head in record.heads:
+        weights = record.weights(head)
+        np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
+        assert (np.triu(weights, 1) == 0).all()
+        assert np.isfinite(weights).all()
+
+
+@given(text=ANY_TEXT)
+@settings(deadline=None, max_examples=300)
+def test_for_any_text_offsets_cover_every_character_that_is_no_space(
+    builtin: NativeModel, text: str
+) -> None:
+    tokens = encode(builtin.tokenizer, text, TextOptions(bos=True))
+    covered = {i for token in tokens for i in range(token.start, token.end)}
+    assert {i for i, character in enumerate(text) if character not in " \n"} <= covered
+    for token in tokens[1:]:
+        assert token.text == text[token.start : token.end]
+        assert token.label
+    assert [token.index for token in tokens] == list(range(len(tokens)))
+    assert [t.start for t in tokens] == sorted(t.start for t in tokens)
+
+
+@given(text=ANY_TEXT)
+@settings(deadline=None, max_examples=100)
+def test_parts_of_one_character_are_numbered_and_share_its_slice(
+    builtin: NativeModel, text: str
+) -> None:
+    tokens = encode(builtin.tokenizer, text, TextOptions(bos=False))
+    for before, token in itertools.pairwise(tokens):
+        overlaps = token.start < before.end
+        assert overlaps == (before.part is not None and before.part[0] < before.part[1])
+        if overlaps:
+            assert before.part is not None
+            assert token.part == (before.part[0] + 1, before.part[1])
+
+
+def test_a_letter_in_several_tokens_is_shown_as_parts_of_that_letter(builtin: NativeModel) -> None:
+    """The mark that a word begins, where it is a token of its own, is no part of its letter."""
+    labels = [token.label for token in encode(builtin.tokenizer, "楚留", TextOptions(bos=False))]
+    assert labels == ["␣", *(f"{letter} {i}/3" for letter in "楚留" for i in (1, 2, 3))]
+
+
+def test_a_text_that_fills_the_context_is_taken_and_one_token_more_is_not(
+    builtin: NativeModel,
+) -> None:
+    context = builtin.tokenizer.context
+    heads = heads_to_record(builtin, HeadOptions(heads="L0H0"))
+    fits = " ".join(["the"] * (context - 1))  # and BOS
+    assert len(capture(builtin, fits, heads, TextOptions()).query_tokens) == context
+    with pytest.raises(InputError, match=rf"{context + 1} tokens.*at most {context}"):
+        capture(builtin, fits + " the", heads, TextOptions())
+
+
+def test_what_was_cut_off_is_recorded(builtin: NativeModel) -> None:
+    context = builtin.tokenizer.context
+    heads = heads_to_record(builtin, HeadOptions(heads="L0H0"))
+    long = " ".join(["the"] * (context + 9))
+    left = capture(builtin, long, heads, TextOptions(truncate="left"))
+    right = capture(builtin, long, heads, TextOptions(truncate="right"))
+    assert (left.left_out, right.left_out) == ((10, 0), (0, 10))
+    assert len(left.query_tokens) == len(right.query_tokens) == context
+
+
+def test_a_beginning_token_that_the_model_lacks_is_refused(builtin: NativeModel) -> None:
+    without = replace(builtin.tokenizer, bos_id=None)
+    assert not encode(without, "a", TextOptions())[0].special
+    with pytest.raises(UsageError, match="no beginning token"):
+        encode(without, "a", TextOptions(bos=True))
+
+
+def test_a_default_records_only_the_heads_that_it_is_chosen_from(builtin: NativeModel) -> None:
+    heads = heads_to_record(builtin, HeadOptions())
+    assert set(heads) == {named.head for named in builtin.card.heads}
+    assert len(heads_to_record(builtin, HeadOptions(everything=True))) == 16
+
+
+def test_a_saved_capture_picks_the_same_default_without_the_model(builtin: NativeModel) -> None:
+    everything = heads_to_record(builtin, HeadOptions(everything=True))
+    few = heads_to_record(builtin, HeadOptions())
+    text = "a fluffy blue creature roamed the verdant forest"
+    picked = [
+        pick_heads(capture(builtin, text, heads, TextOptions()), HeadOptions())
+        for heads in (everything, few)
+    ]
+    assert picked[0].about == picked[1].about
+    assert picked[0].capture.heads == picked[1].capture.heads
+
+
+def test_an_exhibit_filters_by_token_and_keeps_the_order_of_the_text(builtin: NativeModel) -> None:
+    record = attnviz.capture("the cat saw the dog", heads="L0H0").record
+    picked = pick_heads(record, HeadOptions(heads="L0H0"))
+    shown = exhibit(picked, ShowOptions(queries=("dog", "the"), keys=("BOS",)))
+    assert shown.queries == (1, 4, 5)
+    assert shown.keys == (0,)
