@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from attnviz.data.capture import Capture, FloatArray, Kind
 from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.head import Head
-from attnviz.data.links import links_of
+from attnviz.data.exhibit import Filters, links_of
+from attnviz.data.head import Head, listed
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
+from attnviz.runs.choose import plan_heads
 from attnviz.runs.options import HeadOptions, TextOptions, Truncation
-from attnviz.runs.prepare import capture as run_capture
-from attnviz.runs.prepare import heads_to_record
+from attnviz.runs.outputs import Show
 from attnviz.runs.prepare import load_model as run_load_model
-from attnviz.runs.show import listed, pick_heads
-from attnviz.writers.atomic import write_bytes
-from attnviz.writers.npz import npz_chunks
+from attnviz.runs.prepare import prepare
+from attnviz.runs.show import pieces_of, show_capture
+from attnviz.transforms.apply import whole_exhibit
+from attnviz.writers.atomic import encoded, write_bytes
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -74,9 +74,10 @@ class Model:
         target: str | None = None,
     ) -> "AttentionCapture":
         """Run a text and record its attention; see `attnviz.capture`."""
-        recorded = heads_to_record(self._loaded, HeadOptions(layers, heads, everything=True))
+        model, which = self._loaded, HeadOptions(layers, heads, everything=True)
+        plan = plan_heads(model.identity, model.card.heads, which)
         options = TextOptions(bos, special, truncate, target, self._max_memory)
-        return AttentionCapture(run_capture(self._loaded, text, recorded, options))
+        return AttentionCapture(prepare(model, text, options).record(plan.recorded))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,28 +133,21 @@ class AttentionCapture:
         """The links by head and query, strongest first; never one that the mask forbids.
 
         Args:
-            top: at most so many keys for each query of each head; None means all.
+            top: the most keys for each query of each head; None means all.
             least: the smallest weight.
             heads: only these of the recorded heads (`"L1H2"`, `"1.2,1.3"`); None means all.
 
         Raises:
             UsageError: a head that was not recorded, or a `top` under 1.
         """
-        if top is not None and top < 1:
-            raise UsageError(f"top is {top}", "give 1 or more, or None for all")
-        record = pick_heads(self.record, HeadOptions(heads=heads, everything=True)).capture
-        everywhere = tuple(range(len(record.query_tokens))), tuple(range(len(record.key_tokens)))
-        found: list[Link] = []
-        for at in record.heads:
-            head_map = HeadMap(at.layer, at.head, weights=record.weights(at))
-            links = links_of(Exhibit(record, (head_map,), *everywhere, top, least), head_map)
-            found += [
-                Link(*at, record.query_tokens[query], record.key_tokens[key], weight)
-                for query, key, weight in zip(
-                    links.query.tolist(), links.key.tolist(), links.weight.tolist(), strict=True
-                )
-            ]
-        return found
+        options = HeadOptions(heads=heads, everything=True)
+        exhibit = show_capture(self.record, Show(options, filters=Filters(top=top, least=least)))
+        queries, keys = exhibit.capture.query_tokens, exhibit.capture.key_tokens
+        return [
+            Link(head.layer, head.head, queries[query], keys[key], weight)
+            for head, head_map in zip(exhibit.capture.heads, exhibit.maps, strict=True)
+            for query, key, weight in links_of(exhibit, head_map).rows()
+        ]
 
     def save(self, path: FilePath) -> None:
         """Save everything as an `.npz`, which `attnviz.load` and `attnviz show` read.
@@ -164,7 +158,7 @@ class AttentionCapture:
         """
         if Path(path).suffix.lower() != ".npz":
             raise UsageError(f"{str(path)!r} does not end in .npz", "name it capture.npz")
-        write_bytes(Path(path), npz_chunks(self.record))
+        write_bytes(Path(path), encoded(pieces_of(whole_exhibit(self.record), "npz")))
 
 
 def load_model(
@@ -195,7 +189,9 @@ def load_model(
         UsageError: this engine does not run in this type.
     """
     placement = Placement(device, dtype, max_memory)
-    source = Source(name, revision, offline, True, kind, engine=engine, placement=placement)
+    source = Source(
+        name, revision, offline, quiet=True, kind=kind, engine=engine, placement=placement
+    )
     return Model(run_load_model(source), max_memory)
 
 

@@ -22,7 +22,7 @@ from typing import Literal, TextIO, TypeAlias
 
 from rich.console import Console
 
-from attnviz.errors import UsageError
+from attnviz.errors import Speller, UsageError, as_argument, option
 
 NARROWEST = 40
 DEFAULT_WIDTH = 80
@@ -70,12 +70,14 @@ class Display:
     """What a renderer may count on: cells per line, colours, letters beyond ASCII.
 
     `sixteen`: there is colour, but only the sixteen that every colour terminal has.
+    `speller` spells the options that a reader may type.
     """
 
     width: int = DEFAULT_WIDTH
     color: bool = False
     unicode: bool = True
     sixteen: bool = False
+    speller: Speller = as_argument
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,6 @@ class Consoles:
 
     out: Console
     err: Console
-
-    @property
-    def display(self) -> Display:
-        """The display that stdout offers to a renderer."""
-        return display_of(self.out)
 
 
 def make_consoles(
@@ -103,7 +100,7 @@ def make_consoles(
         UsageError: `width` is under 40.
     """
     if width is not None and width < NARROWEST:
-        raise UsageError(f"--width {width} is too narrow", f"give {NARROWEST} or more")
+        raise UsageError(f"{option('width', width)} is too narrow", f"give {NARROWEST} or more")
     cells = width or _width(environment)
     return Consoles(
         out=_console(environment.stdout, environment.variables, cells, no_color),
@@ -111,13 +108,14 @@ def make_consoles(
     )
 
 
-def display_of(console: Console) -> Display:
+def display_of(console: Console, speller: Speller = as_argument) -> Display:
     """What a renderer may count on when this console prints what it returns."""
     return Display(
         width=console.width,
         color=console.color_system is not None and not console.no_color,
         unicode=_writes_everything(console.encoding),
         sixteen=console.color_system == "standard",
+        speller=speller,
     )
 
 

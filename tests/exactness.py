@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from attnviz.data.capture import Kind, LayerPattern, Wanted
-from attnviz.data.keep import KeepEverything
+from attnviz.data.capture import KeepEverything
 from attnviz.models import handover
 from attnviz.models.huggingface.capture import Attention, attention_of, run_and_capture
 from tests.architectures import Architecture

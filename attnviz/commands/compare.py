@@ -1,17 +1,16 @@
 """`attnviz compare`: one word in several texts, or one text in two models."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnviz.commands import options as o
-from attnviz.commands.answers import note_what_is_left_out
-from attnviz.commands.records import deliver_records
-from attnviz.commands.reports import deliver_bytes, report_format
-from attnviz.commands.session import Session, session_of
-from attnviz.console import make_consoles
+from attnviz.commands import groups as g
+from attnviz.commands.deliver import Destination, deliver_report, destination_of
+from attnviz.commands.session import Session
+from attnviz.commands.texts import note_left_out, text_alone
+from attnviz.data.capture import Capture
 from attnviz.data.compare import (
     SHARES,
     HeadDifference,
@@ -20,18 +19,15 @@ from attnviz.data.compare import (
     SideBySide,
     TextComparison,
 )
-from attnviz.errors import UsageError
-from attnviz.inputs.text import SavedCapture, read_text
-from attnviz.models.catalog import Source
-from attnviz.renderers.terminal import compare as comparison
-from attnviz.renderers.titles import about_models, about_texts
+from attnviz.data.transforms import transform_to_dict
+from attnviz.errors import UsageError, option
+from attnviz.renderers.terminal import compare as table
+from attnviz.renderers.titles import about_models, about_texts, texts_title
 from attnviz.runs.compare import compare_models, compare_texts, models_beside, texts_beside
-from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import load_model
-from attnviz.writers.formats import Format
 
 if TYPE_CHECKING:
-    from attnviz.renderers.picture.canvas import PictureFormat
+    from matplotlib.figure import Figure
 
 EPILOG = """
 [bold]Examples[/]
@@ -48,206 +44,166 @@ attnviz compare "the cat sat" "the dog sat" --head L2H3 -o beside.png
 """
 TOP = 8
 
-TextsArgument: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="TEXT...",
-        help="Two texts or more; with --against one. - reads standard input.",
-        show_default=False,
-    ),
-]
-AgainstOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--against",
-        metavar="NAME",
-        help="Another model for the same text; as --model.",
-        rich_help_panel=o.MODEL,
-        show_default=False,
-    ),
-]
-QueryOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--query",
-        metavar="TOKEN",
-        help="The word to be compared; mole#2 is the second one of each text.",
-        rich_help_panel=o.TOKENS,
-        show_default=False,
-    ),
-]
-TopOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--top",
-        metavar="K",
-        min=1,
-        help="The K heads that differ most, or are most alike.",
-        rich_help_panel=o.LOOK,
-        show_default=f"{TOP}; all as rows",
-    ),
-]
+
+@dataclass(frozen=True)
+class Compared:
+    """What is compared."""
+
+    query: Annotated[
+        str | None,
+        g.panel_option(
+            g.TOKENS,
+            "--query",
+            metavar="TOKEN",
+            help="The word to be compared; mole#2 is the second one of each text.",
+        ),
+    ] = None
+    against: Annotated[
+        str | None,
+        g.panel_option(
+            g.MODEL,
+            "--against",
+            metavar="NAME",
+            help="Another model for the same text; as --model.",
+        ),
+    ] = None
+    top: Annotated[
+        int | None,
+        g.panel_option(
+            g.LOOK,
+            "--top",
+            metavar="K",
+            min=1,
+            help="The K heads that differ most, or are most alike.",
+            show_default=f"{TOP}; all as rows",
+        ),
+    ] = None
 
 
+@g.command
 def compare(
-    context: typer.Context,
-    texts: TextsArgument = None,
-    query: QueryOption = None,
-    truncate: o.TruncateOption = None,
-    bos: o.BosOption = None,
-    special: o.SpecialOption = False,
-    model: o.ModelOption = "builtin",
-    against: AgainstOption = None,
-    revision: o.RevisionOption = None,
-    offline: o.OfflineOption = False,
-    engine: o.EngineOption = "auto",
-    device: o.DeviceOption = "auto",
-    dtype: o.DTypeOption = "auto",
-    max_memory: o.MaxMemoryOption = None,
-    kind: o.KindOption = None,
-    layer: o.LayerOption = None,
-    head: o.HeadOption = None,
-    words: o.WordsOption = False,
-    chars: o.CharsOption = False,
-    weighted: o.WeightedOption = False,
-    drop_sink: o.DropSinkOption = False,
-    drop_key: o.DropKeyOption = None,
-    top: TopOption = None,
-    cmap: o.CmapOption = None,
-    dpi: o.DpiOption = None,
-    width: o.WidthOption = None,
-    no_color: o.NoColorOption = False,
-    form: o.ReportFormatOption = None,
-    output: o.OutputOption = None,
-    quiet: o.QuietOption = False,
-    debug: o.DebugOption = False,
+    session: Session,
+    *,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT...",
+            help="Two texts or more; with --against one. - reads standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    compared: Compared,
+    tokens: g.Tokens,
+    model: g.WhichModel,
+    run: g.ModelRun,
+    kind: g.Kind,
+    heads: g.WhichHeads,
+    transforms: g.HeadTransforms,
+    canvas: g.Canvas,
+    screen: g.Screen,
+    output: g.ReportOutput,
+    noise: g.Noise,
 ) -> None:
     """Compare what a word attends to in several texts, or how two models attend to one text.
 
     Heads are sorted by how much they differ. With one --head the patterns stand beside each
     other, as they do in a picture.
     """
-    session = session_of(context)
-    session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
-    chosen = report_format(session, context, output, form)
-    show = o.transforms(words, chars, weighted, drop_sink, drop_key)
-    given = [_text(session, text) for text in texts or ()]
-    placement = o.placement_of(device, dtype, max_memory)
-    source = Source(model, revision, offline, quiet, kind, False, engine, placement)
-    options = TextOptions(bos, special, truncate, None, placement.max_memory)
-    wanted = HeadOptions(layer, head)
-    if against is None:
-        found = compare_texts(load_model(source), given, query, options, wanted, show)
-        for n, captured in enumerate(found.captures, start=1):
-            note_what_is_left_out(session, captured.left_out, f"text {n}: ")
-        _deliver_texts(session, found, chosen, output, top, dpi, cmap)
+    to = destination_of(session, output)
+    refusal = "saved captures are not compared"
+    hint = "give the texts again"
+    given = [text_alone(session, g.TextIn(text), refusal, hint) for text in texts or ()]
+    source = g.source_of(session, model, run, kind)
+    how = tokens.options(run), heads.options, transforms.transforms()
+    if compared.against is None:
+        by_text = compare_texts(load_model(source), given, compared.query, *how)
+        for n, captured in enumerate(by_text.captures, start=1):
+            note_left_out(session, captured.left_out, f"text {n}: ")
+        _deliver_texts(session, to, by_text, compared.top, canvas)
         return
-    if len(given) != 1 or query is not None:
-        raise UsageError("--against compares two models over one text, row by row", _ONE_TEXT)
-    other = Source(against, None, offline, quiet, kind, False, engine, placement)
-    both = compare_models(load_model(source), load_model(other), given[0], options, wanted, show)
-    _deliver_models(session, both, chosen, output, top, dpi, cmap)
-
-
-_ONE_TEXT = "give one text, and no --query"
-
-
-def _text(session: Session, argument: str) -> str:
-    given = read_text(argument, None, session.stdin)
-    if isinstance(given, SavedCapture):
-        raise UsageError("saved captures are not compared", "give the texts again")
-    return given.text
+    if len(given) != 1 or compared.query is not None:
+        raise UsageError(
+            f"{option('against')} compares two models over one text, row by row",
+            f"give one text, and no {option('query')}",
+        )
+    other = replace(source, name=compared.against, revision=None)
+    by_model = compare_models(load_model(source), load_model(other), given[0], *how)
+    _deliver_models(session, to, by_model, compared.top, canvas)
 
 
 def _deliver_texts(
     session: Session,
-    found: TextComparison,
-    form: Format,
-    output: Path | None,
+    to: Destination,
+    comparison: TextComparison,
     top: int | None,
-    dpi: int | None,
-    cmap: str | None,
+    canvas: g.Canvas,
 ) -> None:
-    if form.picture:
-        head, about = found.heads[0].head, about_texts(found)
-        title = f"{head} in {len(found.captures)} texts: difference {found.heads[0].difference:.2f}"
-        if found.queries is not None:
-            word = found.captures[0].query_tokens[found.queries[0]].label
-            title += f" of the rows of “{word}”"
-        title += "" if len(found.heads) == 1 else ", the head that differs most"
-        drawn = _drawn(texts_beside(found, head), title, about, form, dpi, cmap)
-        deliver_bytes(session, drawn, output)
-        return
-    display = session.consoles.display
-    shown = list(comparison.render_texts(found, found.heads[: top or TOP], display))
-    if len(found.heads) == 1:
-        shown += comparison.render_beside(texts_beside(found, found.heads[0].head), display)
-    heads = found.heads[: top or None]
-    records = [record for each in heads for record in _of_texts(found, each)]
-    deliver_records(session, records, shown, form.name, output)
+    display, head = to.display(session), comparison.heads[0].head
+    alone = texts_beside(comparison, head) if len(comparison.heads) == 1 else None
+    deliver_report(
+        session,
+        to,
+        lambda: [r for each in comparison.heads[:top] for r in _of_texts(comparison, each)],
+        lambda: table.render_texts(comparison, comparison.heads[: top or TOP], alone, display),
+        lambda: _drawn(
+            texts_beside(comparison, head), texts_title(comparison), about_texts(comparison), canvas
+        ),
+    )
 
 
 def _deliver_models(
     session: Session,
-    found: ModelComparison,
-    form: Format,
-    output: Path | None,
+    to: Destination,
+    comparison: ModelComparison,
     top: int | None,
-    dpi: int | None,
-    cmap: str | None,
+    canvas: g.Canvas,
 ) -> None:
-    best = found.matches[0]
-    if form.picture:
-        title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
-        about = about_models(found)
-        drawn = _drawn(models_beside(found, best), title, about, form, dpi, cmap)
-        deliver_bytes(session, drawn, output)
-        return
-    display = session.consoles.display
-    shown = list(comparison.render_models(found, found.matches[: top or TOP], display))
-    if len(found.matches) == 1:
-        shown += comparison.render_beside(models_beside(found, best), display)
-    records = _of_models(found, found.matches[: top or None])
-    deliver_records(session, records, shown, form.name, output)
+    display, best = to.display(session), comparison.matches[0]
+    alone = models_beside(comparison, best) if len(comparison.matches) == 1 else None
+    title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
+    deliver_report(
+        session,
+        to,
+        lambda: _of_models(comparison, comparison.matches[:top]),
+        lambda: table.render_models(comparison, comparison.matches[: top or TOP], alone, display),
+        lambda: _drawn(models_beside(comparison, best), title, about_models(comparison), canvas),
+    )
 
 
-def _drawn(
-    found: SideBySide,
-    title: str,
-    about: Sequence[str],
-    form: Format,
-    dpi: int | None,
-    cmap: str | None,
-) -> bytes:
+def _drawn(sides: SideBySide, title: str, about: Sequence[str], canvas: g.Canvas) -> "Figure":
     from attnviz.renderers.picture.beside import draw
-    from attnviz.renderers.picture.canvas import figure_bytes
 
-    figure = draw(found, title, about, dpi=dpi or 150, cmap=cmap or "viridis")
-    return figure_bytes(figure, cast("PictureFormat", form.name), dpi)
+    return draw(sides, title, about, **canvas.given)
 
 
-def _of_texts(found: TextComparison, each: HeadDifference) -> list[dict[str, object]]:
+def _transforms(*captures: Capture) -> list[dict[str, Any]]:
+    """The transforms of the captures, each once."""
+    every = dict.fromkeys(each for captured in captures for each in captured.transforms)
+    return [transform_to_dict(each) for each in every]
+
+
+def _of_texts(comparison: TextComparison, each: HeadDifference) -> list[dict[str, object]]:
     """A row for each text; without a word one for the head."""
     common: dict[str, object] = {
-        "model": found.captures[0].model.name,
+        "model": comparison.captures[0].model.name,
         "head": str(each.head),
         "difference": each.difference,
-        "by": found.by,
+        "by": comparison.by,
     }
-    if found.queries is None:
-        done = dict.fromkeys(name for c in found.captures for name in c.transforms)
-        return [{**common, "transforms": list(done)}]
+    if comparison.queries is None:
+        done = _transforms(*comparison.captures)
+        return [{**common, "transforms": done}]
     at = each.head.layer
-    before, after = found.cosines[at : at + 2] if found.cosines else (None, None)
+    before, after = comparison.cosines[at : at + 2] if comparison.cosines else (None, None)
     rows = []
     for n, (captured, query, sight) in enumerate(
-        zip(found.captures, found.queries, each.sights, strict=True), start=1
+        zip(comparison.captures, comparison.queries, each.sights, strict=True), start=1
     ):
         key, weight = sight.links[0]
         rows.append(
             {
                 **common,
-                "transforms": list(captured.transforms),
+                "transforms": _transforms(captured),
                 "cosine_before_layer": before,
                 "cosine_after_layer": after,
                 "text": n,
@@ -263,8 +219,10 @@ def _of_texts(found: TextComparison, each: HeadDifference) -> list[dict[str, obj
     return rows
 
 
-def _of_models(found: ModelComparison, matches: Sequence[HeadMatch]) -> list[dict[str, object]]:
-    ours, theirs = (captured.model.name for captured in found.captures)
+def _of_models(
+    comparison: ModelComparison, matches: Sequence[HeadMatch]
+) -> list[dict[str, object]]:
+    ours, theirs = (captured.model.name for captured in comparison.captures)
     return [
         {
             "model": ours,
@@ -272,9 +230,9 @@ def _of_models(found: ModelComparison, matches: Sequence[HeadMatch]) -> list[dic
             "against": theirs,
             "other": str(match.other),
             "similarity": match.similarity,
-            "over": "words" if found.words else "tokens",
-            "transforms": list(found.captures[0].transforms),
-            "against_transforms": list(found.captures[1].transforms),
+            "over": "words" if comparison.words else "tokens",
+            "transforms": _transforms(comparison.captures[0]),
+            "against_transforms": _transforms(comparison.captures[1]),
         }
         for match in matches
     ]

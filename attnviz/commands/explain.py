@@ -1,37 +1,35 @@
 """`attnviz explain`: one head's calculation, number by number."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
+from rich.console import RenderableType
 
-from attnviz.commands import explain_options as x
-from attnviz.commands import options as o
-from attnviz.commands.answers import note_what_is_left_out
-from attnviz.commands.calculation import Calculation, calculation_format, deliver_calculation
-from attnviz.commands.session import Session, session_of
-from attnviz.console import make_consoles
+from attnviz.commands import groups as g
+from attnviz.commands.deliver import Piece, deliver, destination_of
+from attnviz.commands.flags import as_flag
+from attnviz.commands.session import Session
+from attnviz.commands.texts import note_left_out, text_alone
+from attnviz.console import Display
 from attnviz.data.explain import EmbeddingTrace, HeadTrace
 from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
 from attnviz.data.tokens import readable
-from attnviz.data.worked import Similarity, Way
-from attnviz.errors import UsageError
+from attnviz.data.worked import Initialisation, Similarity, Way
+from attnviz.errors import UsageError, option
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
-from attnviz.inputs.text import SavedCapture, read_text
-from attnviz.models.catalog import Source
 from attnviz.models.known import EMBEDDINGS
-from attnviz.models.placement import Placement
 from attnviz.renderers.calculation import embeddings as embeddings_page
 from attnviz.renderers.calculation import explain as explained
 from attnviz.renderers.calculation import lookup
 from attnviz.renderers.calculation import worked as examples
 from attnviz.renderers.calculation.page import Page
+from attnviz.renderers.titles import choice_title
 from attnviz.runs.explain import (
-    Drawing,
+    RandomInit,
     Subject,
     Traced,
     explain_embeddings,
@@ -39,9 +37,8 @@ from attnviz.runs.explain import (
     work_matrices,
 )
 from attnviz.runs.explain import explain as trace_head
-from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
-from attnviz.writers.formats import Format
+from attnviz.writers.explain import Numbers, calculation_json, calculation_npz
 
 if TYPE_CHECKING:
     from attnviz.models.scratch.embeddings import EmbeddingModel
@@ -59,13 +56,70 @@ attnviz explain "a fluffy blue creature" -f json | jq '.arrays.pattern[-1]'
 """
 
 
-@dataclass(frozen=True)
-class Steps:
-    """What of a calculation is told, and how."""
+STEPS, EXAMPLES = "The steps", "Examples without a model"
 
-    only: str | None
-    digits: int | None
-    columns: bool
+
+@dataclass(frozen=True)
+class Followed:
+    """Which head and which query are followed."""
+
+    head: Annotated[
+        str | None,
+        g.panel_option(
+            g.HEADS,
+            "--head",
+            "-H",
+            metavar="HEAD",
+            help="The head to explain: L1H2 or 1.2. Default: the one that show picks.",
+        ),
+    ] = None
+    query: Annotated[
+        str | None,
+        g.panel_option(
+            g.TOKENS,
+            "--query",
+            metavar="TOKEN",
+            help="The query to follow: a token, creature#2, or an index. Default: the last word.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What of a calculation is told, and how, to a person."""
+
+    only: Annotated[
+        str | None,
+        g.panel_option(STEPS, "--only", metavar="STEPS", help="Only these steps: 3, 2,3 or 2-4."),
+    ] = None
+    digits: Annotated[
+        int | None,
+        g.panel_option(
+            STEPS,
+            "--digits",
+            metavar="N",
+            min=0,
+            max=9,
+            help="Decimals to show; nothing is rounded in the calculation.",
+            show_default="4",
+        ),
+    ] = None
+    columns: Annotated[
+        bool,
+        g.panel_option(
+            STEPS,
+            "--columns",
+            help="Tell it with tokens as columns too (Wᵀ·xᵀ), as some lessons do.",
+        ),
+    ] = False
+    as_lookup: Annotated[
+        bool,
+        g.panel_option(
+            STEPS,
+            "--as-lookup",
+            help="Tell the row as a look-up in a database: query, keys, values.",
+        ),
+    ] = False
 
     def among(self, steps: Sequence[int]) -> tuple[int, ...]:
         """The steps that are asked for.
@@ -81,49 +135,118 @@ class Steps:
             named = range(int(found[1]), int(found[2] or found[1]) + 1) if found else ()
             if not named or not set(named) <= set(steps):
                 raise UsageError(
-                    f"--only {self.only!r} names no steps of this calculation",
-                    f"they are {steps[0]} to {steps[-1]}: --only 3, 2,3 or 2-4",
+                    f"{option('only', repr(self.only))} names no steps of this calculation",
+                    f"they are {steps[0]} to {steps[-1]}: {option('only', 3)}, 2,3 or 2-4",
                 )
             chosen |= set(named)
         return tuple(sorted(chosen))
 
-    def page(self, session: Session, digits: int = 4) -> Page:
+    def page(self, display: Display, digits: int = 4) -> Page:
         """The page to write on; `digits` where the user said nothing."""
         chosen = digits if self.digits is None else self.digits
         in_sums = 2 if self.digits is None else self.digits
-        return Page(session.consoles.display, chosen, self.columns, in_sums)
+        return Page(display, chosen, self.columns, in_sums)
 
 
+@dataclass(frozen=True)
+class Likeness:
+    """How query and key are compared."""
+
+    similarity: Annotated[
+        Similarity | None,
+        g.panel_option(
+            STEPS,
+            "--similarity",
+            help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·xᵀ (of a model: x̂, "
+            "behind its norm, and neither biases nor scaling), or a kernel of their distance.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class WhichExample:
+    """A calculation that needs no model."""
+
+    example: Annotated[
+        Example | None,
+        g.panel_option(
+            EXAMPLES,
+            "--example",
+            help="three-inputs: attention by hand, in whole numbers. multi-head: 楚留香 through "
+            "three heads of random weights.",
+        ),
+    ] = None
+    matrices: Annotated[
+        Path | None,
+        g.panel_option(
+            EXAMPLES,
+            "--matrices",
+            metavar="FILE.json",
+            help="Your own x, w_query, w_key and w_value, perhaps w_output, heads and labels "
+            "(docs/lessons.md has an example).",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How the multi-head example draws its numbers."""
+
+    init: Annotated[
+        Initialisation,
+        g.panel_option(EXAMPLES, "--init", help="How multi-head draws its weights."),
+    ] = "normal"
+    seed: Annotated[
+        int, g.panel_option(EXAMPLES, "--seed", help="Of the numbers that multi-head draws.")
+    ] = 0
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Whether the example rounds as one does on paper."""
+
+    rounded: Annotated[
+        bool,
+        g.panel_option(
+            EXAMPLES, "--rounded", help="Round the softmax to one decimal, as on paper."
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, eq=False)
+class Calculation:
+    """What is shown, and the facts and arrays that a program gets."""
+
+    shown: Iterable[RenderableType]
+    facts: Mapping[str, object]
+    arrays: Mapping[str, Numbers]
+
+    def pieces(self, form: str) -> Iterable[Piece]:
+        """The calculation as it goes out in this format."""
+        if form == "txt":
+            return self.shown
+        write = calculation_json if form == "json" else calculation_npz
+        return write(self.facts, self.arrays)
+
+
+@g.command
 def explain(
-    context: typer.Context,
-    text: o.TextArgument = None,
-    file: o.FileOption = None,
-    truncate: o.TruncateOption = None,
-    bos: o.BosOption = None,
-    special: o.SpecialOption = False,
-    model: o.ModelOption = "builtin",
-    revision: o.RevisionOption = None,
-    offline: o.OfflineOption = False,
-    kind: o.KindOption = None,
-    causal: o.CausalOption = False,
-    head: x.HeadOption = None,
-    query: x.OneQueryOption = None,
-    only: x.OnlyOption = None,
-    digits: x.DigitsOption = None,
-    columns: x.ColumnsOption = False,
-    similarity: x.SimilarityOption = None,
-    as_lookup: x.AsLookupOption = False,
-    example: x.ExampleOption = None,
-    matrices: x.MatricesOption = None,
-    rounded: x.RoundedOption = False,
-    init: x.InitOption = "normal",
-    seed: x.SeedOption = 0,
-    width: o.WidthOption = None,
-    no_color: o.NoColorOption = False,
-    form: x.FormatOption = None,
-    output: o.OutputOption = None,
-    quiet: o.QuietOption = False,
-    debug: o.DebugOption = False,
+    session: Session,
+    *,
+    text: g.TextIn,
+    tokens: g.Tokens,
+    model: g.WhichModel,
+    kind: g.Kind,
+    causal: g.Causal,
+    followed: Followed,
+    reading: Reading,
+    likeness: Likeness,
+    which: WhichExample,
+    rounding: Rounding,
+    drawn: Drawn,
+    screen: g.Screen,
+    output: g.CalculationOutput,
+    noise: g.Noise,
 ) -> None:
     """Write out one head's calculation for one query, step by step, with its true numbers.
 
@@ -131,51 +254,47 @@ def explain(
     sum, what the head adds, and the prediction. With --example or --matrices no model is
     needed.
     """
-    session = session_of(context)
-    session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
-    chosen = calculation_format(session, output, form)
-    _check_for_numbers(context, chosen)
-    steps = Steps(only, digits, columns)
-    if example is not None or matrices is not None:
-        _check_without_a_model(context, example, matrices)
-        plain: Similarity = "dot" if example == "three-inputs" else "scaled-dot"
-        way = Way(similarity or plain, causal, rounded)
-        drawing = Drawing(init, seed)
-        calculation = _worked(session, example, matrices, way, drawing, steps)
+    to = destination_of(session, output)
+    if to.format.name != "txt":
+        hint = f"leave it out: {to.format.name} holds every step's numbers in full"
+        session.refuse(Reading, wrong="is for the text that a person reads", hint=hint)
+    display = to.display(session)
+    if which.example is not None or which.matrices is not None:
+        _check_without_a_model(session, text, which)
+        plain: Similarity = "dot" if which.example == "three-inputs" else "scaled-dot"
+        way = Way(likeness.similarity or plain, causal.causal, rounding.rounded)
+        calculation = _worked(display, which, way, drawn, reading)
     else:
-        _check_with_a_model(context)
-        given = read_text(text, file, session.stdin)
-        if isinstance(given, SavedCapture):
-            raise UsageError(
-                "a saved capture holds no queries, keys and values", "give the text again"
-            )
-        if given.note:
-            session.note(given.note)
+        _check_with_a_model(session, model, reading)
+        refusal = "a saved capture holds no queries, keys and values"
+        given = text_alone(session, text, refusal)
         # on the processor: here every intermediate number is looked at
-        here = Placement(device="cpu")
-        loaded = load_model(Source(model, revision, offline, quiet, kind, causal, placement=here))
-        options = TextOptions(bos, special, truncate)
-        if model == EMBEDDINGS:
+        source = g.source_of(session, model, g.ModelRun(device="cpu"), kind, causal)
+        loaded = load_model(source)
+        if model.model == EMBEDDINGS:
             embeddings = cast("EmbeddingModel", loaded)
-            compared, left_out = explain_embeddings(embeddings, given.text, query, options)
-            note_what_is_left_out(session, left_out)
-            calculation = _compared(session, compared, steps)
+            trace, left_out = explain_embeddings(
+                embeddings, given, followed.query, tokens.options()
+            )
+            note_left_out(session, left_out)
+            calculation = _compared(display, trace, reading)
         else:
-            traced = trace_head(loaded, given.text, Subject(head, query, similarity), options)
-            note_what_is_left_out(session, traced.left_out)
+            subject = Subject(followed.head, followed.query, likeness.similarity)
+            traced = trace_head(loaded, given, subject, tokens.options())
+            note_left_out(session, traced.left_out)
             _note_a_piece(session, traced.trace)
-            calculation = _explained(session, traced, steps, as_lookup=as_lookup)
-    deliver_calculation(session, calculation, chosen, output)
+            calculation = _explained(display, traced, reading)
+    deliver(session, to, [(None, calculation.pieces(to.format.name))])
 
 
-def _explained(session: Session, traced: Traced, steps: Steps, *, as_lookup: bool) -> Calculation:
+def _explained(display: Display, traced: Traced, reading: Reading) -> Calculation:
     """One head of a model over a text."""
-    page = steps.page(session)
-    trace, about = traced.trace, traced.about
-    if as_lookup:
+    page, trace = reading.page(display), traced.trace
+    about = choice_title(traced.choice)
+    if reading.as_lookup:
         shown = lookup.render(trace, page, about=about)
     else:
-        only = steps.among(explained.STEPS)
+        only = reading.among(explained.STEPS)
         shown = explained.render(trace, page, about=about, only=only, other=traced.other)
     facts, arrays = trace_to_dict(trace), trace.arrays()
     if traced.other:
@@ -190,35 +309,30 @@ def _note_a_piece(session: Session, trace: HeadTrace) -> None:
     if token.part is not None:
         session.note(
             f"“{token.label}” is a piece of the character {token.text.strip()}: explain follows "
-            "one token; attnviz show --chars puts pieces together"
+            f"one token; attnviz show {as_flag('chars')} puts pieces together"
         )
 
 
-def _compared(session: Session, trace: EmbeddingTrace, steps: Steps) -> Calculation:
+def _compared(display: Display, trace: EmbeddingTrace, reading: Reading) -> Calculation:
     """Token embeddings compared with each other."""
-    only = steps.among(embeddings_page.STEPS)
-    shown = embeddings_page.render(trace, steps.page(session), only=only)
+    only = reading.among(embeddings_page.STEPS)
+    shown = embeddings_page.render(trace, reading.page(display), only=only)
     return Calculation(shown, embedding_trace_to_dict(trace), trace.arrays())
 
 
 def _worked(
-    session: Session,
-    example: Example | None,
-    matrices: Path | None,
-    way: Way,
-    drawing: Drawing,
-    steps: Steps,
+    display: Display, which: WhichExample, way: Way, drawn: Drawn, reading: Reading
 ) -> Calculation:
     """One of the examples, or a user's own matrices."""
-    if example is not None:
-        worked, title = work_example(example, way, drawing), TITLES[example]
+    if which.example is not None:
+        random = RandomInit(drawn.init, drawn.seed)
+        worked, title = work_example(which.example, way, random), TITLES[which.example]
     else:
-        assert matrices is not None
-        name = readable(str(matrices))
-        worked, title = work_matrices(read_matrices(matrices), way), f"Attention on {name}"
-    only = steps.among(examples.STEPS)
-    page = steps.page(session, digits=1 if way.rounded else 4)
-    shown = examples.render(worked, page, title=title, only=only)
+        assert which.matrices is not None
+        name = readable(str(which.matrices))
+        worked, title = work_matrices(read_matrices(which.matrices), way), f"Attention on {name}"
+    page = reading.page(display, digits=1 if way.rounded else 4)
+    shown = examples.render(worked, page, title=title, only=reading.among(examples.STEPS))
     return Calculation(shown, worked_to_dict(worked), worked.arrays())
 
 
@@ -226,43 +340,29 @@ TITLES: dict[Example, str] = {
     "three-inputs": "Self-attention by hand: three inputs of four numbers",
     "multi-head": "楚留香 through three heads: three characters, random embeddings and weights",
 }
-ONLY_EXAMPLES = ("rounded", "init", "seed")
-NO_EXAMPLE = ("file", "head", "query", "as_lookup", *(n for n in o.RUN if n != "causal"))
-NOT_COMPARED = ("head", "similarity", "as_lookup")
-FOR_READING = ("only", "digits", "columns", "as_lookup")
 
 
-def _check_for_numbers(context: typer.Context, form: Format) -> None:
-    """Nothing asked for that only a page can show."""
-    for option in o.given(context, FOR_READING) if form.name != "txt" else ():
-        raise UsageError(
-            f"{option} is for the text that a person reads",
-            f"leave it out: {form.name} holds every step's numbers in full",
-        )
+def _check_with_a_model(session: Session, model: g.WhichModel, reading: Reading) -> None:
+    hint = f"add {option('example')} or {option('matrices')}"
+    session.refuse(Rounding, Drawn, wrong="is for the examples", hint=hint)
+    if model.model == EMBEDDINGS:
+        wrong = f"does nothing for {option('model', EMBEDDINGS)}"
+        session.refuse("head", Likeness, "as_lookup", wrong=wrong)
+    if reading.as_lookup:
+        wrong = f"does nothing with {option('as_lookup')}"
+        session.refuse("only", Likeness, "columns", wrong=wrong)
 
 
-def _check_with_a_model(context: typer.Context) -> None:
-    for option in o.given(context, ONLY_EXAMPLES):
-        raise UsageError(f"{option} is for the examples", "add --example or --matrices")
-    if context.params["model"] == EMBEDDINGS:
-        for option in o.given(context, NOT_COMPARED):
-            raise UsageError(f"{option} does nothing for --model {EMBEDDINGS}", "leave it out")
-    if context.params["as_lookup"]:
-        for option in o.given(context, ("only", "similarity", "columns")):
-            raise UsageError(f"{option} does nothing with --as-lookup", "leave it out")
-
-
-def _check_without_a_model(
-    context: typer.Context, example: Example | None, matrices: Path | None
-) -> None:
+def _check_without_a_model(session: Session, text: g.TextIn, which: WhichExample) -> None:
     """No text and no model, and only options that mean something here."""
-    what = "--matrices" if example is None else "--example"
-    if example is not None and matrices is not None:
-        raise UsageError("--example and --matrices are two calculations", "give one of them")
-    if context.params["text"] is not None:
+    what = option("matrices" if which.example is None else "example")
+    if which.example is not None and which.matrices is not None:
+        both = f"{option('example')} and {option('matrices')} are two calculations"
+        raise UsageError(both, "give one of them")
+    if text.text is not None:
         raise UsageError(f"{what} needs no text", "leave the text out")
-    for option in o.given(context, NO_EXAMPLE):
-        raise UsageError(f"{option} does nothing for {what}", "leave it out")
-    for option in o.given(context, ("init", "seed")):
-        if example != "multi-head":
-            raise UsageError(f"{option} does nothing here", "it is for --example multi-head")
+    wrong = f"does nothing for {what}"
+    session.refuse("file", Followed, "as_lookup", g.WhichModel, g.Kind, g.Tokens, wrong=wrong)
+    if which.example != "multi-head":
+        hint = f"it is for {option('example', 'multi-head')}"
+        session.refuse(Drawn, wrong="does nothing here", hint=hint)

@@ -6,17 +6,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from attnviz.commands import options as o
-from attnviz.commands.session import Session, session_of
-from attnviz.console import Display, display_of, make_consoles
+from attnviz.commands import groups as g
+from attnviz.commands.session import Session
+from attnviz.commands.texts import text_or_capture
+from attnviz.console import Display, display_of
 from attnviz.data.capture import Capture
 from attnviz.errors import UsageError
-from attnviz.inputs.capture_file import load_capture
-from attnviz.inputs.text import Given, SavedCapture, read_text
-from attnviz.models.catalog import Source
-from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
 
 if TYPE_CHECKING:
@@ -35,49 +30,35 @@ attnviz explore capture.npz
 """
 
 
+@g.command
 def explore(
-    context: typer.Context,
-    text: o.TextArgument = None,
-    file: o.FileOption = None,
-    truncate: o.TruncateOption = None,
-    bos: o.BosOption = None,
-    special: o.SpecialOption = False,
-    model: o.ModelOption = "builtin",
-    revision: o.RevisionOption = None,
-    offline: o.OfflineOption = False,
-    engine: o.EngineOption = "auto",
-    device: o.DeviceOption = "auto",
-    dtype: o.DTypeOption = "auto",
-    max_memory: o.MaxMemoryOption = None,
-    target: o.TargetOption = None,
-    kind: o.KindOption = None,
-    causal: o.CausalOption = False,
-    no_color: o.NoColorOption = False,
-    quiet: o.QuietOption = False,
-    debug: o.DebugOption = False,
+    session: Session,
+    *,
+    text: g.TextIn,
+    tokens: g.Tokens,
+    model: g.WhichModel,
+    run: g.ModelRun,
+    target: g.Target,
+    kind: g.Kind,
+    causal: g.Causal,
+    no_color: g.NoColor,
+    noise: g.Noise,
 ) -> None:
     r"""Look around in a text's attention: an app in the terminal, for keys and mouse.
 
     Type a text and its patterns follow; ? lists all keys, among them those that save a
     picture or a page. It needs an extra: pip install "attnviz\[tui]".
     """
-    session = session_of(context)
-    session.consoles = make_consoles(session.environment, no_color=no_color)
     display = _check_terminal(session)
     explore_app, opened = _textual(display, session)
-    given: Given | SavedCapture = Given("")
-    if text is not None or file is not None or not session.stdin.is_terminal:
-        given = read_text(text, file, session.stdin)
-    if isinstance(given, SavedCapture):
-        o.refuse_run_options(o.given(context, o.RUN))
-        begin = opened(capture=_weights(load_capture(given.path)))
+    given: str | Capture = ""
+    if text != g.TextIn() or not session.stdin.is_terminal:
+        given = text_or_capture(session, text)
+    if isinstance(given, Capture):
+        begin = opened(capture=_weights(given))
     else:
-        if given.note:
-            session.note(given.note)
-        placement = o.placement_of(device, dtype, max_memory)
-        source = Source(model, revision, offline, quiet, kind, causal, engine, placement)
-        options = TextOptions(bos, special, truncate, target, placement.max_memory)
-        begin = opened.of_text(given.text, load_model(source), options)
+        loaded = load_model(g.source_of(session, model, run, kind, causal))
+        begin = opened.of_text(given, loaded, tokens.options(run, target.target))
     if not session.stdin.is_terminal:
         _take_keys_from_the_terminal(session)
     app = explore_app(begin, display, Path.cwd())

@@ -1,7 +1,7 @@
 """How the command line spells a parameter."""
 
-SHORT = {"output": "-o", "format": "-f"}
 UNLIKE = {
+    "output": "-o",
     "layers": "--layer",
     "heads": "--head",
     "queries": "--query",
@@ -16,4 +16,6 @@ UNLIKE = {
 def as_flag(name: str, value: str | None = None) -> str:
     """A parameter as it is typed: `--drop-sink`, `--top 5`, `-o FILE.png`."""
     flag = UNLIKE.get(name, f"--{name.replace('_', '-')}")
-    return flag if value is None else f"{SHORT.get(name, flag)} {value}"
+    if value is None:
+        return flag
+    return f"{'-f' if name == 'format' else flag} {value}"

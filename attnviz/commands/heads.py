@@ -1,29 +1,27 @@
-"""`attnviz heads`: what each head does, in numbers, and the role that follows."""
+"""`attnviz heads`: each head in numbers, and the role that follows."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isnan
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-import typer
-
-from attnviz.commands import options as o
-from attnviz.commands.answers import note_what_is_left_out
-from attnviz.commands.records import deliver_records
-from attnviz.commands.reports import deliver_bytes, report_format
-from attnviz.commands.session import Session, session_of
-from attnviz.console import make_consoles
+from attnviz.commands import groups as g
+from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.session import Session
+from attnviz.commands.texts import note_left_out, text_or_capture
+from attnviz.data.capture import Capture
 from attnviz.data.heads import SCORES, HeadReport, HeadScores
-from attnviz.errors import UsageError
-from attnviz.inputs.capture_file import load_capture
-from attnviz.inputs.text import SavedCapture, read_text
+from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
-from attnviz.renderers.terminal import heads as headtable
+from attnviz.renderers.terminal import heads as table
 from attnviz.renderers.titles import heads_title
 from attnviz.runs.heads import Probe, score_capture, score_probe, score_text
-from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
-from attnviz.transforms.apply import ShowOptions
+from attnviz.transforms.apply import Transforms
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 EPILOG = """
 [bold]Examples[/]
@@ -38,194 +36,164 @@ attnviz heads -o heads.png
 """
 
 Convention: TypeAlias = Literal["second", "whole"]
-Score: TypeAlias = Literal[
+Metric: TypeAlias = Literal[
     "entropy", "normalised", "distance", "previous", "first", "self", "duplicate", "induction"
 ]
 RoleName: TypeAlias = Literal[
     "induction", "duplicate token", "previous token", "self", "sink", "broad"
 ]
-
 PROBE = "The probe"
-OF_PROBE = ("convention", "length", "samples", "seed")
-TRANSFORMS = ("words", "chars", "weighted", "drop_sink", "drop_key")
-OF_TEXT = ("file", "special", "truncate", "target", *TRANSFORMS)
-
-ProbeOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--probe",
-        help="Measure on random tokens that come twice. Without a text: the default.",
-        rich_help_panel=PROBE,
-    ),
-]
-ConventionOption: TypeAlias = Annotated[
-    Convention,
-    typer.Option(
-        "--convention",
-        help="Means over the rows of the second copy, or over whole diagonals, as "
-        "TransformerLens takes them.",
-        rich_help_panel=PROBE,
-    ),
-]
-LengthOption: TypeAlias = Annotated[
-    int,
-    typer.Option("--length", metavar="N", min=2, help="Tokens repeated.", rich_help_panel=PROBE),
-]
-SamplesOption: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        "--samples", metavar="N", min=1, help="How often they are drawn.", rich_help_panel=PROBE
-    ),
-]
-SeedOption: TypeAlias = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, help="Of the draw.", rich_help_panel=PROBE)
-]
-SortOption: TypeAlias = Annotated[
-    Score | None,
-    typer.Option(
-        "--sort",
-        help="Largest first. Default: by layer and head.",
-        rich_help_panel=o.LOOK,
-        show_default=False,
-    ),
-]
-TopOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--top",
-        metavar="K",
-        min=1,
-        help="Only the first K heads.",
-        rich_help_panel=o.LOOK,
-        show_default=False,
-    ),
-]
-RoleOption: TypeAlias = Annotated[
-    RoleName | None,
-    typer.Option(
-        "--role", help="Only heads of this role.", rich_help_panel=o.LOOK, show_default=False
-    ),
-]
 
 
+@dataclass(frozen=True)
+class HowProbed:
+    """How the probe is made."""
+
+    convention: Annotated[
+        Convention,
+        g.panel_option(
+            PROBE,
+            "--convention",
+            help="Means over the rows of the second copy, or over whole diagonals, as "
+            "TransformerLens takes them.",
+        ),
+    ] = "second"
+    length: Annotated[
+        int, g.panel_option(PROBE, "--length", metavar="N", min=2, help="Tokens repeated.")
+    ] = Probe.length
+    samples: Annotated[
+        int,
+        g.panel_option(PROBE, "--samples", metavar="N", min=1, help="How often they are drawn."),
+    ] = Probe.samples
+    seed: Annotated[
+        int, g.panel_option(PROBE, "--seed", metavar="N", min=0, help="Of the draw.")
+    ] = Probe.seed
+
+    @property
+    def record(self) -> Probe:
+        """The record that runs take."""
+        return Probe(self.length, self.samples, self.seed, whole=self.convention == "whole")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which heads are listed, and in which order."""
+
+    sort: Annotated[
+        Metric | None,
+        g.panel_option(g.LOOK, "--sort", help="Largest first. Default: by layer and head."),
+    ] = None
+    top: Annotated[
+        int | None,
+        g.panel_option(g.LOOK, "--top", metavar="K", min=1, help="Only the first K heads."),
+    ] = None
+    role: Annotated[
+        RoleName | None, g.panel_option(g.LOOK, "--role", help="Only heads of this role.")
+    ] = None
+
+
+@g.command
 def heads(
-    context: typer.Context,
-    text: o.TextArgument = None,
-    file: o.FileOption = None,
-    probe: ProbeOption = False,
-    convention: ConventionOption = "second",
-    length: LengthOption = Probe.length,
-    samples: SamplesOption = Probe.samples,
-    seed: SeedOption = Probe.seed,
-    truncate: o.TruncateOption = None,
-    bos: o.BosOption = None,
-    special: o.SpecialOption = False,
-    model: o.ModelOption = "builtin",
-    revision: o.RevisionOption = None,
-    offline: o.OfflineOption = False,
-    engine: o.EngineOption = "auto",
-    device: o.DeviceOption = "auto",
-    dtype: o.DTypeOption = "auto",
-    max_memory: o.MaxMemoryOption = None,
-    target: o.TargetOption = None,
-    kind: o.KindOption = None,
-    layer: o.LayerOption = None,
-    head: o.HeadOption = None,
-    words: o.WordsOption = False,
-    chars: o.CharsOption = False,
-    weighted: o.WeightedOption = False,
-    drop_sink: o.DropSinkOption = False,
-    drop_key: o.DropKeyOption = None,
-    sort: SortOption = None,
-    top: TopOption = None,
-    role: RoleOption = None,
-    cmap: o.CmapOption = None,
-    dpi: o.DpiOption = None,
-    width: o.WidthOption = None,
-    no_color: o.NoColorOption = False,
-    form: o.ReportFormatOption = None,
-    output: o.OutputOption = None,
-    quiet: o.QuietOption = False,
-    debug: o.DebugOption = False,
+    session: Session,
+    *,
+    text: g.TextIn,
+    probe: Annotated[
+        bool,
+        g.panel_option(
+            PROBE,
+            "--probe",
+            help="Measure on random tokens that come twice. Without a text: the default.",
+        ),
+    ] = False,
+    probed: HowProbed,
+    tokens: g.Tokens,
+    model: g.WhichModel,
+    run: g.ModelRun,
+    target: g.Target,
+    kind: g.Kind,
+    heads: g.WhichHeads,
+    transforms: g.HeadTransforms,
+    rows: Rows,
+    canvas: g.Canvas,
+    screen: g.Screen,
+    output: g.ReportOutput,
+    noise: g.Noise,
 ) -> None:
     """Score every head, over a text or on the standard probe, and name the role that follows.
 
     Entropy, distance, and the weight on the token before, on the first one, on itself, on
     earlier copies (duplicate) and on what followed them (induction).
     """
-    session = session_of(context)
-    session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
-    chosen = report_format(session, context, output, form)
-    wanted = HeadOptions(layer, head)
-    placement = o.placement_of(device, dtype, max_memory)
-    source = Source(model, revision, offline, quiet, kind, False, engine, placement)
-    options = TextOptions(bos, special, truncate, target, placement.max_memory)
-    on_probe = probe or (text is None and file is None)
-    _check(context, on_probe=on_probe)
+    to = destination_of(session, output)
+    on_probe = probe or (text.text is None and text.file is None)
+    _check(session, text, on_probe=on_probe)
+    source = g.source_of(session, model, run, kind)
+    options = tokens.options(run, target.target)
     if on_probe:
-        standard = Probe(length, samples, seed, whole=convention == "whole")
-        report = score_probe(load_model(source), standard, options, wanted)
+        report = score_probe(load_model(source), probed.record, options, heads.options)
     else:
-        show = o.transforms(words, chars, weighted, drop_sink, drop_key)
-        report = _over_text(context, session, source, options, wanted, show)
-    report = _narrowed(report, sort, top, role)
-    if chosen.picture:
-        from attnviz.renderers.picture import heads as headmap
-        from attnviz.renderers.picture.canvas import PictureFormat, figure_bytes
+        report = _over_text(session, text, source, options, heads, transforms.transforms())
+    report = _narrowed(report, rows)
 
-        drawn = headmap.draw(report, dpi=dpi or 150, cmap=cmap or "viridis")
-        name = cast("PictureFormat", chosen.name)
-        deliver_bytes(session, figure_bytes(drawn, name, dpi), output)
-    else:
-        records = [_record(report, found) for found in report.heads]
-        shown = headtable.render(report, session.consoles.out.width)
-        deliver_records(session, records, shown, chosen.name, output)
+    def draw() -> "Figure":
+        from attnviz.renderers.picture import heads as picture
+
+        return picture.draw(report, **canvas.given)
+
+    deliver_report(
+        session,
+        to,
+        lambda: [_record(report, each) for each in report.heads],
+        lambda: table.render(report, to.display(session)),
+        draw,
+    )
 
 
-def _check(context: typer.Context, *, on_probe: bool) -> None:
+def _check(session: Session, text: g.TextIn, *, on_probe: bool) -> None:
     """Only options that mean something here."""
-    if on_probe and context.params["text"] is not None:
-        raise UsageError("the probe is a text of its own", "leave --probe or the text out")
-    for option in o.given(context, OF_TEXT) if on_probe else ():
-        raise UsageError(f"{option} does nothing for the probe", "leave it out")
-    for option in o.given(context, OF_PROBE) if not on_probe else ():
-        raise UsageError(f"{option} is for the probe", "leave it out, or leave the text out")
+    if on_probe and text.text is not None:
+        raise UsageError(
+            "the probe is a text of its own", f"leave {option('probe')} or the text out"
+        )
+    if on_probe:
+        wrong = "does nothing for the probe"
+        session.refuse("file", "special", "truncate", g.Target, g.HeadTransforms, wrong=wrong)
+    else:
+        hint = "leave it out, or leave the text out"
+        session.refuse(HowProbed, wrong="is for the probe", hint=hint)
 
 
 def _over_text(
-    context: typer.Context,
     session: Session,
+    given: g.TextIn,
     source: Source,
     options: TextOptions,
-    wanted: HeadOptions,
-    show: ShowOptions,
+    heads: g.WhichHeads,
+    transforms: Transforms,
 ) -> HeadReport:
-    given = read_text(context.params["text"], context.params["file"], session.stdin)
-    if isinstance(given, SavedCapture):
-        o.refuse_run_options(o.given(context, o.RUN))
-        return score_capture(load_capture(given.path), wanted, show)
-    if given.note:
-        session.note(given.note)
-    report = score_text(load_model(source), given.text, options, wanted, show)
-    note_what_is_left_out(session, report.capture.left_out)
+    text = text_or_capture(session, given)
+    if isinstance(text, Capture):
+        return score_capture(text, heads.options, transforms)
+    report = score_text(load_model(source), text, options, heads.options, transforms)
+    note_left_out(session, report.capture.left_out)
     return report
 
 
-def _narrowed(
-    report: HeadReport, sort: Score | None, top: int | None, role: RoleName | None
-) -> HeadReport:
+def _narrowed(report: HeadReport, rows: Rows) -> HeadReport:
     """Sorted and filtered; the share of sinks stays that of all heads measured."""
     found: Sequence[HeadScores] = report.heads
-    if role is not None:
-        found = [each for each in found if each.role is not None and each.role.name == role]
+    if rows.role is not None:
+        found = [each for each in found if each.role is not None and each.role.name == rows.role]
         if not found:
             roles = dict.fromkeys(each.role.name for each in report.heads if each.role)
             raise UsageError(
-                f"no head here has the role {role!r}", f"there are: {', '.join(roles) or 'none'}"
+                f"no head here has the role {rows.role!r}",
+                f"there are: {', '.join(roles) or 'none'}",
             )
-    if sort is not None:
-        found = sorted(found, key=lambda each: _descending(each.scores[sort].mean))
-    return replace(report, heads=found[:top])
+    metric = rows.sort
+    if metric is not None:
+        found = sorted(found, key=lambda each: _descending(each.scores[metric].mean))
+    return replace(report, heads=found[: rows.top])
 
 
 def _descending(value: float) -> float:

@@ -3,15 +3,17 @@
 import io
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from attnviz.console import Consoles, Environment, make_consoles
+from attnviz.commands.flags import as_flag
+from attnviz.console import Consoles, Display, Environment, display_of, make_consoles
 from attnviz.data.tokens import readable
-from attnviz.errors import ExitStatus
+from attnviz.errors import ExitStatus, UsageError, option
 from attnviz.inputs.text import Stdin
 from attnviz.writers.stream import told
 
@@ -31,8 +33,55 @@ class Session:
     status: ExitStatus = ExitStatus.OK
     consoles: Consoles = field(init=False)
 
+    _context: typer.Context | None = None
+
     def __post_init__(self) -> None:
         self.consoles = make_consoles(self.environment)
+
+    def begin(
+        self, context: typer.Context, *, width: int | None = None, no_color: bool = False
+    ) -> None:
+        """Take over what a command was given.
+
+        Raises:
+            UsageError: the width is too small.
+        """
+        self._context = context
+        self.consoles = make_consoles(self.environment, width=width, no_color=no_color)
+
+    def given(self, *options: str | type[Any]) -> tuple[str, ...]:
+        """The parameters that the user gave, among these names and the fields of these groups."""
+        assert self._context is not None
+        names = [
+            name
+            for each in options
+            for name in ([each] if isinstance(each, str) else [f.name for f in fields(each)])
+        ]
+        sources = ((name, self._context.get_parameter_source(name)) for name in names)
+        return tuple(name for name, source in sources if source and source.name == "COMMANDLINE")
+
+    def spelled(self, *options: str | type[Any]) -> str:
+        """The parameters that the user gave among these, as they are typed."""
+        return ", ".join(map(option, self.given(*options)))
+
+    def refuse(self, *options: str | type[Any], wrong: str, hint: str = "leave it out") -> None:
+        """See that none of these was given, as it would do nothing.
+
+        Args:
+            options: names of parameters, and groups for all of theirs.
+            wrong: what is wrong with it: "does nothing for the probe".
+            hint: what to do instead.
+
+        Raises:
+            UsageError: naming the first that was given.
+        """
+        for name in self.given(*options):
+            raise UsageError(f"{option(name)} {wrong}", hint)
+
+    @property
+    def display(self) -> Display:
+        """The display that stdout offers to a renderer."""
+        return display_of(self.consoles.out, as_flag)
 
     def show(self, parts: Iterable[RenderableType]) -> None:
         """Print to stdout, as each part comes.

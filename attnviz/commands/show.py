@@ -1,18 +1,28 @@
 """`attnviz show`: a text goes in, its attention comes out."""
 
-import typer
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
-from attnviz.commands import options as o
-from attnviz.commands.answers import Request, answer_lines, answer_text
-from attnviz.commands.checks import check_combination
-from attnviz.commands.deliver import Look, check_output, deliver
-from attnviz.commands.needs import needs_of
-from attnviz.commands.session import session_of
-from attnviz.console import make_consoles
+from attnviz.commands import groups as g
+from attnviz.commands.deliver import LINE, Destination, deliver, destination_of
+from attnviz.commands.flags import as_flag
+from attnviz.commands.session import Session
+from attnviz.commands.texts import note_left_out, text_or_capture
+from attnviz.data.capture import Capture
+from attnviz.data.exhibit import Choice, Exhibit
+from attnviz.data.verify import EXACT
+from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
+from attnviz.inputs.lines import read_lines
 from attnviz.models.catalog import Source
+from attnviz.renderers.terminal.heading import line_heading
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.transforms.apply import ShowOptions
-from attnviz.writers.formats import choose_format
+from attnviz.runs.outputs import Output, Piece, Request, Show, choose_output
+from attnviz.runs.prepare import load_model, verify
+from attnviz.runs.show import make, show_capture, show_text
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 EPILOG = """
 [bold]Examples[/]
@@ -29,95 +39,189 @@ echo "a fluffy blue creature" | attnviz show - -f jsonl | jq -c 'select(.weight 
 """
 
 
+@g.command
 def show(
-    context: typer.Context,
-    text: o.TextArgument = None,
-    file: o.FileOption = None,
-    lines: o.LinesOption = False,
-    truncate: o.TruncateOption = None,
-    bos: o.BosOption = None,
-    special: o.SpecialOption = False,
-    model: o.ModelOption = "builtin",
-    revision: o.RevisionOption = None,
-    offline: o.OfflineOption = False,
-    engine: o.EngineOption = "auto",
-    device: o.DeviceOption = "auto",
-    dtype: o.DTypeOption = "auto",
-    max_memory: o.MaxMemoryOption = None,
-    verify: o.VerifyOption = False,
-    target: o.TargetOption = None,
-    kind: o.KindOption = None,
-    causal: o.CausalOption = False,
-    layer: o.LayerOption = None,
-    head: o.HeadOption = None,
-    reduce: o.ReduceOption = None,
-    over: o.OverOption = None,
-    rollout: o.RolloutOption = False,
-    weighted: o.WeightedOption = False,
-    scores: o.ScoresOption = False,
-    chars: o.CharsOption = False,
-    words: o.WordsOption = False,
-    drop_sink: o.DropSinkOption = False,
-    drop_key: o.DropKeyOption = None,
-    query: o.QueryOption = None,
-    key: o.KeyOption = None,
-    top: o.TopOption = None,
-    least: o.MinOption = 0.0,
-    no_self: o.NoSelfOption = False,
-    no_previous: o.NoPreviousOption = False,
-    view: o.ViewOption = None,
-    orient: o.OrientOption = None,
-    cmap: o.CmapOption = None,
-    color_scale: o.ColorScaleOption = None,
-    dpi: o.DpiOption = None,
-    title: o.TitleOption = None,
-    width: o.WidthOption = None,
-    no_color: o.NoColorOption = False,
-    form: o.FormatOption = None,
-    output: o.OutputOption = None,
-    quiet: o.QuietOption = False,
-    debug: o.DebugOption = False,
+    session: Session,
+    *,
+    text: g.TextIn,
+    lines: Annotated[
+        bool,
+        g.panel_option(
+            g.TEXT,
+            "--lines",
+            help="Each line of the input is a text of its own, answered as soon as it is done.",
+        ),
+    ] = False,
+    tokens: g.Tokens,
+    model: g.WhichModel,
+    run: g.ModelRun,
+    check: g.Verify,
+    target: g.Target,
+    kind: g.Kind,
+    causal: g.Causal,
+    heads: g.WhichHeads,
+    joining: g.Joining,
+    transforms: g.HeadTransforms,
+    filtering: g.Filtering,
+    looks: g.Looks,
+    screen: g.Screen,
+    output: g.Output,
+    noise: g.Noise,
 ) -> None:
     """Show which tokens attend to which.
 
     Without a choice of heads it shows the one that tells most about this text; the
     first line says which one that is, and why.
     """
-    session = session_of(context)
-    session.consoles = make_consoles(session.environment, width=width, no_color=no_color)
-    chosen = choose_format(output, form, session.environment.stdout.isatty())
-    check_combination(context.params, chosen)
-    check_output(output, chosen)
-    everything = (
-        view in ("grid", "links") or rollout or reduce is not None or chosen.name in ("npz", "html")
-    )
-    placement = o.placement_of(device, dtype, max_memory)
-    look = Look(view, orient, cmap, color_scale, dpi, title)
-    wanted = ShowOptions(
-        scores=scores,
-        weighted=weighted and chosen.name != "npz",
-        merge="words" if words else "chars" if chars else None,
-        rollout=rollout,
-        rollout_layers=layer if rollout else None,
-        drop_sink=drop_sink,
-        drop_keys=tuple(drop_key or ()),
-        queries=tuple(query or ()),
-        keys=tuple(key or ()),
-        top=top,
-        least=least,
-        skip=(*((0,) if no_self else ()), *((1,) if no_previous else ())),
-        reduce=reduce,
-        over=over or "all",
-        one_query=view == "text",
-    )
+    to = destination_of(session, output)
     request = Request(
-        model=Source(model, revision, offline, quiet, kind, causal, engine, placement),
-        text=TextOptions(bos, special, truncate, target, placement.max_memory),
-        heads=HeadOptions(None if rollout else layer, head, everything),
-        show=wanted,
-        needs=needs_of(chosen, look, wanted, session.consoles.display, norms=weighted),
-        verify=verify,
-        run_options=o.given(context, o.RUN),
+        format=to.format.name,
+        look=looks.look,
+        heads=heads.options,
+        transforms=transforms.transforms(joining),
+        filters=filtering.filters,
+        display=to.display(session),
     )
-    answer = answer_lines if lines else answer_text
-    deliver(session, answer(session, request, text, file), chosen, look, output)
+    chosen = choose_output(request)
+    if request.transforms.scores and check.verify:
+        raise UsageError("scores are shown as they are", f"leave {option('verify')} out")
+    _check_lines(to, chosen, lines=lines)
+    source = g.source_of(session, model, run, kind, causal)
+    options = tokens.options(run, target.target)
+    asked = _Asked(session, source, options, chosen.show(request), verify=check.verify)
+    exhibits = _of_lines(asked, text) if lines else _of_text(asked, text)
+    deliver(session, to, _made(session, exhibits, chosen, request))
+
+
+def _check_lines(to: Destination, output: Output, *, lines: bool) -> None:
+    """Each line gets a file of its own exactly where one file cannot hold several.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if to.each_line_apart and not lines:
+        raise UsageError(
+            f"{LINE} in {option('output')} stands for the number of a line",
+            f"add {option('lines')}",
+        )
+    name = to.format.name
+    if lines and output.alone and not to.each_line_apart:
+        raise UsageError(
+            f"with {option('lines')} each line makes a {name} of its own",
+            f"put {LINE} into the name: {option('output', f'heads-{LINE}.{name}')}",
+        )
+
+
+def _made(
+    session: Session,
+    exhibits: Iterable[tuple[int | None, Exhibit]],
+    output: Output,
+    request: Request,
+) -> Iterator[tuple[int | None, Iterable[Piece]]]:
+    """The exhibits as they go out; in the terminal the lines of a stream are numbered."""
+    for number, (line, exhibit) in enumerate(exhibits):
+        made = make(exhibit, output, request, line=line, first=number == 0)
+        for note in made.notes:
+            session.note(note)
+        numbered = line is not None and output.medium == "terminal"
+        above = [line_heading(line, first=number == 0)] if line is not None and numbered else []
+        yield line, (*above, *made.pieces) if above else made.pieces
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What was asked for, apart from the text and from where the answer goes."""
+
+    session: Session
+    source: Source
+    text: TextOptions
+    show: Show
+    verify: bool
+
+
+def _of_text(asked: _Asked, given: g.TextIn) -> Iterator[tuple[None, Exhibit]]:
+    """The one exhibit of a text, or of a saved capture.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used.
+    """
+    text = text_or_capture(asked.session, given)
+    if isinstance(text, Capture):
+        exhibit = show_capture(text, asked.show)
+    else:
+        model = load_model(asked.source)
+        exhibit = _shown(asked, model, text, asked.show)
+    note_left_out(asked.session, exhibit.capture.left_out)
+    _note_layers_without(asked.session, exhibit)
+    yield None, exhibit
+
+
+def _shown(asked: _Asked, model: "LoadedModel", text: str, show: Show) -> Exhibit:
+    if asked.verify:
+        _verify(asked, model, text)
+    return show_text(model, text, asked.text, show)
+
+
+def _note_layers_without(session: Session, exhibit: Exhibit) -> None:
+    """One line on stderr where a hybrid's layers stand side by side, and some have no attention."""
+    heads_per_layer = exhibit.capture.model.heads_per_layer
+    without = [str(layer) for layer, heads in enumerate(heads_per_layer) if not heads]
+    if without and len(exhibit.maps) > 1:
+        layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
+        session.note(f"{layers} of this model {'have' if len(without) > 1 else 'has'} no attention")
+
+
+def _verify(asked: _Asked, model: "LoadedModel", text: str) -> None:
+    """Say on stderr how exact the capture of a text is.
+
+    Raises:
+        InexactError: it is not as exact as float32 allows.
+    """
+    verified = verify(model, asked.source, text, asked.text)
+    said = (
+        f"output with and without capture: largest difference {verified.output:.1e}; "
+        f"weights and transformers' eager attention: {verified.weights:.1e} ({verified.dtype})"
+    )
+    if not verified.exact:
+        raise InexactError(said, f"more than {EXACT:g} is a bug; please report it")
+    asked.session.consoles.err.print(said, markup=False, highlight=False)
+
+
+def _of_lines(asked: _Asked, given: g.TextIn) -> Iterator[tuple[int, Exhibit]]:
+    """The exhibit of each line, as soon as the line is there.
+
+    A head that nobody chose is picked on the first good line and kept. A bad line is
+    reported on stderr and left out, and becomes the exit code of the program.
+
+    Raises:
+        UsageError: an option does not fit, before any line is read.
+        ModelError: the model cannot be had.
+        InputError: at the end, where no line was good.
+    """
+    session, show = asked.session, asked.show
+    lines = read_lines(given.text, given.file, session.stdin)
+    model = load_model(asked.source)
+    kept: Choice | None = None
+    bad = good = 0
+    for number, text in lines:
+        try:
+            if isinstance(text, InputError):  # it names the line
+                raise text
+            exhibit = _shown(asked, model, text, show)
+        except (InputError, UsageError) as error:
+            where = "" if error is text else f"line {number}: "
+            session.complain(where + error.spelled(as_flag))
+            bad += 1
+            continue
+        if kept is not None:
+            exhibit = replace(exhibit, choice=kept)
+        elif exhibit.choice is not None and exhibit.choice.why not in ("asked", "only"):
+            kept = replace(exhibit.choice, line=number)
+            show = replace(show, heads=HeadOptions(heads=",".join(map(str, kept.heads))))
+        good += 1
+        note_left_out(session, exhibit.capture.left_out, f"line {number}: ")
+        yield number, exhibit
+    if bad and not good:
+        raise InputError("no line could be shown", "see the errors above")
+    if bad:
+        session.status = ExitStatus.INPUT

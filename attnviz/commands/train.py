@@ -1,17 +1,17 @@
 """`attnviz train`: a model from the user's own text."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands import options as o
-from attnviz.commands.session import Session, session_of
+from attnviz.commands import groups as g
+from attnviz.commands.session import Session
 from attnviz.data.train import Plan
-from attnviz.errors import UsageError
 from attnviz.inputs.text import read_file
 from attnviz.writers.atomic import write_bytes
 
@@ -31,68 +31,54 @@ attnviz show --model ./my-model "a sentence of the book"
 """
 SIZES, RUN = "The model", "The training"
 PLAN = Plan()
-PLANNED = (
-    "n_layer",
-    "n_head",
-    "n_embd",
-    "context_size",
-    "vocab",
-    "max_steps",
-    "batch",
-    "lr",
-    "seed",
-)
 
 
-def _whole(option: str, what: str, panel: str, least: int = 1) -> object:
-    return typer.Option(option, metavar="N", min=least, help=what, rich_help_panel=panel)
+def _count(panel: str, flag: str, what: str, least: int = 1) -> Any:
+    return g.panel_option(panel, flag, metavar="N", min=least, help=what)
 
 
-FilesArgument: TypeAlias = Annotated[
-    list[Path], typer.Argument(metavar="FILE", help="Texts to learn from.", show_default=False)
-]
-FolderOption: TypeAlias = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="The model's folder.")
-]
-ResumeOption: TypeAlias = Annotated[
-    bool, typer.Option("--resume", help="Go on with an interrupted training of the same files.")
-]
-LayersOption: TypeAlias = Annotated[int, _whole("--n-layer", "Layers.", SIZES)]
-HeadsOption: TypeAlias = Annotated[int, _whole("--n-head", "Heads a layer.", SIZES)]
-WidthOption: TypeAlias = Annotated[int, _whole("--n-embd", "The width, d_model.", SIZES, 2)]
-ContextOption: TypeAlias = Annotated[int, _whole("--context", "Tokens the model takes.", SIZES, 8)]
-VocabularyOption: TypeAlias = Annotated[
-    int, _whole("--vocab", "Tokens it knows, at most.", SIZES, 300)
-]
-StepsOption: TypeAlias = Annotated[int, _whole("--max-steps", "Steps to take.", RUN)]
-BatchOption: TypeAlias = Annotated[
-    int, _whole("--batch", "Texts a step, each of two workers.", RUN)
-]
-RateOption: TypeAlias = Annotated[
-    float,
-    typer.Option(
-        "--lr", metavar="RATE", min=0.0, help="Highest learning rate.", rich_help_panel=RUN
-    ),
-]
-SeedOption: TypeAlias = Annotated[int, _whole("--seed", "The same seed, the same weights.", RUN, 0)]
+@dataclass(frozen=True)
+class Planned:
+    """The sizes of the model, and how it is trained."""
+
+    n_layer: Annotated[int, _count(SIZES, "--n-layer", "Layers.")] = PLAN.n_layer
+    n_head: Annotated[int, _count(SIZES, "--n-head", "Heads a layer.")] = PLAN.n_head
+    n_embd: Annotated[int, _count(SIZES, "--n-embd", "The width, d_model.", 2)] = PLAN.n_embd
+    context_size: Annotated[int, _count(SIZES, "--context", "Tokens the model takes.", 8)] = (
+        PLAN.context
+    )
+    vocab: Annotated[int, _count(SIZES, "--vocab", "Tokens it knows, at most.", 300)] = PLAN.vocab
+    max_steps: Annotated[int, _count(RUN, "--max-steps", "Steps to take.")] = PLAN.max_steps
+    batch: Annotated[int, _count(RUN, "--batch", "Texts a step, each of two workers.")] = PLAN.batch
+    lr: Annotated[
+        float,
+        g.panel_option(RUN, "--lr", metavar="RATE", min=0.0, help="Highest learning rate."),
+    ] = PLAN.lr
+    seed: Annotated[int, _count(RUN, "--seed", "The same seed, the same weights.", 0)] = PLAN.seed
+
+    @property
+    def plan(self) -> Plan:
+        """The record that the training takes."""
+        sizes = self.n_layer, self.n_head, self.n_embd, self.context_size, self.vocab
+        return Plan(*sizes, self.max_steps, self.batch, self.lr, self.seed)
 
 
+@g.command
 def train(
-    context: typer.Context,
-    files: FilesArgument,
-    output: FolderOption,
-    resume: ResumeOption = False,
-    n_layer: LayersOption = PLAN.n_layer,
-    n_head: HeadsOption = PLAN.n_head,
-    n_embd: WidthOption = PLAN.n_embd,
-    context_size: ContextOption = PLAN.context,
-    vocab: VocabularyOption = PLAN.vocab,
-    max_steps: StepsOption = PLAN.max_steps,
-    batch: BatchOption = PLAN.batch,
-    lr: RateOption = PLAN.lr,
-    seed: SeedOption = PLAN.seed,
-    quiet: o.QuietOption = False,
-    debug: o.DebugOption = False,
+    session: Session,
+    *,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Texts to learn from.", show_default=False)
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The model's folder.")
+    ],
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with an interrupted training of the same files."),
+    ] = False,
+    planned: Planned,
+    noise: g.Noise,
 ) -> None:
     """Train the from-scratch model on your own text, on this computer.
 
@@ -101,15 +87,12 @@ def train(
     """
     from attnviz.training import own
 
-    session = session_of(context)
     own.check_folder(output, resume=resume)
-    for option in o.given(context, PLANNED) if resume else ():
-        option = option.removesuffix("-size")  # of --context, whose name a parameter has already
-        raise UsageError(f"{option} was settled when this training began", "leave it out")
+    if resume:
+        session.refuse(Planned, wrong="was settled when this training began")
     text = "\n".join(read_file(path) for path in files)
-    plan = Plan(n_layer, n_head, n_embd, context_size, vocab, max_steps, batch, lr, seed)
-    own.check_plan(plan)
-    corpus, plan = own.begin(text, plan, output, resume=resume)
+    own.check_plan(planned.plan)
+    corpus, plan = own.begin(text, planned.plan, output, resume=resume)
     names = [path.name for path in files]
     outcome = _train(session, corpus, plan, output, names)
     write_bytes(output / own.CURVE, _curve(outcome))

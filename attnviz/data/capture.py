@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
+from attnviz.data.transforms import Difference, Scores, Transform
 
 FloatArray: TypeAlias = NDArray[np.float32]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -65,12 +66,6 @@ class Wanted:
 
 
 NOTHING = Wanted({})
-SCORES = "scores before mask and softmax: queries times keys, scaled"
-"""Stands among the transforms of a capture that holds scores."""
-DIFFERENCE = "the first pattern less the second"
-"""Stands among the transforms of what is no pattern, but a difference of two."""
-NORM_BASED = "norm-based: each weight times the length of what its key adds; rows do not sum to 1"
-"""Stands among the transforms of a capture of norm-based attention."""
 VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
 
@@ -132,7 +127,7 @@ class Capture:
     sinks: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     target: str = ""
-    transforms: tuple[str, ...] = ()
+    transforms: tuple[Transform, ...] = ()
     extras: Mapping[str, FloatArray] = field(default_factory=dict)
     named_heads: tuple[NamedHead, ...] = ()
 
@@ -155,7 +150,11 @@ class Capture:
     @property
     def signed(self) -> bool:
         """Whether its numbers may lie below zero: they are scores or differences, no weights."""
-        return SCORES in self.transforms or DIFFERENCE in self.transforms
+        return self.transformed_by(Scores) or self.transformed_by(Difference)
+
+    def transformed_by(self, kind: type[Transform]) -> bool:
+        """Whether a transform of this kind was applied."""
+        return any(isinstance(transform, kind) for transform in self.transforms)
 
     def weights(self, head: Head) -> FloatArray:
         """The pattern of one head, (n_queries, n_keys).
@@ -190,3 +189,22 @@ class Capture:
                 rows = [layer.heads.index(h) for h in kept]
                 layers.append(LayerPattern(layer.layer, kept, layer.weights[rows]))
         return replace(self, layers=tuple(layers))
+
+
+@dataclass
+class KeepEverything:
+    """The plainest consumer: whole patterns by layer; `shape` is (n_queries, n_keys)."""
+
+    shape: tuple[int, int]
+    _kept: dict[int, tuple[tuple[int, ...], FloatArray]] = field(default_factory=dict)
+
+    def __call__(self, block: PatternBlock) -> None:
+        if block.layer not in self._kept:
+            zeros = np.zeros((len(block.heads), *self.shape), np.float32)
+            self._kept[block.layer] = block.heads, zeros
+        columns = block.weights.shape[2]
+        self._kept[block.layer][1][:, block.queries, :columns] = block.weights
+
+    def layers(self) -> tuple[LayerPattern, ...]:
+        """What was kept."""
+        return tuple(LayerPattern(layer, *kept) for layer, kept in sorted(self._kept.items()))

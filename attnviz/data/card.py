@@ -39,3 +39,15 @@ class ModelCard:
     bos: bool
     heads: tuple[NamedHead, ...] = ()
     figures: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """A model's sizes; `where` says in words where it comes from."""
+
+    name: str
+    layers: int
+    heads_per_layer: int
+    parameters: int
+    context: int
+    where: str

@@ -1,9 +1,15 @@
-"""The exhibit: what was asked to be shown of a capture; renderers and writers take it."""
+"""The exhibit, which renderers and writers take: what was asked to be shown of a capture."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from attnviz.data.capture import Capture, FloatArray, IntArray
+from attnviz.data.card import NamedHead
+from attnviz.data.head import Head
+from attnviz.errors import UsageError, option
 
 Reduction: TypeAlias = Literal["mean", "max", "rollout"]
 Orient: TypeAlias = Literal["query-rows", "key-rows"]
@@ -48,10 +54,14 @@ class Links:
     def __len__(self) -> int:
         return len(self.weight)
 
+    def rows(self) -> Iterator[tuple[int, int, float]]:
+        """Each link as (query, key, weight)."""
+        return zip(self.query.tolist(), self.key.tolist(), self.weight.tolist(), strict=True)
+
 
 @dataclass(frozen=True, eq=False)
 class LinkMap(Place):
-    """Of a matrix too large to keep, the links that the exhibit's filters leave.
+    """The links that the exhibit's filters leave, of a matrix that is too large to keep.
 
     `totals` (n_queries) are the sums of the whole rows, 0 for queries that nobody asked for.
     """
@@ -62,7 +72,7 @@ class LinkMap(Place):
 
 @dataclass(frozen=True, eq=False)
 class CellMap(Place):
-    """Of a matrix too large to keep, blocks of weights, each with its strongest.
+    """The strongest weight of each block of a matrix that is too large to keep.
 
     `cells` (rows, columns) over the queries and keys that were asked for; NaN where the mask
     forbids the whole block. `shape` is how many (queries, keys) it was reduced from; `sums`
@@ -77,15 +87,81 @@ class CellMap(Place):
 Map: TypeAlias = HeadMap | LinkMap | CellMap
 
 
+Why: TypeAlias = Literal["asked", "only", "fits best", "card", "generic"]
+"""Why these heads are shown: the user named them; the model has no other; of the named heads
+this one fits the text best; the card names no other; it has the highest generic score."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which heads are shown, and why.
+
+    `named` is what the model's card says of the head that was picked; `line` is the number
+    of the input line on which it was picked, where it was kept for the lines after it.
+    """
+
+    heads: tuple[Head, ...]
+    why: Why = "asked"
+    named: NamedHead | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What is shown of a pattern; tokens as a user names them.
+
+    `queries` and `keys` are the rows and columns (none: all), `top` is how many keys are kept
+    for each query, `least` is the smallest weight, `no_self` and `no_previous` leave out the
+    links to the token itself and to the token before it.
+
+    Raises:
+        UsageError: `top` is under 1.
+    """
+
+    queries: Sequence[str] = ()
+    keys: Sequence[str] = ()
+    top: int | None = None
+    least: float = 0.0
+    no_self: bool = False
+    no_previous: bool = False
+
+    def __post_init__(self) -> None:
+        if self.top is not None and self.top < 1:
+            raise UsageError(f"{option('top', self.top)} shows no key", "give 1 or more")
+
+    @property
+    def skip(self) -> tuple[int, ...]:
+        """The distances (query minus key) of links that are left out."""
+        return (*((0,) if self.no_self else ()), *((1,) if self.no_previous else ()))
+
+
+@dataclass(frozen=True)
+class PictureLook:
+    """How a picture is drawn; None is the default, a `title` of `""` no title."""
+
+    cmap: str | None = None
+    color_scale: ColorScale | None = None
+    dpi: int | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True)
+class Look(PictureLook):
+    """How an exhibit is drawn, in the terminal or as a picture."""
+
+    view: str | None = None
+    orient: Orient | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Exhibit:
-    """A capture, the maps chosen from it, and the filters that every view and format obeys.
+    """What renderers and writers take: a capture, maps made from it, and the filters to obey.
 
     `queries` and `keys` are the token positions asked for, in order; `top` is how many
     keys are kept per query (None: all), `least` the smallest weight that is shown; `skip`
     are distances (query minus key) of links that are left out: 0 to itself, 1 to the token
-    before. `dropped` are keys whose weight was taken away. `about` is the sentence that says
-    which heads these are and why.
+    before. `dropped` are keys whose weight was taken away. `choice` says which heads these
+    are and why; `caption` names the exhibit in its place, where it stands beside others.
     """
 
     capture: Capture
@@ -96,7 +172,8 @@ class Exhibit:
     least: float = 0.0
     skip: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
-    about: str = ""
+    choice: Choice | None = None
+    caption: str = ""
 
     @property
     def weakest_left_out(self) -> bool:
@@ -112,3 +189,59 @@ class Exhibit:
     def by_row(self) -> bool:
         """Whether each row is coloured by itself, as all are nearly flat."""
         return self.capture.model.architecture == "embeddings"
+
+
+def links_of(exhibit: Exhibit, head_map: Map) -> Links:
+    """The links of one map that the exhibit's filters leave; never one that the mask forbids.
+
+    Filters apply in this order: queries, keys, distances, least weight, then the strongest
+    `top` of what is left in each row (ties: the earlier key).
+    """
+    if isinstance(head_map, LinkMap):
+        return head_map.links
+    parts = [
+        _links_of_rows(exhibit, whole_map(head_map), exhibit.queries[first : first + ROWS])
+        for first in range(0, len(exhibit.queries), ROWS)
+    ]
+    return Links(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+ROWS = 512
+"""Rows that are sorted at a time: of a long text, sorting takes many times what it keeps."""
+
+
+def _links_of_rows(
+    exhibit: Exhibit, whole: HeadMap, asked: Sequence[int]
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Queries, keys and weights of the links of some rows."""
+    queries, keys = np.array(asked, int), np.array(exhibit.keys, int)
+    weights = whole.weights[np.ix_(queries, keys)]  # (rows, keys asked for)
+    allowed = keys < exhibit.capture.allowed_count()[queries][:, None]
+    allowed &= ~np.isin(queries[:, None] - keys, exhibit.skip)
+    order = np.argsort(np.where(allowed, -weights, np.inf), axis=1, kind="stable")
+    row = np.arange(len(queries))[:, None]
+    kept = (allowed & (weights >= exhibit.least))[row, order]
+    if exhibit.top is not None:
+        kept &= np.cumsum(kept, axis=1) <= exhibit.top
+    at_row, at_rank = np.nonzero(kept)
+    at_key = order[at_row, at_rank]
+    return queries[at_row], keys[at_key], weights[at_row, at_key]
+
+
+def row_totals(exhibit: Exhibit, head_map: Map) -> list[float]:
+    """The sums of the rows asked for, over all keys that a query may see, in order."""
+    if isinstance(head_map, LinkMap):
+        return [float(head_map.totals[query]) for query in exhibit.queries]
+    weights, seen = whole_map(head_map).weights, exhibit.capture.allowed_count()
+    return [float(weights[query, : seen[query]].sum()) for query in exhibit.queries]
+
+
+def whole_map(head_map: Map) -> HeadMap:
+    """A map that was kept whole, for what needs every weight of it.
+
+    Raises:
+        TypeError: it was reduced, which is a mistake of the program.
+    """
+    if isinstance(head_map, LinkMap | CellMap):
+        raise TypeError(f"of {head_map.label} only a reduced form was kept")
+    return head_map

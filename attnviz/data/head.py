@@ -106,3 +106,11 @@ def _numbers(spec: str, count: int, what: str) -> list[int]:
 
 def _full_names(what: str) -> str:
     return ", a name (L1H2 or 1.2)" if what == "head" else ""
+
+
+def listed(heads: Sequence[Head]) -> str:
+    """`L0H1, L2H3`, or `L0H0 to L3H3 (16 heads)` where there are many."""
+    names = [str(head) for head in heads]
+    return (
+        ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]} ({len(names)} heads)"
+    )

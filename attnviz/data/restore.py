@@ -15,6 +15,7 @@ from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.serial import CAPTURE_SCHEMA, CAPTURE_VERSION
 from attnviz.data.tokens import SPECIAL_LABEL, Token, readable
+from attnviz.data.transforms import SENTENCES, Transform, transform_from_dict
 
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]
@@ -116,7 +117,7 @@ def capture_from(
         causal=_get(meta, "causal", bool),
         sinks="sinks" in meta and _get(meta, "sinks", bool),  # older captures do not say
         versions=_texts(_object(meta, "versions")),
-        transforms=tuple(_list(meta, "transforms", str)),
+        transforms=_transforms(meta),
         extras=extras,
         named_heads=tuple(
             _named(entry, model.heads_per_layer) for entry in _objects(meta, "named_heads")
@@ -135,6 +136,15 @@ def _left_out(meta: JsonObject) -> tuple[int, int]:
     numbers = _list(meta, "left_out", int)
     _check(len(numbers) == 2 and min(numbers) >= 0, "left_out")
     return numbers[0], numbers[1]
+
+
+def _transforms(meta: JsonObject) -> tuple[Transform, ...]:
+    """The transforms; captures of layout 1 hold a sentence for each."""
+    if meta["schema"] == f"{CAPTURE_SCHEMA}/1":
+        sentences = _list(meta, "transforms", str)
+        _check(set(sentences) <= set(SENTENCES), "transforms")
+        return tuple(SENTENCES[sentence] for sentence in sentences)
+    return tuple(transform_from_dict(entry) for entry in _objects(meta, "transforms"))
 
 
 def _model(entry: JsonObject) -> ModelIdentity:

@@ -9,10 +9,11 @@ from typing import Any
 from attnviz.data.capture import Capture, ModelIdentity
 from attnviz.data.explain import EmbeddingTrace, HeadTrace
 from attnviz.data.tokens import Token
+from attnviz.data.transforms import transform_to_dict
 from attnviz.data.worked import Worked
 
 CAPTURE_SCHEMA = "attnviz-capture"
-CAPTURE_VERSION = 1
+CAPTURE_VERSION = 2
 CAPTURE_META = "meta"
 EXPLAIN_SCHEMA = "attnviz-explain/1"
 EMBEDDINGS_SCHEMA = "attnviz-embeddings/1"
@@ -127,7 +128,7 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
         "target": capture.target,
         "causal": capture.causal,
         "sinks": capture.sinks,
-        "transforms": list(capture.transforms),
+        "transforms": [transform_to_dict(transform) for transform in capture.transforms],
         "query_tokens": [token_to_dict(token) for token in capture.query_tokens],
         "key_tokens": None if shared else [token_to_dict(token) for token in capture.key_tokens],
         "layers": [{"layer": layer.layer, "heads": list(layer.heads)} for layer in capture.layers],

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.data.capture import Kind
-from attnviz.data.card import ModelCard
+from attnviz.data.card import ModelCard, ModelFacts
 from attnviz.data.params import ParameterCount
 from attnviz.errors import ModelError, UsageError
 from attnviz.models.folder.card import read_card
@@ -19,7 +19,6 @@ from attnviz.models.known import (
     EMBEDDINGS,
     HUB_MODELS,
     NAMES,
-    ModelFacts,
     nearest,
 )
 from attnviz.models.placement import ANYWHERE, Engine, Placement

@@ -1,25 +1,13 @@
 """Models that are known by name, with their sizes: no file and no request is needed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 
+from attnviz.data.card import ModelFacts
 from attnviz.models.folder.params import GPT_SIZES, KNOWN_AS, known_total
 
 BUILTIN, TRANSLATOR, EMBEDDINGS = "builtin", "translator", "embeddings"
 BUNDLED = (BUILTIN, TRANSLATOR)
-
-
-@dataclass(frozen=True)
-class ModelFacts:
-    """A model's sizes; `where` says in words where it comes from."""
-
-    name: str
-    layers: int
-    heads_per_layer: int
-    parameters: int
-    context: int
-    where: str
 
 
 HUB_MODELS = tuple(

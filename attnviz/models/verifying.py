@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Kind, Wanted
-from attnviz.data.keep import KeepEverything
+from attnviz.data.capture import KeepEverything, Kind, Wanted
 from attnviz.data.verify import Verified
 from attnviz.errors import ModelError, UsageError
 from attnviz.models.catalog import Source, locate

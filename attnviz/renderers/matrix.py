@@ -1,7 +1,7 @@
 """The part of a map that is shown, as numbers; and its reduction to fewer, larger blocks.
 
 In these matrices NaN stands for "nothing to show here": the mask forbids the link, or
-`--top` or `--min` left it out. A weight of zero is 0.0, and looks different.
+a filter left it out. A weight of zero is 0.0, and looks different.
 """
 
 import math
@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.capture import FloatArray
-from attnviz.data.exhibit import CellMap, Exhibit, Map, Orient
-from attnviz.data.links import links_of, whole_map
+from attnviz.data.exhibit import CellMap, Exhibit, Map, Orient, links_of, whole_map
 
 
 def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
@@ -100,20 +99,6 @@ def farthest(matrices: list[FloatArray]) -> float:
     """How far from zero any of them gets: both ends of a scale that has a sign."""
     ends = [float(np.fmax.reduce(np.abs(m), axis=None, initial=0.0)) for m in matrices]
     return max(ends, default=0.0) or 1.0
-
-
-SKIPPING = {0: "--no-self", 1: "--no-previous"}
-
-
-def left_out(exhibit: Exhibit) -> str:
-    """What an empty cell of this exhibit stands for, in a few words; empty if it has none."""
-    reasons = ["masked"] if exhibit.capture.causal else []
-    if exhibit.top is not None:
-        reasons.append("left out by --top")
-    if exhibit.least > 0:
-        reasons.append("left out by --min")
-    reasons += [f"left out by {SKIPPING[distance]}" for distance in exhibit.skip]
-    return " or ".join(reasons)
 
 
 def rows_sum_to_one(weights: FloatArray) -> bool:

@@ -1,17 +1,115 @@
 """Sentences above and beside what is shown: the one room where records become prose."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
 from attnviz.data.ablate import AblationReport
 from attnviz.data.capture import Capture
 from attnviz.data.card import NamedHead
 from attnviz.data.compare import ModelComparison, TextComparison
-from attnviz.data.exhibit import Exhibit, Map
+from attnviz.data.exhibit import Choice, Exhibit, Map, Why
+from attnviz.data.head import listed
 from attnviz.data.heads import HeadReport
 from attnviz.data.tokens import readable
+from attnviz.data.transforms import (
+    Difference,
+    KeysDropped,
+    Merged,
+    NormBased,
+    Reduced,
+    RolledOut,
+    Scores,
+    SpecialDropped,
+    Transform,
+)
+from attnviz.errors import Speller
 from attnviz.renderers.direction import fenced
 
 FLAT = (
     "rows are nearly flat, as nothing here was trained to be compared; each is coloured by itself"
 )
+
+
+def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
+    """The exhibit's caption, or which heads these are and why; `speller` as in `choice_title`."""
+    if exhibit.caption or exhibit.choice is None:
+        return exhibit.caption
+    return choice_title(exhibit.choice, speller)
+
+
+def choice_title(choice: Choice, speller: Speller | None = None) -> str:
+    """Which heads these are and why: `L2H1: pronouns … (the named head that fits …)`.
+
+    Args:
+        choice: the heads.
+        speller: spells the options of whoever reads it, to say how others are shown.
+    """
+    why = WHY.get(choice.why, "") if choice.line is None else f"picked on line {choice.line}"
+    if not why:
+        return choice.named.title if choice.named else listed(choice.heads)
+    others = f"; others: {speller('heads', 'all')}" if speller else ""
+    title = choice.named.title if choice.named else GENERIC
+    return f"{choice.heads[0]}: {title} ({why}{others})"
+
+
+WHY: Mapping[Why, str] = MappingProxyType(
+    {
+        "fits best": "the named head that fits this text best",
+        "card": "the head that the model's card names",
+        "generic": "the highest of all heads' generic scores",
+    }
+)
+GENERIC = "looks away most from itself, its neighbour and the start"
+
+
+def transform_title(transform: Transform) -> str:
+    """What a transform did to the patterns."""
+    match transform:
+        case Scores():
+            return "scores before mask and softmax: queries times keys, scaled"
+        case Difference():
+            return "the first pattern less the second"
+        case NormBased():
+            each = "each weight times the length of what its key adds"
+            return f"norm-based: {each}; rows do not sum to 1"
+        case Merged("chars"):
+            return "parts of characters merged"
+        case Merged():
+            return "pieces of words merged"
+        case RolledOut():
+            return (
+                "attention rollout: half of each layer's mean is the token itself; where tokens "
+                "see only what stands before them, it drifts to the first"
+            )
+        case KeysDropped(keys, share, empty):
+            dropped = f"{share:.0%} of the weight was on {' and '.join(keys)}, which is left out"
+            return f"{dropped}, {_silent(empty)}" if empty else dropped
+        case SpecialDropped(share):
+            return f"{share:.0%} of the weight was on special tokens or blanks, which are left out"
+        case Reduced(how, over):
+            return f"{how} over {'all of these' if over == 'all' else over}"
+
+
+def _silent(queries: Sequence[str]) -> str:
+    """The queries that attended to nothing but the keys left out."""
+    if len(queries) > 4:
+        return f"{len(queries)} queries looked at nothing else"
+    return f"{' and '.join(queries)} looked at nothing else"
+
+
+def left_out(exhibit: Exhibit) -> str:
+    """What an empty cell of this exhibit stands for, in a few words; empty if it has none."""
+    reasons = ["masked"] if exhibit.capture.causal else []
+    if exhibit.top is not None:
+        reasons.append(f"not among the {exhibit.top} strongest")
+    if exhibit.least > 0:
+        reasons.append(f"under {exhibit.least:g}")
+    reasons += [NEAR[distance] for distance in exhibit.skip]
+    return " or ".join(reasons)
+
+
+NEAR = {0: "to itself", 1: "to the token before it"}
+"""Links of a distance (query minus key) that may be left out."""
 
 
 def facts(capture: Capture) -> str:
@@ -29,7 +127,7 @@ def facts(capture: Capture) -> str:
         parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
     if capture.sinks:
         parts.append("rows sum to less than 1: the rest goes to a sink that is no token")
-    parts += [readable(transform) for transform in capture.transforms]
+    parts += [readable(transform_title(transform)) for transform in capture.transforms]
     return ", ".join(parts)
 
 
@@ -93,6 +191,16 @@ def heads_title(report: HeadReport) -> str:
     return facts(report.capture)
 
 
+def texts_title(found: TextComparison) -> str:
+    """The head that differs most over the texts, and by how much."""
+    first = found.heads[0]
+    title = f"{first.head} in {len(found.captures)} texts: difference {first.difference:.2f}"
+    if found.queries is not None:
+        word = found.captures[0].query_tokens[found.queries[0]].label
+        title += f" of the rows of “{word}”"
+    return title + ("" if len(found.heads) == 1 else ", the head that differs most")
+
+
 def about_texts(found: TextComparison) -> list[str]:
     """The model, each text with the word's place in it, and what a causal model means for it."""
     first = found.captures[0]
@@ -106,7 +214,7 @@ def about_texts(found: TextComparison) -> list[str]:
 
 
 def _done(captured: Capture) -> str:
-    done = ", ".join(map(readable, captured.transforms))
+    done = ", ".join(readable(transform_title(t)) for t in captured.transforms)
     return f" ({done})" if done else ""
 
 

@@ -22,7 +22,7 @@ from attnviz.data.ablate import (
 from attnviz.data.capture import FloatArray
 from attnviz.data.head import choose_heads
 from attnviz.data.predict import Candidate, LogitRows, Outlook
-from attnviz.errors import InputError, UsageError
+from attnviz.errors import InputError, UsageError, option
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, check_predicts, encode, prepare
@@ -116,7 +116,9 @@ def _report(
     """Run the text once for each ablation, of which the first is none."""
     ids = prepared.ids
     if len(ids) < 2 and answer is None:
-        raise InputError("nothing follows a single token", "give a longer text, or an --answer")
+        raise InputError(
+            "nothing follows a single token", f"give a longer text, or an {option('answer')}"
+        )
     _check_memory(prepared)
     keep, plain = KeepLogProbabilities(answer), _KeepLast(prepared, 1)
 
@@ -170,7 +172,7 @@ def _answer_of(prepared: Prepared, options: TextOptions, cut: Cut) -> int | None
         labels = [tokenizer.label(id_) for id_ in shortest]
         such = f", such as its first, {labels[0]}" if labels else ""
         raise UsageError(
-            f"--answer {cut.answer!r} is {len(shortest) or 'no'} tokens here"
+            f"{option('answer', repr(cut.answer))} is {len(shortest) or 'no'} tokens here"
             + (f" ({' '.join(labels)})" if labels else ""),
             f"give one that is a single token{such}",
         )

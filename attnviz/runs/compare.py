@@ -21,14 +21,15 @@ from attnviz.data.compare import (
     Sight,
     TextComparison,
 )
-from attnviz.data.exhibit import HeadMap
+from attnviz.data.exhibit import Choice, Exhibit, HeadMap, Map, whole_map
 from attnviz.data.head import Head, choose_heads, every_head
 from attnviz.data.positions import one_position
 from attnviz.data.tokens import numbered
-from attnviz.errors import InputError, UsageError
+from attnviz.data.transforms import SpecialDropped
+from attnviz.errors import InputError, UsageError, option
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare
-from attnviz.transforms.apply import ShowOptions, Transformed, transformed
+from attnviz.transforms.apply import Transforms, exhibit_of
 from attnviz.transforms.drop import NOTHING
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def compare_texts(
     query: str | None,
     options: TextOptions,
     heads: HeadOptions,
-    show: ShowOptions,
+    transforms: Transforms,
 ) -> TextComparison:
     """Compare heads over several texts, at one word or, where the tokens align, everywhere.
 
@@ -60,12 +61,12 @@ def compare_texts(
     for number, text in enumerate(texts, start=1):
         prepared = prepare(model, text, options)
         captured = prepared.record(chosen)
-        captured = prepared.with_norms(captured) if show.weighted else captured
+        captured = prepared.with_norms(captured) if transforms.weighted else captured
         if query is not None:
             found = _position(captured, query, number)
             vector = model.vectors(prepared.ids, found)
             vectors += [] if vector is None else [vector]
-        made.append(transformed(captured, show))
+        made.append(exhibit_of(captured, Choice(captured.heads), transforms))
         if query is not None:
             queries.append(_position(made[-1].capture, query, number))
     aligned = len({len(each.capture.key_tokens) for each in made}) == 1
@@ -76,7 +77,7 @@ def compare_texts(
     if query is None and not aligned:
         raise UsageError(
             "these texts have different numbers of tokens, so their rows cannot be compared",
-            "name a word that is in all of them with --query",
+            f"name a word that is in all of them with {option('query')}",
         )
     differences = [_difference(made, i, queries, aligned=aligned) for i in range(len(made[0].maps))]
     differences.sort(key=lambda each: (-each.difference, each.head))
@@ -94,10 +95,10 @@ def _position(captured: Capture, query: str, number: int) -> int:
 
 
 def _difference(
-    made: Sequence[Transformed], i: int, queries: Sequence[int], *, aligned: bool
+    made: Sequence[Exhibit], i: int, queries: Sequence[int], *, aligned: bool
 ) -> HeadDifference:
     """One head in all texts."""
-    maps = [each.maps[i] for each in made]
+    maps = [whole_map(each.maps[i]) for each in made]
     head = _head_of(maps[0])
     if not queries:
         return HeadDifference(head, float(divergence([m.weights for m in maps]).mean()))
@@ -116,15 +117,15 @@ def _sight(row: FloatArray, query: int) -> Sight:
     return Sight(shares_of(row, query), [(key, float(row[key])) for key in strongest])
 
 
-def _head_of(head_map: HeadMap) -> Head:
+def _head_of(head_map: Map) -> Head:
     assert head_map.layer is not None  # no transform here joins heads
     assert head_map.head is not None
     return Head(head_map.layer, head_map.head)
 
 
-def _with_maps(made: Transformed) -> Capture:
+def _with_maps(made: Exhibit) -> Capture:
     """The capture, its patterns as the transforms left them."""
-    heads = ((_head_of(m), m.weights) for m in made.maps)
+    heads = ((_head_of(m), whole_map(m).weights) for m in made.maps)
     layers = tuple(LayerPattern(h.layer, (h.head,), weights[None].copy()) for h, weights in heads)
     return replace(made.capture, layers=layers)
 
@@ -135,7 +136,7 @@ def compare_models(
     text: str,
     options: TextOptions,
     heads: HeadOptions,
-    show: ShowOptions,
+    transforms: Transforms,
 ) -> ModelComparison:
     """Compare the heads of two models over one text; where their tokens differ, over words.
 
@@ -144,16 +145,19 @@ def compare_models(
         InputError: not even their words are the same.
     """
     _check_kinds(model, other)
-    if show.drop_sink or show.drop_keys:
+    if transforms.drop_sink or transforms.drop_keys:
         raise UsageError(
             "two models need not have the same first token or pieces",
-            "leave --drop-sink and --drop-key out",
+            f"leave {option('drop_sink')} and {option('drop_keys')} out",
         )
-    made = [_captured(each, text, options, show) for each in (model, other)]
-    words = show.merge == "words"
+    made = [_captured(each, text, options, transforms) for each in (model, other)]
+    words = transforms.merge == "words"
     if not words and not _same_tokens(*made):
         words = True
-        made = [_captured(m, text, options, replace(show, merge="words")) for m in (model, other)]
+        made = [
+            _captured(m, text, options, replace(transforms, words=True, chars=False))
+            for m in (model, other)
+        ]
     pair = made[0], made[1]
     if not _same_tokens(*pair):  # BOS here and [CLS] there have nothing to do with each other
         pair = _text_alone(made[0]), _text_alone(made[1])
@@ -193,7 +197,7 @@ def _check_kind(model: "LoadedModel") -> None:
     if model.kind not in ("self", "encoder"):
         raise UsageError(
             "attention to what a model writes is not compared",
-            "use a model that reads one text, or --kind encoder",
+            f"use a model that reads one text, or {option('kind', 'encoder')}",
         )
 
 
@@ -209,11 +213,13 @@ def _check_kinds(model: "LoadedModel", other: "LoadedModel") -> None:
         )
 
 
-def _captured(model: "LoadedModel", text: str, options: TextOptions, show: ShowOptions) -> Capture:
+def _captured(
+    model: "LoadedModel", text: str, options: TextOptions, transforms: Transforms
+) -> Capture:
     prepared = prepare(model, text, options)
     captured = prepared.record(every_head(model.identity.heads_per_layer))
-    captured = prepared.with_norms(captured) if show.weighted else captured
-    return _with_maps(transformed(captured, show))
+    captured = prepared.with_norms(captured) if transforms.weighted else captured
+    return _with_maps(exhibit_of(captured, Choice(captured.heads), transforms))
 
 
 def _same_tokens(a: Capture, b: Capture) -> bool:
@@ -237,8 +243,7 @@ def _text_alone(captured: Capture) -> Capture:
         some = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > NOTHING)
         layers.append(LayerPattern(layer.layer, layer.heads, some))
     tokens = numbered([captured.key_tokens[i] for i in kept])
-    share = f"{float(np.mean(shares)):.0%} of the weight was on special tokens or blanks"
-    done = (*captured.transforms, f"{share}, which are left out")
+    done = (*captured.transforms, SpecialDropped(float(np.mean(shares))))
     return replace(
         captured, layers=tuple(layers), query_tokens=tokens, key_tokens=tokens, transforms=done
     )

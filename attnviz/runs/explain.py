@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnviz.data.exhibit import Choice
 from attnviz.data.explain import EmbeddingTrace, HeadTrace, OtherRow
-from attnviz.data.head import Head
 from attnviz.data.positions import last_word, one_position
 from attnviz.data.tokens import Token
 from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
-from attnviz.errors import InputError, UsageError
+from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
+from attnviz.runs.choose import plan_heads
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import Prepared, heads_to_record, prepare
-from attnviz.runs.show import listed, pick_heads
+from attnviz.runs.prepare import Prepared, prepare
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -43,7 +43,7 @@ class Traced:
     fit, and the row by another similarity."""
 
     trace: HeadTrace
-    about: str
+    choice: Choice
     left_out: tuple[int, int] = (0, 0)
     other: OtherRow | None = None
 
@@ -62,29 +62,28 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
     if model.kind in ("cross", "decoder"):
         raise UsageError(
             f"explain does not write out the {model.kind} attention of an encoder-decoder",
-            f"use attnviz show --model {model.identity.name}; the --kind encoder of any but the "
-            "built-in translator can be explained",
+            f"use attnviz show {option('model', model.identity.name)}; the "
+            f"{option('kind', 'encoder')} of any but the built-in translator can be explained",
         )
     prepared = prepare(model, text, options)
     tokens = prepared.source
-    head, about = _head(prepared, HeadOptions(heads=subject.head))
-    trace = model.trace(text, tokens, head, _position(tokens, subject.query))
+    choice = _head(prepared, subject.head)
+    trace = model.trace(text, tokens, choice.heads[0], _position(tokens, subject.query))
     trace = replace(trace, versions=prepared.empty.versions)
     other = other_row(trace, subject.similarity) if subject.similarity else None
-    return Traced(trace, about, prepared.empty.left_out, other)
+    return Traced(trace, choice, prepared.empty.left_out, other)
 
 
-def _head(prepared: Prepared, options: HeadOptions) -> tuple[Head, str]:
-    """The head, and why just this one; nothing is captured where it was named."""
-    heads = heads_to_record(prepared.model, options)
-    if options.named:
-        if len(heads) != 1:
-            raise UsageError(
-                f"--head {options.heads} names {len(heads)} heads", "one is explained: --head L1H2"
-            )
-        return heads[0], listed(heads)
-    picked = pick_heads(prepared.record(heads), options)
-    return picked.heads[0], f"{picked.title} ({picked.why})" if picked.why else picked.title
+def _head(prepared: Prepared, named: str | None) -> Choice:
+    """The head, and why this one; nothing is captured where the user named it."""
+    model = prepared.model
+    plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=named))
+    if named is not None and len(plan.recorded) != 1:
+        raise UsageError(
+            f"{option('heads', named)} names {len(plan.recorded)} heads",
+            f"one is explained: {option('heads', 'L1H2')}",
+        )
+    return plan.choice or plan.pick(prepared.record(plan.recorded))
 
 
 def _position(tokens: Sequence[Token], query: str | None) -> int:
@@ -107,20 +106,20 @@ def explain_embeddings(
 
 
 @dataclass(frozen=True)
-class Drawing:
+class RandomInit:
     """How the random numbers of an example are drawn."""
 
     init: Initialisation = "normal"
     seed: int = 0
 
 
-def work_example(name: Example, way: Way, drawing: Drawing) -> Worked:
+def work_example(name: Example, way: Way, random: RandomInit) -> Worked:
     """One of the worked examples; no model is loaded."""
     from attnviz.models.scratch.worked import random_matrices, work_out
 
     if name == "three-inputs":
         return work_out(three_inputs(), way)
-    given = random_matrices(CHARACTERS, WIDTH, HEADS, drawing.init, drawing.seed)
+    given = random_matrices(CHARACTERS, WIDTH, HEADS, random.init, random.seed)
     return work_out(given, way)
 
 

@@ -20,14 +20,15 @@ from attnviz.analyses.heads import (
     role_of,
 )
 from attnviz.data.capture import Capture, PatternBlock
+from attnviz.data.exhibit import Choice, whole_map
 from attnviz.data.head import Head, choose_heads
 from attnviz.data.heads import HeadReport, HeadScores
 from attnviz.data.tokens import Token, numbered
-from attnviz.errors import InputError, UsageError
+from attnviz.errors import InputError, UsageError, option
+from attnviz.runs.choose import plan_capture
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare, prepare_tokens
-from attnviz.runs.show import pick_heads
-from attnviz.transforms.apply import PLAIN, ShowOptions, transformed
+from attnviz.transforms.apply import PLAIN, Transforms, exhibit_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -53,9 +54,9 @@ def score_text(
     text: str,
     options: TextOptions,
     heads: HeadOptions,
-    show: ShowOptions = PLAIN,
+    transforms: Transforms = PLAIN,
 ) -> HeadReport:
-    """Score heads over a text; of `show`, the transforms that leave heads apart.
+    """Score heads over a text, after transforms that keep heads apart.
 
     Raises:
         InputError: the text is too short to tell anything, or longer than the context.
@@ -65,17 +66,19 @@ def score_text(
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     empty = prepared.empty
     _check_length(empty)
-    if show.transforming:
+    if transforms.any:
         captured = prepared.record(chosen)
-        captured = prepared.with_norms(captured) if show.weighted else captured
-        return _score_maps(captured, show)
+        captured = prepared.with_norms(captured) if transforms.weighted else captured
+        return _score_maps(captured, transforms)
     score = ScoreHeads(_marks(empty), empty.causal, apart=empty.kind == "cross")
     prepared.budget.check_patterns(chosen, 0)
     prepared.run(chosen, score)
     return _report(empty, [score.scores()])
 
 
-def score_capture(captured: Capture, heads: HeadOptions, show: ShowOptions = PLAIN) -> HeadReport:
+def score_capture(
+    captured: Capture, heads: HeadOptions, transforms: Transforms = PLAIN
+) -> HeadReport:
     """Score the heads that a saved capture holds, or those of them that are named.
 
     Raises:
@@ -85,25 +88,25 @@ def score_capture(captured: Capture, heads: HeadOptions, show: ShowOptions = PLA
     everything = heads if heads.named else HeadOptions(everything=True)
     if captured.signed:
         raise UsageError("this capture holds scores, not weights", "capture the text again")
-    return _score_maps(pick_heads(captured, everything).capture, show)
+    return _score_maps(captured.only(plan_capture(captured, everything).recorded), transforms)
 
 
-def _score_maps(captured: Capture, show: ShowOptions) -> HeadReport:
+def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
     """Score whole patterns, transformed; those whose rows do not sum to 1 are brought there."""
-    made = transformed(captured, show)
+    made = exhibit_of(captured, Choice(captured.heads), transforms)
     empty = replace(made.capture, layers=())
     _check_length(empty)
-    marks = _marks(empty, merged=show.merge is not None)
+    marks = _marks(empty, merged=transforms.merge is not None)
     score = ScoreHeads(marks, empty.causal, apart=empty.kind == "cross")
     for head_map in made.maps:
         assert head_map.layer is not None  # no transform joined any of them
         assert head_map.head is not None
-        weights = head_map.weights[list(made.queries)]
+        weights = whole_map(head_map).weights[list(made.queries)]
         sums = weights.sum(axis=1)
         # where a key was left out, a query may look at nothing else
         some = sums > 0 if made.dropped and sums.any() else np.ones(len(sums), np.bool_)
         weights, queries = weights[some], np.array(made.queries)[some]
-        if show.weighted:
+        if transforms.weighted:
             weights = weights / np.where(sums > 0, sums, 1)[some, None]
         score(PatternBlock(head_map.layer, (head_map.head,), queries, weights[None]))
     return _report(empty, [score.scores()])
@@ -121,7 +124,7 @@ def score_probe(
     if model.kind not in ("self", "encoder"):
         raise UsageError(
             "the probe repeats what a model reads, which this attention does not look at",
-            "give --kind encoder, or a text",
+            f"give {option('kind', 'encoder')}, or a text",
         )
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     samples, before = [], 0
@@ -147,15 +150,18 @@ def _repeated(
     tokenizer = model.tokenizer
     ordinary = np.array(tokenizer.ordinary_ids())
     if probe.length > len(ordinary):
-        raise UsageError(f"the model knows only {len(ordinary)} tokens", "give a smaller --length")
+        raise UsageError(
+            f"the model knows only {len(ordinary)} tokens", f"give a smaller {option('length')}"
+        )
     drawn = np.random.default_rng(seed).choice(ordinary, probe.length, replace=False)
     repeated = [Token(0, id_, tokenizer.label(id_), 0, 0) for id_ in drawn.tolist()] * 2
     first, last = tokenizer.ends(tokenizer.bos if options.bos is None else options.bos)
     tokens = numbered((*first, *repeated, *last))
     if len(tokens) > tokenizer.context:
+        most = (tokenizer.context - len(first) - len(last)) // 2
         raise UsageError(
             f"the probe has {len(tokens)} tokens, but the model takes at most {tokenizer.context}",
-            f"give --length {(tokenizer.context - len(first) - len(last)) // 2} or less",
+            f"give {option('length', most)} or less",
         )
     return prepare_tokens(model, tokens, options), len(first)
 
@@ -182,7 +188,7 @@ def _check_length(captured: Capture) -> None:
         raise InputError(
             f"with {len(captured.query_tokens)} tokens there is no choice that would say something "
             "about a head",
-            "give a longer text, or --probe",
+            f"give a longer text, or {option('probe')}",
         )
 
 

@@ -9,16 +9,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attnviz.data.capture import SCORES, VALUE_NORMS, Capture, Consumer, Kind, Wanted
-from attnviz.data.head import Head, choose_heads, every_head
-from attnviz.data.keep import KeepEverything
+from attnviz.data.capture import (
+    VALUE_NORMS,
+    Capture,
+    Consumer,
+    KeepEverything,
+    Kind,
+    Wanted,
+)
+from attnviz.data.head import Head, every_head
 from attnviz.data.tokens import Token, numbered
+from attnviz.data.transforms import Scores
 from attnviz.data.verify import Verified
-from attnviz.errors import InputError, UsageError
+from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
 from attnviz.runs.budget import Budget
-from attnviz.runs.options import HeadOptions, TextOptions, Truncation
+from attnviz.runs.options import TextOptions, Truncation
 from attnviz.transforms.check import Checked
 
 if TYPE_CHECKING:
@@ -47,7 +54,7 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     check_not_blank(text, "the text")
     check_encodable(text)
     if options.bos and tokenizer.bos_id is None and not tokenizer.framed:
-        raise UsageError("this model has no beginning token", "leave --bos out")
+        raise UsageError("this model has no beginning token", f"leave {option('bos')} out")
     bos = tokenizer.bos if options.bos is None else options.bos
     return tokenizer.encode(text, bos=bos, special=options.special)
 
@@ -82,7 +89,8 @@ def fit(tokens: tuple[Token, ...], context: int, side: Truncation | None) -> Fit
     if side is None:
         raise InputError(
             f"the text has {len(tokens)} tokens, but the model takes at most {context}",
-            "shorten it, or cut it with --truncate left or --truncate right",
+            f"shorten it, or cut it with {option('truncate', 'left')} or "
+            f"{option('truncate', 'right')}",
         )
     first = tokens[:1] if tokens[0].special else ()
     last = tokens[-1:] if tokens[-1].special and len(tokens) > 1 else ()
@@ -90,20 +98,6 @@ def fit(tokens: tuple[Token, ...], context: int, side: Truncation | None) -> Fit
     if side == "left":
         return Fitted(numbered(first + text[more:] + last), (more, 0))
     return Fitted(numbered(first + text[:-more] + last), (0, more))
-
-
-def heads_to_record(model: "LoadedModel", options: HeadOptions) -> tuple[Head, ...]:
-    """The heads that a run must record: those named, else those a default is picked from.
-
-    Raises:
-        UsageError: a head that the model does not have.
-    """
-    if options.named:
-        return choose_heads(model.identity.heads_per_layer, options.layers, options.heads)
-    named = tuple(sorted({named.head for named in model.card.heads}))
-    if named and not options.everything:
-        return named
-    return every_head(model.identity.heads_per_layer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +176,7 @@ class Prepared:
 
 
 def _of_scores(empty: Capture) -> Capture:
-    return replace(empty, transforms=(*empty.transforms, SCORES))
+    return replace(empty, transforms=(*empty.transforms, Scores()))
 
 
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
@@ -247,7 +241,7 @@ def verify(model: "LoadedModel", source: Source, text: str, options: TextOptions
     prepared = prepare(model, text, options)
     whole = prepared.budget.patterns(every_head(model.identity.heads_per_layer))
     # theirs, ours, and what they are made from
-    prepared.budget.check(3 * whole, "shorten the text, or leave --verify out")
+    prepared.budget.check(3 * whole, f"shorten the text, or leave {option('verify')} out")
     ids = [token.id for token in prepared.source]
     return verified(model, source, ids, [token.id for token in prepared.target])
 
@@ -266,7 +260,8 @@ def _target(
     if model.kind in ("self", "encoder"):
         if given is not None:
             raise UsageError(
-                "--target is the text that an encoder-decoder writes, for --kind cross or decoder",
+                f"{option('target')} is the text that an encoder-decoder writes, for "
+                f"{option('kind', 'cross')} or decoder",
                 "leave it out",
             )
         return "", ()
@@ -274,7 +269,8 @@ def _target(
         written = model.write([token.id for token in source])
         if not written[1]:
             raise InputError(
-                "the model wrote nothing for this text", "give a --target, or use --kind encoder"
+                "the model wrote nothing for this text",
+                f"give a {option('target')}, or use {option('kind', 'encoder')}",
             )
         return written
     check_not_blank(given, "the target")

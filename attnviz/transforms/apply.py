@@ -1,166 +1,262 @@
-"""What was asked to be shown of a capture; and its transforms, applied in one order.
+"""A capture to an exhibit: its transforms, applied in one order, and what is shown of the result.
 
-    weighted ─► merge ─► rollout ─► keys left out ─► reduce
+    weighted ─► merged ─► rolled out ─► keys dropped ─► reduced
 
-Each names itself in the capture, so that nobody takes what it made for a raw pattern.
+Each is recorded in the capture, so that nobody takes its result for a raw pattern.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
-from attnviz.data.capture import NORM_BASED, Capture
-from attnviz.data.exhibit import HeadMap
+from attnviz.data.capture import Capture
+from attnviz.data.exhibit import Choice, Exhibit, Filters, HeadMap
 from attnviz.data.head import choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
 from attnviz.data.tokens import Token
-from attnviz.errors import UsageError
+from attnviz.data.transforms import (
+    How,
+    KeysDropped,
+    NormBased,
+    Over,
+    Reduced,
+    RolledOut,
+    Transform,
+    Unit,
+)
+from attnviz.errors import UsageError, option
 from attnviz.transforms.drop import without_keys
-from attnviz.transforms.merge import Unit, merged
-from attnviz.transforms.reduce import How, Over, reduce_maps
+from attnviz.transforms.merge import merged
+from attnviz.transforms.reduce import reduce_maps
 from attnviz.transforms.rollout import rollout
 from attnviz.transforms.weighted import weighted
 
 
 @dataclass(frozen=True)
-class ShowOptions:
-    """What to show of a capture; `queries` and `keys` as on the command line.
+class SavedTransforms:
+    """The transforms whose result a capture can hold.
 
-    They are applied in this order. `scores` stand in the place of weights; `weighted` multiplies
-    each with the length of what its key adds; `merge` joins the pieces of characters or of words;
-    `rollout` multiplies the layers, and shows the last one's or those of `rollout_layers`;
-    `drop_sink` takes the first token's column away, `drop_keys` others; `reduce` joins heads.
-    Of what is left, `queries`, `keys`, `skip` (distances), `least` and `top` are shown.
-    `one_query` asks for exactly one position; without a name, the last word's.
+    `scores` puts scores in the place of weights. `weighted` multiplies each weight by the norm
+    of its key's value. `words` or `chars` merge the pieces of a word or of a character.
     """
 
     scores: bool = False
     weighted: bool = False
-    merge: Unit | None = None
+    words: bool = False
+    chars: bool = False
+
+
+@dataclass(frozen=True)
+class Transforms(SavedTransforms):
+    """All transforms of a pattern; those of `SavedTransforms` are applied first.
+
+    `rollout` multiplies the layers, and shows the last one or those of `rollout_layers`.
+    `drop_sink` takes the first token's column away, `drop_keys` the columns of other tokens,
+    as a user names them. `reduce` joins heads, `over` the heads of each layer, over layers, or
+    over all (None).
+    """
+
     rollout: bool = False
     rollout_layers: str | None = None
     drop_sink: bool = False
     drop_keys: Sequence[str] = ()
-    queries: Sequence[str] = ()
-    keys: Sequence[str] = ()
-    top: int | None = None
-    least: float = 0.0
-    skip: tuple[int, ...] = ()
     reduce: How | None = None
-    over: Over = "all"
-    one_query: bool = False
+    over: Over | None = None
 
     @property
-    def transforming(self) -> bool:
-        """Whether whole patterns are needed, as they are changed before anything is shown."""
-        changes = self.scores, self.weighted, self.merge, self.rollout, self.reduce
-        return any((*changes, self.drop_sink, self.drop_keys))
+    def merge(self) -> Unit | None:
+        """The unit that tokens are merged to.
+
+        Raises:
+            UsageError: both are asked for.
+        """
+        if self.words and self.chars:
+            raise UsageError(
+                f"{option('words')} merges what {option('chars')} does, and more",
+                "give one of them",
+            )
+        return "words" if self.words else "chars" if self.chars else None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a transform, so that whole patterns are needed."""
+        return any(vars(self).values())
 
 
-PLAIN = ShowOptions()
+PLAIN = Transforms()
+EVERYTHING = Filters()
 
 
-@dataclass(frozen=True, eq=False)
-class Transformed:
-    """A capture whose transforms are named, and the maps that they made of its patterns.
-
-    `queries` are those asked for that still look at something, `dropped` the keys left out.
-    """
-
-    capture: Capture
-    maps: tuple[HeadMap, ...]
-    queries: tuple[int, ...]
-    dropped: tuple[int, ...]
+def _maps_of(capture: Capture) -> tuple[HeadMap, ...]:
+    """Every head of a capture as a map."""
+    return tuple(
+        HeadMap(layer.layer, head, weights=weights)
+        for layer in capture.layers
+        for head, weights in zip(layer.heads, layer.weights, strict=True)
+    )
 
 
-def transformed(captured: Capture, options: ShowOptions) -> Transformed:
-    """Apply the transforms, in their order.
+def whole_exhibit(capture: Capture, choice: Choice | None = None, caption: str = "") -> Exhibit:
+    """Every map of a capture, with every row and column."""
+    queries, keys = range(len(capture.query_tokens)), range(len(capture.key_tokens))
+    return Exhibit(
+        capture, _maps_of(capture), tuple(queries), tuple(keys), choice=choice, caption=caption
+    )
+
+
+def exhibit_of(
+    captured: Capture,
+    choice: Choice,
+    transforms: Transforms = PLAIN,
+    filters: Filters = EVERYTHING,
+    *,
+    one_query: bool = False,
+) -> Exhibit:
+    """Put the heads of a capture on show.
+
+    Args:
+        captured: whole patterns of the heads that are shown.
+        choice: which heads these are, and why.
+        transforms: applied in their order.
+        filters: what is shown of the result.
+        one_query: exactly one query is shown; the last word's where none is named.
 
     Raises:
-        UsageError: a token that is not in the text, or a transform that this capture cannot have.
+        UsageError: a token that is not in the text, an ambiguous one where one position is
+            needed, or a transform that this capture cannot have.
     """
-    if options.scores and not captured.signed:
+    _check_signed(captured, transforms)
+    captured = weighted(captured) if transforms.weighted else captured
+    captured = merged(captured, transforms.merge) if transforms.merge else captured
+    queries = queries_of(captured.query_tokens, filters, one_query=one_query)
+    made = replace(_whole(captured, choice, filters), queries=queries)
+    if transforms.rollout:
+        made = _with(made, _rolled_out(made, transforms.rollout_layers), RolledOut())
+    made = _without_keys(made, _dropped_keys(captured.key_tokens, transforms))
+    if transforms.reduce is not None:
+        over = transforms.over or "all"
+        maps = reduce_maps(_head_maps(made), transforms.reduce, over)
+        made = _with(made, maps, Reduced(transforms.reduce, over))
+    return made
+
+
+def _whole(captured: Capture, choice: Choice, filters: Filters) -> Exhibit:
+    return Exhibit(
+        capture=captured,
+        maps=_maps_of(captured),
+        queries=(),
+        keys=keys_of(captured.key_tokens, filters),
+        top=filters.top,
+        least=-inf if captured.signed else filters.least,
+        skip=distances_of(captured, filters),
+        choice=choice,
+    )
+
+
+def _with(exhibit: Exhibit, maps: tuple[HeadMap, ...], transform: Transform) -> Exhibit:
+    """The exhibit with maps that a transform made."""
+    captured = exhibit.capture
+    named = replace(captured, transforms=(*captured.transforms, transform))
+    return replace(exhibit, capture=named, maps=maps)
+
+
+def _head_maps(exhibit: Exhibit) -> tuple[HeadMap, ...]:
+    return tuple(head_map for head_map in exhibit.maps if isinstance(head_map, HeadMap))
+
+
+def _check_signed(captured: Capture, transforms: Transforms) -> None:
+    """Scores are no shares of attention, and no transform of shares is applied to them."""
+    if transforms.scores and not captured.signed:
         raise UsageError("a saved capture holds weights, not scores", "give the text again")
-    if captured.signed and replace(options, scores=False).transforming:
+    if captured.signed and replace(transforms, scores=False).any:
         raise UsageError("scores are shown as they are", "leave all that would change them out")
-    captured = weighted(captured) if options.weighted else captured
-    captured = merged(captured, options.merge) if options.merge else captured
-    queries = queries_of(captured.query_tokens, options)
-    maps = tuple(HeadMap(h.layer, h.head, weights=captured.weights(h)) for h in captured.heads)
-    done: list[str] = []
-    if options.rollout:
-        maps = _rolled_out(captured, maps, options.rollout_layers)
-        done.append(ROLLOUT)
-    dropped = _dropped_keys(captured.key_tokens, options)
-    if dropped and maps:
-        seen = captured.allowed_count()
-        able = [q for q in queries if seen[q] > sum(key < seen[q] for key in dropped)]
-        without = without_keys(maps, dropped, able)
-        maps = without.maps
-        queries = tuple(query for query in able if query not in without.empty)
-        names = " and ".join(captured.key_tokens[key].label for key in dropped)
-        done.append(f"{without.share:.0%} of the weight was on {names}, which is left out")
-        if without.empty:
-            done.append(_of_nothing([captured.query_tokens[query] for query in without.empty]))
-    if options.reduce is not None:
-        maps = reduce_maps(maps, options.reduce, options.over)
-        done.append(f"{options.reduce} over {_OVER[options.over]}")
-    named = replace(captured, transforms=(*captured.transforms, *done))
-    return Transformed(named, maps, queries, dropped)
 
 
-_OVER: dict[Over, str] = {"heads": "heads", "layers": "layers", "all": "all of these"}
+def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...]) -> Exhibit:
+    """The exhibit without some keys; a query that attends to nothing else is not shown."""
+    keys = tuple(key for key in exhibit.keys if key not in dropped)
+    if not dropped or not exhibit.maps:
+        return replace(exhibit, keys=keys, dropped=dropped)
+    captured, seen = exhibit.capture, exhibit.capture.allowed_count()
+    able = [q for q in exhibit.queries if seen[q] > sum(key < seen[q] for key in dropped)]
+    without = without_keys(_head_maps(exhibit), dropped, able)
+    transform = KeysDropped(
+        tuple(captured.key_tokens[key].label for key in dropped),
+        without.share,
+        tuple(captured.query_tokens[query].label for query in without.empty),
+    )
+    return replace(
+        _with(exhibit, without.maps, transform),
+        queries=tuple(query for query in able if query not in without.empty),
+        keys=keys,
+        dropped=dropped,
+    )
 
 
-ROLLOUT = (
-    "attention rollout: half of each layer's mean is the token itself; where tokens see only what "
-    "stands before them, it drifts to the first"
-)
-
-
-def _rolled_out(
-    captured: Capture, maps: tuple[HeadMap, ...], layers: str | None
-) -> tuple[HeadMap, ...]:
+def _rolled_out(exhibit: Exhibit, layers: str | None) -> tuple[HeadMap, ...]:
     """The rollout to the layers that are named, or to the last.
 
     Raises:
-        UsageError: no such layer; not all heads are there, or they look at another text.
+        UsageError: no such layer; not all heads are there, or they attend to another text.
     """
-    every = every_head(captured.model.heads_per_layer)
-    if captured.transforms and captured.transforms[0] == NORM_BASED:
+    captured = exhibit.capture
+    if captured.transformed_by(NormBased):
         raise UsageError("rows that do not sum to 1 cannot be rolled out", "leave one of them out")
     if captured.kind == "cross":
-        raise UsageError("attention to another text cannot be rolled out", "leave --rollout out")
-    if maps and captured.heads != every:
         raise UsageError(
-            "--rollout needs all heads of all layers", "capture the text again with --head all"
+            "attention to another text cannot be rolled out", f"leave {option('rollout')} out"
         )
-    through = list(rollout(maps))
+    if exhibit.maps and captured.heads != every_head(captured.model.heads_per_layer):
+        raise UsageError(
+            f"{option('rollout')} needs all heads of all layers",
+            f"capture the text again with {option('heads', 'all')}",
+        )
+    through = list(rollout(_head_maps(exhibit)))
     named = choose_heads([1] * len(through), layers, None) if layers else ()
     return tuple(through[head.layer] for head in named) or tuple(through[-1:])
 
 
-def _of_nothing(tokens: Sequence[Token]) -> str:
-    """Who has no row any more."""
-    if len(tokens) > 4:
-        return f"{len(tokens)} queries looked at nothing else"
-    return f"{' and '.join(token.label for token in tokens)} looked at nothing else"
-
-
-def _dropped_keys(tokens: Sequence[Token], options: ShowOptions) -> tuple[int, ...]:
+def _dropped_keys(tokens: Sequence[Token], transforms: Transforms) -> tuple[int, ...]:
     """The positions of the keys that are left out."""
-    others = find_positions(tokens, options.drop_keys, "--drop-key")
-    return tuple(sorted({*([0] if options.drop_sink else []), *others}))
+    others = find_positions(tokens, transforms.drop_keys, "--drop-key")
+    return tuple(sorted({*([0] if transforms.drop_sink else []), *others}))
 
 
-def queries_of(tokens: Sequence[Token], options: ShowOptions) -> tuple[int, ...]:
-    if not options.one_query:
-        return positions_of(tokens, options.queries, "--query")
-    if not options.queries:
+def queries_of(
+    tokens: Sequence[Token], filters: Filters, *, one_query: bool = False
+) -> tuple[int, ...]:
+    """The positions of the queries that are shown.
+
+    Raises:
+        UsageError: one that is not in the text, or several where one is shown.
+    """
+    if not one_query:
+        return _positions(tokens, filters.queries, "--query")
+    if not filters.queries:
         return (last_word(tokens),)
-    if len(options.queries) > 1:
-        raise UsageError("this view shows one query", "give --query once")
-    return (one_position(tokens, options.queries[0], "--query"),)
+    if len(filters.queries) > 1:
+        raise UsageError("this view shows one query", f"give {option('queries')} once")
+    return (one_position(tokens, filters.queries[0], "--query"),)
 
 
-def positions_of(tokens: Sequence[Token], names: Sequence[str], option: str) -> tuple[int, ...]:
-    return find_positions(tokens, names, option) if names else tuple(range(len(tokens)))
+def keys_of(tokens: Sequence[Token], filters: Filters) -> tuple[int, ...]:
+    """The positions of the keys that are shown; raises what `queries_of` raises."""
+    return _positions(tokens, filters.keys, "--key")
+
+
+def _positions(tokens: Sequence[Token], names: Sequence[str], parameter: str) -> tuple[int, ...]:
+    return find_positions(tokens, names, parameter) if names else tuple(range(len(tokens)))
+
+
+def distances_of(captured: Capture, filters: Filters) -> tuple[int, ...]:
+    """The distances of links that are left out.
+
+    Raises:
+        UsageError: there is no distance between two texts.
+    """
+    if filters.skip and captured.kind == "cross":
+        raise UsageError(
+            "between two texts no token is itself or the one before",
+            f"leave {option('no_self')} and {option('no_previous')} out",
+        )
+    return filters.skip

@@ -9,19 +9,13 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.capture import Capture, FloatArray, LayerPattern
 from attnviz.data.tokens import Token, numbered
-
-Unit: TypeAlias = Literal["chars", "words"]
-MERGED: dict[Unit, str] = {
-    "chars": "parts of characters merged",
-    "words": "pieces of words merged",
-}
+from attnviz.data.transforms import Merged, Unit
 
 # An ideograph or a kana is a word of its own: their texts put no spaces between words.
 _IDEOGRAPH = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -51,7 +45,7 @@ def merged(capture: Capture, unit: Unit) -> Capture:
         layers=layers,
         query_tokens=_joined(capture.query_tokens, queries, of_queries),
         key_tokens=_joined(capture.key_tokens, keys, of_keys),
-        transforms=(*capture.transforms, MERGED[unit]),
+        transforms=(*capture.transforms, Merged(unit)),
     )
 
 

@@ -1,14 +1,11 @@
 """Several heads to one map: the mean or the maximum, entry by entry."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from attnviz.data.exhibit import HeadMap
-
-Over: TypeAlias = Literal["heads", "layers", "all"]
-How: TypeAlias = Literal["mean", "max"]
+from attnviz.data.transforms import How, Over
 
 
 def reduce_maps(maps: Sequence[HeadMap], how: How, over: Over) -> tuple[HeadMap, ...]:

@@ -1,14 +1,15 @@
-"""Norm-based attention: how much a key really adds to a query, and not only its weight.
+"""Norm-based attention: how much a key adds to a query, rather than its weight alone.
 
 Kobayashi et al. 2020, "Attention is Not Only a Weight", arXiv 2004.10102: a head adds
-A[i, j] · f(x_j) for each key, f(x) = (x·W_V + b_V)·W_O; what counts is the length of that vector.
-As a weight is never negative, this is A[i, j] · ‖f(x_j)‖.
+A[i, j] · f(x_j) for each key, f(x) = (x·W_V + b_V)·W_O; the measure is the length of that vector.
+A weight is never negative, so this is A[i, j] · ‖f(x_j)‖.
 """
 
 from dataclasses import replace
 
-from attnviz.data.capture import NORM_BASED, VALUE_NORMS, Capture, LayerPattern
-from attnviz.errors import UsageError
+from attnviz.data.capture import VALUE_NORMS, Capture, LayerPattern
+from attnviz.data.transforms import NormBased
+from attnviz.errors import UsageError, option
 
 
 def weighted(capture: Capture) -> Capture:
@@ -20,8 +21,8 @@ def weighted(capture: Capture) -> Capture:
     norms = capture.extras.get(VALUE_NORMS)  # (layers, heads, n_keys)
     if norms is None:
         raise UsageError(
-            "this capture does not hold the lengths of values, which --weighted needs",
-            "capture the text again with --weighted",
+            f"this capture does not hold the lengths of values, which {option('weighted')} needs",
+            f"capture the text again with {option('weighted')}",
         )
     layers = tuple(
         LayerPattern(
@@ -31,4 +32,4 @@ def weighted(capture: Capture) -> Capture:
         )
         for layer in capture.layers
     )
-    return replace(capture, layers=layers, transforms=(*capture.transforms, NORM_BASED))
+    return replace(capture, layers=layers, transforms=(*capture.transforms, NormBased()))

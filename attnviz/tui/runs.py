@@ -6,9 +6,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 from attnviz.data.ablate import BeforeAfter
-from attnviz.data.capture import Capture, PatternBlock
+from attnviz.data.capture import Capture, KeepEverything, PatternBlock
 from attnviz.data.head import Head, every_head
-from attnviz.data.keep import KeepEverything
 from attnviz.runs.ablate import Cut, ablate_together
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare

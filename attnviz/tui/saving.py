@@ -4,14 +4,12 @@ from pathlib import Path
 from threading import Lock
 
 from attnviz.data.capture import Capture
-from attnviz.renderers.picture.figure import draw, figure_bytes
-from attnviz.renderers.picture.words import PictureOptions
 from attnviz.renderers.webpage import Start
-from attnviz.runs.show import Picked, exhibit, listed
+from attnviz.runs.show import pieces_of
 from attnviz.runs.webpage import page_of
-from attnviz.transforms.apply import PLAIN
+from attnviz.transforms.apply import whole_exhibit
 from attnviz.tui.scene import Scene, Toggles
-from attnviz.writers.atomic import write_bytes
+from attnviz.writers.atomic import encoded, write_bytes
 
 _ONE_AT_A_TIME = Lock()
 """A name that nothing has is one until the next file is written."""
@@ -24,11 +22,10 @@ def save_picture(scene: Scene, folder: Path) -> Path:
         OutputError: the file cannot be written.
         UsageError: nothing is left to draw.
     """
-    options = PictureOptions()
     with _ONE_AT_A_TIME:
-        drawn = draw(scene.one, options)
+        pieces = pieces_of(scene.one, "png")
         path = _free_name(folder, f"attnviz-{scene.map.label.replace(' ', '-')}", ".png")
-        write_bytes(path, figure_bytes(drawn.figure, "png", dpi=options.dpi))
+        write_bytes(path, encoded(pieces))
     return path
 
 
@@ -39,10 +36,10 @@ def save_page(captured: Capture, scene: Scene, toggles: Toggles, folder: Path) -
         OutputError: the file cannot be written.
     """
     start = Start(scene.head or captured.heads[0], toggles.sink, toggles.words, scene.query)
-    everything = exhibit(Picked(captured, captured.heads, listed(captured.heads)), PLAIN)
+    everything = whole_exhibit(captured)
     with _ONE_AT_A_TIME:
         path = _free_name(folder, "attnviz", ".html")
-        write_bytes(path, (chunk.encode() for chunk in page_of(everything, start)))
+        write_bytes(path, encoded(page_of(everything, start)))
     return path
 
 

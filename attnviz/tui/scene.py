@@ -12,18 +12,16 @@ import numpy as np
 
 from attnviz.analyses.default_head import default_head
 from attnviz.data.capture import Capture, FloatArray
-from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
 from attnviz.data.head import Head, every_head
-from attnviz.data.links import links_of, whole_map
 from attnviz.data.positions import find_positions, last_word
 from attnviz.data.tokens import Token
+from attnviz.data.transforms import Merged
 from attnviz.errors import UsageError
 from attnviz.renderers.arrangement import Grid, grid_of
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import shown, strongest
-from attnviz.runs.show import Picked, exhibit, listed
-from attnviz.transforms.apply import ShowOptions
-from attnviz.transforms.merge import MERGED
+from attnviz.transforms.apply import Transforms, exhibit_of
 
 Slot: TypeAlias = tuple[int, int]
 """Row and column of a head in the grid of heads."""
@@ -48,10 +46,10 @@ class Toggles:
         return [name for name, on in said.items() if on]
 
     @property
-    def options(self) -> ShowOptions:
+    def transforms(self) -> Transforms:
         """The same as the command line's options say it."""
-        return ShowOptions(
-            merge="words" if self.words else None,
+        return Transforms(
+            words=self.words,
             drop_sink=self.sink,
             rollout=self.rollout,
             rollout_layers="all" if self.rollout else None,
@@ -227,12 +225,12 @@ def scene_of(captured: Capture, toggles: Toggles, *, choose: bool = True) -> Sce
     Raises:
         UsageError: a transform that this capture cannot have.
     """
-    if toggles.words and MERGED["words"] in captured.transforms:
+    if toggles.words and Merged("words") in captured.transforms:
         raise UsageError("pieces of words are merged in this capture", "leave them so")
-    made = exhibit(Picked(captured, captured.heads, listed(captured.heads)), toggles.options)
+    made = exhibit_of(captured, Choice(captured.heads), toggles.transforms)
     start = Scene(made, grid_of(made.maps).slot(made.maps[0]), 0, 0)
     if choose and captured.heads == every_head(captured.model.heads_per_layer):
-        start = start._through(*default_head(captured).head)
+        start = start._through(*default_head(captured).heads[0])
     return start.at(last_word(made.capture.query_tokens))
 
 

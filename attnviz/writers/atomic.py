@@ -50,6 +50,13 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
     _sync_folder(target.parent)
 
 
+def encoded(pieces: Iterable[object]) -> Iterator[bytes]:
+    """Chunks of text as UTF-8, and bytes as they are."""
+    for piece in pieces:
+        assert isinstance(piece, str | bytes)
+        yield piece.encode() if isinstance(piece, str) else piece
+
+
 def check_target(path: Path) -> os.stat_result | None:
     """See early, before anything slow, whether a file can be written; touches nothing.
 

@@ -8,26 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Exhibit, Map
-from attnviz.data.links import links_of, whole_map
+from attnviz.data.exhibit import Exhibit, Map, links_of, whole_map
 from attnviz.data.serial import model_to_dict, to_json, token_to_dict
+from attnviz.data.transforms import transform_to_dict
 from attnviz.writers.rows import place
 
-SCHEMA = "attnviz/1"
+SCHEMA = "attnviz/2"
 
 
-def json_chunks(exhibit: Exhibit, *, line: int | None = None) -> Iterator[str]:
+def json_chunks(exhibit: Exhibit, *, about: str = "", line: int | None = None) -> Iterator[str]:
     """An exhibit as one JSON object, some rows at a time, ended by a newline.
 
     Args:
         exhibit: what to write; see `_rows` for what its filters do.
+        about: which heads these are and why, for a person.
         line: the number of the input line; then the object stands on one line of its
             own. Without it the object is spread over lines for a person to read.
     """
     wrap = "\n" if line is None else ""
     gap = "\n" if line is None else " "
     yield "{" + wrap
-    for name, value in _fields(exhibit, line).items():
+    for name, value in _fields(exhibit, about, line).items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             yield f"{to_json(name)}: ["
             yield from _separated(map(to_json, value), wrap, gap)
@@ -47,7 +48,7 @@ def _separated(items: Iterable[str], wrap: str, gap: str) -> Iterator[str]:
         yield f",{gap}{item}" if number else f"{wrap}{item}"
 
 
-def _fields(exhibit: Exhibit, line: int | None) -> dict[str, Any]:
+def _fields(exhibit: Exhibit, about: str, line: int | None) -> dict[str, Any]:
     """All but the patterns, in order."""
     capture = exhibit.capture
     return {
@@ -62,9 +63,9 @@ def _fields(exhibit: Exhibit, line: int | None) -> dict[str, Any]:
         **({"target": capture.target} if capture.target else {}),
         "causal": capture.causal,
         "sinks": capture.sinks,
-        "transforms": list(capture.transforms),
+        "transforms": [transform_to_dict(transform) for transform in capture.transforms],
         **_tokens(capture),
-        "about": exhibit.about,
+        "about": about,
         "heads": [_head(capture, head_map) for head_map in exhibit.maps],
         "queries": list(exhibit.queries),
         "keys": list(exhibit.keys),

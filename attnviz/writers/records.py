@@ -29,7 +29,8 @@ def _cell(value: object, separator: str) -> str:
     if value is None:
         return ""
     if isinstance(value, list | tuple):
-        return cell(" ".join(map(str, value)), separator)
+        plain = all(isinstance(each, str | int | float) for each in value)
+        return cell(" ".join(map(str, value)) if plain else to_json(value), separator)
     if not isinstance(value, str):
         return to_json(value)
     # As in JSON where it cannot be printed, so that a terminal that shows it obeys nothing.

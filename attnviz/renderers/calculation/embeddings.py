@@ -56,7 +56,7 @@ def _weights(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[T
         f"W{row},1 … W{row},{n}: the weights lie between {page.number(lowest)} and "
         f"{page.number(highest)}. Such rows are nearly flat, as nothing here was trained to be "
         "compared: an embedding is made to be read by the model's own W_Q and W_K, which pick "
-        "out what matters. Colours of --view heatmap are therefore scaled row by row."
+        "out what matters. Heatmaps are therefore coloured row by row."
     )
 
 

@@ -45,4 +45,5 @@ def left_out(e: Explained) -> Iterator[Text]:
     allowed = int(np.isfinite(e.trace.scores[e.trace.query]).sum())
     if allowed > len(e.seen):
         more = allowed - len(e.seen)
-        yield from e.page.say(f"… and {more} weaker keys; --format json has them all.")
+        every = e.page.display.speller("format", "json")
+        yield from e.page.say(f"… and {more} weaker keys; {every} has them all.")

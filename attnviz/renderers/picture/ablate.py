@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw(report: AblationReport, *, dpi: int, cmap: str = DIVERGING) -> "Figure":
+def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> "Figure":
     """All heads as one picture; raises what `draw_panes` does."""
     values = by_head((effect.heads[0], effect.change) for effect in report.effects)
     most = largest(values) or 1.0

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.capture import NORM_BASED, Capture, FloatArray
+from attnviz.data.capture import Capture, FloatArray
 from attnviz.data.compare import Side, SideBySide
 from attnviz.data.tokens import readable
+from attnviz.data.transforms import NormBased
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import block_maximum
 from attnviz.renderers.picture.canvas import (
@@ -66,7 +67,7 @@ def draw(
         figure = new_figure(dpi)
         panes = [_visible(side.capture, side.map.weights) for side in found.sides]
         scale = scale_for(cmap, "linear", panes)
-        if NORM_BASED in found.sides[0].capture.transforms:
+        if found.sides[0].capture.transformed_by(NormBased):
             scale = replace(scale, label="weight × norm")
         left = 0.0
         for side, pane, names in zip(found.sides, panes, labels, strict=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ def use_fonts(families: Sequence[str]) -> None:
     matplotlib.rcParams["font.family"] = [*families, "sans-serif"]
 
 
-def figure_bytes(figure: "Figure", format: PictureFormat, dpi: int | None = None) -> bytes:
+def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes:
     """The figure as a file's content; the same figure gives the same bytes.
 
     Args:
@@ -86,16 +86,22 @@ def figure_bytes(figure: "Figure", format: PictureFormat, dpi: int | None = None
     check_size(figure, dpi or round(figure.dpi))
     buffer = io.BytesIO()
     with drawing():
-        figure.savefig(buffer, format=format, dpi=dpi or figure.dpi, metadata=_METADATA[format])
+        figure.savefig(
+            buffer,
+            format=format,
+            dpi=dpi or figure.dpi,
+            metadata=_METADATA[cast("PictureFormat", format)],
+        )
     return buffer.getvalue()
 
 
 def check_dpi(dpi: int) -> None:
     """Refuse what is no resolution at all, before anything is drawn."""
+    wrong = option("dpi", dpi)
     if dpi < LEAST_DPI:
-        raise UsageError(f"--dpi {dpi} is too few pixels", f"give {LEAST_DPI} or more, such as 150")
+        raise UsageError(f"{wrong} is too few pixels", f"give {LEAST_DPI} or more, such as 150")
     if dpi > MOST_DPI:
-        raise UsageError(f"--dpi {dpi} is too many pixels", f"give {MOST_DPI} or less, such as 300")
+        raise UsageError(f"{wrong} is too many pixels", f"give {MOST_DPI} or less, such as 300")
 
 
 def check_size(figure: "Figure", dpi: int) -> None:
@@ -103,7 +109,7 @@ def check_size(figure: "Figure", dpi: int) -> None:
     side = max(figure.get_size_inches())
     if side * dpi > LARGEST_SIDE:
         raise UsageError(
-            f"--dpi {dpi} makes this picture {side * dpi:,.0f} pixels large",
+            f"{option('dpi', dpi)} makes this picture {side * dpi:,.0f} pixels large",
             f"give {int(LARGEST_SIDE / side)} or less",
         )
 

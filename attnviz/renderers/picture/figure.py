@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 from attnviz.data.exhibit import Exhibit, Place
 from attnviz.errors import UsageError
 from attnviz.renderers.arrangement import grid_of
-from attnviz.renderers.picture import grid as mosaic
-from attnviz.renderers.picture import heatmap as onehead
+from attnviz.renderers.picture import grid, heatmap
 from attnviz.renderers.picture.canvas import (
     check_dpi,
     check_size,
     drawing,
-    figure_bytes,
     fit,
     use_fonts,
 )
@@ -26,8 +24,6 @@ from attnviz.renderers.picture.words import PictureOptions, words_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["Drawn", "PictureOptions", "draw", "figure_bytes"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +37,8 @@ class Drawn:
 def most_cells(maps: Sequence[Place], tokens: int, options: PictureOptions) -> int:
     """Into how many cells a side the picture of these maps reduces each of them."""
     if len(maps) == 1:
-        return onehead.MOST_CELLS
-    return mosaic.most_cells(grid_of(maps), tokens, options.dpi)
+        return heatmap.MOST_CELLS
+    return grid.most_cells(grid_of(maps), tokens, options.dpi)
 
 
 def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
@@ -60,7 +56,7 @@ def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
         check_cmap(options.cmap)
         words = words_for(exhibit, options)
         use_fonts(words.fonts.families)
-        draw_it = onehead.draw_one if len(exhibit.maps) == 1 else mosaic.draw_mosaic
+        draw_it = heatmap.draw_one if len(exhibit.maps) == 1 else grid.draw_mosaic
         figure = draw_it(exhibit, options, words)
         fit(figure)
     check_size(figure, options.dpi)

@@ -8,7 +8,7 @@ from attnviz.data.exhibit import Orient
 from attnviz.renderers.picture.canvas import place
 from attnviz.renderers.picture.paint import EMPTY, HATCH, Scale, draw_color_bar
 from attnviz.renderers.picture.ticks import POINTS
-from attnviz.renderers.picture.words import Words
+from attnviz.renderers.picture.words import Lettered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def hatch_ground(axes: "Axes") -> None:
     axes.tick_params(length=0, pad=3)
 
 
-def write_titles(axes: "Axes", words: Words, width: float, above: float = 0.0) -> None:
+def write_titles(axes: "Axes", words: Lettered, width: float, above: float = 0.0) -> None:
     """Title and subtitle over the axes, `above` points higher, wrapped to about `width` inches."""
     letters = max(40, int(width * POINTS / (TITLE * 0.55)))
     small = max(50, int(width * POINTS / (SUBTITLE * 0.55)))

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from attnviz.data.capture import FloatArray
 from attnviz.data.exhibit import Exhibit
 from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
-from attnviz.renderers.matrix import cells_of, farthest, left_out
+from attnviz.renderers.matrix import cells_of, farthest
 from attnviz.renderers.picture.canvas import new_figure, place, renderer_of
 from attnviz.renderers.picture.frame import add_key, hatch_ground, name_sides, write, write_titles
-from attnviz.renderers.picture.paint import Scale
-from attnviz.renderers.picture.scaling import scale_of
+from attnviz.renderers.picture.paint import Scale, scale_of
 from attnviz.renderers.picture.ticks import (
     LEAST_APART,
     POINTS,
@@ -24,7 +23,8 @@ from attnviz.renderers.picture.ticks import (
     write_columns,
     write_rows,
 )
-from attnviz.renderers.picture.words import PictureOptions, Words
+from attnviz.renderers.picture.words import Lettered, PictureOptions
+from attnviz.renderers.titles import left_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +61,7 @@ class Mosaic:
         return slot[0] * (self.pane[0] + self.gap[0]), slot[1] * (self.pane[1] + self.gap[1])
 
 
-def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Figure":
+def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Figure":
     """All maps of the exhibit as one figure; what is on it may still lie outside its edges."""
     grid = grid_of(exhibit.maps)
     rows, columns = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
@@ -163,7 +163,7 @@ def _repeated(ticks: Ticks, starts: Sequence[int]) -> Ticks:
 
 
 def _write_titles(
-    axes: "Axes", mosaic: Mosaic, slots: Sequence[tuple[int, int]], words: Words
+    axes: "Axes", mosaic: Mosaic, slots: Sequence[tuple[int, int]], words: Lettered
 ) -> None:
     """`L1H2` over each pane, and what its head is known for where that fits."""
     from matplotlib.font_manager import FontProperties

@@ -7,13 +7,13 @@ import numpy as np
 from attnviz.data.capture import FloatArray
 from attnviz.data.exhibit import Exhibit
 from attnviz.renderers.colors import is_light
-from attnviz.renderers.matrix import Cells, cells_of, left_out, shown
+from attnviz.renderers.matrix import Cells, cells_of, shown
 from attnviz.renderers.picture.canvas import new_figure, place
 from attnviz.renderers.picture.frame import add_key, hatch_ground, name_sides, write_titles
-from attnviz.renderers.picture.paint import Scale
-from attnviz.renderers.picture.scaling import scale_of
+from attnviz.renderers.picture.paint import Scale, scale_of
 from attnviz.renderers.picture.ticks import POINTS, ticks_for, write_columns, write_rows
-from attnviz.renderers.picture.words import PictureOptions, Words
+from attnviz.renderers.picture.words import Lettered, PictureOptions
+from attnviz.renderers.titles import left_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ MOST_CELLS = 512
 ROOM_FOR_FOUR, ROOM_FOR_THREE = 0.42, 0.28
 
 
-def draw_one(exhibit: Exhibit, options: PictureOptions, words: Words) -> "Figure":
+def draw_one(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Figure":
     """The exhibit's only map as a figure; everything on it may still lie outside its edges."""
     by_row, orient = options.color_scale == "row", options.orient
     cells = cells_of(exhibit, exhibit.maps[0], MOST_CELLS, by_row=by_row, orient=orient)

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.capture import FloatArray
-from attnviz.data.exhibit import ColorScale
+from attnviz.data.exhibit import ColorScale, Exhibit
 from attnviz.errors import UsageError
 from attnviz.renderers.matrix import farthest
+from attnviz.renderers.picture.words import PictureOptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,6 +76,15 @@ def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray]) -> Scale:
     low = min((float(np.fmin.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
     high = high if high > 0 else 1.0
     return Scale(cmap, kind, high / LOG_RANGE if kind == "log" else low, high)
+
+
+def scale_of(exhibit: Exhibit, options: PictureOptions, matrices: list[FloatArray]) -> Scale:
+    """One scale for all maps of the exhibit; a diverging one for what has a sign."""
+    if exhibit.capture.signed:
+        cmap = DIVERGING if options.cmap == PictureOptions.cmap else options.cmap
+        several = len(exhibit.maps) > 1
+        return signed_scale(cmap, matrices, "score ÷ the head's largest" if several else "score")
+    return scale_for(options.cmap, options.color_scale, matrices)
 
 
 def check_cmap(name: str) -> None:

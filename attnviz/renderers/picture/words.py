@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attnviz.data.capture import Capture
-from attnviz.data.exhibit import ColorScale, Exhibit, Map, Orient
+from attnviz.data.exhibit import ColorScale, Exhibit, Map, Orient, PictureLook
 from attnviz.data.tokens import readable
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.picture.fonts import Lettering, lettering
@@ -22,8 +22,20 @@ class PictureOptions:
     orient: Orient = "query-rows"
 
 
+def options_of(look: PictureLook, orient: Orient | None, *, by_row: bool = False) -> PictureOptions:
+    """The options of a picture, with their defaults; `by_row` colours each row by itself."""
+    plain = PictureOptions()
+    return PictureOptions(
+        cmap=look.cmap or plain.cmap,
+        dpi=plain.dpi if look.dpi is None else look.dpi,
+        title=look.title,
+        color_scale=look.color_scale or ("row" if by_row else plain.color_scale),
+        orient=orient or plain.orient,
+    )
+
+
 @dataclass(frozen=True)
-class Words:
+class Lettered:
     """Everything that is written on a picture, in letters that its fonts have.
 
     `panes` holds for each map what may stand above it, the fullest first.
@@ -37,7 +49,7 @@ class Words:
     fonts: Lettering
 
 
-def words_for(exhibit: Exhibit, options: PictureOptions) -> Words:
+def words_for(exhibit: Exhibit, options: PictureOptions) -> Lettered:
     """The words of this exhibit's picture, in letters that the installed fonts have."""
     capture = exhibit.capture
     if options.title is not None:
@@ -50,7 +62,7 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Words:
     keys = distinct_labels(capture.key_tokens)
     panes = [pane_titles(exhibit, head_map) for head_map in exhibit.maps]
     fonts = lettering([title, subtitle, *queries, *keys, *(pane[0] for pane in panes)])
-    return Words(
+    return Lettered(
         fonts.spell(title),
         fonts.spell(subtitle),
         tuple(map(fonts.spell, queries)),
@@ -63,9 +75,10 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Words:
 def _title_of_one(exhibit: Exhibit) -> str:
     """What the head was picked for, as the terminal says it; else all that it is known for."""
     (head_map,) = exhibit.maps
-    named = (f"{head_map.label}: {named.title}" for named in exhibit.capture.named_heads)
-    picked = [title for title in named if exhibit.about.startswith(f"{title} (")]
-    return readable(max(picked, key=len)) if picked else map_title(exhibit, head_map)
+    choice = exhibit.choice
+    if choice is not None and choice.named is not None and choice.why != "only":
+        return readable(f"{head_map.label}: {choice.named.title}")
+    return map_title(exhibit, head_map)
 
 
 def _subtitle(capture: Capture, orient: Orient) -> str:

@@ -7,10 +7,10 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit
 from attnviz.renderers.terminal.prose import folded
+from attnviz.renderers.titles import NEAR
 
 LONG = 60  # rows; of more a reader is told how to see less
 MOST_NAMED = 3
-NEAR = {0: "to itself", 1: "to the token before it"}
 
 
 def closing(
@@ -33,7 +33,9 @@ def closing(
         said = f"{missing:,} row{'' if missing == 1 else 's'}{among} {verb} no link"
         said += _wanted(exhibit)
     elif rows > LONG and _whole(exhibit):
-        said = f"{rows:,} rows; --query, --top or -o FILE.png show less at once"
+        less = [display.speller(name, None) for name in ("queries", "top")]
+        picture = display.speller("output", "FILE.png")
+        said = f"{rows:,} rows; {', '.join(less)} or {picture} show less at once"
     else:
         return []
     return [Text(), *folded(Text(said, style="dim"), display.width)]

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.capture import DIFFERENCE, Capture
+from attnviz.data.capture import Capture
 from attnviz.data.compare import (
     HeadDifference,
     HeadMatch,
@@ -18,6 +18,7 @@ from attnviz.data.compare import (
 )
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.tokens import readable
+from attnviz.data.transforms import Difference
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import distinct_labels
@@ -38,9 +39,23 @@ BY = {
 
 
 def render_texts(
+    found: TextComparison,
+    heads: Sequence[HeadDifference],
+    alone: SideBySide | None,
+    display: Display,
+) -> Iterator[RenderableType]:
+    """The texts, how far the word's vectors move apart, and these of the heads.
+
+    `alone`: the patterns of the only head that was compared.
+    """
+    yield from _texts(found, heads, display)
+    if alone:
+        yield from render_beside(alone, display)
+
+
+def _texts(
     found: TextComparison, heads: Sequence[HeadDifference], display: Display
 ) -> Iterator[RenderableType]:
-    """The texts, how far the word's vectors move apart, and these of the heads."""
     for line in about_texts(found):
         yield from folded(Text(line, style="dim"), display.width)
     yield Text()
@@ -91,9 +106,15 @@ def _sights(
 
 
 def render_models(
-    found: ModelComparison, matches: Sequence[HeadMatch], display: Display
+    found: ModelComparison,
+    matches: Sequence[HeadMatch],
+    alone: SideBySide | None,
+    display: Display,
 ) -> Iterator[RenderableType]:
-    """Both models, and for these heads of the first the most similar one of the second."""
+    """Both models, and for these heads of the first the most similar one of the second.
+
+    `alone`: the patterns of the only head that was compared.
+    """
     for line in about_models(found):
         yield from folded(Text(line, style="dim"), display.width)
     yield Text()
@@ -101,6 +122,8 @@ def render_models(
     columns = (Column(fenced(ours)), Column(fenced(theirs)), Column("similarity", right=True))
     rows = [(str(m.head), str(m.other), f"{m.similarity:.3f}") for m in matches]
     yield from listing(columns, rows, display.width)
+    if alone:
+        yield from render_beside(alone, display)
 
 
 def render_beside(found: SideBySide, display: Display) -> Iterator[RenderableType]:
@@ -111,7 +134,7 @@ def render_beside(found: SideBySide, display: Display) -> Iterator[RenderableTyp
     if found.difference is not None:
         yield Text()
         side = found.sides[0]
-        captured = replace(_both(found.sides), transforms=(DIFFERENCE,))
+        captured = replace(_both(found.sides), transforms=(Difference(),))
         less = HeadMap(side.map.layer, side.map.head, weights=found.difference)
         titles = " less ".join(each.title for each in found.sides)
         yield heatmap.render(exhibit_of(captured, less, titles, side.query), display)
@@ -133,4 +156,4 @@ def exhibit_of(
     """One whole map on show, or one row of it."""
     queries, keys = (tuple(range(n)) for n in head_map.weights.shape)
     queries = queries if query is None else (query,)
-    return Exhibit(replace(captured, named_heads=()), (head_map,), queries, keys, about=title)
+    return Exhibit(replace(captured, named_heads=()), (head_map,), queries, keys, caption=title)

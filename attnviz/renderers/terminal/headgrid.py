@@ -52,7 +52,8 @@ def head_grid(values: FloatArray, most: float, style: StyleOf, display: Display)
         said = f"the strongest colour or shade is {most:.{digits}f} from 0{sign}"
         yield from folded(Text(said, style="dim"), display.width)
     if columns < heads:
-        said = f"heads {columns} to {heads - 1} are left out: use a wider terminal, or -o FILE.png"
+        picture = display.speller("output", "FILE.png")
+        said = f"heads {columns} to {heads - 1} are left out: use a wider terminal, or {picture}"
         yield from folded(Text(said, style="dim"), display.width)
 
 

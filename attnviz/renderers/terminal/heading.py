@@ -9,15 +9,16 @@ from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import ascii_only
 from attnviz.renderers.terminal.cells import cut
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import FLAT, facts, map_title, written
+from attnviz.renderers.titles import FLAT, about, facts, map_title, written
 
 
 def heading(exhibit: Exhibit, display: Display) -> list[Text]:
     """One line (more where it is narrow) that says what this is."""
     line = Text()
-    if exhibit.about:
-        about = readable(exhibit.about) + (" · " if display.unicode else " | ")
-        line.append(fenced(about) if display.unicode else ascii_only(about))
+    said = about(exhibit, display.speller)
+    if said:
+        title = readable(said) + (" · " if display.unicode else " | ")
+        line.append(fenced(title) if display.unicode else ascii_only(title))
     what = facts(exhibit.capture)
     line.append(fenced(what) if display.unicode else ascii_only(what), style="dim")
     lines = folded(line, display.width)
@@ -34,3 +35,8 @@ def map_heading(exhibit: Exhibit, head_map: Map, display: Display, style: str = 
     written = title if display.unicode else ascii_only(title)
     short = cut(written, display.width, unicode=display.unicode).rstrip()
     return Text(fenced(short), style=style, no_wrap=True, overflow="crop")
+
+
+def line_heading(line: int, *, first: bool) -> Text:
+    """The line above the exhibit of one line of a stream: its number."""
+    return Text(("" if first else "\n") + f"line {line}", style="bold")

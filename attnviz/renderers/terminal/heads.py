@@ -7,8 +7,10 @@ from types import MappingProxyType
 from rich.console import RenderableType
 from rich.text import Text
 
+from attnviz.console import Display
 from attnviz.data.heads import SCORES, Estimate, HeadReport, HeadScores
 from attnviz.data.tokens import readable
+from attnviz.errors import Speller
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import heads_title
@@ -28,8 +30,9 @@ SHORT: Mapping[str, str] = MappingProxyType(
 """What stands above a column that has to be narrow."""
 
 
-def render(report: HeadReport, width: int) -> Iterator[RenderableType]:
-    """The table, on so many columns of a terminal, and what there is to say about it."""
+def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
+    """The table, and what there is to say about it."""
+    width = display.width
     yield from folded(Text(heads_title(report), style="dim"), width)
     yield Text()
     measured = [name for name in SCORES if _is_measured(report, name)]
@@ -48,7 +51,7 @@ def render(report: HeadReport, width: int) -> Iterator[RenderableType]:
     ]
     yield from listing(columns, rows, width)
     yield Text()
-    for line in _remarks(report, measured):
+    for line in _remarks(report, measured, display.speller):
         yield from folded(Text(line, style="dim"), width)
 
 
@@ -62,7 +65,7 @@ def _number(name: str, found: Estimate) -> str:
     return f"{found.mean:.1f}" if name == "distance" else f"{found.mean:.2f}"
 
 
-def _remarks(report: HeadReport, measured: list[str]) -> Iterator[str]:
+def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Iterator[str]:
     roles = dict.fromkeys(found.role for found in report.heads if found.role)
     passed = [f"{role.name}: {SHORT[role.score]} ≥ {role.least:g}" for role in roles]
     if passed:
@@ -73,9 +76,11 @@ def _remarks(report: HeadReport, measured: list[str]) -> Iterator[str]:
     yield f"sinks (first > 0.3): {report.sinks:.0%} of these heads"
     errors = [_largest_error(found, measured) for found in report.heads]
     if any(errors):
-        yield f"standard errors: {max(errors):.3f} at most, distances apart (all with -f json)"
+        every = speller("format", "json")
+        yield f"standard errors: {max(errors):.3f} at most, distances apart (all with {every})"
     if "induction" not in measured and report.capture.kind != "cross":
-        yield "no token comes twice here, so nothing shows dup and ind; --probe does"
+        probe = speller("probe", None)
+        yield f"no token comes twice here, so nothing shows dup and ind; {probe} does"
 
 
 def _largest_error(found: HeadScores, measured: list[str]) -> float:

@@ -81,7 +81,7 @@ def render(
     numbers = layout.numbers
     parts += legend(exhibit, display, most, numbers=numbers, orient=orient, sums=sums)
     if layout.columns < len(columns.indices):
-        parts += folded(_left_out(columns, layout), display.width)
+        parts += folded(_left_out(columns, layout, display), display.width)
     return Group(*parts)
 
 
@@ -131,7 +131,7 @@ def column_labels(
         cuts = (fenced(cut(label, cell - 1, unicode=display.unicode)) for label in labels)
         return ["".join(pad(label, cell - 1, right=True) + " " for label in cuts)]
     if cell == 1 and any(size > 1 for label in labels for _, size in _letters(label)):
-        # A wide letter does not fit a narrow column; the index is what --key takes, too.
+        # A wide letter does not fit a narrow column; the index is what `keys` takes, too.
         labels = [str(index) for index in indices]
     stacks = [
         [letter for letter, _ in _letters(cut(label, tallest, unicode=display.unicode))]
@@ -245,12 +245,13 @@ def _less(difference: float, cell: int) -> str:
     return number if len(number) < cell else f"{difference:z.1f}".replace("0.", ".", 1)
 
 
-def _left_out(columns: _Side, layout: _Layout) -> Text:
+def _left_out(columns: _Side, layout: _Layout, display: Display) -> Text:
     """The line that says which columns did not fit, and how to see them."""
     rest: Sequence[int] = columns.indices[layout.columns :]
     what = "keys" if columns.what == "key" else "queries"
     which = (
         f"{what} {rest[0]} to {rest[-1]} are" if len(rest) > 1 else f"{columns.what} {rest[0]} is"
     )
-    hint = f"use --{columns.what}, a wider terminal, or -o FILE.png"
+    fewer = display.speller("keys" if columns.what == "key" else "queries", None)
+    hint = f"use {fewer}, a wider terminal, or {display.speller('output', 'FILE.png')}"
     return Text(f"{which} left out: {hint}")

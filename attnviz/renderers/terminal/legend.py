@@ -4,9 +4,9 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, Orient
-from attnviz.renderers.matrix import left_out
 from attnviz.renderers.terminal.colors import SHADES, cell_style, shade_of, signed_style
 from attnviz.renderers.terminal.prose import folded
+from attnviz.renderers.titles import left_out
 
 STEPS = 16
 

@@ -14,8 +14,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit
-from attnviz.data.links import links_of
+from attnviz.data.exhibit import Exhibit, links_of
+from attnviz.errors import Speller
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.terminal.cells import cut, pad, widest
@@ -36,7 +36,7 @@ class Line:
 
 
 def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
-    """The lines; without `--min` only the first of them, and how many there are besides."""
+    """The lines; without a least weight only the first of them, and how many there are besides."""
     display = display or Display()
     lines = sorted(_lines(exhibit), key=lambda line: -line.keys[0][1])
     shown = lines if exhibit.least > 0 else lines[:MOST_LINES]
@@ -45,7 +45,11 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
         Text(),
         *_written(exhibit, shown, display),
     ]
-    said = _closing(len(lines) - len(shown), exhibit) if lines else "there is no link to show"
+    said = (
+        _closing(len(lines) - len(shown), exhibit, display.speller)
+        if lines
+        else "there is no link to show"
+    )
     if said:
         parts += [Text(), *folded(Text(said, style="dim"), display.width)]
     return Group(*parts)
@@ -90,11 +94,14 @@ def _written(exhibit: Exhibit, lines: list[Line], display: Display) -> Iterator[
         yield written
 
 
-def _closing(others: int, exhibit: Exhibit) -> str:
+def _closing(others: int, exhibit: Exhibit, speller: Speller) -> str:
     """How many lines are not shown, and how to see others."""
     if not others:
         return ""
-    said = f"{others:,} more lines: --min 0.5 shows all with so strong a link"
+    said = f"{others:,} more lines: {speller('least', '0.5')} shows all with so strong a link"
     if not (exhibit.skip or exhibit.dropped):
-        said += "; --no-self, --no-previous and --drop-sink leave the usual ones out"
+        first, second, third = (
+            speller(name, None) for name in ("no_self", "no_previous", "drop_sink")
+        )
+        said += f"; {first}, {second} and {third} leave the usual ones out"
     return said

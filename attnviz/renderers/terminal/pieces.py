@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from attnviz.data.exhibit import Exhibit, Map
-from attnviz.data.links import links_of
+from attnviz.data.exhibit import Exhibit, Map, links_of
 from attnviz.data.tokens import SPECIAL_LABEL, readable
 
 

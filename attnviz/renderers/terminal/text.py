@@ -16,10 +16,9 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, Map
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import ascii_only, distinct_labels, standing, told_apart
-from attnviz.renderers.matrix import left_out
 from attnviz.renderers.terminal.cells import cut, pad
 from attnviz.renderers.terminal.colors import cell_style
 from attnviz.renderers.terminal.heading import heading, map_heading
@@ -27,6 +26,7 @@ from attnviz.renderers.terminal.legend import ramp
 from attnviz.renderers.terminal.pieces import Piece, pieces_of
 from attnviz.renderers.terminal.prose import fenced_line, folded
 from attnviz.renderers.terminal.words import LEAST, below, summed, words_of
+from attnviz.renderers.titles import left_out
 
 FAINT = 0.05  # of the strongest weight: a word of less gets no background
 STRONGEST = 3
@@ -44,7 +44,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
     if len(exhibit.queries) != 1:
         raise UsageError(
             f"the text view shows one query at a time, not {len(exhibit.queries):,}",
-            "choose it with --query",
+            f"choose it with {option('queries')}",
         )
     parts: list[RenderableType] = [*heading(exhibit, display)]
     whole = [_whole(exhibit, head_map, display) for head_map in exhibit.maps]

@@ -21,11 +21,11 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.exhibit import Exhibit, HeadMap, whole_map
 from attnviz.data.head import Head
 from attnviz.data.heads import HeadScores
-from attnviz.data.links import whole_map
 from attnviz.data.tokens import Token, readable
+from attnviz.data.transforms import KeysDropped, SpecialDropped
 from attnviz.renderers.colors import VIRIDIS
 from attnviz.renderers.labels import distinct_labels, told_apart
 from attnviz.renderers.titles import facts, map_title
@@ -197,7 +197,7 @@ def _facts(
         "viridis": [list(color) for color in VIRIDIS],
         "queries": _side(capture.query_tokens, texts[0], words.queries, words.query_pieces),
         "keys": _side(capture.key_tokens, texts[1], words.keys, words.key_pieces),
-        "dropped": any("left out" in done for done in capture.transforms),
+        "dropped": capture.transformed_by(KeysDropped) or capture.transformed_by(SpecialDropped),
     }
 
 

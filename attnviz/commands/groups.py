@@ -1,0 +1,627 @@
+"""Options that commands share, in groups: one spelling, one meaning, one definition.
+
+A group is a frozen dataclass whose fields are options. `command` spreads the groups in a
+function's signature into single parameters, which typer reads, and packs what typer parsed
+into groups again. A group knows its fields, so nothing else lists its options. The file is
+longer than most, as it is the one list of them all.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial, wraps
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+import typer
+
+from attnviz.commands.session import Session, session_of
+from attnviz.data.exhibit import ColorScale, Filters, Look, Orient
+from attnviz.data.transforms import How, Over
+from attnviz.errors import UsageError, option
+from attnviz.models.catalog import Source
+from attnviz.models.memory import size_of
+from attnviz.models.placement import Device, DType, Engine, Placement
+from attnviz.runs.options import HeadOptions, TextOptions, Truncation
+from attnviz.runs.outputs import VIEWS
+from attnviz.transforms.apply import Transforms
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a typer command of a function of a session, groups and single options.
+
+    The session gets the consoles that the options of `Screen` ask for, and knows which
+    parameters the user gave.
+    """
+    _, *parameters = inspect.signature(function).parameters.values()
+    groups: dict[str, type[Any]] = {
+        p.name: p.annotation
+        for p in parameters
+        if isinstance(p.annotation, type) and is_dataclass(p.annotation)
+    }
+
+    @wraps(function)
+    def run(context: typer.Context, **values: Any) -> None:
+        packed = {
+            name: group(**{each.name: values.pop(each.name) for each in fields(group)})
+            for name, group in groups.items()
+        }
+        session = session_of(context)
+        screens = (vars(each) for each in packed.values() if isinstance(each, Screen | NoColor))
+        session.begin(context, **next(screens, {}))
+        function(session, **packed, **values)
+
+    spread = [_parameter("context", typer.Context, inspect.Parameter.empty)]
+    for each in parameters:
+        if each.name in groups:
+            of_group = fields(groups[each.name])
+            spread += [_parameter(one.name, one.type, one.default) for one in of_group]
+        else:
+            spread.append(_parameter(each.name, each.annotation, each.default))
+    run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in spread}
+    return run
+
+
+def _parameter(name: str, annotation: object, default: object) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY  # which may come in any order, with defaults or not
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def panel_option(panel: str, *flags: str, help: str, **more: Any) -> Any:
+    """An option in a panel of the help."""
+    return typer.Option(*flags, help=help, rich_help_panel=panel, **more)
+
+
+TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
+LOOK, OUTPUT = "How it is shown", "Where it goes"
+_text, _model, _heads, _tokens, _look, _output = (
+    partial(panel_option, panel) for panel in (TEXT, MODEL, HEADS, TOKENS, LOOK, OUTPUT)
+)
+PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
+
+
+@dataclass(frozen=True)
+class TextIn:
+    """The one text of a command, or the saved capture in its place."""
+
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TEXT",
+            help="The text; - reads standard input; a name that ends in .npz is a saved capture.",
+            show_default=False,
+        ),
+    ] = None
+    file: Annotated[
+        Path | None, _text("--file", metavar="FILE", help="Read the text from a file.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """How a text becomes tokens."""
+
+    truncate: Annotated[
+        Truncation | None,
+        _text("--truncate", help="Cut a text that exceeds the model's context, from this side."),
+    ] = None
+    bos: Annotated[
+        bool | None,
+        _text(
+            "--bos/--no-bos",
+            help="Put a beginning token in front. Default: as the model was trained.",
+            show_default=False,
+        ),
+    ] = None
+    special: Annotated[
+        bool,
+        _text(
+            "--special", help="Read <|endoftext|> in the text as the special token, not as text."
+        ),
+    ] = False
+
+    def options(self, run: "ModelRun | None" = None, target: str | None = None) -> TextOptions:
+        """The record that runs take."""
+        max_memory = run.placement.max_memory if run else None
+        return TextOptions(self.bos, self.special, self.truncate, target, max_memory)
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """How a model of the hub may be had."""
+
+    revision: Annotated[
+        str | None,
+        _model("--revision", metavar="REV", help="A branch, tag or commit of a hub model."),
+    ] = None
+    offline: Annotated[
+        bool,
+        _model("--offline", help="Never use the network; a hub model must be in the cache."),
+    ] = False
+
+
+@dataclass(frozen=True)
+class WhichModel(Fetched):
+    """The model, and how it may be had."""
+
+    model: Annotated[
+        str,
+        _model(
+            "--model",
+            "-m",
+            metavar="NAME",
+            envvar="ATTNVIZ_MODEL",
+            help="builtin, translator, embeddings, a hub id such as gpt2, or a model's folder.",
+        ),
+    ] = "builtin"
+
+
+@dataclass(frozen=True)
+class ModelRun:
+    """Where and how the model runs."""
+
+    engine: Annotated[
+        Engine,
+        _model(
+            "--engine",
+            help="What runs a GPT-2: the from-scratch model (native), or transformers as for all "
+            "others. auto: native where it can.",
+        ),
+    ] = "auto"
+    device: Annotated[
+        Device,
+        _model("--device", help="Where it runs. auto: a graphics processor where there is one."),
+    ] = "auto"
+    dtype: Annotated[
+        DType,
+        _model(
+            "--dtype",
+            help="The type of number it runs in. auto: float32. What is shown is always float32.",
+        ),
+    ] = "auto"
+    max_memory: Annotated[
+        str | None,
+        _model(
+            "--max-memory",
+            metavar="SIZE",
+            help="Stop before more than this is used: 4GB, 1.5GiB. Default: 80% of what is free.",
+        ),
+    ] = None
+
+    @property
+    def placement(self) -> Placement:
+        """Where and how the model runs, as a record.
+
+        Raises:
+            UsageError: the size cannot be read.
+        """
+        try:
+            size = None if self.max_memory is None else size_of(self.max_memory)
+            if size == 0:
+                raise ValueError
+        except ValueError:
+            raise UsageError(
+                f"{option('max_memory', repr(self.max_memory))} is no size",
+                "give one such as 4GB or 500MB",
+            ) from None
+        return Placement(self.device, self.dtype, size)
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Whether the capture is checked against transformers."""
+
+    verify: Annotated[
+        bool,
+        _model(
+            "--verify",
+            help="Compare the model's output with and without capture, and the weights with "
+            "transformers' own eager attention; in float32 a difference above 1e-5 ends with 1.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
+class Target:
+    """What an encoder-decoder is to have written."""
+
+    target: Annotated[
+        str | None,
+        _model(
+            "--target",
+            metavar="TEXT",
+            help="What an encoder-decoder is to have written. Default: what it writes itself.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Which attention of an encoder-decoder."""
+
+    kind: Annotated[
+        PairKind | None,
+        _model(
+            "--kind",
+            help="Which attention of an encoder-decoder: what it writes on what it reads (cross), "
+            "or either by itself. Default: cross.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Causal:
+    """Whether later tokens are masked."""
+
+    causal: Annotated[
+        bool,
+        _model(
+            "--causal",
+            help="Mask what comes later, where that is open: --model embeddings, examples.",
+        ),
+    ] = False
+
+
+RUN = (WhichModel, ModelRun, Verify, Target, Kind, Causal, Tokens)
+"""The groups that concern the run of a model, which a saved capture has behind it."""
+
+
+def source_of(
+    session: Session,
+    which: WhichModel,
+    run: ModelRun | None = None,
+    kind: Kind | None = None,
+    causal: Causal | None = None,
+) -> Source:
+    """Which model, and how it is had and run."""
+    return Source(
+        name=which.model,
+        revision=which.revision,
+        offline=which.offline,
+        quiet=session.quiet,
+        kind=kind.kind if kind else None,
+        causal=causal.causal if causal else False,
+        engine=run.engine if run else "auto",
+        placement=(run or ModelRun()).placement,
+    )
+
+
+@dataclass(frozen=True)
+class WhichHeads:
+    """Which heads: all that are named."""
+
+    layers: Annotated[
+        str | None,
+        _heads(
+            "--layer",
+            "-l",
+            metavar="LAYERS",
+            help="Layers, from 0: 1, 0-3, 0,2 or all. Without --head: every head of these layers.",
+        ),
+    ] = None
+    heads: Annotated[
+        str | None,
+        _heads(
+            "--head",
+            "-H",
+            metavar="HEADS",
+            help="Heads, from 0: L1H2 or 1.2; 2 is head 2 of every chosen layer; 0-3, 0,2 or all.",
+        ),
+    ] = None
+
+    @property
+    def options(self) -> HeadOptions:
+        """The record that runs take."""
+        return HeadOptions(self.layers, self.heads)
+
+
+@dataclass(frozen=True)
+class Joining:
+    """Transforms that join heads, or show what their weights are made of."""
+
+    reduce: Annotated[
+        How | None,
+        _heads(
+            "--reduce",
+            help="Show the mean or the maximum of the chosen heads (all, if none is chosen).",
+        ),
+    ] = None
+    over: Annotated[
+        Over | None,
+        _heads(
+            "--over",
+            help="Reduce over the heads of each layer, over layers, or over all. Default: all.",
+        ),
+    ] = None
+    rollout: Annotated[
+        bool,
+        _heads(
+            "--rollout",
+            help="Attention through all layers, multiplied; --layer: to these instead of the last.",
+        ),
+    ] = False
+    scores: Annotated[
+        bool,
+        _heads(
+            "--scores",
+            help="Scores in the place of weights: queries times keys, scaled, before mask and "
+            "softmax.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
+class HeadTransforms:
+    """Transforms that keep heads apart."""
+
+    weighted: Annotated[
+        bool,
+        _heads(
+            "--weighted",
+            help="Norm-based attention: each weight times the length of what its key adds.",
+        ),
+    ] = False
+    chars: Annotated[
+        bool, _tokens("--chars", help="Merge the tokens that are parts of one character.")
+    ] = False
+    words: Annotated[
+        bool,
+        _tokens("--words", help="Merge the pieces of each word; a Chinese character is a word."),
+    ] = False
+    drop_sink: Annotated[
+        bool,
+        _tokens(
+            "--drop-sink",
+            help="Leave the first token (BOS, where there is one) out as a key; the rest sums "
+            "to 1.",
+        ),
+    ] = False
+    drop_keys: Annotated[
+        list[str] | None,
+        _tokens(
+            "--drop-key",
+            metavar="TOKEN",
+            help="Leave these keys out in the same way; as --query.",
+        ),
+    ] = None
+
+    def transforms(self, joining: Joining | None = None) -> Transforms:
+        """The record that runs take."""
+        own = {**vars(self), "drop_keys": tuple(self.drop_keys or ())}
+        return Transforms(**own, **vars(joining or Joining()))
+
+
+@dataclass(frozen=True)
+class Filtering:
+    """What is shown of the patterns."""
+
+    queries: Annotated[
+        list[str] | None,
+        _tokens(
+            "--query",
+            metavar="TOKEN",
+            help="Only these queries (rows): a token, creature#2 for the second one, an index, or "
+            "a /regular expression/. May be given several times.",
+        ),
+    ] = None
+    keys: Annotated[
+        list[str] | None,
+        _tokens("--key", metavar="TOKEN", help="Only these keys (columns); as --query."),
+    ] = None
+    top: Annotated[
+        int | None,
+        _tokens("--top", metavar="K", min=1, help="Only the K strongest keys of each query."),
+    ] = None
+    least: Annotated[
+        float,
+        _tokens(
+            "--min",
+            metavar="W",
+            min=0.0,
+            max=1.0,
+            help="Only links of at least this weight.",
+            show_default=False,
+        ),
+    ] = 0.0
+    no_self: Annotated[bool, _tokens("--no-self", help="No links from a token to itself.")] = False
+    no_previous: Annotated[
+        bool, _tokens("--no-previous", help="No links to the token just before.")
+    ] = False
+
+    @property
+    def filters(self) -> Filters:
+        """The record that runs take."""
+        named = {"queries": tuple(self.queries or ()), "keys": tuple(self.keys or ())}
+        return Filters(**{**vars(self), **named})
+
+
+def _known_view(name: str | None) -> str | None:
+    if name is not None and name not in VIEWS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, VIEWS))}.")
+    return name
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """How a picture is drawn."""
+
+    cmap: Annotated[
+        str | None,
+        _look(
+            "--cmap",
+            metavar="NAME",
+            help="Matplotlib's colour map for pictures.",
+            show_default="viridis",
+        ),
+    ] = None
+    dpi: Annotated[
+        int | None,
+        _look("--dpi", metavar="N", help="Dots per inch of a picture.", show_default="150"),
+    ] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What was given, for a renderer that has defaults of its own."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Looks(Canvas):
+    """How an exhibit is drawn, in the terminal or as a picture."""
+
+    view: Annotated[
+        str | None,
+        _look(
+            "--view",
+            metavar=f"<{'|'.join(VIEWS)}>",
+            help=" ".join(f"{name}: {what}." for name, what in VIEWS.items()),
+            callback=_known_view,
+        ),
+    ] = None
+    orient: Annotated[
+        Orient | None,
+        _look(
+            "--orient",
+            help="key-rows draws keys as rows, as some lessons do (columns then sum to 1).",
+            show_default="query-rows",
+        ),
+    ] = None
+    color_scale: Annotated[
+        ColorScale | None,
+        _look(
+            "--color-scale",
+            help="Colours of pictures: linear, log (small weights show), or each row by itself.",
+            show_default="linear",
+        ),
+    ] = None
+    title: Annotated[
+        str | None,
+        _look(
+            "--title",
+            metavar="TITLE",
+            help="The title of a picture.",
+            show_default="model and head",
+        ),
+    ] = None
+
+    @property
+    def look(self) -> Look:
+        """The record that renderers take."""
+        return Look(**vars(self))
+
+
+@dataclass(frozen=True)
+class NoColor:
+    """Whether the terminal shows colours."""
+
+    no_color: Annotated[bool, _look("--no-color", help="No colours (also: NO_COLOR=1).")] = False
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What the terminal shows."""
+
+    width: Annotated[
+        int | None,
+        _look(
+            "--width",
+            metavar="N",
+            help="Columns of terminal output, 40 or more.",
+            show_default="the terminal's",
+        ),
+    ] = None
+    no_color: Annotated[bool, _look("--no-color", help="No colours (also: NO_COLOR=1).")] = False
+
+
+def _set(name: str) -> Callable[[typer.Context, bool], bool]:
+    """A callback that tells the session of a flag, even where a later option is wrong."""
+
+    def tell(context: typer.Context, value: bool) -> bool:
+        if isinstance(context.obj, Session):
+            setattr(context.obj, name, value)
+        return value
+
+    return tell
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What is said on stderr."""
+
+    quiet: Annotated[
+        bool,
+        _output("--quiet", "-q", help="No notes or progress on stderr.", callback=_set("quiet")),
+    ] = False
+    debug: Annotated[
+        bool,
+        _output(
+            "--debug",
+            help="Show the traceback of an error.",
+            callback=_set("debug"),
+            is_eager=True,
+        ),
+    ] = False
+
+
+def _format(formats: tuple[str, ...]) -> Any:
+    *first, last = formats[1:]
+    return _output(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help=f"txt (what the terminal shows), {', '.join(first)} or {last}.",
+        show_default="txt",
+    )
+
+
+ROWS = ("txt", "json", "jsonl", "csv", "tsv")
+PICTURES = ("png", "svg", "pdf")
+_File: TypeAlias = Annotated[
+    Path | None,
+    _output(
+        "--output", "-o", metavar="FILE", help="Write to a file; its suffix decides the format."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a result goes, and in which of the formats that the command writes."""
+
+    formats: ClassVar[tuple[str, ...]] = (*ROWS, "npz", "html", *PICTURES)
+    format: Annotated[str | None, _format(formats)] = None
+    output: _File = None
+
+
+@dataclass(frozen=True)
+class RecordOutput(Output):
+    """Where records go."""
+
+    formats = ROWS
+    format: Annotated[str | None, _format(formats)] = None
+
+
+@dataclass(frozen=True)
+class ReportOutput(Output):
+    """Where records go, or a picture of them."""
+
+    formats = (*ROWS, *PICTURES)
+    format: Annotated[str | None, _format(formats)] = None
+
+
+@dataclass(frozen=True)
+class CalculationOutput(Output):
+    """Where a calculation goes."""
+
+    formats = ("txt", "json", "npz")
+    format: Annotated[
+        str | None,
+        _output(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help="txt (what the terminal shows), json or npz (every number, in full).",
+            show_default="txt",
+        ),
+    ] = None

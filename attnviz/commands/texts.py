@@ -1,0 +1,51 @@
+"""The text of a command: read, with what there is to say about it on stderr."""
+
+from attnviz.commands.groups import RUN, TextIn
+from attnviz.commands.session import Session
+from attnviz.data.capture import Capture
+from attnviz.errors import UsageError
+from attnviz.inputs.capture_file import load_capture
+from attnviz.inputs.text import SavedCapture, read_text
+
+
+def text_or_capture(session: Session, given: TextIn) -> str | Capture:
+    """The text, or the saved capture in its place.
+
+    Raises:
+        InputError: it cannot be read.
+        UsageError: there is none; or a saved capture with options that concern a run.
+    """
+    read = read_text(given.text, given.file, session.stdin)
+    if isinstance(read, SavedCapture):
+        refused = session.spelled(*RUN)
+        if refused:
+            raise UsageError("a saved capture was run already", f"leave {refused} out")
+        return load_capture(read.path)
+    if read.note:
+        session.note(read.note)
+    return read.text
+
+
+def text_alone(
+    session: Session, given: TextIn, refusal: str, hint: str = "give the text again"
+) -> str:
+    """The text, for a command that needs a run.
+
+    Raises:
+        InputError: it cannot be read.
+        UsageError: there is none, or a saved capture in its place.
+    """
+    read = read_text(given.text, given.file, session.stdin)
+    if isinstance(read, SavedCapture):
+        raise UsageError(refusal, hint)
+    if read.note:
+        session.note(read.note)
+    return read.text
+
+
+def note_left_out(session: Session, left_out: tuple[int, int], where: str = "") -> None:
+    """One line on stderr where the text was cut to fit the model."""
+    before, after = left_out
+    if before or after:
+        side = "first" if before else "last"
+        session.note(f"{where}the {side} {before or after} tokens are left out, to fit the model")

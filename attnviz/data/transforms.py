@@ -1,0 +1,132 @@
+"""What was done to the patterns of a capture: a closed set of records, with a serial form.
+
+Programs compare and save these; `renderers/titles.py` makes sentences of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, get_args
+
+Unit: TypeAlias = Literal["chars", "words"]
+How: TypeAlias = Literal["mean", "max"]
+Over: TypeAlias = Literal["heads", "layers", "all"]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores stand in the place of weights: q·k / √d_k, before mask and softmax."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The second of two patterns was subtracted from the first."""
+
+
+@dataclass(frozen=True)
+class NormBased:
+    """Each weight was multiplied by the norm of its key's value; rows do not sum to 1."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Tokens that are pieces of one character, or of one word, were merged."""
+
+    unit: Unit
+
+
+@dataclass(frozen=True)
+class RolledOut:
+    """Layers were multiplied: attention rollout."""
+
+
+@dataclass(frozen=True)
+class KeysDropped:
+    """Keys were left out, and the rest of each row was scaled to sum to 1.
+
+    `keys` are their labels, `share` is how much of the weight was on them, and `empty` are
+    the labels of the queries that attended to nothing else.
+    """
+
+    keys: tuple[str, ...]
+    share: float
+    empty: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SpecialDropped:
+    """Special tokens and blanks were left out; `share` is how much of the weight was on them."""
+
+    share: float
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Several heads became one map, by their mean or their maximum."""
+
+    how: How
+    over: Over
+
+
+Transform: TypeAlias = (
+    Scores | Difference | NormBased | Merged | RolledOut | KeysDropped | SpecialDropped | Reduced
+)
+
+KINDS: Mapping[str, type[Transform]] = MappingProxyType(
+    {
+        "scores": Scores,
+        "difference": Difference,
+        "norm-based": NormBased,
+        "merged": Merged,
+        "rollout": RolledOut,
+        "keys-dropped": KeysDropped,
+        "special-dropped": SpecialDropped,
+        "reduced": Reduced,
+    }
+)
+"""The name of each transform in files."""
+
+
+def transform_to_dict(transform: Transform) -> dict[str, Any]:
+    """A transform as written to JSON: its `kind`, and its fields."""
+    kind = next(name for name, known in KINDS.items() if type(transform) is known)
+    return {"kind": kind, **asdict(transform)}
+
+
+def transform_from_dict(entry: Mapping[str, Any]) -> Transform:
+    """The transform that `transform_to_dict` was given.
+
+    Raises:
+        ValueError: the entry is no transform.
+    """
+    kind = entry.get("kind")
+    known = KINDS.get(kind) if isinstance(kind, str) else None
+    if known is None or set(entry) != {"kind", *(field.name for field in fields(known))}:
+        raise ValueError("transforms cannot be right")
+    values: dict[str, Any] = {f.name: _value(f.type, entry[f.name]) for f in fields(known)}
+    return known(**values)
+
+
+def _value(kind: Any, value: object) -> object:
+    """A field's value as its type has it; nothing is believed that a file says."""
+    if kind is float and isinstance(value, float) and 0 <= value <= 1:
+        return value
+    if kind == tuple[str, ...] and isinstance(value, list):
+        if all(isinstance(item, str) for item in value):
+            return tuple(value)
+    elif isinstance(value, str) and value in get_args(kind):
+        return value
+    raise ValueError("transforms cannot be right")
+
+
+SENTENCES: Mapping[str, Transform] = MappingProxyType(
+    {
+        "scores before mask and softmax: queries times keys, scaled": Scores(),
+        "norm-based: each weight times the length of what its key adds; rows do not sum to 1": (
+            NormBased()
+        ),
+        "parts of characters merged": Merged("chars"),
+        "pieces of words merged": Merged("words"),
+    }
+)
+"""What captures of layout 1 held in the place of records: all that they could hold."""

@@ -1,0 +1,113 @@
+"""A model's parameters as tables: every matrix, and the sums of its attention weights."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.data.params import CROSS, Matrix, ParameterCount
+from attnviz.renderers.terminal.listing import Column, amount, listing
+from attnviz.renderers.terminal.prose import folded
+
+
+def whole(count: ParameterCount) -> int:
+    """What a share is a share of: the size that the model goes by, else its total."""
+    return count.known_as or count.total
+
+
+def sums(count: ParameterCount) -> Iterator[tuple[str, int, str]]:
+    """The projections of one head, one layer, all layers: (what, parameters, remark)."""
+    d, heads, kv_heads = count.d_model, count.heads, count.kv_heads
+    attentions = count.attentions
+    if attentions and d and heads and kv_heads:
+        yield from _head_sums(next(iter(attentions.values())), d, heads, kv_heads)
+        for name, (w_q, w_k, w_v, w_o) in attentions.items():
+            queries, keys = w_q.each + w_o.each, w_k.each + w_v.each
+            also = "" if kv_heads == heads else f", {kv_heads} key/value heads"
+            kind = " of cross-attention" if name == CROSS else f" of the {name}" if name else ""
+            layer = queries * heads + keys * kv_heads
+            yield f"one layer{kind}", layer, f"{amount(heads, 'head')}{also}"
+            if name:
+                layers = amount(w_q.copies // heads, "layer")
+                yield f"all layers{kind}", sum(m.total for m in attentions[name]), layers
+    share = f"{100 * count.attention / whole(count):.1f}% of {_size(count)}"
+    every = "all layers" if len(attentions) < 2 else "all attention"
+    yield every, count.attention, share
+
+
+def _head_sums(
+    four: Sequence[Matrix], d: int, heads: int, kv_heads: int
+) -> Iterator[tuple[str, int, str]]:
+    """One head's share of W_Q, W_K, W_V and W_O, beside a value map of full rank."""
+    w_q, w_k, w_v, w_o = four
+    queries, keys = w_q.each + w_o.each, w_k.each + w_v.each
+    yield "a full value map", d * d, f"{d}×{d}; a head has, instead:"
+    yield "value down (W_V)", w_v.each, _times(w_v)
+    yield "value up (W_O)", w_o.each, _times(w_o)
+    if kv_heads == heads:
+        yield "one head", queries + keys, "W_Q, W_K, W_V, W_O"
+    else:
+        yield "one query head", queries, "W_Q, W_O"
+        shared = f"W_K, W_V, shared by {heads // kv_heads} query heads"
+        yield "one key/value head", keys, shared
+
+
+def _size(count: ParameterCount) -> str:
+    known = count.known_as
+    return f"{known // 10**9} billion" if known else "all parameters"
+
+
+def render(count: ParameterCount, width: int) -> Iterator[RenderableType]:
+    """The matrices with their total, and the sums of the attention weights."""
+    yield from folded(Text(f"{count.name}: {count.total:,} parameters", "bold"), width)
+    yield from folded(Text(", ".join(_facts(count)), "dim"), width)
+    yield Text()
+    yield from _table(count, width)
+    if count.projections:
+        yield Text()
+        yield Text("The attention weights, without biases", style="bold")
+        columns = (Column(""), Column("", right=True), Column("", wraps=True, style="dim"))
+        rows = [(name, f"{number:,}", remark) for name, number, remark in sums(count)]
+        yield from listing(columns, rows, width, header=False)
+    for apart in count.apart:
+        said = f"not count: {apart.source} ({apart.count:,} numbers, {apart.why})"
+        yield from folded(Text(said, "dim"), width)
+
+
+def _facts(count: ParameterCount) -> Iterator[str]:
+    if count.stacks:
+        encoder, decoder = count.stacks
+        yield f"{encoder:,} encoder and {amount(decoder, 'decoder layer')}"
+    elif count.n_layer:
+        yield amount(count.n_layer, "layer")
+    if count.heads:
+        yield f"{amount(count.heads, 'head')} a layer"
+    if count.kv_heads and count.kv_heads != count.heads:
+        yield amount(count.kv_heads, "key/value head")
+    for name, number in (("d_model", count.d_model), ("d_head", count.d_head)):
+        if number:
+            yield f"{name} {number:,}"
+
+
+def _table(count: ParameterCount, width: int) -> Iterator[Text]:
+    """All matrices, and their total."""
+    names = Counter(matrix.name for matrix in count.matrices)
+    rows = []
+    for matrix in count.matrices:
+        # encoder, decoder and cross-attention have matrices of the same name
+        label = matrix.name if names[matrix.name] == 1 else f"{matrix.name} of {_of(matrix)}"
+        copies = "" if matrix.copies == 1 else f"{matrix.copies:,}"
+        rows.append((label, _times(matrix), f"{matrix.each:,}", copies, f"{matrix.total:,}"))
+    rows.append(("total", "", "", "", f"{count.total:,}"))
+    numbers = [Column(name, right=True) for name in ("shape", "each", "how many", "all")]
+    yield from listing((Column("matrix"), *numbers), rows, width)
+
+
+def _of(matrix: Matrix) -> str:
+    """The module that a matrix belongs to: `decoder.block.*.layer.1.EncDecAttention`."""
+    return matrix.source.rsplit(".", 2)[0]
+
+
+def _times(matrix: Matrix) -> str:
+    return "×".join(map(str, matrix.shape))

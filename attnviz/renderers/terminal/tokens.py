@@ -1,0 +1,31 @@
+"""The tokens of a text as a table."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.data.tokens import Token
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.terminal.listing import Column, listing
+
+COLUMNS = (
+    Column("index", right=True),
+    Column("id", right=True),
+    Column("token", wraps=True),
+    Column("characters", right=True),
+)
+
+
+def render(model: str, cut: Sequence[Token], width: int) -> Iterator[RenderableType]:
+    """How many tokens there are, and each of them."""
+    words = f"{len(cut)} token" + "s" * (len(cut) != 1)
+    yield Text(f"{words}, model {model}", style="dim")
+    yield Text()
+    rows = [(str(t.index), str(t.id), fenced(t.label), _characters(t)) for t in cut]
+    yield from listing(COLUMNS, rows, width)
+
+
+def _characters(token: Token) -> str:
+    """The slice of the source, as Python writes it: the end is not included."""
+    return f"{token.start}:{token.end}" if token.start < token.end else ""

@@ -1,0 +1,73 @@
+"""Which heads a run records, which of them are shown, and why: for every command and the API."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from attnviz.analyses.default_head import default_head
+from attnviz.data.capture import Capture, ModelIdentity
+from attnviz.data.card import NamedHead
+from attnviz.data.exhibit import Choice
+from attnviz.data.head import Head, choose_heads, every_head, listed
+from attnviz.errors import UsageError, option
+from attnviz.runs.options import HeadOptions
+
+
+@dataclass(frozen=True)
+class HeadPlan:
+    """The heads that are recorded, and the choice among them.
+
+    `choice` is None where one of `recorded` is to be picked by its pattern.
+    """
+
+    recorded: tuple[Head, ...]
+    choice: Choice | None = None
+
+    def pick(self, captured: Capture) -> Choice:
+        """The choice, made by the patterns where it is still open."""
+        return self.choice or default_head(captured)
+
+
+def plan_heads(
+    identity: ModelIdentity,
+    named: Sequence[NamedHead],
+    options: HeadOptions,
+    held: Sequence[Head] | None = None,
+) -> HeadPlan:
+    """Plan which heads are recorded and shown.
+
+    Args:
+        identity: the model.
+        named: the heads that its card names.
+        options: what the user asked for.
+        held: the heads of a saved capture; None where the model is yet to run.
+
+    Raises:
+        UsageError: a head that the model does not have, or that the capture lacks.
+    """
+    every = every_head(identity.heads_per_layer) if held is None else tuple(held)
+    if options.named:
+        heads = choose_heads(identity.heads_per_layer, options.layers, options.heads)
+        _check_held(heads, every)
+        return HeadPlan(heads, Choice(heads))
+    if options.everything:
+        return HeadPlan(every, Choice(every))
+    if sum(identity.heads_per_layer) == 1:
+        return HeadPlan(every, Choice(every, "only", named[0] if named else None))
+    of_card = tuple(sorted({each.head for each in named}))
+    return HeadPlan(of_card if of_card and held is None else every)
+
+
+def plan_capture(captured: Capture, options: HeadOptions) -> HeadPlan:
+    """Plan which heads of a saved capture are shown; raises what `plan_heads` raises."""
+    if captured.signed and not options.named:  # no rule picks a head by its scores
+        options = replace(options, everything=True)
+    return plan_heads(captured.model, captured.named_heads, options, captured.heads)
+
+
+def _check_held(heads: Sequence[Head], held: Sequence[Head]) -> None:
+    missing = [str(head) for head in heads if head not in held]
+    if missing:
+        raise UsageError(
+            f"the capture does not hold {', '.join(missing[:8])}",
+            f"it holds {listed(held)}; capture the text again with {option('heads', 'all')}",
+        )

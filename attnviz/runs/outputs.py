@@ -1,0 +1,350 @@
+"""Every way in which an exhibit can go out: one row for each pair of format and view.
+
+A row says what the output needs of the run, which options it refuses and why, whether it
+takes every head, and who renders or writes it. A new view is a renderer and a row.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from attnviz.console import Display
+from attnviz.data.exhibit import Exhibit, Filters, Look, PictureLook, Place
+from attnviz.data.head import Head
+from attnviz.errors import UsageError, option
+from attnviz.renderers.titles import about
+from attnviz.runs.options import HeadOptions
+from attnviz.transforms.apply import EVERYTHING, PLAIN, SavedTransforms, Transforms
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Medium: TypeAlias = Literal["terminal", "picture", "file"]
+Piece: TypeAlias = "RenderableType | str | bytes"
+MOST_LINKS = 64
+"""Links of a row; from there on, rows are kept in full."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What an output needs of the patterns; without links or cells, all of them.
+
+    `links` is how many of the strongest of each row are needed. `cells` gives the most blocks
+    a side, from the heads and the number of (queries, keys). `norms`: those of the values are
+    needed, too. `one_query`: exactly one row is shown.
+    """
+
+    links: int | None = None
+    cells: Callable[[Sequence[Head], tuple[int, int]], int] | None = None
+    norms: bool = False
+    one_query: bool = False
+
+
+@dataclass(frozen=True)
+class Show:
+    """What is to be shown of a text or a capture, and what its output needs."""
+
+    heads: HeadOptions = field(default_factory=HeadOptions)
+    transforms: Transforms = PLAIN
+    filters: Filters = EVERYTHING
+    needs: Needs = field(default_factory=Needs)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked of an output: its format, how it looks, and what it shows."""
+
+    format: str
+    look: Look
+    heads: HeadOptions
+    transforms: Transforms
+    filters: Filters
+    display: Display
+
+
+@dataclass(frozen=True)
+class Output:
+    """One row of the table.
+
+    Attributes:
+        formats: the formats that it is for.
+        view: its name; None where the format has no views.
+        make: the module and the function that make it; what they take depends on `medium`.
+        medium: a terminal renderer returns a renderable, a picture renderer a figure, and a
+            writer chunks.
+        needs: what it needs of the run.
+        every_head: whether it shows every head, where the user names none.
+        refuses: for each parameter that has no meaning here, why.
+        signed: whether it can show values below zero.
+        turns: whether it can draw keys as rows.
+        help: what `--view` says of it.
+    """
+
+    formats: tuple[str, ...]
+    view: str | None
+    make: tuple[str, str]
+    medium: Medium
+    needs: Callable[[Request], Needs]
+    every_head: bool = False
+    refuses: Mapping[str, str] = field(default_factory=dict)
+    signed: bool = True
+    turns: bool = False
+    help: str = ""
+
+    @property
+    def alone(self) -> bool:
+        """Whether one file holds one exhibit only."""
+        return self.medium == "picture" or self.formats in (("npz",), ("html",))
+
+    def show(self, request: Request) -> Show:
+        """What is to be shown for this output: its heads, transforms, filters and needs."""
+        transforms, heads = request.transforms, request.heads
+        joined = transforms.rollout or transforms.reduce is not None
+        heads = replace(heads, everything=self.every_head or joined)
+        if transforms.rollout:
+            transforms = replace(transforms, rollout_layers=heads.layers)
+            heads = replace(heads, layers=None)
+        needs = self.needs(request)
+        if needs.norms:  # saved beside the weights, which stay as they are
+            transforms = replace(transforms, weighted=False)
+        return Show(heads, transforms, request.filters, needs)
+
+    def load(self) -> Callable[..., Any]:
+        """What makes it; imported only now, as pictures take a second to."""
+        module, name = self.make
+        return getattr(import_module(module), name)  # type: ignore[no-any-return]
+
+
+def _whole(_request: Request) -> Needs:
+    return Needs()
+
+
+def _links(request: Request) -> Needs:
+    """The strongest links of each row, where the filters say how many at most."""
+    filters = request.filters
+    links = filters.top
+    if links is None and filters.least > 0:
+        links = int(1 / filters.least) + 1  # the weights of a row sum to 1 at most
+    return Needs(links=links if links is not None and links <= MOST_LINKS else None)
+
+
+def _links_of_table(request: Request) -> Needs:
+    from attnviz.renderers.terminal.table import MOST_SHOWN
+
+    plain = request.filters.top is None and request.filters.least <= 0
+    return Needs(links=MOST_SHOWN) if plain else _links(request)
+
+
+def _one_row(request: Request) -> Needs:
+    return replace(_links(request), one_query=True)
+
+
+def _blocks_of_grid(request: Request) -> Needs:
+    from attnviz.renderers.terminal import grid
+
+    def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
+        return grid.most_cells([Place(*head) for head in heads], max(tokens), request.display)
+
+    return Needs(cells=most)
+
+
+def _blocks_of_picture(request: Request) -> Needs:
+    from attnviz.renderers.picture import figure
+    from attnviz.renderers.picture.words import options_of
+
+    options = options_of(request.look, request.look.orient)
+    if options.color_scale == "row":
+        return Needs()
+
+    def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
+        return figure.most_cells([Place(*head) for head in heads], max(tokens), options)
+
+    return Needs(cells=most)
+
+
+def _norms(request: Request) -> Needs:
+    return Needs(norms=request.transforms.weighted)
+
+
+def _names(record: type[Any], *but: str) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(record) if each.name not in but)
+
+
+def _refuse(why: str, *names: str) -> dict[str, str]:
+    return dict.fromkeys(names, why)
+
+
+_NO_PICTURE = _refuse(f"it is for pictures: {option('output', 'FILE.png')}", *_names(PictureLook))
+_NO_TURN = _NO_PICTURE | _refuse(
+    f"it turns {option('view', 'heatmap')}, {option('view', 'grid')} and pictures", "orient"
+)
+_NO_VIEW = _NO_PICTURE | _refuse("rows and captures have no view", "view", "orient")
+_NO_FILTER = _NO_VIEW | _refuse(
+    "a capture holds whole patterns; filter when you show it",
+    *_names(Transforms, *_names(SavedTransforms)),
+    *_names(Filters),
+)
+_NO_CHOICE = _NO_VIEW | _refuse(
+    "a page shows whole patterns, to look around in", *_names(Filters), "scores"
+)
+_TERMINAL, _PICTURES = "attnviz.renderers.terminal", ("png", "svg", "pdf")
+
+
+def _view(name: str, needs: Callable[[Request], Needs], help: str, **more: Any) -> Output:
+    """A view of the terminal: the module of its name in `renderers/terminal/`."""
+    more = {"refuses": _NO_PICTURE if more.get("turns") else _NO_TURN, **more}
+    make = f"{_TERMINAL}.{name}", "render"
+    return Output(("txt",), name, make, "terminal", needs, help=help, **more)
+
+
+def _picture(view: str, **more: Any) -> Output:
+    make = "attnviz.renderers.picture.figure", "draw"
+    return Output(_PICTURES, view, make, "picture", _blocks_of_picture, turns=True, **more)
+
+
+def _file(*formats: str, writer: str, needs: Callable[[Request], Needs], **more: Any) -> Output:
+    more = {"refuses": _NO_VIEW, **more}
+    return Output(formats, None, (__name__, writer), "file", needs, **more)
+
+
+OUTPUTS: tuple[Output, ...] = (
+    _view("table", _links_of_table, "each query's strongest keys", signed=False),
+    _view("heatmap", _whole, "coloured cells", turns=True),
+    _view(
+        "grid", _blocks_of_grid, "every head in miniature",
+        every_head=True, turns=True, signed=False,
+    ),
+    _view(
+        "text", _one_row, "the words, shaded by how much one query attends to them", signed=False
+    ),
+    _view(
+        "links", _links_of_table, "the strongest links of all heads",
+        every_head=True, signed=False,
+    ),
+    _picture("heatmap"),
+    _picture("grid", every_head=True),
+    _file("jsonl", "csv", "tsv", writer="rows", needs=_links),
+    _file("json", writer="json_object", needs=_whole),
+    _file("npz", writer="saved", needs=_norms, every_head=True, refuses=_NO_FILTER),
+    _file("html", writer="page", needs=_whole, every_head=True, refuses=_NO_CHOICE),
+)  # fmt: skip
+"""The table. Of a format, the first row stands for it where no view is named."""
+
+VIEWS: Mapping[str, str] = MappingProxyType(
+    {output.view: output.help for output in OUTPUTS if output.view and output.help}
+)
+"""Each view, and what it shows."""
+
+
+def choose_output(request: Request) -> Output:
+    """The row for what was asked, every option of which has a meaning there.
+
+    Raises:
+        UsageError: there is no such output, or an option does nothing for it.
+    """
+    view, format = request.look.view, request.format
+    rows = [row for row in OUTPUTS if format in row.formats]
+    row = rows[0]
+    if view is not None and row.view is not None:
+        named = [row for row in rows if row.view == view]
+        if not named:
+            raise UsageError(
+                f"{option('view', view)} cannot be a picture",
+                f"use {' or '.join(option('view', row.view) for row in rows)}",
+            )
+        row = named[0]
+    _check(row, request)
+    return row
+
+
+def for_signed(output: Output, request: Request, exhibit: Exhibit) -> Output:
+    """The same output, or the one that stands in for it where the values have a sign.
+
+    Raises:
+        UsageError: the user named a view that shows weights alone.
+    """
+    if output.signed or not exhibit.capture.signed:
+        return output
+    if request.look.view is not None:
+        raise UsageError(
+            f"{option('view', output.view)} shows weights, and these are scores", "leave it out"
+        )
+    return next(row for row in OUTPUTS if row.formats == output.formats and row.signed)
+
+
+def _check(row: Output, request: Request) -> None:
+    """Every option that was given has a meaning.
+
+    Raises:
+        UsageError: naming the option, and what it is for.
+    """
+    changed = [
+        name
+        for record in (request.transforms, request.filters, request.look)
+        for name, value in vars(record).items()
+        if value != getattr(type(record)(), name)
+    ]
+    _check_transforms(request)
+    if request.transforms.scores:
+        _check_scores(request, changed)
+    for name in changed:
+        if name in row.refuses:
+            raise UsageError(f"{option(name)} does nothing for {request.format}", row.refuses[name])
+
+
+def _check_transforms(request: Request) -> None:
+    transforms = request.transforms
+    assert transforms.merge in (None, "words", "chars")  # raises where both are asked for
+    if transforms.over and not transforms.reduce:
+        raise UsageError(
+            f"{option('over')} says over what to reduce",
+            f"add {option('reduce', 'mean')} or {option('reduce', 'max')}",
+        )
+    for name, value in (("heads", request.heads.heads), ("reduce", transforms.reduce)):
+        if transforms.rollout and value is not None:
+            raise UsageError(f"{option('rollout')} is over all heads", f"leave {option(name)} out")
+
+
+SHOWN_OF_SCORES = ("scores", *_names(Filters, "least"), *_names(Look, "color_scale"))
+"""What may be said of scores: all else would take them for shares of attention."""
+
+
+def _check_scores(request: Request, changed: Sequence[str]) -> None:
+    for name in changed:
+        if name not in SHOWN_OF_SCORES:
+            raise UsageError("scores are shown as they are", f"leave {option(name)} out")
+    view = request.look.view
+    if view is not None and not any(row.view == view and row.signed for row in OUTPUTS):
+        raise UsageError(
+            f"{option('view', view)} shows weights", f"leave it or {option('scores')} out"
+        )
+
+
+def rows(exhibit: Exhibit, format: str, line: int | None, first: bool) -> Iterable[Piece]:
+    """Links as rows."""
+    from attnviz.writers.rows import row_chunks
+
+    return row_chunks(exhibit, format, line=line or 1, header=first)
+
+
+def json_object(exhibit: Exhibit, _format: str, line: int | None, _first: bool) -> Iterable[Piece]:
+    """The exhibit as one JSON object."""
+    from attnviz.writers.json_object import json_chunks
+
+    return json_chunks(exhibit, about=about(exhibit), line=line)
+
+
+def saved(exhibit: Exhibit, _format: str, _line: int | None, _first: bool) -> Iterable[Piece]:
+    """The capture, to be shown again."""
+    from attnviz.writers.npz import npz_chunks
+
+    return npz_chunks(exhibit.capture)
+
+
+def page(exhibit: Exhibit, _format: str, _line: int | None, _first: bool) -> Iterable[Piece]:
+    """A page to look around in."""
+    from attnviz.runs.webpage import page_of
+
+    return page_of(exhibit)
