@@ -9,7 +9,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.exactness import exactness_of
 
@@ -22,12 +21,13 @@ HEAD = """| architecture | what is particular | how it is captured | weights | o
 
 def row(architecture: Architecture) -> str:
     """One architecture, measured."""
-    found = exactness_of(architecture)
+    exactness = exactness_of(architecture)
     how = "what its modules return" if architecture.fallback else "attention function"
     what = architecture.what + (
         "" if architecture.kind == "self" else f" ({architecture.kind}-attention)"
     )
-    return f"| {architecture.name} | {what} | {how} | {found.weights:.1e} | {found.output:.1e} |\n"
+    measured = f"{exactness.weights:.1e} | {exactness.output:.1e}"
+    return f"| {architecture.name} | {what} | {how} | {measured} |\n"
 
 
 def main() -> None:

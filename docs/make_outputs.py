@@ -1,10 +1,16 @@
-"""Fill the console blocks of documents with what their commands really print.
+"""Write into the documents what their commands print.
 
-A block is fenced as `console`; each of its commands begins with `$ ` and runs in the
-root of the repository, 80 columns wide, without colour. Run it after a change that
-meant to change an output, and look at the difference: `python docs/make_outputs.py`.
+    python docs/make_outputs.py                         README.md and all of docs/
+    python docs/make_outputs.py README.md docs/tour.md  these alone
+
+A block fenced as `console` holds commands, each on a line that begins with `$ `. Under each
+command this writes its real output: of this repository's code, among its sample texts,
+80 columns wide, without colour. Run it after a change that alters an output on purpose, and
+read the diff. A command that ends with exit code 1, a bug, stops it before that document is
+written. It needs jq, and takes some minutes.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -14,13 +20,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [
-    ROOT / "README.md",
-    *(
-        ROOT / "docs" / name
-        for name in ("builtin-model.md", "lessons.md", "translator.md", "models.md", "tour.md")
-    ),
-]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
 
 
@@ -29,10 +29,12 @@ def commands_of(block: str) -> list[str]:
     return [line[2:] for line in block.splitlines() if line.startswith("$ ")]
 
 
-def run(command: str, folder: Path) -> str:
-    """What a command prints on a terminal, in a copy of the repository's sample texts."""
+@functools.cache
+def run(command: str, folder: Path) -> tuple[str, ...]:
+    """The lines that a command prints on a terminal, run in `folder`, without blanks at the end."""
     environment = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
         "HOME": os.environ.get("HOME", "/"),
         "LANG": "C.UTF-8",
         "COLUMNS": "80",
@@ -47,24 +49,24 @@ def run(command: str, folder: Path) -> str:
         text=True,
         check=False,
     )
-    return ended.stdout
+    if ended.returncode == 1:
+        raise RuntimeError(f"{command}\n{ended.stdout}")
+    return tuple(line.rstrip() for line in ended.stdout.rstrip("\n").splitlines())
 
 
 def filled(block: str, folder: Path) -> str:
     """The block with the real output under each command, and an empty line between them."""
-    parts = []
-    for command in commands_of(block):
-        lines = [line.rstrip() for line in run(command, folder).rstrip("\n").splitlines()]
-        parts.append("\n".join([f"$ {command}", *lines]))
+    parts = ["\n".join([f"$ {command}", *run(command, folder)]) for command in commands_of(block)]
     return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:
-    """Rewrite the documents."""
+    """Rewrite the documents that are named, or all."""
+    documents = [Path(name) for name in sys.argv[1:]] or DOCUMENTS
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         shutil.copytree(ROOT / "sample_texts", folder / "sample_texts")
-        for document in DOCUMENTS:
+        for document in documents:
             text = document.read_text(encoding="utf-8")
             new = BLOCK.sub(lambda found: filled(found[0], folder), text)
             document.write_text(new, encoding="utf-8")
