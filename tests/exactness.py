@@ -7,8 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from attnviz.data.capture import Kind, LayerPattern, Wanted
-from attnviz.data.capture import KeepEverything
+from attnviz.data.capture import KeepEverything, Kind, LayerPattern, Wanted
 from attnviz.models import handover
 from attnviz.models.huggingface.capture import Attention, attention_of, run_and_capture
 from tests.architectures import Architecture

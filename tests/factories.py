@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from hypothesis import strategies as st
@@ -14,6 +15,12 @@ from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
+from attnviz.data.transforms import Transform
+from attnviz.runs.choose import plan_heads
+from attnviz.runs.options import HeadOptions
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 # Pieces of text that have broken terminals, markup or measuring somewhere.
 _awkward = st.sampled_from(
@@ -57,7 +64,7 @@ def make_capture(
     bos: bool = False,
     causal: bool = True,
     named_heads: tuple[NamedHead, ...] = (),
-    transforms: tuple[str, ...] = (),
+    transforms: tuple[Transform, ...] = (),
     seed: int = 0,
 ) -> Capture:
     """A capture with seeded patterns in every head but those that `patterns` gives."""
@@ -112,7 +119,7 @@ def make_exhibit(
         keys=tuple(range(len(capture.key_tokens)) if keys is None else keys),
         top=top,
         least=least,
-        about=about,
+        caption=about,
     )
 
 
@@ -131,3 +138,8 @@ def printed(renderable: RenderableType, display: Display) -> list[str]:
     )
     console.print(renderable)
     return stream.getvalue().split("\n")[:-1]
+
+
+def recorded_heads(model: "LoadedModel", options: HeadOptions) -> tuple[Head, ...]:
+    """The heads that a run of this model records for these options."""
+    return plan_heads(model.identity, model.card.heads, options).recorded

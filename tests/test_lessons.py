@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import attnviz
+from attnviz.runs.choose import plan_capture
 from attnviz.runs.options import HeadOptions
-from attnviz.runs.show import pick_heads
 
 SAMPLES = Path(__file__).parents[1] / "sample_texts"
 MOLES = (SAMPLES / "moles.txt").read_text(encoding="utf-8").splitlines()
@@ -33,7 +33,7 @@ def test_a_lessons_sentence_brings_out_its_head(
 ) -> None:
     record = model.capture(text).record
     (head,) = {named.head for named in model.named_heads if named.behaviour == behaviour}
-    assert pick_heads(record, HeadOptions()).capture.heads == (head,)
+    assert plan_capture(record, HeadOptions()).pick(record).heads == (head,)
 
 
 #                       text, query, the keys that must be its strongest

@@ -11,9 +11,11 @@ from attnviz.errors import ExitStatus
 from attnviz.models import handover
 from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import LoadedModel
-from attnviz.runs import prepare as pipeline
+from attnviz.runs import budget
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.show import Needs, ShowOptions, see
+from attnviz.runs.outputs import Needs, Show
+from attnviz.runs.prepare import Prepared, prepare
+from attnviz.runs.show import show_text
 from tests.conftest import Run
 
 TEXT = " ".join(
@@ -51,7 +53,7 @@ def test_the_same_is_shown_as_of_whole_patterns(
     run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     whole = run("show", TEXT, *arguments)
-    monkeypatch.setattr(pipeline, "SMALL", 0)
+    monkeypatch.setattr(budget, "SMALL", 0)
     reduced = run("show", TEXT, *arguments)
     assert whole.status is reduced.status is ExitStatus.OK
     # sums of the same numbers in another order differ in their last decimals
@@ -70,7 +72,7 @@ def test_pictures_are_the_same(
 ) -> None:
     arguments = ["show", TEXT, "--head", heads, "--dpi", "40", "--orient", orient, "-o"]
     assert run(*arguments, str(tmp_path / "whole.png")).status is ExitStatus.OK
-    monkeypatch.setattr(pipeline, "SMALL", 0)
+    monkeypatch.setattr(budget, "SMALL", 0)
     assert run(*arguments, str(tmp_path / "reduced.png")).status is ExitStatus.OK
     assert (tmp_path / "whole.png").read_bytes() == (tmp_path / "reduced.png").read_bytes()
 
@@ -83,14 +85,12 @@ def builtin() -> LoadedModel:
 def test_nothing_whole_is_kept_of_what_is_reduced(
     builtin: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "SMALL", 0)
-    monkeypatch.setattr(
-        pipeline.Prepared, "record", lambda *_: pytest.fail("whole patterns were kept")
-    )
+    monkeypatch.setattr(budget, "SMALL", 0)
+    monkeypatch.setattr(Prepared, "record", lambda *_: pytest.fail("whole patterns were kept"))
     everything = HeadOptions(everything=True)
     for needs in (Needs(links=3), Needs(cells=lambda *_: 16)):
-        _, shown = see(builtin, TEXT, TextOptions(), everything, ShowOptions(), needs)
-        assert len(shown.maps) == 16
+        exhibit = show_text(builtin, TEXT, TextOptions(), Show(everything, needs=needs))
+        assert len(exhibit.maps) == 16
 
 
 def test_without_a_card_the_head_is_picked_by_its_score_in_a_run_of_its_own(
@@ -98,13 +98,13 @@ def test_without_a_card_the_head_is_picked_by_its_score_in_a_run_of_its_own(
 ) -> None:
     arguments = ["show", "--model", str(gpt2_folder), "abcdefgh ijklmno pqrstuv"]
     whole = run(*arguments)
-    monkeypatch.setattr(pipeline, "SMALL", 0)
+    monkeypatch.setattr(budget, "SMALL", 0)
     assert run(*arguments).out == whole.out
     assert "looks away most from itself" in whole.out
 
 
 def test_only_the_rows_asked_for_are_computed(builtin: LoadedModel) -> None:
-    prepared = pipeline.prepare(builtin, TEXT, TextOptions())
+    prepared = prepare(builtin, TEXT, TextOptions())
     seen: list[np.ndarray] = []
     prepared.run([Head(1, 2)], lambda block: seen.append(block.queries), (3, 70, 71))
     assert np.concatenate(seen).tolist() == [3, 70, 71]

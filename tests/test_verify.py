@@ -7,8 +7,7 @@ import pytest
 import torch
 from transformers import GPTJConfig, GPTJForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from attnviz.data.capture import PatternBlock
-from attnviz.data.capture import KeepEverything
+from attnviz.data.capture import KeepEverything, PatternBlock
 from attnviz.data.verify import Verified
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.model import functions as registry

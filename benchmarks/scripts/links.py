@@ -8,20 +8,23 @@ from pathlib import Path
 
 from inside import report
 
+from attnviz.data.exhibit import Filters
 from attnviz.models.catalog import Source, load
-from attnviz.runs import prepare as pipeline
+from attnviz.runs import budget
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.show import Needs, ShowOptions, see
+from attnviz.runs.outputs import Needs, Show
+from attnviz.runs.show import show_text
 
 folder, text = sys.argv[1:]
-pipeline.SMALL = 0  # short texts are reduced as they come, too
+budget.SMALL = 0  # short texts are reduced as they come, too
 model = load(Source(folder))
 words = Path(text).read_text().split()
 
 
 def links(n: int) -> None:
-    everything = HeadOptions(everything=True)
-    see(model, " ".join(words[:n]), TextOptions(), everything, ShowOptions(top=5), Needs(links=5))
+    everything, strongest = HeadOptions(everything=True), Filters(top=5)
+    show = Show(everything, filters=strongest, needs=Needs(links=5))
+    show_text(model, " ".join(words[:n]), TextOptions(), show)
 
 
 report(links, len(words))

@@ -96,7 +96,8 @@ def test_two_models_are_matched_head_by_head(run: Run, gpt2_folder: Path) -> Non
 def test_transforms_come_first_and_are_named(run: Run) -> None:
     arguments = ("compare", BLUE, GREEN, "--query", "creature", "--drop-sink", "--words")
     found = rows(run(*arguments, "-f", "jsonl").out)
-    assert all("left out" in str(row["transforms"]) for row in found)
+    kinds = [[each["kind"] for each in row["transforms"]] for row in found]
+    assert kinds == [["merged", "keys-dropped"]] * len(found)
     assert "BOS" not in {row["key_token"] for row in found if row["weight"]}
     assert "pieces of words merged" in run(*arguments, "--width", "200").out
 

@@ -115,7 +115,7 @@ def test_a_bug_is_one_sentence_and_debug_shows_where(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("something inside\nbroke")
 
-    monkeypatch.setattr("attnviz.commands.answers.load_model", broken)
+    monkeypatch.setattr("attnviz.commands.show.load_model", broken)
     ended = run("show", "a")
     assert ended.status is ExitStatus.BUG
     assert ended.err.count("\n") == 1
@@ -133,7 +133,7 @@ def test_an_interruption_ends_with_130_and_leaves_the_old_file(
 
     target = tmp_path / "x.csv"
     target.write_text("old")
-    monkeypatch.setattr("attnviz.commands.answers.see", interrupted)
+    monkeypatch.setattr("attnviz.commands.show.show_text", interrupted)
     ended = run("show", "a", "-o", str(target))
     assert ended.status is ExitStatus.INTERRUPTED
     assert target.read_text() == "old"

@@ -348,9 +348,9 @@ def test_plain_ascii_is_written_where_nothing_else_can_be(run: Run) -> None:
     from attnviz.data.worked import Way
     from attnviz.renderers.calculation.page import Page
     from attnviz.renderers.calculation.worked import render
-    from attnviz.runs.explain import Drawing, work_example
+    from attnviz.runs.explain import RandomInit, work_example
 
-    worked = work_example("multi-head", Way("scaled-dot"), Drawing())
+    worked = work_example("multi-head", Way("scaled-dot"), RandomInit())
     page = Page(Display(80, unicode=False))
     console = Console(file=io.StringIO(), width=80)
     with console.capture() as shown:

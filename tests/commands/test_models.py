@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import attnviz
-from attnviz.commands.models import _figures
 from attnviz.data.card import Figure
 from attnviz.errors import ExitStatus
 from attnviz.models.catalog import Source, load
+from attnviz.renderers.terminal.models import _figures
 from tests.conftest import Run
 
 

@@ -32,12 +32,16 @@ def test_without_the_sink_the_rest_sums_to_1_and_its_share_is_said(run: Run) -> 
     assert left  # who looks at nothing else, as BOS itself does, has no row
     assert set(sums(rows)) == set(left)
     assert all(total == pytest.approx(1, abs=1e-5) for total in sums(rows).values())
-    told = json.loads(run("show", TEXT, "--head", "L1H0", "--drop-sink", "-f", "json").out)
+    written = json.loads(run("show", TEXT, "--head", "L1H0", "--drop-sink", "-f", "json").out)
     share = sum(raw[token] for token in TEXT.split()) / len(TEXT.split())
-    away = f"{share:.0%} of the weight was on BOS, which is left out"
-    assert told["transforms"][0] == away  # BOS itself, which can see nothing else, does not count
-    assert "looked at nothing else" in told["transforms"][1]
-    assert "of the weight was on BOS" in run("show", TEXT, "--head", "L1H0", "--drop-sink").out
+    (dropped,) = written["transforms"]
+    assert (dropped["kind"], dropped["keys"]) == ("keys-dropped", ["BOS"])
+    # BOS itself, which can see nothing else, does not count
+    assert dropped["share"] == pytest.approx(share, abs=1e-5)
+    assert set(dropped["empty"]) == set(TEXT.split()) - set(left)
+    shown = run("show", TEXT, "--head", "L1H0", "--drop-sink").out
+    assert f"{share:.0%} of the weight was on BOS, which is left out" in " ".join(shown.split())
+    assert "looked at nothing else" in " ".join(shown.split())
 
 
 def test_other_keys_are_dropped_by_name(run: Run) -> None:

@@ -18,6 +18,7 @@ from attnviz.data.capture import Capture, LayerPattern
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
+from attnviz.data.transforms import KeysDropped, Merged
 from attnviz.errors import InputError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.writers.npz import npz_chunks
@@ -46,7 +47,7 @@ def full_capture() -> Capture:
         causal=False,
         left_out=(3, 5),
         versions={"numpy": "2.4", "attnviz": "0.1"},
-        transforms=("words", "drop-sink"),
+        transforms=(Merged("words"), KeysDropped(("BOS",), 0.25, ("a",))),
         extras={
             "values/../x": rng.random((2, 3, 5), np.float32),
             "é": np.array([-0.0, np.inf], np.float32),
@@ -134,7 +135,7 @@ def test_numpy_alone_can_read_it_without_pickle(tmp_path: Path) -> None:
     capture = make_capture()
     with np.load(saved(capture, tmp_path / "c.npz"), allow_pickle=False) as archive:
         assert archive.files == ["meta", "layer_0", "layer_1"]
-        assert json.loads(archive["meta"].item())["schema"] == "attnviz-capture/1"
+        assert json.loads(archive["meta"].item())["schema"] == "attnviz-capture/2"
         assert np.array_equal(archive["layer_1"], capture.layers[1].weights)
 
 
@@ -183,7 +184,7 @@ WEIGHTS = make_capture("a b c").layers[0].weights
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (at("attnviz-capture/2", "schema"), "was saved by a later version .*; upgrade attnviz"),
+        (at("attnviz-capture/3", "schema"), "was saved by a later version .*; upgrade attnviz"),
         (at("other/1", "schema"), "is an .npz file, but no saved capture; make one with"),
         (at(None, "schema"), "is an .npz file, but no saved capture"),
         (array("meta", None), "is an .npz file, but no saved capture"),
@@ -218,6 +219,9 @@ WEIGHTS = make_capture("a b c").layers[0].weights
         (at([-1], "model", "heads_per_layer"), "is damaged: heads_per_layer cannot"),
         (at({"numpy": 2}, "versions"), "is damaged: numpy cannot be right"),
         (at([1], "transforms"), "is damaged: transforms cannot be right"),
+        (at(["words"], "transforms"), "is damaged: transforms cannot be right"),
+        (at([{"kind": "merged"}], "transforms"), "is damaged: transforms cannot be right"),
+        (at([{"kind": "merged", "unit": 1}], "transforms"), "is damaged: transforms cannot be"),
         (at(["x"], "extras"), "is damaged: .*extra_0"),
         (at("x", "named_heads", 0, "fit"), "is damaged: fit cannot be right"),
         (at(7, "named_heads", 0, "head"), "is damaged: the head L0H7 cannot be right"),

@@ -17,8 +17,9 @@ from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.model import HuggingFaceModel, load_huggingface
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import capture, heads_to_record
+from attnviz.runs.prepare import capture
 from tests.conftest import bytes_tokenizer
+from tests.factories import recorded_heads
 
 TEXT, TARGET = "a blue cat", "un chat"
 KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
@@ -99,7 +100,7 @@ def test_each_attention_is_the_models_own(
 ) -> None:
     model = load_huggingface(folder_of(name), name, None, kind)
     target = None if kind == "encoder" else TARGET
-    heads = heads_to_record(model, HeadOptions(everything=True))
+    heads = recorded_heads(model, HeadOptions(everything=True))
     found = capture(model, TEXT, heads, TextOptions(bos=False, target=target))
     source = [token.id for token in model.tokenizer.encode(TEXT, bos=False, special=False)]
     written = [token.id for token in model.read_target(TARGET)]
@@ -121,7 +122,7 @@ def test_cross_attention_has_the_target_as_rows_and_the_source_as_columns(
     folder_of: Callable[[str], Path], name: str
 ) -> None:
     model = load(Source(str(folder_of(name))))
-    heads = heads_to_record(model, HeadOptions(everything=True))
+    heads = recorded_heads(model, HeadOptions(everything=True))
     found = capture(model, TEXT, heads, TextOptions(bos=False, target=TARGET))
     assert "".join(token.text for token in found.query_tokens) == TARGET
     assert "".join(token.text for token in found.key_tokens) == TEXT
@@ -155,7 +156,7 @@ def test_a_model_of_one_sequence_has_no_target(gpt2_folder: Path) -> None:
     assert isinstance(model, HuggingFaceModel)
     with pytest.raises(UsageError, match="no encoder-decoder"):
         model.write([1, 2])
-    heads = heads_to_record(model, HeadOptions())
+    heads = recorded_heads(model, HeadOptions())
     with pytest.raises(UsageError, match="--target is the text"):
         capture(model, TEXT, heads, TextOptions(target=TARGET))
 
@@ -186,14 +187,14 @@ def test_a_model_that_writes_nothing_is_told(
     model = load_huggingface(folder_of("bart"), "bart", None)
     monkeypatch.setattr(HuggingFaceModel, "write", lambda *_: ("", ()))
     with pytest.raises(InputError, match="wrote nothing"):
-        capture(model, TEXT, heads_to_record(model, HeadOptions()), TextOptions(bos=False))
+        capture(model, TEXT, recorded_heads(model, HeadOptions()), TextOptions(bos=False))
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_head_of_the_encoder_is_traced(folder_of: Callable[[str], Path], name: str) -> None:
     model = load_huggingface(folder_of(name), name, None, "encoder")
     tokens = model.tokenizer.encode(TEXT, bos=False, special=False)
-    heads = heads_to_record(model, HeadOptions(heads="L1H2"))
+    heads = recorded_heads(model, HeadOptions(heads="L1H2"))
     weights = capture(model, TEXT, heads, TextOptions(bos=False)).weights(Head(1, 2))
     found = model.trace(TEXT, tokens, Head(1, 2), 3)
     np.testing.assert_allclose(found.pattern, weights, atol=1e-5)

@@ -22,9 +22,10 @@ from attnviz.models.similarity import other_row
 from attnviz.renderers.calculation.explain import render
 from attnviz.renderers.calculation.page import Page
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import capture, heads_to_record
+from attnviz.runs.prepare import capture
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.conftest import bytes_tokenizer
+from tests.factories import recorded_heads
 
 TEXT = "a fluffy blue creature"
 SMALL: dict[str, Any] = {
@@ -121,7 +122,7 @@ def traced(model: LoadedModel, head: Head, query: int) -> HeadTrace:
 def check(model: LoadedModel, head: Head) -> HeadTrace:
     """The trace agrees with the captured pattern, and its own numbers with each other."""
     found = traced(model, head, query := 3)
-    heads = heads_to_record(model, HeadOptions(heads=str(head)))
+    heads = recorded_heads(model, HeadOptions(heads=str(head)))
     captured = capture(model, TEXT, heads, TextOptions(bos=False)).weights(head)
     np.testing.assert_allclose(found.pattern, captured, atol=1e-5)
     t = {name: array.astype(np.float64) for name, array in found.arrays().items()}

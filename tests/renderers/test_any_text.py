@@ -11,6 +11,7 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit
+from attnviz.data.transforms import Merged
 from attnviz.renderers.direction import MARK
 from attnviz.renderers.terminal import grid, heatmap, table, text
 from tests.factories import awkward_pieces, make_capture, make_exhibit, printed
@@ -96,10 +97,10 @@ def test_markup_and_escape_codes_are_shown_as_text(view: View) -> None:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_a_view_says_what_it_shows_in_its_first_line(view: View, width: int) -> None:
     display = Display(width)
-    capture = make_capture("a b c", bos=True, transforms=("words",))
+    capture = make_capture("a b c", bos=True, transforms=(Merged("words"),))
     exhibit = make_exhibit(capture, queries=[3], about="L0H0: chosen for a reason")
     said = " ".join(" ".join(printed(view(exhibit, display), display)).split())
-    assert said.startswith("L0H0: chosen for a reason · tiny, 4 tokens with BOS, words")
+    assert said.startswith("L0H0: chosen for a reason · tiny, 4 tokens with BOS, pieces")
 
 
 @views

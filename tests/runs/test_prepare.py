@@ -9,12 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnviz
+from attnviz.data.exhibit import Filters
 from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source
 from attnviz.models.scratch.native import NativeModel
+from attnviz.runs.choose import plan_capture
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import capture, encode, heads_to_record, load_model
-from attnviz.runs.show import ShowOptions, exhibit, pick_heads
+from attnviz.runs.outputs import Show
+from attnviz.runs.prepare import capture, encode, load_model
+from attnviz.runs.show import show_capture
+from tests.factories import recorded_heads
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(
     str.strip
@@ -33,7 +37,7 @@ def builtin() -> NativeModel:
 def test_for_any_text_rows_sum_to_one_and_nothing_looks_ahead(
     builtin: NativeModel, text: str
 ) -> None:
-    heads = heads_to_record(builtin, HeadOptions(everything=True))
+    heads = recorded_heads(builtin, HeadOptions(everything=True))
     record = capture(builtin, text, heads, TextOptions())
     for head in record.heads:
         weights = record.weights(head)
@@ -81,7 +85,7 @@ def test_a_text_that_fills_the_context_is_taken_and_one_token_more_is_not(
     builtin: NativeModel,
 ) -> None:
     context = builtin.tokenizer.context
-    heads = heads_to_record(builtin, HeadOptions(heads="L0H0"))
+    heads = recorded_heads(builtin, HeadOptions(heads="L0H0"))
     fits = " ".join(["the"] * (context - 1))  # and BOS
     assert len(capture(builtin, fits, heads, TextOptions()).query_tokens) == context
     with pytest.raises(InputError, match=rf"{context + 1} tokens.*at most {context}"):
@@ -90,7 +94,7 @@ def test_a_text_that_fills_the_context_is_taken_and_one_token_more_is_not(
 
 def test_what_was_cut_off_is_recorded(builtin: NativeModel) -> None:
     context = builtin.tokenizer.context
-    heads = heads_to_record(builtin, HeadOptions(heads="L0H0"))
+    heads = recorded_heads(builtin, HeadOptions(heads="L0H0"))
     long = " ".join(["the"] * (context + 9))
     left = capture(builtin, long, heads, TextOptions(truncate="left"))
     right = capture(builtin, long, heads, TextOptions(truncate="right"))
@@ -106,26 +110,24 @@ def test_a_beginning_token_that_the_model_lacks_is_refused(builtin: NativeModel)
 
 
 def test_a_default_records_only_the_heads_that_it_is_chosen_from(builtin: NativeModel) -> None:
-    heads = heads_to_record(builtin, HeadOptions())
+    heads = recorded_heads(builtin, HeadOptions())
     assert set(heads) == {named.head for named in builtin.card.heads}
-    assert len(heads_to_record(builtin, HeadOptions(everything=True))) == 16
+    assert len(recorded_heads(builtin, HeadOptions(everything=True))) == 16
 
 
 def test_a_saved_capture_picks_the_same_default_without_the_model(builtin: NativeModel) -> None:
-    everything = heads_to_record(builtin, HeadOptions(everything=True))
-    few = heads_to_record(builtin, HeadOptions())
+    everything = recorded_heads(builtin, HeadOptions(everything=True))
+    few = recorded_heads(builtin, HeadOptions())
     text = "a fluffy blue creature roamed the verdant forest"
-    picked = [
-        pick_heads(capture(builtin, text, heads, TextOptions()), HeadOptions())
-        for heads in (everything, few)
-    ]
-    assert picked[0].about == picked[1].about
-    assert picked[0].capture.heads == picked[1].capture.heads
+    captures = [capture(builtin, text, heads, TextOptions()) for heads in (everything, few)]
+    all_held, few_held = (plan_capture(each, HeadOptions()).pick(each) for each in captures)
+    assert all_held == few_held
+    assert all_held.why == "fits best"
 
 
 def test_an_exhibit_filters_by_token_and_keeps_the_order_of_the_text(builtin: NativeModel) -> None:
     record = attnviz.capture("the cat saw the dog", heads="L0H0").record
-    picked = pick_heads(record, HeadOptions(heads="L0H0"))
-    shown = exhibit(picked, ShowOptions(queries=("dog", "the"), keys=("BOS",)))
+    filters = Filters(queries=("dog", "the"), keys=("BOS",))
+    shown = show_capture(record, Show(HeadOptions(heads="L0H0"), filters=filters))
     assert shown.queries == (1, 4, 5)
     assert shown.keys == (0,)

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.data.capture import FloatArray, PatternBlock
-from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.exhibit import links_of, row_totals
+from attnviz.data.exhibit import Exhibit, HeadMap, links_of, row_totals
 from attnviz.transforms.keep import KeepCells, KeepLinks
 from tests.factories import make_capture
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from attnviz.data.capture import Capture, LayerPattern
 from attnviz.data.tokens import Token
+from attnviz.data.transforms import Merged
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.transforms.merge import Unit, merged
 from tests.conftest import bytes_tokenizer
@@ -83,7 +84,7 @@ def test_rows_of_any_text_still_sum_to_one_and_see_no_future(
 
 
 def test_merging_is_said_among_the_transforms() -> None:
-    assert merged(capture_of("楚"), "chars").transforms == ("parts of characters merged",)
+    assert merged(capture_of("楚"), "chars").transforms == (Merged("chars"),)
 
 
 @pytest.mark.parametrize(

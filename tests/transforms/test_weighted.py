@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.data.capture import NORM_BASED, VALUE_NORMS
+from attnviz.data.capture import VALUE_NORMS
 from attnviz.data.head import Head
+from attnviz.data.transforms import NormBased
 from attnviz.errors import UsageError
 from attnviz.transforms.weighted import weighted
 from tests.factories import make_capture
@@ -19,12 +20,12 @@ def test_each_weight_is_multiplied_by_the_norm_of_its_key() -> None:
     for head in capture.heads:
         expected = capture.weights(head) * norms[head]
         np.testing.assert_allclose(made.weights(head), expected)
-    assert made.transforms == (NORM_BASED,)
+    assert made.transforms == (NormBased(),)
     assert weighted(replace(capture.only((Head(1, 1),)), extras={VALUE_NORMS: norms})).heads == (
         Head(1, 1),
     )
 
 
 def test_a_capture_without_norms_says_how_to_record_them() -> None:
-    with pytest.raises(UsageError, match="again with --weighted"):
+    with pytest.raises(UsageError, match="again with weighted"):
         weighted(make_capture("one two"))

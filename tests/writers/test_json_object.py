@@ -29,7 +29,7 @@ def test_the_object_has_the_documented_names_in_order() -> None:
         "schema model versions text bos left_out kind causal sinks transforms tokens about heads "
         "queries keys top min patterns"
     )
-    assert found["schema"] == "attnviz/1"
+    assert found["schema"] == "attnviz/2"
     assert found["model"]["heads_per_layer"] == [2, 2]
 
 

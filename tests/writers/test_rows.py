@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.data.exhibit import Exhibit
+from attnviz.data.exhibit import Exhibit, links_of
 from attnviz.data.head import Head
-from attnviz.data.exhibit import links_of
 from attnviz.writers import rows
 from attnviz.writers.rows import COLUMNS, cell, row_chunks
 from tests.factories import make_capture, make_exhibit

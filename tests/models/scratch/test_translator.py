@@ -14,12 +14,13 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.folder.files import bundled_folder
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.translator import load_translator
+from attnviz.runs.choose import plan_capture
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import capture, heads_to_record
-from attnviz.runs.show import pick_heads
+from attnviz.runs.prepare import capture
 from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.translation.evaluate import ALIGNED, EXACT, alignment, exact_match, held_out
 from tests.conftest import Run
+from tests.factories import recorded_heads
 
 CREATURE = "a fluffy blue creature"
 
@@ -30,7 +31,7 @@ def translator() -> LoadedModel:
 
 
 def captured(model: LoadedModel, text: str, target: str | None = None) -> Capture:
-    heads = heads_to_record(model, HeadOptions(everything=True))
+    heads = recorded_heads(model, HeadOptions(everything=True))
     return capture(model, text, heads, TextOptions(target=target))
 
 
@@ -53,7 +54,7 @@ def test_it_translates(translator: LoadedModel, english: str, french: str) -> No
 
 def test_the_named_head_looks_at_the_word_that_is_translated(translator: LoadedModel) -> None:
     found = captured(translator, "a fluffy blue creature roamed the verdant forest")
-    (head,) = pick_heads(found, HeadOptions()).capture.heads
+    (head,) = plan_capture(found, HeadOptions()).pick(found).heads
     pattern = found.weights(head)
     keys = {token.label: token.index for token in found.key_tokens}
     french = {"créature": "creature", "bleue": "blue", "duveteuse": "fluffy", "forêt": "forest"}
@@ -91,7 +92,7 @@ def test_a_target_that_is_too_long_or_blank_is_refused(translator: LoadedModel) 
 def test_other_attentions_have_no_named_head(kind: Kind) -> None:
     model = load(Source("translator", kind=kind))
     assert model.card.heads == ()
-    assert len(heads_to_record(model, HeadOptions())) == sum(model.identity.heads_per_layer)
+    assert len(recorded_heads(model, HeadOptions())) == sum(model.identity.heads_per_layer)
 
 
 def test_the_encoder_takes_no_target() -> None:

@@ -27,8 +27,8 @@ from attnviz.data.head import Head
 from attnviz.errors import UsageError
 from attnviz.renderers.direction import MARK
 from attnviz.renderers.picture import fonts
-from attnviz.renderers.picture.canvas import LARGEST_SIDE, PictureFormat, drawing
-from attnviz.renderers.picture.figure import Drawn, draw, figure_bytes
+from attnviz.renderers.picture.canvas import LARGEST_SIDE, PictureFormat, drawing, figure_bytes
+from attnviz.renderers.picture.figure import Drawn, draw
 from attnviz.renderers.picture.words import PictureOptions
 from tests.factories import awkward_pieces as pieces
 from tests.factories import make_capture, make_exhibit
@@ -133,7 +133,7 @@ def test_without_a_mask_nothing_is_called_masked() -> None:
 def test_filtered_links_are_left_empty_and_said_to_be() -> None:
     drawn = draw(three(top=1))
     assert cells(drawn)[2, 0, 3] == 0
-    assert "masked or left out by --top" in written(drawn)
+    assert "masked or not among the 1 strongest" in written(drawn)
 
 
 def test_rows_that_are_not_whole_are_not_said_to_sum_to_1() -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from attnviz.data.card import NamedHead
+from attnviz.data.exhibit import Choice
 from attnviz.data.head import Head
 from attnviz.renderers.picture.words import PictureOptions, words_for
 from tests.factories import make_capture, make_exhibit
@@ -16,7 +17,7 @@ def test_a_head_that_was_picked_for_one_behaviour_is_called_by_that_one() -> Non
     exhibit = make_exhibit(capture, heads=[Head(0, 0)])
     both = words_for(exhibit, PictureOptions()).title
     assert both == f"L0H0: {GUILTY.title}; {AGAIN.title}"
-    picked = replace(exhibit, about=f"L0H0: {GUILTY.title} (the named head that fits best)")
+    picked = replace(exhibit, choice=Choice((Head(0, 0),), "fits best", GUILTY))
     assert words_for(picked, PictureOptions()).title == f"L0H0: {GUILTY.title}"
 
 

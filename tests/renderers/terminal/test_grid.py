@@ -7,6 +7,7 @@ import pytest
 from rich.console import Group
 from rich.text import Text
 
+from attnviz.commands.flags import as_flag
 from attnviz.console import Display
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit
@@ -22,7 +23,7 @@ def model(layers: int, heads: int, tokens: int = 9) -> Exhibit:
 
 
 def lines(exhibit: Exhibit, width: int = 80, **display: bool) -> list[str]:
-    shown = Display(width, **display)
+    shown = Display(width, speller=as_flag, **display)
     return printed(render(exhibit, shown), shown)
 
 

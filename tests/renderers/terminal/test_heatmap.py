@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
+from attnviz.commands.flags import as_flag
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, Orient
 from attnviz.data.head import Head
@@ -23,7 +24,7 @@ def three(**options: object) -> Exhibit:
 def lines(
     exhibit: Exhibit, width: int = 80, orient: Orient = "query-rows", **display: bool
 ) -> list[str]:
-    shown = Display(width, **display)
+    shown = Display(width, speller=as_flag, **display)
     return printed(render(exhibit, shown, orient=orient), shown)
 
 
@@ -55,7 +56,7 @@ def test_without_the_mask_nothing_is_called_masked() -> None:
 def test_what_the_filters_left_out_is_blank_and_said() -> None:
     text = lines(three(top=1))
     assert row_of("dog", text).split() == ["dog", "0.60"]
-    assert "left out by --top" in " ".join(text)
+    assert "not among the 1 strongest" in " ".join(text)
 
 
 def test_key_rows_turn_the_table_and_say_what_sums_to_1() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attnviz.commands.flags import as_flag
 from attnviz.console import Display
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit
@@ -32,7 +33,7 @@ def creature(**options: object) -> Exhibit:
 
 
 def lines(exhibit: Exhibit, width: int = 80, **display: bool) -> list[str]:
-    shown = Display(width, **display)
+    shown = Display(width, speller=as_flag, **display)
     return printed(render(exhibit, shown), shown)
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.commands.flags import as_flag
 from attnviz.console import Display
 from attnviz.data.capture import LayerPattern
 from attnviz.data.exhibit import Exhibit
@@ -28,7 +29,7 @@ def seen_by(query: int, words: str | list[str], weights: list[float], bos: bool 
 
 
 def lines(exhibit: Exhibit, width: int = 80, **display: bool) -> list[str]:
-    shown = Display(width, **display)
+    shown = Display(width, speller=as_flag, **display)
     return printed(render(exhibit, shown), shown)
 
 
@@ -265,7 +266,7 @@ def test_bos_is_set_apart_from_the_text() -> None:
 
 @pytest.mark.parametrize("queries", [[], [0, 1]])
 def test_more_or_fewer_queries_than_one_are_refused(queries: list[int]) -> None:
-    with pytest.raises(UsageError, match=r"one query at a time.*--query"):
+    with pytest.raises(UsageError, match=r"one query at a time.*queries"):
         render(make_exhibit(queries=queries))
 
 
