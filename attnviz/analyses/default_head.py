@@ -1,9 +1,9 @@
-"""Which head to show when nobody chose one.
+"""The head to show when the user chose none.
 
-A model whose card names heads: the named head that fits the text best (`named_head.py`); the only
-one, where it names one.
-Any other model, and a capture that lacks a named head: the head with the highest generic
-score (`generic_head.py`). Both rules are deterministic and look at nothing but the capture.
+For a model whose card names heads, it is the named head that fits the text best
+(`named_head.py`), or the only named head. For any other model, and for a capture that lacks a
+named head, it is the most telling head (`generic_head.py`). Both rules are deterministic and
+depend on the capture alone.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from attnviz.data.head import Head
 
 @dataclass(frozen=True)
 class Choice:
-    """A head, in words what it does, and why it is this one."""
+    """A head, the words that describe it, and the reason for choosing it."""
 
     head: Head
     title: str
@@ -24,7 +24,7 @@ class Choice:
 
 
 def default_head(capture: Capture) -> Choice:
-    """The head that tells most about this text, among those that the capture holds."""
+    """The head that tells most about this text, among the heads of the capture."""
     named = capture.named_heads
     if named and all(each.head in capture.heads for each in named):
         patterns = {each.head: capture.weights(each.head) for each in named}
@@ -37,6 +37,6 @@ def default_head(capture: Capture) -> Choice:
 
 
 def generic_choice(head: Head) -> Choice:
-    """The head with the highest generic score, and that it is this."""
+    """The most telling head as a choice, with its title and reason."""
     title = "looks away most from itself, its neighbour and the start"
     return Choice(head, title, "the highest of all heads' generic scores")

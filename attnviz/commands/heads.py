@@ -13,7 +13,7 @@ from attnviz.commands.records import deliver_records
 from attnviz.commands.reports import deliver_bytes, report_format
 from attnviz.commands.session import Session, session_of
 from attnviz.console import make_consoles
-from attnviz.data.heads import SCORES, HeadReport, HeadScores
+from attnviz.data.heads import METRICS, HeadMetrics, HeadReport
 from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
@@ -215,7 +215,7 @@ def _narrowed(
     report: HeadReport, sort: Score | None, top: int | None, role: RoleName | None
 ) -> HeadReport:
     """Sorted and filtered; the share of sinks stays that of all heads measured."""
-    found: Sequence[HeadScores] = report.heads
+    found: Sequence[HeadMetrics] = report.heads
     if role is not None:
         found = [each for each in found if each.role is not None and each.role.name == role]
         if not found:
@@ -224,7 +224,7 @@ def _narrowed(
                 f"no head here has the role {role!r}", f"there are: {', '.join(roles) or 'none'}"
             )
     if sort is not None:
-        found = sorted(found, key=lambda each: _descending(each.scores[sort].mean))
+        found = sorted(found, key=lambda each: _descending(each.metrics[sort].mean))
     return replace(report, heads=found[:top])
 
 
@@ -232,20 +232,20 @@ def _descending(value: float) -> float:
     return 1.0 if isnan(value) else -value
 
 
-def _record(report: HeadReport, found: HeadScores) -> dict[str, object]:
+def _record(report: HeadReport, found: HeadMetrics) -> dict[str, object]:
     return {
         "model": report.capture.model.name,
         "head": str(found.head),
         "role": found.role.name if found.role else None,
-        "passed": f"{found.role.score} ≥ {found.role.least:g}" if found.role else None,
+        "passed": f"{found.role.metric} ≥ {found.role.least:g}" if found.role else None,
         "card": list(found.named),
         **dict(_numbers(found)),
         "measured": heads_title(report),
     }
 
 
-def _numbers(found: HeadScores) -> Iterator[tuple[str, float | None]]:
-    for name in SCORES:
-        score = found.scores[name]
+def _numbers(found: HeadMetrics) -> Iterator[tuple[str, float | None]]:
+    for name in METRICS:
+        score = found.metrics[name]
         yield name, None if isnan(score.mean) else score.mean
         yield f"{name}_error", None if score.error is None or isnan(score.error) else score.error

@@ -10,7 +10,7 @@ from attnviz.commands.answers import note_what_is_left_out
 from attnviz.commands.records import deliver_records, record_format
 from attnviz.commands.session import session_of
 from attnviz.console import make_consoles
-from attnviz.data.predict import Outlook, Prediction
+from attnviz.data.predict import NextTokens, Prediction
 from attnviz.errors import UsageError
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.catalog import Source
@@ -103,7 +103,7 @@ def _records(found: Prediction) -> Iterator[dict[str, object]]:
         yield from _candidates(found, outlook)
 
 
-def _candidates(found: Prediction, outlook: Outlook) -> Iterator[dict[str, object]]:
+def _candidates(found: Prediction, outlook: NextTokens) -> Iterator[dict[str, object]]:
     true = outlook.followed
     for rank, candidate in enumerate(outlook.candidates, start=1):
         yield {

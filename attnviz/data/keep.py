@@ -1,4 +1,4 @@
-"""The plainest consumer: whole patterns, put together from the rows that a model hands over."""
+"""A consumer that keeps everything: whole patterns, from the rows that a model hands over."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from attnviz.data.capture import FloatArray, LayerPattern, PatternBlock
 
 @dataclass
 class KeepEverything:
-    """Whole patterns, by layer: `shape` is (n_queries, n_keys)."""
+    """Keeps whole patterns by layer; `shape` is (n_queries, n_keys)."""
 
     shape: tuple[int, int]
     _kept: dict[int, tuple[tuple[int, ...], FloatArray]] = field(default_factory=dict)
@@ -22,5 +22,5 @@ class KeepEverything:
         self._kept[block.layer][1][:, block.queries, :columns] = block.weights
 
     def layers(self) -> tuple[LayerPattern, ...]:
-        """What was kept."""
+        """The kept patterns, in the order of the layers."""
         return tuple(LayerPattern(layer, *kept) for layer, kept in sorted(self._kept.items()))

@@ -1,4 +1,4 @@
-"""Links: the single (query, key, weight) entries of a map, filtered and ordered."""
+"""Links: the (query, key, weight) entries of a map, filtered and ordered."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ __all__ = ["Links", "links_of", "row_totals"]
 
 
 def links_of(exhibit: Exhibit, head_map: Map) -> Links:
-    """The links of one map that the exhibit's filters leave; never one that the mask forbids.
+    """The links of one map that pass the exhibit's filters, without those that the mask forbids.
 
-    Filters apply in this order: queries, keys, distances, least weight, then the strongest
-    `top` of what is left in each row (ties: the earlier key).
+    The filters apply in this order: queries, keys, distances, least weight, then the `top`
+    strongest links left in each row (ties go to the earlier key).
     """
     if isinstance(head_map, LinkMap):
         return head_map.links
@@ -26,15 +26,15 @@ def links_of(exhibit: Exhibit, head_map: Map) -> Links:
 
 
 ROWS = 512
-"""Rows that are sorted at a time: of a long text, sorting takes many times what it keeps."""
+"""Rows that are sorted at a time: sorting takes many times the memory of its result."""
 
 
 def _links_of_rows(
-    exhibit: Exhibit, whole: HeadMap, asked: Sequence[int]
+    exhibit: Exhibit, whole: HeadMap, rows: Sequence[int]
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Queries, keys and weights of the links of some rows."""
-    queries, keys = np.array(asked, int), np.array(exhibit.keys, int)
-    weights = whole.weights[np.ix_(queries, keys)]  # (rows, keys asked for)
+    """The queries, keys and weights of the links in these rows."""
+    queries, keys = np.array(rows, int), np.array(exhibit.keys, int)
+    weights = whole.weights[np.ix_(queries, keys)]  # (rows, exhibit.keys)
     allowed = keys < exhibit.capture.allowed_count()[queries][:, None]
     allowed &= ~np.isin(queries[:, None] - keys, exhibit.skip)
     order = np.argsort(np.where(allowed, -weights, np.inf), axis=1, kind="stable")
@@ -48,7 +48,7 @@ def _links_of_rows(
 
 
 def row_totals(exhibit: Exhibit, head_map: Map) -> list[float]:
-    """The sums of the rows asked for, over all keys that a query may see, in order."""
+    """The sum of each of the exhibit's rows, over all keys that its query may see."""
     if isinstance(head_map, LinkMap):
         return [float(head_map.totals[query]) for query in exhibit.queries]
     weights, seen = whole_map(head_map).weights, exhibit.capture.allowed_count()
@@ -56,11 +56,11 @@ def row_totals(exhibit: Exhibit, head_map: Map) -> list[float]:
 
 
 def whole_map(head_map: Map) -> HeadMap:
-    """A map that was kept whole, for what needs every weight of it.
+    """The map itself, for a caller that needs every weight of it.
 
     Raises:
-        TypeError: it was reduced, which is a mistake of the program.
+        TypeError: only a reduced form was kept, which is a mistake of the program.
     """
     if isinstance(head_map, LinkMap | CellMap):
-        raise TypeError(f"of {head_map.label} only a reduced form was kept")
+        raise TypeError(f"only a reduced form of {head_map.label} was kept")
     return head_map

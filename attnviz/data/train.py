@@ -1,14 +1,14 @@
-"""What a user chooses when a model is trained on a text of their own."""
+"""The choices of a user who trains a model on their own text."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The sizes of the model, and how it is trained.
+    """The sizes of the model, and the settings of its training.
 
-    `context` and `vocab` in tokens; `batch` in windows of `context` tokens, for each of the
-    two workers; `lr` is the highest learning rate.
+    `context` and `vocab` count tokens; `batch` counts windows of `context` tokens, for each of
+    the two workers; `lr` is the highest learning rate.
     """
 
     n_layer: int = 4

@@ -12,7 +12,7 @@ import numpy as np
 from attnviz.analyses.heads import (
     SINK,
     Marks,
-    ScoreHeads,
+    MeasureHeads,
     estimates,
     marks_of_diagonals,
     marks_of_first,
@@ -21,7 +21,7 @@ from attnviz.analyses.heads import (
 )
 from attnviz.data.capture import Capture, PatternBlock
 from attnviz.data.head import Head, choose_heads
-from attnviz.data.heads import HeadReport, HeadScores
+from attnviz.data.heads import HeadMetrics, HeadReport
 from attnviz.data.tokens import Token, numbered
 from attnviz.errors import InputError, UsageError
 from attnviz.runs.options import HeadOptions, TextOptions
@@ -69,10 +69,10 @@ def score_text(
         captured = prepared.record(chosen)
         captured = prepared.with_norms(captured) if show.weighted else captured
         return _score_maps(captured, show)
-    score = ScoreHeads(_marks(empty), empty.causal, apart=empty.kind == "cross")
+    score = MeasureHeads(_marks(empty), empty.causal, apart=empty.kind == "cross")
     prepared.budget.check_patterns(chosen, 0)
     prepared.run(chosen, score)
-    return _report(empty, [score.scores()])
+    return _report(empty, [score.metrics()])
 
 
 def score_capture(captured: Capture, heads: HeadOptions, show: ShowOptions = PLAIN) -> HeadReport:
@@ -94,7 +94,7 @@ def _score_maps(captured: Capture, show: ShowOptions) -> HeadReport:
     empty = replace(made.capture, layers=())
     _check_length(empty)
     marks = _marks(empty, merged=show.merge is not None)
-    score = ScoreHeads(marks, empty.causal, apart=empty.kind == "cross")
+    score = MeasureHeads(marks, empty.causal, apart=empty.kind == "cross")
     for head_map in made.maps:
         assert head_map.layer is not None  # no transform joined any of them
         assert head_map.head is not None
@@ -106,7 +106,7 @@ def _score_maps(captured: Capture, show: ShowOptions) -> HeadReport:
         if show.weighted:
             weights = weights / np.where(sums > 0, sums, 1)[some, None]
         score(PatternBlock(head_map.layer, (head_map.head,), queries, weights[None]))
-    return _report(empty, [score.scores()])
+    return _report(empty, [score.metrics()])
 
 
 def score_probe(
@@ -133,10 +133,10 @@ def score_probe(
             if probe.whole
             else marks_of_tokens(ids, since=before + probe.length)
         )
-        score = ScoreHeads(marks, prepared.empty.causal)
+        score = MeasureHeads(marks, prepared.empty.causal)
         prepared.budget.check_patterns(chosen, 0)
         prepared.run(chosen, score)
-        samples.append(score.scores())
+        samples.append(score.metrics())
     return _report(prepared.empty, samples, _of_probe(probe, before))
 
 
@@ -193,6 +193,6 @@ def _report(
     for head in samples[0]:
         scores = estimates([sample[head] for sample in samples])
         named = tuple(each.behaviour for each in empty.named_heads if each.head == head)
-        heads.append(HeadScores(head, scores, role_of(scores), named))
-    sinks = sum(found.scores["first"].mean > SINK for found in heads) / len(heads)
+        heads.append(HeadMetrics(head, scores, role_of(scores), named))
+    sinks = sum(found.metrics["first"].mean > SINK for found in heads) / len(heads)
     return HeadReport(empty, heads, sinks, probe)

@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from attnviz.analyses.default_head import Choice, default_head, generic_choice
-from attnviz.analyses.generic_head import GenericScores
+from attnviz.analyses.generic_head import FindTellingHead
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit
 from attnviz.data.head import Head, choose_heads
@@ -91,7 +91,7 @@ def exhibit(picked: Picked, options: ShowOptions) -> Exhibit:
             one position is needed.
     """
     made = transformed(picked.capture, options)
-    keys = positions_of(made.capture.key_tokens, options.keys, "--key")
+    keys = positions_of(made.capture.key_tokens, options.keys, "keys")
     return Exhibit(
         capture=made.capture,
         maps=made.maps,
@@ -173,7 +173,7 @@ def _pick_before(
         return Picked(prepared.empty, heads, listed(heads))
     if prepared.model.card.heads or prepared.budget.holds_whole(heads):
         return None
-    scores = GenericScores(causal=prepared.empty.causal)
+    scores = FindTellingHead(causal=prepared.empty.causal)
     prepared.budget.check_patterns(heads, 0)
     prepared.run(heads, scores)
     return _picked(prepared.empty, generic_choice(scores.highest()))
@@ -186,7 +186,7 @@ def _reducing(
     if show.transforming or prepared.budget.holds_whole(heads):
         return None
     captured = prepared.empty
-    keys = positions_of(captured.key_tokens, show.keys, "--key")
+    keys = positions_of(captured.key_tokens, show.keys, "keys")
     if needs.links is not None:
         skip = _skip(captured, show.skip)
         return KeepLinks(prepared.shape[0], keys, captured.causal, needs.links, show.least, skip)

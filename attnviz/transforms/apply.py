@@ -148,18 +148,18 @@ def _of_nothing(tokens: Sequence[Token]) -> str:
 
 def _dropped_keys(tokens: Sequence[Token], options: ShowOptions) -> tuple[int, ...]:
     """The positions of the keys that are left out."""
-    others = find_positions(tokens, options.drop_keys, "--drop-key")
+    others = find_positions(tokens, options.drop_keys, "drop_keys")
     return tuple(sorted({*([0] if options.drop_sink else []), *others}))
 
 
 def queries_of(tokens: Sequence[Token], options: ShowOptions) -> tuple[int, ...]:
     if not options.one_query:
-        return positions_of(tokens, options.queries, "--query")
+        return positions_of(tokens, options.queries, "queries")
     if not options.queries:
         return (last_word(tokens),)
     if len(options.queries) > 1:
         raise UsageError("this view shows one query", "give --query once")
-    return (one_position(tokens, options.queries[0], "--query"),)
+    return (one_position(tokens, options.queries[0], "queries"),)
 
 
 def positions_of(tokens: Sequence[Token], names: Sequence[str], option: str) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.head import Head
-from attnviz.data.heads import HeadScores
+from attnviz.data.heads import HeadMetrics
 from attnviz.data.links import whole_map
 from attnviz.data.tokens import Token, readable
 from attnviz.renderers.colors import VIRIDIS
@@ -34,7 +34,7 @@ THUMBNAIL = 32
 """Cells along a side of a head's thumbnail, at most."""
 LEVELS = 255
 TITLE = 80  # letters
-NOTHING_KNOWN: Mapping[Head, HeadScores] = MappingProxyType({})
+NOTHING_KNOWN: Mapping[Head, HeadMetrics] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def page_chunks(
     exhibit: Exhibit,
     words: Words,
     start: Start = Start(),  # frozen
-    scores: Mapping[Head, HeadScores] = NOTHING_KNOWN,
+    scores: Mapping[Head, HeadMetrics] = NOTHING_KNOWN,
 ) -> Iterator[str]:
     """The page, piece by piece: its beginning, then each head's weights, then its end.
 
@@ -202,13 +202,13 @@ def _facts(
 
 
 def _head(
-    exhibit: Exhibit, head_map: HeadMap, scores: Mapping[Head, HeadScores]
+    exhibit: Exhibit, head_map: HeadMap, scores: Mapping[Head, HeadMetrics]
 ) -> Mapping[str, object]:
     """A head's place and names, its role and its scores where they are known."""
     known = None
     if head_map.layer is not None and head_map.head is not None:
         known = scores.get(Head(head_map.layer, head_map.head))
-    numbers = known.scores.items() if known else ()
+    numbers = known.metrics.items() if known else ()
     return {
         "layer": head_map.layer,
         "head": head_map.head,
