@@ -35,7 +35,8 @@ def divergence(distributions: Sequence[NDArray[np.floating]]) -> Exact:
 
 def _normalised(rows: Exact) -> Exact:
     sums = rows.sum(axis=-1, keepdims=True)
-    return np.divide(rows, sums, out=np.zeros_like(rows), where=sums > 0)
+    scaled: Exact = np.divide(rows, sums, out=np.zeros_like(rows), where=sums > 0)
+    return scaled
 
 
 def _entropy(rows: Exact) -> Exact:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from attnviz.commands import options as o
+from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session, session_of
 from attnviz.console import Display, display_of, make_consoles
 from attnviz.data.capture import Capture
@@ -20,7 +21,8 @@ from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
 
 if TYPE_CHECKING:
-    from attnviz.tui.app import ExploreApp, Opened
+    from attnviz.tui.app import ExploreApp
+    from attnviz.tui.runs import Opened
 
 EPILOG = """
 [bold]Examples[/]
@@ -80,7 +82,7 @@ def explore(
         begin = opened.of_text(given.text, load_model(source), options)
     if not session.stdin.is_terminal:
         _take_keys_from_the_terminal(session)
-    app = explore_app(begin, display, Path.cwd())
+    app = explore_app(begin, display, Path.cwd(), as_flag)
     _run(app)
     for said in app.saved:
         session.note(said)
@@ -120,7 +122,8 @@ def _textual(display: Display, session: Session) -> tuple[type["ExploreApp"], ty
     if not display.color:
         os.environ["NO_COLOR"] = "1"
     try:
-        from attnviz.tui.app import ExploreApp, Opened
+        from attnviz.tui.app import ExploreApp
+        from attnviz.tui.runs import Opened
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise
