@@ -26,7 +26,7 @@ from attnviz.data.head import Head, every_head
 from attnviz.models.folder.card import read_card
 from attnviz.models.known import BUILTIN
 from attnviz.models.scratch.ablate import ablate_native
-from attnviz.training.probe import Probe
+from attnviz.training.probe import WorldProbe
 
 FOLDER = Path("attnviz/models/builtin")
 
@@ -72,7 +72,7 @@ MEASURES = (
 )
 
 
-def losses(probe: Probe, named: Mapping[str, Head], count: int) -> Iterator[Loss]:
+def losses(probe: WorldProbe, named: Mapping[str, Head], count: int) -> Iterator[Loss]:
     """One for each measure, on so many held-out texts."""
     heads = every_head(probe.model.config.heads_per_layer)
     for behaviour, measure in MEASURES:
@@ -94,7 +94,7 @@ def losses(probe: Probe, named: Mapping[str, Head], count: int) -> Iterator[Loss
         )
 
 
-def _repeated(probe: Probe) -> Iterator[tuple[list[int], list[int]]]:
+def _repeated(probe: WorldProbe) -> Iterator[tuple[list[int], list[int]]]:
     """The ids of BOS and 40 random tokens twice, and the positions of the copy but its first."""
     for n in itertools.count():
         drawn = np.random.default_rng(n).choice(probe.model.config.vocab_size - 1, 40)
@@ -102,7 +102,9 @@ def _repeated(probe: Probe) -> Iterator[tuple[list[int], list[int]]]:
         yield [probe.encoder.bos, *block, *block], list(range(42, 81))
 
 
-def _written(probe: Probe, behaviour: str, measure: str) -> Iterator[tuple[list[int], list[int]]]:
+def _written(
+    probe: WorldProbe, behaviour: str, measure: str
+) -> Iterator[tuple[list[int], list[int]]]:
     """The ids of held-out texts, and the positions of the tokens that are looked at."""
     for seen in probe.see_kind(behaviour, "test", sys.maxsize):
         ids, positions = probe.encoder.text(seen.text)
@@ -114,7 +116,7 @@ def _written(probe: Probe, behaviour: str, measure: str) -> Iterator[tuple[list[
 
 
 def _lost(
-    probe: Probe, ids: Sequence[int], asked: Sequence[int], heads: Sequence[Head]
+    probe: WorldProbe, ids: Sequence[int], asked: Sequence[int], heads: Sequence[Head]
 ) -> Sequence[float]:
     """How much the mean log-probability of these tokens falls without each head."""
     found: dict[int, float] = {}
@@ -135,7 +137,7 @@ def main(
     count: Annotated[int, typer.Option(help="texts of each kind")] = 300,
 ) -> None:
     """Print what each behaviour's answers lose without its head, and without a median one."""
-    probe = Probe.open(checkpoint)
+    probe = WorldProbe.open(checkpoint)
     card = read_card(checkpoint, BUILTIN, probe.model.config.heads_per_layer)
     named = {each.behaviour: each.head for each in card.heads}
     table = Table("behaviour", "looked at", "named", "middle", "needed most", "texts")

@@ -23,7 +23,7 @@ from attnviz.data.head import Head
 from attnviz.training import rule
 from attnviz.training.figures import all_figures, links_of
 from attnviz.training.measures import induction_score, previous_token_score, score_link
-from attnviz.training.probe import Probe
+from attnviz.training.probe import WorldProbe
 
 TITLES = {
     "adjectives": "nouns look at their adjectives",
@@ -44,7 +44,7 @@ class Report:
     figures: tuple[Figure, ...]
 
 
-def evaluate(probe: Probe, *, count: int = 400) -> Report:
+def evaluate(probe: WorldProbe, *, count: int = 400) -> Report:
     """Choose heads on `count` development texts of each kind; measure on as many new ones."""
     chosen = {kind: _best_head(probe, kind, count) for kind in LINKED}
     chosen |= _best_repetition_heads(probe, count // 8)
@@ -54,7 +54,7 @@ def evaluate(probe: Probe, *, count: int = 400) -> Report:
     return Report(named, (*figures, *rule.measured(probe, named, count)))
 
 
-def _best_head(probe: Probe, kind: str, count: int) -> Head:
+def _best_head(probe: WorldProbe, kind: str, count: int) -> Head:
     """The head with the most mass and the most complete sets on development texts."""
     scores: dict[Head, list[float]] = defaultdict(list)
     for seen in probe.see_kind(kind, "development", count):
@@ -65,7 +65,7 @@ def _best_head(probe: Probe, kind: str, count: int) -> Head:
     return max(scores, key=lambda head: (float(np.mean(scores[head])), head))
 
 
-def _best_repetition_heads(probe: Probe, count: int) -> dict[str, Head]:
+def _best_repetition_heads(probe: WorldProbe, count: int) -> dict[str, Head]:
     induction: dict[Head, float] = defaultdict(float)
     previous: dict[Head, float] = defaultdict(float)
     for period, patterns in probe.see_repeated("development", count):
@@ -98,7 +98,7 @@ def main(
 ) -> None:
     """Choose the head of each behaviour, measure it on held-out texts, and print the figures."""
     torch.set_num_threads(1)  # short texts: a second thread only waits
-    report = evaluate(Probe.open(checkpoint), count=count)
+    report = evaluate(WorldProbe.open(checkpoint), count=count)
     if as_json:
         print(json.dumps([asdict(f) for f in report.figures], indent=2))
     else:

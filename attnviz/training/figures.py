@@ -13,8 +13,8 @@ from attnviz.training.measures import (
     previous_token_score,
     score_link,
 )
-from attnviz.training.probe import Probe, Seen
-from attnviz.training.world.text import Link
+from attnviz.training.probe import Seen, WorldProbe
+from attnviz.training.world.text import TrueLink
 
 FAR = 50
 
@@ -41,7 +41,7 @@ BARS = {
 }
 
 
-def all_figures(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Figure]:
+def all_figures(probe: WorldProbe, heads: Mapping[str, Head], count: int) -> list[Figure]:
     """Every figure, on so many test texts of each kind, in the heads chosen before."""
     return [
         *_adjectives(probe, heads, count),
@@ -52,7 +52,7 @@ def all_figures(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Fig
     ]
 
 
-def _adjectives(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Figure]:
+def _adjectives(probe: WorldProbe, heads: Mapping[str, Head], count: int) -> list[Figure]:
     known: list[LinkScore] = []
     sets: list[bool] = []
     previous: list[bool] = []
@@ -81,7 +81,7 @@ def _adjectives(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Fig
     ]
 
 
-def _pronouns(probe: Probe, head: Head, count: int) -> list[Figure]:
+def _pronouns(probe: WorldProbe, head: Head, count: int) -> list[Figure]:
     scores: list[LinkScore] = []
     verbs: list[bool] = []
     for seen in probe.see_kind("pronouns", "test", count):
@@ -94,7 +94,7 @@ def _pronouns(probe: Probe, head: Head, count: int) -> list[Figure]:
     ]
 
 
-def _mystery(probe: Probe, head: Head, count: int) -> list[Figure]:
+def _mystery(probe: WorldProbe, head: Head, count: int) -> list[Figure]:
     near: list[LinkScore] = []
     far: list[float] = []
     answers: list[bool] = []
@@ -118,7 +118,7 @@ def _mystery(probe: Probe, head: Head, count: int) -> list[Figure]:
     ]
 
 
-def _senses(probe: Probe, head: Head, count: int) -> list[Figure]:
+def _senses(probe: WorldProbe, head: Head, count: int) -> list[Figure]:
     scores: list[LinkScore] = []
     glosses: list[bool] = []
     for seen in probe.see_kind("senses", "test", count):
@@ -131,7 +131,7 @@ def _senses(probe: Probe, head: Head, count: int) -> list[Figure]:
     ]
 
 
-def _repetition(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Figure]:
+def _repetition(probe: WorldProbe, heads: Mapping[str, Head], count: int) -> list[Figure]:
     runs = list(probe.see_repeated("test", count))
     induction = [induction_score(p[heads["induction"]], period) for period, p in runs]
     previous = [previous_token_score(p[heads["previous token"]]) for _, p in runs]
@@ -141,7 +141,7 @@ def _repetition(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Fig
     ]
 
 
-def links_of(seen: Seen, kind: str) -> list[Link]:
+def links_of(seen: Seen, kind: str) -> list[TrueLink]:
     """The links of one behaviour in a text."""
     return [link for link in seen.text.links if link.behaviour == kind]
 
@@ -150,7 +150,7 @@ def _scores(seen: Seen, kind: str, head: Head) -> list[LinkScore]:
     return [score_link(seen.patterns[head], li, seen.positions) for li in links_of(seen, kind)]
 
 
-def _answers(probe: Probe, seen: Seen, measure: str) -> list[bool]:
+def _answers(probe: WorldProbe, seen: Seen, measure: str) -> list[bool]:
     return [
         is_right(
             seen.predicted,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.training.world.text import Answer, Link
+from attnviz.training.world.text import Answer, TrueLink
 
 Array = NDArray[np.float32]
 BOS = 0
@@ -26,7 +26,7 @@ class LinkScore:
     all_top: bool
 
 
-def score_link(pattern: Array, link: Link, positions: Sequence[Sequence[int]]) -> LinkScore:
+def score_link(pattern: Array, link: TrueLink, positions: Sequence[Sequence[int]]) -> LinkScore:
     """One link in one head's pattern; `top` and `all_top` leave out the query itself and BOS.
 
     Args:

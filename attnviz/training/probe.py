@@ -35,14 +35,14 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Probe:
+class WorldProbe:
     """A model with its tokenizer, ready to look at texts."""
 
     model: GPT
     encoder: WordEncoder
 
     @classmethod
-    def open(cls, folder: Path) -> "Probe":
+    def open(cls, folder: Path) -> "WorldProbe":
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         tokenizer.encode_special_tokens = True
         return cls(load_checkpoint(folder), WordEncoder(tokenizer))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from attnviz.analyses.named_head import choose, fingerprint
 from attnviz.data.card import Figure, NamedHead
 from attnviz.data.head import Head
-from attnviz.training.probe import Probe
+from attnviz.training.probe import WorldProbe
 from attnviz.training.world.texts import texts
 
 KIND_OF = {
@@ -28,7 +28,7 @@ SHORT, LOOKED_THROUGH = 16, 10
 BAR = 0.80
 
 
-def fitted(probe: Probe, heads: Sequence[NamedHead], count: int) -> tuple[NamedHead, ...]:
+def fitted(probe: WorldProbe, heads: Sequence[NamedHead], count: int) -> tuple[NamedHead, ...]:
     """The same heads with the rule's weights, from so many development texts of each kind.
 
     As many again are cut short, and twice as many are short ones, where the kind has any: the
@@ -57,7 +57,7 @@ def fitted(probe: Probe, heads: Sequence[NamedHead], count: int) -> tuple[NamedH
     return tuple(replace(h, fit=_weights(inverse, means.get(h.behaviour))) for h in heads)
 
 
-def measured(probe: Probe, heads: Sequence[NamedHead], count: int) -> list[Figure]:
+def measured(probe: WorldProbe, heads: Sequence[NamedHead], count: int) -> list[Figure]:
     """On how many held-out texts of each kind the rule picks the head of that kind."""
     figures = []
     for behaviour, kind in KIND_OF.items():
@@ -79,7 +79,7 @@ def _weights(inverse: NDArray[np.float64], mean: NDArray[np.float64] | None) -> 
 
 
 def _patterns(
-    probe: Probe,
+    probe: WorldProbe,
     kind: str,
     seed: str,
     count: int,

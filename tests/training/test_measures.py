@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from attnviz.training.measures import induction_score, is_right, previous_token_score, score_link
-from attnviz.training.world.text import Answer, Link
+from attnviz.training.world.text import Answer, TrueLink
 
 POSITIONS = [[1], [2], [3], [4, 5]]  # tokens of: a, big, red, fox; 0 is BOS
-LINK = Link("adjectives", query=3, keys=frozenset({1, 2}))
+LINK = TrueLink("adjectives", query=3, keys=frozenset({1, 2}))
 
 
 def pattern(*row: float) -> np.ndarray:

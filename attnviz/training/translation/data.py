@@ -29,7 +29,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Batch:
+class PairBatch:
     """source (B, n_s), target (B, n_t) and what follows each target token (B, n_t);
     mask (B, 1, 1, n_s), True for what is no padding."""
 
@@ -56,7 +56,7 @@ def _ids(words: Sequence[str], encoder: WordEncoder) -> tuple[tuple[int, ...], t
     return tuple(ids), tuple(spans)
 
 
-def batches(seed: int | str, size: int, encoder: WordEncoder, longest: int) -> Iterator[Batch]:
+def batches(seed: int | str, size: int, encoder: WordEncoder, longest: int) -> Iterator[PairBatch]:
     """Batches without end; of 16 batches' pairs those of like length go together."""
     rng = random.Random(f"batches {seed}")
     stream = (encoded(phrase, encoder) for phrase in pairs(seed))
@@ -68,13 +68,13 @@ def batches(seed: int | str, size: int, encoder: WordEncoder, longest: int) -> I
         yield from (_batch(many[i : i + size], encoder.bos) for i in starts)
 
 
-def _batch(items: Sequence[Pair], bos: int) -> Batch:
+def _batch(items: Sequence[Pair], bos: int) -> PairBatch:
     source = _padded([p.source for p in items], 0)
     target = _padded([p.target for p in items], 0)
     following = _padded([(*p.target[1:], bos) for p in items], IGNORED)
     lengths = torch.tensor([len(p.source) for p in items])
     mask = torch.arange(source.size(1))[None] < lengths[:, None]  # (B, n_s)
-    return Batch(source, target, following, mask[:, None, None, :])
+    return PairBatch(source, target, following, mask[:, None, None, :])
 
 
 def _padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:

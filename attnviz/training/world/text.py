@@ -9,7 +9,7 @@ SENTENCE_ENDS = frozenset({".", "?", "!"})
 
 
 @dataclass(frozen=True)
-class Link:
+class TrueLink:
     """A ground truth: the word `query` must look at the words `keys`, all of them indices."""
 
     behaviour: str
@@ -35,7 +35,7 @@ class Text:
 
     kind: str
     words: tuple[str, ...]
-    links: tuple[Link, ...] = ()
+    links: tuple[TrueLink, ...] = ()
     answers: tuple[Answer, ...] = ()
     tags: frozenset[str] = field(default_factory=frozenset)
 
@@ -70,7 +70,7 @@ class Writer:
         self._kind = kind
         self._capitals = capitals
         self._words: list[str] = []
-        self._links: list[Link] = []
+        self._links: list[TrueLink] = []
         self._answers: list[Answer] = []
         self._tags: set[str] = set()
 
@@ -92,7 +92,7 @@ class Writer:
 
     def link(self, behaviour: str, query: int, keys: list[int]) -> None:
         """The word at `query` must look at the words at `keys`."""
-        self._links.append(Link(behaviour, query, frozenset(keys)))
+        self._links.append(TrueLink(behaviour, query, frozenset(keys)))
 
     def answer(self, measure: str, word: str, accepted: set[str] | None = None) -> int:
         """Append a word that the text so far determines; its index."""
@@ -117,13 +117,13 @@ class Writer:
 def joined(texts: list[Text]) -> Text:
     """Several texts as one; every link and answer keeps its word."""
     words: list[str] = []
-    links: list[Link] = []
+    links: list[TrueLink] = []
     answers: list[Answer] = []
     for text in texts:
         shift = len(words)
         words += text.words
         links += [
-            Link(x.behaviour, x.query + shift, frozenset(k + shift for k in x.keys))
+            TrueLink(x.behaviour, x.query + shift, frozenset(k + shift for k in x.keys))
             for x in text.links
         ]
         answers += [Answer(a.measure, a.word + shift, a.accepted) for a in text.answers]
