@@ -11,6 +11,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.analyses.heads import entropy
 from attnviz.data.capture import FloatArray
 
 Exact = NDArray[np.float64]
@@ -28,7 +29,7 @@ def divergence(distributions: Sequence[NDArray[np.floating]]) -> Exact:
         (...), in float64.
     """
     rows = np.stack([_normalised(np.asarray(d, np.float64)) for d in distributions])  # (k, ..., n)
-    mixed = _entropy(rows.mean(axis=0)) - _entropy(rows).mean(axis=0)
+    mixed = entropy(rows.mean(axis=0)) - entropy(rows).mean(axis=0)
     shares: Exact = np.clip(mixed / log(len(rows)), 0.0, 1.0) + 0.0  # never -0.0
     return shares
 
@@ -37,11 +38,6 @@ def _normalised(rows: Exact) -> Exact:
     sums = rows.sum(axis=-1, keepdims=True)
     scaled: Exact = np.divide(rows, sums, out=np.zeros_like(rows), where=sums > 0)
     return scaled
-
-
-def _entropy(rows: Exact) -> Exact:
-    entropies: Exact = -(rows * np.log(np.where(rows > 0, rows, 1.0))).sum(axis=-1)
-    return entropies
 
 
 def shares_of(row: FloatArray, query: int) -> tuple[float, float, float, float]:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.capture import FloatArray, IntArray, PatternBlock
+from attnviz.data.capture import IntArray, PatternBlock
 from attnviz.data.head import Head
 from attnviz.data.heads import METRICS, Estimate, Role
 
@@ -140,10 +140,10 @@ class MeasureHeads:
         return self._sums[metric][head] / count if count else nan
 
 
-def entropy(weights: FloatArray) -> NDArray[np.float32]:
+def entropy(weights: NDArray[np.floating]) -> NDArray[np.floating]:
     """−Σ A ln A of each row, in nats, with 0·ln 0 = 0; (..., n) to (...)."""
     logs = np.log(np.where(weights > 0, weights, 1))
-    entropies: NDArray[np.float32] = -(weights * logs).sum(axis=-1)
+    entropies: NDArray[np.floating] = -(weights * logs).sum(axis=-1)
     return entropies
 
 

@@ -100,14 +100,11 @@ def _counted(done: int, stepped: Callable[[int], None]) -> Iterator[None]:
 
 @torch.inference_mode()
 def held_out_loss(model: GPT, text: OwnText) -> float:
-    """Bits per byte of the held-out part; each token is predicted from at least half a context.
-
-    The first two tokens are not predicted, as in the trigram model.
-    """
+    """Bits per byte of the held-out part; each token is predicted from at least half a context."""
     was_training = model.training
     model.eval()
     size, ids = model.config.n_positions, torch.from_numpy(text.held_out)
-    step, bits, done = size // 2, 0.0, 2
+    step, bits, done = size // 2, 0.0, 2  # from the third token on, as the trigram model
     for start in range(0, max(1, len(ids) - size + step), step):
         window = ids[start : start + size + 1]
         logits = model(window[None, :-1])[0].double()  # (n, V)

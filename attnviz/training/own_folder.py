@@ -35,24 +35,19 @@ def check_folder(folder: Path, *, resume: bool) -> None:
     Raises:
         UsageError: it is not; the message says whether a training in it is finished.
     """
-    begun = (folder / ABOUT).is_file()
+    begun, shown = (folder / ABOUT).is_file(), repr(str(folder))
+    another = f"choose another folder with {option('output')}"
     # An interrupted training has a card, too, but also its state.
     if begun and (folder / CARD).is_file() and not (folder / STATE).is_file():
         raise UsageError(
-            f"the training in {str(folder)!r} is finished, and cannot be taken further",
-            f"choose another folder with {option('output')}",
+            f"the training in {shown} is finished, and cannot be taken further", another
         )
     if resume and not begun:
-        raise UsageError(
-            f"there is no training in {str(folder)!r}",
-            f"leave {option('resume')} out to begin one",
-        )
+        hint = f"leave {option('resume')} out to begin one"
+        raise UsageError(f"there is no training in {shown}", hint)
     if not resume and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         more = f" or go on with {option('resume')}" if begun else ""
-        raise UsageError(
-            f"{str(folder)!r} is not an empty folder",
-            f"choose another with {option('output')}{more}",
-        )
+        raise UsageError(f"{shown} is not an empty folder", f"{another}{more}")
 
 
 def resumed_plan(folder: Path, digest: str) -> Plan:
@@ -137,12 +132,10 @@ def interrupted(folder: Path, text: OwnText, plan: Plan, step: int, files: Seque
         return f"interrupted at step {step}, before any loss was measured; {resume} goes on"
     best = min(points, key=lambda point: point.held_out)
     at, last = best.progress.step, points[-1].progress.step
-    description = (
-        f"Trained with attnviz train on {', '.join(files)}, and interrupted; as of step {at}."
-    )
+    about = f"Trained with attnviz train on {', '.join(files)}, and interrupted; as of step {at}."
     losses = {"held-out loss, bits per byte": best.held_out}
     with writing(folder):
-        _write_card(folder, plan, description, losses, len(text.held_out) - 2)
+        _write_card(folder, plan, about, losses, len(text.held_out) - 2)
     kept = f"{folder} keeps the model of step {at}, held-out loss {best.held_out:.3f} bits per byte"
     return f"interrupted at step {step}; {kept}; {resume} goes on from step {last}"
 
@@ -150,10 +143,7 @@ def interrupted(folder: Path, text: OwnText, plan: Plan, step: int, files: Seque
 def _write_card(
     folder: Path, plan: Plan, description: str, losses: Mapping[str, float], predicted: int
 ) -> None:
-    figures = [
-        Figure("language", measure, round(loss, 4), None, predicted)
-        for measure, loss in losses.items()
-    ]
+    figures = [Figure("language", name, round(x, 4), None, predicted) for name, x in losses.items()]
     card = {
         "schema": SCHEMA,
         "name": folder.name,

@@ -34,14 +34,7 @@ PAUSE = 0.25
 
 
 class ExploreApp(ThreadedApp):
-    """Looking around in a text's attention.
-
-    Args:
-        opened: what the app opens with.
-        display: what the terminal can show.
-        folder: where pictures and pages are saved.
-        spell: how messages spell parameters.
-    """
+    """Looking around in a text's attention; pictures and pages are saved in `folder`."""
 
     TITLE = "attnviz"
     CSS_PATH = "app.tcss"

@@ -78,10 +78,6 @@ class Opened:
 
 
 def check(cancelled: Cancelled) -> None:
-    """Stop a thread whose result is no longer wanted.
-
-    Raises:
-        GaveWay: it was cancelled.
-    """
+    """Raise GaveWay in a thread whose result is no longer wanted."""
     if cancelled():
         raise GaveWay

@@ -18,12 +18,7 @@ SAVE = "save"
 
 
 class ThreadedApp(App[None]):
-    """An app without content: its threads, its notifications and its end.
-
-    Args:
-        spell: how messages spell parameters.
-        ansi_color: as Textual has it.
-    """
+    """The threads, notifications and end of an app; `spell` writes parameters in messages."""
 
     def __init__(self, spell: Speller, *, ansi_color: bool | None) -> None:
         super().__init__(ansi_color=ansi_color)
@@ -56,11 +51,8 @@ class ThreadedApp(App[None]):
     ) -> None:
         """Make a message in a thread and post it, unless the thread was cancelled.
 
-        Args:
-            group: a name for threads of this kind.
-            make: makes the message.
-            failed: the message for an error; by default its sentence.
-            exclusive: whether older threads of the group are cancelled.
+        `failed` makes the message for an error, by default its sentence; `exclusive` cancels
+        older threads of the group.
         """
 
         def work() -> None:

@@ -1,4 +1,4 @@
-"""A text of the little world, and what is known about it: who must look where, what must follow."""
+"""A text of the little world, and the ground truth about its links and answers."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -10,7 +10,7 @@ SENTENCE_ENDS = frozenset({".", "?", "!"})
 
 @dataclass(frozen=True)
 class TrueLink:
-    """A ground truth: the word `query` must look at the words `keys`, all of them indices."""
+    """A ground truth: the word `query` must attend to the words `keys` (indices of words)."""
 
     behaviour: str
     query: int
@@ -19,7 +19,7 @@ class TrueLink:
 
 @dataclass(frozen=True)
 class Answer:
-    """A word that the text before it determines; any of `accepted` would be right."""
+    """A word that the text before it determines; all `accepted` words would be right."""
 
     measure: str
     word: int
@@ -30,7 +30,7 @@ class Answer:
 class Text:
     """Words and punctuation marks in order, with their links and answers.
 
-    `tags` tell variants of a kind apart in the evaluation ("made-up", "far", ...).
+    `tags` distinguish variants of a kind in the evaluation ("made-up", "far", ...).
     """
 
     kind: str
@@ -61,7 +61,7 @@ def _spaced(left: str, right: str) -> bool:
 
 
 class Writer:
-    """Writes a text word by word and remembers the ground truth on the way.
+    """Writes a text word by word, and remembers its ground truth.
 
     With `capitals`, sentences begin with a capital letter.
     """
@@ -76,11 +76,11 @@ class Writer:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What is written so far."""
+        """The words written so far."""
         return tuple(self._words)
 
     def say(self, *phrases: str) -> int:
-        """Append words, which phrases hold with spaces between; the index of the last one."""
+        """Append the words of phrases; the index of the last word."""
         for phrase in phrases:
             for word in phrase.split():
                 self._words.append(self._cased(word))
@@ -91,7 +91,7 @@ class Writer:
         return word[0].upper() + word[1:] if starts and self._capitals else word
 
     def link(self, behaviour: str, query: int, keys: list[int]) -> None:
-        """The word at `query` must look at the words at `keys`."""
+        """Note that the word at `query` must attend to the words at `keys`."""
         self._links.append(TrueLink(behaviour, query, frozenset(keys)))
 
     def answer(self, measure: str, word: str, accepted: set[str] | None = None) -> int:
@@ -115,7 +115,7 @@ class Writer:
 
 
 def joined(texts: list[Text]) -> Text:
-    """Several texts as one; every link and answer keeps its word."""
+    """Several texts as one; every link and answer keeps its words."""
     words: list[str] = []
     links: list[TrueLink] = []
     answers: list[Answer] = []
