@@ -7,8 +7,6 @@ import numpy as np
 from attnviz.data.capture import FloatArray, IntArray
 from attnviz.data.exhibit import CellMap, Exhibit, HeadMap, LinkMap, Links, Map
 
-__all__ = ["Links", "links_of", "row_totals"]
-
 
 def links_of(exhibit: Exhibit, head_map: Map) -> Links:
     """The links of one map that pass the exhibit's filters, without those that the mask forbids.

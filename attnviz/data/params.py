@@ -100,11 +100,6 @@ class ParameterCount:
         alike = all(tuple(m.name for m in four) == PROJECTIONS for four in kinds.values())
         return kinds if alike else {}
 
-    @property
-    def one_of_each(self) -> tuple[Matrix, ...]:
-        """W_Q, W_K, W_V and W_O where all heads of the model have the same shapes; else empty."""
-        return next(iter(self.attentions.values())) if len(self.attentions) == 1 else ()
-
 
 PROJECTIONS = ("W_Q", "W_K", "W_V", "W_O")
 # The attentions of an encoder-decoder, in the order in which they run.

@@ -19,7 +19,7 @@ from textual.widgets import Footer, TextArea
 
 from attnviz.console import NARROWEST, Display
 from attnviz.data.capture import Capture
-from attnviz.errors import Speller, spelled
+from attnviz.errors import Speller, as_argument, spelled
 from attnviz.tui.find import Find
 from attnviz.tui.messages import AblationDone, Captured, Chosen, Failed, Presented, Refused
 from attnviz.tui.panes import Panes
@@ -60,7 +60,9 @@ class ExploreApp(ThreadedApp):
         Binding("escape", "leave_edit", "Done", show=False),
     ]
 
-    def __init__(self, opened: Opened, display: Display, folder: Path, spell: Speller) -> None:
+    def __init__(
+        self, opened: Opened, display: Display, folder: Path, spell: Speller = as_argument
+    ) -> None:
         # with few colours or none, the terminal's own, which differ from each other in any theme
         plain = display.sixteen or not display.color
         super().__init__(spell, ansi_color=True if plain else None)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from attnviz.data.exhibit import Exhibit, Map
-from attnviz.data.links import Links, links_of
+from attnviz.data.exhibit import Exhibit, Links, Map
+from attnviz.data.links import links_of
 from attnviz.data.serial import to_json
 
 COLUMNS = ("line", "layer", "head", "query", "query_token", "key", "key_token", "weight")

@@ -123,7 +123,7 @@ class World:
         return "".join(syllables)
 
     def _mixed(self, core: list[str], long_list: str) -> str:
-        """A word of the small list, of the long one, or made up: roles must not need known words."""
+        """A word of the small list, of the long one, or made up, so that no role needs it."""
         draw = self.rng.random()
         if draw < 0.6:
             return self.rng.choice(core)

@@ -1,6 +1,6 @@
 """A text of the little world, and the ground truth about its links and answers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 CLOSING = frozenset({",", ".", "?", ":", ";", ")", "!"})
@@ -28,32 +28,18 @@ class Answer:
 
 @dataclass(frozen=True)
 class Text:
-    """Words and punctuation marks in order, with their links and answers.
-
-    `tags` distinguish variants of a kind in the evaluation ("made-up", "far", ...).
-    """
+    """Words and punctuation marks in order, with their links and answers."""
 
     kind: str
     words: tuple[str, ...]
     links: tuple[TrueLink, ...] = ()
     answers: tuple[Answer, ...] = ()
-    tags: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def source(self) -> str:
         """The text as a person would type it."""
         spaces = [" " if _spaced(a, b) else "" for a, b in pairwise(self.words)]
         return "".join(w + s for w, s in zip(self.words, [*spaces, ""], strict=True))
-
-    @property
-    def spans(self) -> list[tuple[int, int]]:
-        """Each word's (start, end) in `source`, in characters."""
-        spans: list[tuple[int, int]] = []
-        for previous, word in zip((None, *self.words), self.words, strict=False):
-            gap = 1 if previous is not None and _spaced(previous, word) else 0
-            start = spans[-1][1] + gap if spans else 0
-            spans.append((start, start + len(word)))
-        return spans
 
 
 def _spaced(left: str, right: str) -> bool:
@@ -72,7 +58,6 @@ class Writer:
         self._words: list[str] = []
         self._links: list[TrueLink] = []
         self._answers: list[Answer] = []
-        self._tags: set[str] = set()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -101,17 +86,8 @@ class Writer:
         self._answers.append(Answer(measure, index, right))
         return index
 
-    def tag(self, *tags: str) -> None:
-        self._tags.update(tags)
-
     def text(self) -> Text:
-        return Text(
-            self._kind,
-            tuple(self._words),
-            tuple(self._links),
-            tuple(self._answers),
-            frozenset(self._tags),
-        )
+        return Text(self._kind, tuple(self._words), tuple(self._links), tuple(self._answers))
 
 
 def joined(texts: list[Text]) -> Text:
@@ -128,5 +104,4 @@ def joined(texts: list[Text]) -> Text:
         ]
         answers += [Answer(a.measure, a.word + shift, a.accepted) for a in text.answers]
     kind = texts[0].kind if len(texts) == 1 else "joined"
-    tags = frozenset().union(*(text.tags for text in texts))
-    return Text(kind, tuple(words), tuple(links), tuple(answers), tags)
+    return Text(kind, tuple(words), tuple(links), tuple(answers))
