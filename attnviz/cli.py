@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session, process_session
 from attnviz.errors import AttnvizError, ExitStatus, OutputError
-from attnviz.writers.stream import told
+from attnviz.writers.stream import as_output_error
 
 ISSUES = "https://github.com/attnviz/attnviz/issues"
 
@@ -103,7 +103,7 @@ def _main(
 def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     """Run the command line; every error ends here, as one sentence on stderr."""
     try:
-        with told():  # of what typer itself prints: help and version
+        with as_output_error():  # of what typer itself prints: help and version
             returned = typer.main.get_command(app).main(
                 list(arguments) or ["--help"],
                 prog_name="attnviz",

@@ -23,7 +23,8 @@ from attnviz.console import Display
 from attnviz.models.catalog import Source
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
-from attnviz.tui.app import ExploreApp, Opened
+from attnviz.tui.app import ExploreApp
+from attnviz.tui.runs import Opened
 from benchmarks.jobs import PYTHON
 from benchmarks.measure import run
 

@@ -11,7 +11,8 @@ from attnviz.console import Display
 from attnviz.models.catalog import Source
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
-from attnviz.tui.app import ExploreApp, Opened
+from attnviz.tui.app import ExploreApp
+from attnviz.tui.runs import Opened
 
 TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
 TARGET = Path(__file__).with_name("explore.svg")

@@ -1,4 +1,4 @@
-"""Runs with heads ablated, to what that does to the model's log-probabilities."""
+"""The effect of ablated heads on a model's log-probabilities."""
 
 from dataclasses import dataclass, field
 from math import sqrt
@@ -12,9 +12,10 @@ from attnviz.data.ablate import Ablated, AblatedRun, Effect
 
 @dataclass
 class KeepLogProbabilities:
-    """Consumes runs, and keeps the log-probabilities that count, in nats.
+    """Consumes runs, and keeps log-probabilities in nats.
 
-    `answer`: that of this token after the last position; None: of every token that followed.
+    `answer`: keep that of this token after the last position; None: those of the tokens that
+    really followed.
     """
 
     answer: int | None
@@ -28,7 +29,7 @@ class KeepLogProbabilities:
 
 
 def effect_of(heads: Ablated, before: NDArray[np.float64], after: NDArray[np.float64]) -> Effect:
-    """The mean change of log-probabilities (tokens), and its standard error over the tokens."""
+    """The mean change of log-probabilities, (tokens), and its standard error over the tokens."""
     change = after - before
     n = len(change)
     error = float(change.std(ddof=1)) / sqrt(n) if n > 1 else None

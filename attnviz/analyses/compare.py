@@ -1,4 +1,4 @@
-"""How different rows of attention are, and how far vectors have moved apart.
+"""The difference between rows of attention, and the similarity of vectors and heads.
 
 Jensen-Shannon divergence: Lin 1991, "Divergence Measures Based on the Shannon Entropy",
 IEEE Transactions on Information Theory 37(1).
@@ -11,6 +11,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.analyses.heads import entropy
 from attnviz.data.capture import FloatArray
 
 Exact = NDArray[np.float64]
@@ -19,35 +20,30 @@ Exact = NDArray[np.float64]
 def divergence(distributions: Sequence[NDArray[np.floating]]) -> Exact:
     """The Jensen-Shannon divergence of k distributions, from 0 (the same) to 1 (disjoint).
 
-    H(mean) - mean(H), divided by ln k, which is the most that it can be.
+    H(mean) - mean(H), divided by ln k, its largest possible value.
 
     Args:
-        distributions: k arrays (..., n); each row is brought to a sum of 1, unless it is empty.
+        distributions: k arrays (..., n); each row is scaled to a sum of 1, unless it is empty.
 
     Returns:
         (...), in float64.
     """
-    rows = np.stack([_to_one(np.asarray(d, np.float64)) for d in distributions])  # (k, ..., n)
-    mixed = _entropy(rows.mean(axis=0)) - _entropy(rows).mean(axis=0)
-    found: Exact = np.clip(mixed / log(len(rows)), 0.0, 1.0) + 0.0  # never -0.0
-    return found
+    rows = np.stack([_normalised(np.asarray(d, np.float64)) for d in distributions])  # (k, ..., n)
+    mixed = entropy(rows.mean(axis=0)) - entropy(rows).mean(axis=0)
+    shares: Exact = np.clip(mixed / log(len(rows)), 0.0, 1.0) + 0.0  # never -0.0
+    return shares
 
 
-def _to_one(rows: Exact) -> Exact:
+def _normalised(rows: Exact) -> Exact:
     sums = rows.sum(axis=-1, keepdims=True)
-    found: Exact = np.divide(rows, sums, out=np.zeros_like(rows), where=sums > 0)
-    return found
-
-
-def _entropy(rows: Exact) -> Exact:
-    found: Exact = -(rows * np.log(np.where(rows > 0, rows, 1.0))).sum(axis=-1)
-    return found
+    scaled: Exact = np.divide(rows, sums, out=np.zeros_like(rows), where=sums > 0)
+    return scaled
 
 
 def shares_of(row: FloatArray, query: int) -> tuple[float, float, float, float]:
-    """Of one row (n) the weight on the query itself, the first token, the one before, others.
+    """The weight of one row (n) on the query itself, the first token, the one before, others.
 
-    Each key counts once, for the first of these that it is.
+    Each key counts once, for the first of these that applies.
     """
     left = np.asarray(row, np.float64).copy()
     taken = []
@@ -65,22 +61,23 @@ def mean_cosine(vectors: Sequence[FloatArray]) -> Exact:
     unit = [np.asarray(v, np.float64) for v in vectors]
     unit = [v / np.linalg.norm(v, axis=-1, keepdims=True) for v in unit]
     pairs = [(a * b).sum(axis=-1) for a, b in combinations(unit, 2)]
-    found: Exact = np.mean(pairs, axis=0)
-    return found
+    means: Exact = np.mean(pairs, axis=0)
+    return means
 
 
 def similarities(ours: FloatArray, theirs: FloatArray) -> Exact:
-    """How alike every head of one model is to every head of another, (a, b); 1 is the same.
+    """The similarity of every head of one model to every head of another, (a, b); 1 is the same.
 
-    Empty rows are left out; NaN where no row is left.
+    Rows that are empty in either pattern are left out; NaN where no row is left.
 
     Args:
-        ours: (a, n, n), theirs: (b, n, n): patterns over the same units.
+        ours: the patterns of the one model, (a, n, n).
+        theirs: the patterns of the other over the same units, (b, n, n).
     """
-    found = np.full((len(ours), len(theirs)), np.nan)
+    similarity = np.full((len(ours), len(theirs)), np.nan)
     for i, pattern in enumerate(ours):
         for j, other in enumerate(theirs):
             both = pattern.any(axis=1) & other.any(axis=1)
             if both.any():
-                found[i, j] = 1.0 - float(divergence([pattern[both], other[both]]).mean())
-    return found
+                similarity[i, j] = 1.0 - float(divergence([pattern[both], other[both]]).mean())
+    return similarity

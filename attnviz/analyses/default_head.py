@@ -1,4 +1,4 @@
-"""Which head to show when nobody chose one.
+"""The head to show when the user chose none.
 
 A model whose card names heads: the named head that fits the text best (`named_head.py`); the
 only one, where it names one. Any other model, and a capture that lacks a named head: the head
@@ -13,7 +13,7 @@ from attnviz.data.exhibit import Choice
 
 
 def default_head(capture: Capture) -> Choice:
-    """The head that tells most about this text, among those that the capture holds."""
+    """The head that tells most about this text, among the heads of the capture."""
     named = capture.named_heads
     if named and all(each.head in capture.heads for each in named):
         patterns = {each.head: capture.weights(each.head) for each in named}

@@ -1,9 +1,9 @@
-"""Which head to show of a model that names none: the one with the most to say.
+"""The most telling head of a model whose card names none.
 
-A head says something where a query looks at a content token away from itself. The
-score is the mean over the queries of the largest weight on a key that is neither the
-query itself, nor the token just before it, nor the first token (where attention rests
-when it has nowhere to go).
+A head tells something where a query attends to a content token away from itself. Its measure,
+which users read as its generic score, is the mean over the queries of the largest weight on a
+key that is neither the query itself, nor the token just before it, nor the first token (which
+takes the attention that has nowhere else to go).
 """
 
 from collections.abc import Iterable
@@ -17,8 +17,8 @@ from attnviz.data.head import Head
 
 
 @dataclass
-class GenericScores:
-    """The scores of all heads, from the rows of a run as they come."""
+class FindTellingHead:
+    """Consumes the rows of a run, and finds its most telling head."""
 
     causal: bool
     _sums: dict[Head, float] = field(default_factory=dict)
@@ -30,12 +30,12 @@ class GenericScores:
             self._sums[at] = self._sums.get(at, 0.0) + total
 
     def highest(self) -> Head:
-        """The head with the highest score; ties go to the earliest one."""
+        """The head with the highest measure; ties go to the earliest head."""
         return max(sorted(self._sums), key=lambda head: self._sums[head])
 
 
-def generic_score(weights: FloatArray, *, causal: bool = True) -> float:
-    """The score of one pattern (n, n), between 0 and 1; 0 where a text is too short to tell."""
+def how_telling(weights: FloatArray, *, causal: bool = True) -> float:
+    """The measure of one pattern (n, n), from 0 to 1; 0 where the text is too short to tell."""
     queries = np.arange(len(weights))
     able = _away_from(queries, weights.shape[1], causal=causal).any(axis=1)
     strongest = _strongest_away(weights[None], queries, causal=causal)[0]
@@ -43,14 +43,14 @@ def generic_score(weights: FloatArray, *, causal: bool = True) -> float:
 
 
 def most_telling_head(capture: Capture, heads: Iterable[Head] | None = None) -> Head:
-    """The head with the highest score; ties go to the earliest one."""
+    """The head with the highest measure; ties go to the earliest head."""
     candidates = tuple(heads or capture.heads)
-    scores = [generic_score(capture.weights(h), causal=capture.causal) for h in candidates]
-    return candidates[int(np.argmax(scores))]
+    measured = [how_telling(capture.weights(h), causal=capture.causal) for h in candidates]
+    return candidates[int(np.argmax(measured))]
 
 
 def _away_from(queries: IntArray, n: int, *, causal: bool) -> NDArray[np.bool_]:
-    """(rows, n), True on keys that count: neither near the query, nor the first, nor masked."""
+    """(rows, n), True on keys that count: not near the query, not the first, not masked."""
     distance = queries[:, None] - np.arange(n)
     away = distance > 1 if causal else np.abs(distance) > 1
     away[:, 0] = False
@@ -58,7 +58,7 @@ def _away_from(queries: IntArray, n: int, *, causal: bool) -> NDArray[np.bool_]:
 
 
 def _strongest_away(weights: FloatArray, queries: IntArray, *, causal: bool) -> FloatArray:
-    """(heads, rows), the largest weight (heads, rows, n) of each row on a key that counts."""
+    """(heads, rows), the largest weight of each row of (heads, rows, n) on a key that counts."""
     away = _away_from(queries, weights.shape[2], causal=causal)
     strongest: FloatArray = np.where(away, weights, np.float32(0)).max(axis=2)
     return strongest

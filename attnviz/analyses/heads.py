@@ -1,4 +1,4 @@
-"""What each head does, from the rows of its pattern as they come.
+"""Head metrics, computed from the rows of a run as they come.
 
 Sources: entropy and distance, Vig & Belinkov 2019, "Analyzing the Structure of Attention in
 a Transformer Language Model", arXiv 1906.04284; the sink and its threshold, Gu et al. 2024,
@@ -17,12 +17,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.capture import FloatArray, IntArray, PatternBlock
+from attnviz.data.capture import IntArray, PatternBlock
 from attnviz.data.head import Head
-from attnviz.data.heads import SCORES, Estimate, Role
+from attnviz.data.heads import METRICS, Estimate, Role
 
 Marks: TypeAlias = Callable[[IntArray, int], Mapping[str, NDArray[np.bool_]]]
-"""For some queries (rows) and n keys: score to (rows, n), True on the keys that count for it."""
+"""For the queries of some rows and n keys: metric to (rows, n), True on the keys it counts."""
 
 SINK = 0.3
 ROLES = (
@@ -33,36 +33,36 @@ ROLES = (
     Role("sink", "first", SINK),
     Role("broad", "normalised", 0.8),
 )
-"""The first of these whose threshold a head passes is its role."""
+"""A head's role is the first of these whose threshold it reaches."""
 
 
 def marks_of_tokens(ids: Sequence[int], since: int = 0) -> Marks:
-    """Which keys count, by the tokens: earlier copies of the query's, and what followed them.
+    """The keys that count, by tokens: earlier copies of the query's token, and what followed them.
 
     Args:
-        ids: of the key tokens (n); each query reads the token at its own position.
-        since: of earlier queries, only `self` and `first` are looked at.
+        ids: the ids of the key tokens (n); a query has the token at its own position.
+        since: queries before this position count only for `self` and `first`.
     """
     tokens = np.array(ids)
 
     def marks(queries: IntArray, n: int) -> Mapping[str, NDArray[np.bool_]]:
         query, key = queries[:, None], np.arange(n)
         copies = (tokens[:n] == tokens[queries][:, None]) & (key < query) & (query >= since)
-        behind = np.zeros_like(copies)
-        behind[:, 1:] = copies[:, :-1] & (key[1:] < query)
+        followers = np.zeros_like(copies)
+        followers[:, 1:] = copies[:, :-1] & (key[1:] < query)
         return {
             "previous": (key == query - 1) & (query >= since),
             "first": np.broadcast_to(key == 0, copies.shape),
             "self": key == query,
             "duplicate": copies,
-            "induction": behind,
+            "induction": followers,
         }
 
     return marks
 
 
 def marks_of_diagonals(period: int) -> Marks:
-    """Which keys count, by distance alone: whole diagonals, as TransformerLens averages them."""
+    """The keys that count, by distance alone: the diagonals that TransformerLens averages."""
 
     def marks(queries: IntArray, n: int) -> Mapping[str, NDArray[np.bool_]]:
         query, key = queries[:, None], np.arange(n)
@@ -78,7 +78,7 @@ def marks_of_diagonals(period: int) -> Marks:
 
 
 def marks_of_first() -> Marks:
-    """Where queries and keys are two texts, only the first key counts for anything."""
+    """The keys that count where queries and keys are two texts: only the first."""
 
     def marks(queries: IntArray, n: int) -> Mapping[str, NDArray[np.bool_]]:
         return {"first": np.broadcast_to(np.arange(n) == 0, (len(queries), n))}
@@ -87,12 +87,12 @@ def marks_of_first() -> Marks:
 
 
 @dataclass
-class ScoreHeads:
-    """Consumes the rows of a run, and scores every head.
+class MeasureHeads:
+    """Consumes the rows of a run, and measures every head.
 
-    `marks` says which keys count for which score; `causal` whether a query sees only itself
-    and what stands before it; `apart` whether queries and keys are two texts, between which
-    there is no distance.
+    `marks` says which keys count for which metric; `causal` whether a query sees only itself
+    and earlier tokens; `apart` whether queries and keys are two texts, between which there is
+    no distance.
     """
 
     marks: Marks
@@ -103,60 +103,60 @@ class ScoreHeads:
 
     def __call__(self, block: PatternBlock) -> None:
         n = block.weights.shape[2]
-        for score, marked in self.marks(block.queries, n).items():
-            there = np.einsum("hrk,rk->h", block.weights, marked.astype(np.float32))
-            self._add(score, block, there, float(marked.any(axis=1).sum()))
+        for metric, marked in self.marks(block.queries, n).items():
+            mass = np.einsum("hrk,rk->h", block.weights, marked.astype(np.float32))
+            self._add(metric, block, mass, float(marked.any(axis=1).sum()))
         self._add_entropy(block)
         if not self.apart:
-            far = np.abs(block.queries[:, None] - np.arange(n)).astype(np.float32)
-            spans = np.einsum("hrk,rk->h", block.weights, far)
-            self._add("distance", block, spans, block.sums.sum(axis=1))
+            distances = np.abs(block.queries[:, None] - np.arange(n)).astype(np.float32)
+            weighted = np.einsum("hrk,rk->h", block.weights, distances)
+            self._add("distance", block, weighted, block.sums.sum(axis=1))
 
     def _add_entropy(self, block: PatternBlock) -> None:
         entropies = entropy(block.weights)  # (heads, rows)
         self._add("entropy", block, entropies.sum(axis=1), len(block.queries))
         n = block.weights.shape[2]
         seen = block.queries + 1 if self.causal else np.full(len(block.queries), n)
-        able = seen > 1  # who sees one key has no choice
+        able = seen > 1  # a query that sees one key has no choice
         if able.any():
             shares = entropies[:, able] / np.log(seen[able])
             self._add("normalised", block, shares.sum(axis=1), float(able.sum()))
 
     def _add(
-        self, score: str, block: PatternBlock, sums: NDArray[np.floating], counts: object
+        self, metric: str, block: PatternBlock, sums: NDArray[np.floating], counts: object
     ) -> None:
-        each = np.broadcast_to(np.asarray(counts, float), sums.shape)
+        per_head = np.broadcast_to(np.asarray(counts, float), sums.shape)
         for i, head in enumerate(Head(block.layer, head) for head in block.heads):
-            self._sums[score][head] = self._sums[score].get(head, 0.0) + float(sums[i])
-            self._counts[score][head] = self._counts[score].get(head, 0.0) + float(each[i])
+            self._sums[metric][head] = self._sums[metric].get(head, 0.0) + float(sums[i])
+            self._counts[metric][head] = self._counts[metric].get(head, 0.0) + float(per_head[i])
 
-    def scores(self) -> dict[Head, dict[str, float]]:
-        """Every head's scores; NaN where no query could show one."""
+    def metrics(self) -> dict[Head, dict[str, float]]:
+        """Every head's metrics; NaN where no query could show one."""
         heads = sorted(self._sums["entropy"])
-        return {head: {score: self._mean(score, head) for score in SCORES} for head in heads}
+        return {head: {metric: self._mean(metric, head) for metric in METRICS} for head in heads}
 
-    def _mean(self, score: str, head: Head) -> float:
-        count = self._counts[score].get(head, 0.0)
-        return self._sums[score][head] / count if count else nan
+    def _mean(self, metric: str, head: Head) -> float:
+        count = self._counts[metric].get(head, 0.0)
+        return self._sums[metric][head] / count if count else nan
 
 
-def entropy(weights: FloatArray) -> NDArray[np.float32]:
-    """−Σ A ln A of each row, in nats, with 0·ln 0 = 0: (..., n) gives (...)."""
+def entropy(weights: NDArray[np.floating]) -> NDArray[np.floating]:
+    """−Σ A ln A of each row, in nats, with 0·ln 0 = 0; (..., n) to (...)."""
     logs = np.log(np.where(weights > 0, weights, 1))
-    summed: NDArray[np.float32] = -(weights * logs).sum(axis=-1)
-    return summed
+    entropies: NDArray[np.floating] = -(weights * logs).sum(axis=-1)
+    return entropies
 
 
-def role_of(scores: Mapping[str, Estimate]) -> Role | None:
+def role_of(metrics: Mapping[str, Estimate]) -> Role | None:
     """The first role whose threshold is reached."""
-    return next((role for role in ROLES if scores[role.score].mean >= role.least), None)
+    return next((role for role in ROLES if metrics[role.metric].mean >= role.least), None)
 
 
 def estimates(samples: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
-    """The mean of each score over samples, with its standard error where there are several."""
-    found = {}
-    for score in SCORES:
-        values = [sample[score] for sample in samples]
+    """The mean of each metric over samples, with its standard error where there are several."""
+    means = {}
+    for metric in METRICS:
+        values = [sample[metric] for sample in samples]
         error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
-        found[score] = Estimate(fmean(values), error)
-    return found
+        means[metric] = Estimate(fmean(values), error)
+    return means

@@ -1,12 +1,11 @@
-"""Which of a model's named heads fits a text best: a linear rule over the named heads' activity.
+"""The named head that fits a text best, by a linear rule over the named heads' activity.
 
-Some heads act on every text (the one that looks at the token before), others rest on
-BOS until their behaviour occurs, so activity alone tells little: what counts is how all
-named heads act together. Each named head's activity is four numbers; a behaviour's
-score is a weighted sum of all of them plus a constant, and the highest score wins. The
-weights stand in the model card. They were fitted once, after the training, on
-development texts of the little world (Fisher's linear discriminant); no text is needed
-to apply them.
+Some heads are active on every text (such as the one that attends to the previous token), others
+rest on BOS until their behaviour occurs, so the activity of one head tells little. The rule
+therefore takes all named heads together. Each head's activity is four numbers; a behaviour's
+fit is a weighted sum of all of them plus a constant, and the best fit wins. The weights are in
+the model card. They were fitted once, after the training, on development texts of the little
+world (Fisher's linear discriminant).
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +20,10 @@ Pattern = NDArray[np.float32]
 
 
 def activity(pattern: Pattern, *, bos: bool) -> NDArray[np.float64]:
-    """Four numbers between 0 and 1 for a causal pattern (n, n).
+    """Four numbers from 0 to 1 for a causal pattern (n, n).
 
-    For each query take its strongest link that is neither to itself nor to BOS. The
-    mean over the queries, the maximum, the mean of the three strongest, and the mean
+    The first three are the mean, the maximum and the mean of the three largest of the queries'
+    strongest links, leaving out links to the query itself and to BOS. The fourth is the mean
     weight on the token just before.
     """
     start = 1 if bos else 0
@@ -41,7 +40,7 @@ def activity(pattern: Pattern, *, bos: bool) -> NDArray[np.float64]:
 def fingerprint(
     patterns: Mapping[Head, Pattern], heads: Sequence[NamedHead], *, bos: bool
 ) -> NDArray[np.float64]:
-    """The activities of the named heads, one after the other, each head once."""
+    """The activities of the named heads, concatenated, each head once."""
     distinct = dict.fromkeys(named.head for named in heads)
     return np.concatenate([activity(patterns[head], bos=bos) for head in distinct])
 
@@ -53,13 +52,13 @@ def choose(
 
     Args:
         patterns: the pattern (n, n) of every named head.
-        heads: the card's named heads, in its order; `fit` holds the weights of the
-            fingerprint and, last, the constant.
+        heads: the card's named heads, in the order of the card; `fit` holds the weights of
+            the fingerprint, then the constant.
         bos: whether the first token is a beginning token.
     """
-    seen = fingerprint(patterns, heads, bos=bos)
-    fitted = [named for named in heads if len(named.fit) == len(seen) + 1]
+    activities = fingerprint(patterns, heads, bos=bos)
+    fitted = [named for named in heads if len(named.fit) == len(activities) + 1]
     if not fitted:
         return None
-    scores = [float(np.dot(named.fit[:-1], seen)) + named.fit[-1] for named in fitted]
-    return fitted[int(np.argmax(scores))]
+    fits = [float(np.dot(named.fit[:-1], activities)) + named.fit[-1] for named in fitted]
+    return fitted[int(np.argmax(fits))]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.commands import groups as g
+from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session
 from attnviz.commands.texts import text_or_capture
 from attnviz.console import Display, display_of
@@ -15,7 +16,8 @@ from attnviz.errors import UsageError
 from attnviz.runs.prepare import load_model
 
 if TYPE_CHECKING:
-    from attnviz.tui.app import ExploreApp, Opened
+    from attnviz.tui.app import ExploreApp
+    from attnviz.tui.runs import Opened
 
 EPILOG = """
 [bold]Examples[/]
@@ -61,7 +63,7 @@ def explore(
         begin = opened.of_text(given, loaded, tokens.options(run, target.target))
     if not session.stdin.is_terminal:
         _take_keys_from_the_terminal(session)
-    app = explore_app(begin, display, Path.cwd())
+    app = explore_app(begin, display, Path.cwd(), as_flag)
     _run(app)
     for said in app.saved:
         session.note(said)
@@ -101,7 +103,8 @@ def _textual(display: Display, session: Session) -> tuple[type["ExploreApp"], ty
     if not display.color:
         os.environ["NO_COLOR"] = "1"
     try:
-        from attnviz.tui.app import ExploreApp, Opened
+        from attnviz.tui.app import ExploreApp
+        from attnviz.tui.runs import Opened
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise

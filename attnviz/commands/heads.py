@@ -10,7 +10,7 @@ from attnviz.commands.deliver import deliver_report, destination_of
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_left_out, text_or_capture
 from attnviz.data.capture import Capture
-from attnviz.data.heads import SCORES, HeadReport, HeadScores
+from attnviz.data.heads import METRICS, HeadMetrics, HeadReport
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.renderers.terminal import heads as table
@@ -181,7 +181,7 @@ def _over_text(
 
 def _narrowed(report: HeadReport, rows: Rows) -> HeadReport:
     """Sorted and filtered; the share of sinks stays that of all heads measured."""
-    found: Sequence[HeadScores] = report.heads
+    found: Sequence[HeadMetrics] = report.heads
     if rows.role is not None:
         found = [each for each in found if each.role is not None and each.role.name == rows.role]
         if not found:
@@ -192,7 +192,7 @@ def _narrowed(report: HeadReport, rows: Rows) -> HeadReport:
             )
     metric = rows.sort
     if metric is not None:
-        found = sorted(found, key=lambda each: _descending(each.scores[metric].mean))
+        found = sorted(found, key=lambda each: _descending(each.metrics[metric].mean))
     return replace(report, heads=found[: rows.top])
 
 
@@ -200,20 +200,20 @@ def _descending(value: float) -> float:
     return 1.0 if isnan(value) else -value
 
 
-def _record(report: HeadReport, found: HeadScores) -> dict[str, object]:
+def _record(report: HeadReport, found: HeadMetrics) -> dict[str, object]:
     return {
         "model": report.capture.model.name,
         "head": str(found.head),
         "role": found.role.name if found.role else None,
-        "passed": f"{found.role.score} ≥ {found.role.least:g}" if found.role else None,
+        "passed": f"{found.role.metric} ≥ {found.role.least:g}" if found.role else None,
         "card": list(found.named),
         **dict(_numbers(found)),
         "measured": heads_title(report),
     }
 
 
-def _numbers(found: HeadScores) -> Iterator[tuple[str, float | None]]:
-    for name in SCORES:
-        score = found.scores[name]
+def _numbers(found: HeadMetrics) -> Iterator[tuple[str, float | None]]:
+    for name in METRICS:
+        score = found.metrics[name]
         yield name, None if isnan(score.mean) else score.mean
         yield f"{name}_error", None if score.error is None or isnan(score.error) else score.error

@@ -8,7 +8,7 @@ from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_left_out, text_alone
-from attnviz.data.predict import Outlook, Prediction
+from attnviz.data.predict import NextTokens, Prediction
 from attnviz.renderers.terminal import predict as table
 from attnviz.runs.predict import Reading, predict_text
 from attnviz.runs.prepare import load_model
@@ -88,7 +88,7 @@ def _records(prediction: Prediction) -> Iterator[dict[str, object]]:
         yield from _candidates(prediction, outlook)
 
 
-def _candidates(prediction: Prediction, outlook: Outlook) -> Iterator[dict[str, object]]:
+def _candidates(prediction: Prediction, outlook: NextTokens) -> Iterator[dict[str, object]]:
     true = outlook.followed
     for rank, candidate in enumerate(outlook.candidates, start=1):
         yield {

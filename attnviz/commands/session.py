@@ -13,9 +13,9 @@ from rich.text import Text
 from attnviz.commands.flags import as_flag
 from attnviz.console import Consoles, Display, Environment, display_of, make_consoles
 from attnviz.data.tokens import readable
-from attnviz.errors import ExitStatus, UsageError, option
+from attnviz.errors import ExitStatus, UsageError, option, spelled
 from attnviz.inputs.text import Stdin
-from attnviz.writers.stream import told
+from attnviz.writers.stream import as_output_error
 
 
 @dataclass
@@ -91,14 +91,16 @@ class Session:
             BrokenPipeError: its reader has gone; no error to a user.
         """
         for part in parts:
-            with told():
+            with as_output_error():
                 self.consoles.out.print(part)
                 self.environment.stdout.flush()
 
     def note(self, message: str) -> None:
         """One line on stderr about something that a user may want to know."""
         if not self.quiet:
-            self.consoles.err.print(Text(f"note: {readable(message)}"), soft_wrap=True)
+            self.consoles.err.print(
+                Text(f"note: {readable(spelled(message, as_flag))}"), soft_wrap=True
+            )
 
     def complain(self, message: str) -> None:
         """One line on stderr about something that went wrong."""

@@ -11,12 +11,12 @@ from rich.text import Text
 
 from attnviz.commands import groups as g
 from attnviz.commands.session import Session
-from attnviz.data.train import Plan
+from attnviz.data.train import Outcome, Plan, Point
 from attnviz.inputs.text import read_file
 from attnviz.writers.atomic import write_bytes
 
 if TYPE_CHECKING:
-    from attnviz.training.own import Corpus, Outcome, Point
+    from attnviz.training.own_text import OwnText
 
 EPILOG = """
 [bold]Examples[/]
@@ -85,26 +85,26 @@ def train(
     Writes a model folder that show and explain take with --model, with its card and a loss
     curve. Ctrl-C keeps what is reached; --resume goes on.
     """
-    from attnviz.training import own
+    from attnviz.training import own, own_folder
 
-    own.check_folder(output, resume=resume)
+    own_folder.check_folder(output, resume=resume)
     if resume:
         session.refuse(Planned, wrong="was settled when this training began")
     text = "\n".join(read_file(path) for path in files)
-    own.check_plan(planned.plan)
+    check_plan(planned.plan)
     corpus, plan = own.begin(text, planned.plan, output, resume=resume)
     names = [path.name for path in files]
     outcome = _train(session, corpus, plan, output, names)
-    write_bytes(output / own.CURVE, _curve(outcome))
-    own.finish(output, plan, outcome, names)
+    write_bytes(output / own_folder.CURVE, _curve(outcome))
+    own_folder.finish(output, plan, outcome, names)
     session.show(_said(output, outcome))
 
 
 def _train(
-    session: Session, corpus: "Corpus", plan: "Plan", folder: Path, files: Sequence[str]
-) -> "Outcome":
+    session: Session, corpus: "OwnText", plan: Plan, folder: Path, files: Sequence[str]
+) -> Outcome:
     """Behind a progress bar on stderr; an interruption is told with what it leaves."""
-    from attnviz.training import own
+    from attnviz.training import own, own_folder
     from attnviz.training.bar import progress_bar
 
     reached = 0
@@ -119,29 +119,28 @@ def _train(
                 reached = step
                 bar.update(task, completed=step)
 
-            def report(point: "Point") -> None:
+            def report(point: Point) -> None:
                 said = f"held-out loss {point.held_out:.3f} bits per byte"
                 bar.update(task, description=said)
 
             return own.train_model(corpus, plan, folder, report, stepped)
     except KeyboardInterrupt:
-        session.note(own.interrupted(folder, corpus, plan, reached, files))
+        session.note(own_folder.interrupted(folder, corpus, plan, reached, files))
         raise
 
 
-def _curve(outcome: "Outcome") -> bytes:
+def _curve(outcome: Outcome) -> bytes:
     from attnviz.renderers.picture.train import loss_curve
-    from attnviz.training.own import bits_per_byte
 
     return loss_curve(
         [point.progress.step for point in outcome.points],
-        [bits_per_byte(point, outcome) for point in outcome.points],
+        [outcome.bits_per_byte(point) for point in outcome.points],
         [point.held_out for point in outcome.points],
         outcome.trigram,
     )
 
 
-def _said(folder: Path, outcome: "Outcome") -> list[RenderableType]:
+def _said(folder: Path, outcome: Outcome) -> list[RenderableType]:
     best, trigram = outcome.held_out, outcome.trigram
     return [
         Text(f"{folder}: held-out loss {best:.3f} bits per byte", style="bold"),

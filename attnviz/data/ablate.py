@@ -1,4 +1,4 @@
-"""Heads ablated: what a model says without them, and how much that is worse."""
+"""Ablation: what a model predicts without some heads, and how much worse that is."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from typing import Literal, TypeAlias
 
 from attnviz.data.capture import Capture, FloatArray
 from attnviz.data.head import Head
-from attnviz.data.predict import Candidate, Outlook
+from attnviz.data.predict import Candidate, NextTokens
 
 Ablated: TypeAlias = tuple[Head, ...]
-"""Heads whose output is taken away in one run; none: the model as it is."""
+"""The heads whose output is replaced in one run; empty: the model as it is."""
 Replacement: TypeAlias = Literal["zero", "mean"]
-"""What a head's output becomes at every position: zero, or its mean over the positions."""
+"""What replaces a head's output at every position: zero, or its mean over the positions."""
 
 
 @dataclass(frozen=True, eq=False)
 class AblatedRun:
-    """What a model says with the heads of one ablation taken away.
+    """What a model predicts with the heads of one ablation replaced.
 
-    `index`: which ablation of those asked for. `followed` (n - 1): the log-probability, in
-    nats, of the token that follows each position but the last; empty where it was not asked
-    for. `last` (V): the logits after the last position.
+    `index`: the number of the ablation among those of the run. `followed` (n - 1): the
+    log-probability, in nats, of the token that follows each position but the last; empty where
+    it was not wanted. `last` (V): the logits after the last position.
     """
 
     index: int
@@ -33,9 +33,10 @@ RunConsumer: TypeAlias = Callable[[AblatedRun], None]
 
 @dataclass(frozen=True)
 class Effect:
-    """What ablating some heads does to a log-probability, in nats: negative where it hurts.
+    """The effect of ablating some heads on a log-probability, in nats; negative means worse.
 
-    `change` is a mean over `tokens` tokens, `error` its standard error over them (None of one).
+    `change` is the mean over the report's tokens, `error` its standard error over them (None for
+    a single token).
     """
 
     heads: Ablated
@@ -47,9 +48,9 @@ class Effect:
 class AblationReport:
     """The effects of ablations on one text.
 
-    `capture`: the one that was run, without patterns. `baseline`: the log-probability, in
-    nats, before: the mean over the `tokens` tokens that really followed, or that of `answer`
-    after the last position, which has this `rank`, counted from 1; `first` is the likeliest.
+    `capture`: the run, without patterns. `baseline`: the log-probability, in nats, without
+    ablation: the mean over the `tokens` tokens that really followed, or that of `answer` after
+    the last position, where its rank is `rank`, counted from 1, and `first` is the likeliest.
     """
 
     capture: Capture
@@ -64,12 +65,12 @@ class AblationReport:
 
 @dataclass(frozen=True)
 class BeforeAfter:
-    """What comes next with and without the heads of one effect; `answer` as in a report.
+    """The next tokens with and without the heads of one effect.
 
-    `told` are the probabilities of the answer before and after, where one was asked for.
+    `answer`: the probabilities of the report's answer before and after, where it has one.
     """
 
     report: AblationReport
-    before: Outlook
-    after: Outlook
-    told: tuple[float, float] | None = None
+    before: NextTokens
+    after: NextTokens
+    answer: tuple[float, float] | None = None

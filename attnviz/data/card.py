@@ -9,8 +9,8 @@ from attnviz.data.head import Head
 class NamedHead:
     """A head that is known for a behaviour, such as "adjectives": "nouns look at their adjectives".
 
-    `fit` holds the numbers of the rule that picks a default head, for this behaviour
-    (see `analyses/named_head.py`); empty means that it is never picked.
+    `fit` holds this behaviour's weights in the rule that picks a default head (see
+    `analyses/named_head.py`); a head with an empty `fit` is never picked.
     """
 
     behaviour: str
@@ -21,7 +21,7 @@ class NamedHead:
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure: `value` on held-out texts, the `bar` it had to reach, over `n` cases."""
+    """One figure: its `value` on `n` held-out cases, and the `bar` that it had to reach."""
 
     behaviour: str
     measure: str
@@ -32,7 +32,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What a model folder says about itself."""
+    """The contents of a model folder's card."""
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""Comparisons: one word in several texts, or one text in two models."""
+"""Comparisons of one word in several texts, or of one text in two models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from attnviz.data.exhibit import HeadMap
 from attnviz.data.head import Head
 
 By: TypeAlias = Literal["rows", "shares"]
-"""What is compared: whole rows, whose keys stand in the same places, or shares of them."""
+"""What is compared: whole rows, if their keys stand at the same positions, or their shares."""
 SHARES = ("self", "first", "previous", "others")
-"""Of a row: on the query itself, else the first token, else the one before, else elsewhere."""
+"""Where the weight of a row goes: the query itself, the first token, the one before, others."""
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What a head's query looks at in one text: its `shares`, and its strongest (key, weight)."""
+    """What a head's query attends to in one text: `shares`, and its strongest (key, weight)."""
 
     shares: Sequence[float]
     links: Sequence[tuple[int, float]]
@@ -24,9 +24,9 @@ class Sight:
 
 @dataclass(frozen=True)
 class HeadDifference:
-    """How differently a head attends in several texts: 0 alike, 1 nothing in common.
+    """How differently a head attends in several texts, from 0 (alike) to 1 (disjoint).
 
-    `sights`: of its one query, text by text; none where all queries were compared.
+    `sights`: one for each text, of the one query; empty where all queries were compared.
     """
 
     head: Head
@@ -38,10 +38,10 @@ class HeadDifference:
 class TextComparison:
     """Several texts through one model.
 
-    `captures`: with the transforms named, and with patterns; `queries`: the position of the word
-    in each, None where all rows were compared; `by`: what the differences are of; `heads`: the
-    largest difference first; `cosines`: how alike the word's vectors are, as the mean of all
-    pairs, before layer 0 and after each layer; none without a word.
+    `captures`: the transformed captures with their patterns; `queries`: the position of the word
+    in each, None where all rows were compared; `by`: what was compared; `heads`: the largest
+    difference first; `cosines`: the mean cosine over all pairs of the word's vectors, before
+    layer 0 and after each layer; empty without a word.
     """
 
     captures: Sequence[Capture]
@@ -53,7 +53,7 @@ class TextComparison:
 
 @dataclass(frozen=True)
 class HeadMatch:
-    """A head, and of another model the head whose rows are most like its own; 1 is the same."""
+    """A head and the most similar head of another model; a similarity of 1 is the same rows."""
 
     head: Head
     other: Head
@@ -64,9 +64,9 @@ class HeadMatch:
 class ModelComparison:
     """One text through two models.
 
-    `captures`: both over the same units, tokens or words; `matches`: the best for each head of
-    the first model, the most alike first; `silent`: those of the first that have no weight on
-    what is compared.
+    `captures`: both over the same units, tokens or words; `matches`: the best match for each head
+    of the first model, the most similar first; `silent`: heads of the first model that have no
+    weight on what is compared.
     """
 
     captures: tuple[Capture, Capture]
@@ -77,7 +77,7 @@ class ModelComparison:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One pattern of several that are drawn beside each other; `query`: the row that is meant."""
+    """One of several patterns drawn beside each other; `query` is the row to mark."""
 
     title: str
     capture: Capture
@@ -87,7 +87,7 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class SideBySide:
-    """Patterns on one scale; where two of them align, the `difference` (first less second)."""
+    """Patterns on one scale; where two of them align, their `difference` (first minus second)."""
 
     sides: Sequence[Side]
     difference: FloatArray | None

@@ -1,10 +1,10 @@
-"""Heads: their names, and the ways in which a user may choose them."""
+"""The names of heads, and the ways to choose heads by name."""
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 
 
 class Head(NamedTuple):
@@ -18,23 +18,23 @@ class Head(NamedTuple):
 
 
 def every_head(heads_per_layer: Sequence[int]) -> tuple[Head, ...]:
-    """All heads of a model that has so many heads in each layer (0 where it has no attention)."""
+    """All heads of a model, from the number of heads in each layer (0: no attention there)."""
     return tuple(Head(layer, head) for layer, n in enumerate(heads_per_layer) for head in range(n))
 
 
 def choose_heads(
     heads_per_layer: Sequence[int], layers: str | None, heads: str | None
 ) -> tuple[Head, ...]:
-    """The heads that `--layer` and `--head` name, in order, each once.
+    """The heads that a user's `layers` and `heads` name, in order, each once.
 
     Args:
-        heads_per_layer: how many heads each layer of the model has.
+        heads_per_layer: the number of heads in each layer of the model.
         layers: a list such as `1`, `0-3`, `0,2` or `all`; None means all layers.
-        heads: the same, or full names such as `L1H2` and `1.2`, in one list with
-            commas; None means all heads of the chosen layers.
+        heads: the same, or full names such as `L1H2` and `1.2`, separated by commas; None
+            means all heads of the chosen layers.
 
     Raises:
-        UsageError: a name that cannot be read, or is out of range.
+        UsageError: a name cannot be read, or is out of range.
     """
     chosen_layers = _numbers("all" if layers is None else layers, len(heads_per_layer), "layer")
     if layers is not None and not any(heads_per_layer[layer] for layer in chosen_layers):
@@ -58,7 +58,7 @@ def _check_full_name(
 ) -> None:
     if head.layer >= len(heads_per_layer):
         raise UsageError(
-            f"there is no layer {head.layer} (in --head {head})",
+            f"there is no layer {head.layer} (in {option('heads', head)})",
             f"this model's layers are 0 to {len(heads_per_layer) - 1}",
         )
     if not heads_per_layer[head.layer]:
@@ -70,8 +70,8 @@ def _check_full_name(
         )
     if head.layer not in chosen:
         raise UsageError(
-            f"--head {head} is not in --layer {layers}",
-            f"leave --layer out, or choose --layer {head.layer}",
+            f"{option('heads', head)} is not in {option('layers', layers)}",
+            f"leave {option('layers')} out, or choose {option('layers', head.layer)}",
         )
 
 
@@ -81,20 +81,21 @@ def _no_attention(layer: int, heads_per_layer: Sequence[int]) -> UsageError:
     return UsageError(f"layer {layer} of this model has no attention", f"choose among {others}")
 
 
-def _numbers(spec: str, count: int, what: str) -> list[int]:
+def _numbers(spec: str, count: int, what: Literal["layer", "head"]) -> list[int]:
     """The numbers that `0-3`, `0,2` or `all` name, each below `count`."""
     numbers: list[int] = []
     for item in spec.split(","):
-        found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", item.strip())
+        limits = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", item.strip())
         if item.strip().lower() == "all":
             numbers += range(count)
-        elif found is None:
+        elif limits is None:
+            full_names = ", a name (L1H2 or 1.2)" if what == "head" else ""
             raise UsageError(
-                f"--{what} {spec!r} cannot be read",
-                f"give a number, a range (0-3), a list (0,2){_full_names(what)} or all",
+                f"{option(f'{what}s', repr(spec))} cannot be read",
+                f"give a number, a range (0-3), a list (0,2){full_names} or all",
             )
         else:
-            first, last = int(found[1]), int(found[2] or found[1])
+            first, last = int(limits[1]), int(limits[2] or limits[1])
             if max(first, last) >= count:
                 raise UsageError(
                     f"there is no {what} {max(first, last)}",

@@ -1,4 +1,4 @@
-"""What heads do, as numbers: one record for each head, and how they were measured."""
+"""Head metrics: numbers that describe what each head does, and how they were measured."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from attnviz.data.capture import Capture
 from attnviz.data.head import Head
 
-SCORES = (
+METRICS = (
     *("entropy", "normalised", "distance"),
     *("previous", "first", "self", "duplicate", "induction"),
 )
-"""The names of all scores; `docs/metrics.md` defines each."""
+"""The names of all metrics; `docs/metrics.md` defines them."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean, NaN where nothing could be measured; `error` its standard error over samples."""
+    """A mean, NaN where nothing could be measured; `error` is its standard error over samples."""
 
     mean: float
     error: float | None = None
@@ -23,36 +23,37 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Role:
-    """What a head is taken for, as it passed a threshold: `induction`, as induction ≥ 0.4."""
+    """What a head is called when a metric reaches a threshold: `induction`, as induction ≥ 0.4."""
 
     name: str
-    score: str
+    metric: str
     least: float
 
 
 @dataclass(frozen=True)
-class HeadScores:
-    """All scores of a head; `role` None where it passed no threshold.
+class HeadMetrics:
+    """All metrics of a head.
 
-    `named` are the behaviours that the model's card names the head for.
+    `role` is None where no threshold was reached; `named` holds the behaviours that the model's
+    card names the head for.
     """
 
     head: Head
-    scores: Mapping[str, Estimate]
+    metrics: Mapping[str, Estimate]
     role: Role | None = None
     named: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class HeadReport:
-    """The scores of some heads of a model, over a text or a probe.
+    """The metrics of a model's heads, over a text or a probe.
 
-    `capture` is the one that was run, without its patterns; `probe` says by which convention
-    a probe was measured, and is empty for a text; `sinks` is the share of heads that have more
-    than 0.3 of their weight on the first token.
+    `capture` is the run that was measured, without its patterns; `probe` names the convention by
+    which a probe was measured, and is empty for a text; `sinks` is the share of heads that put
+    more than 0.3 of their weight on the first token.
     """
 
     capture: Capture
-    heads: Sequence[HeadScores]
+    heads: Sequence[HeadMetrics]
     sinks: float
     probe: str = ""

@@ -1,4 +1,4 @@
-"""How many parameters a model has, matrix by matrix."""
+"""The number of parameters of a model, matrix by matrix."""
 
 import math
 import re
@@ -11,12 +11,12 @@ Per: TypeAlias = Literal["head", "key/value head", "layer", "model"]
 
 @dataclass(frozen=True)
 class Matrix:
-    """One kind of matrix or vector, of which a model has `copies` alike.
+    """One kind of matrix or vector; the model has `copies` of it.
 
-    `shape` is that of one copy: (d_in, d_out), as in x·W, for the matrices of attention,
-    and as the weights have it for all others. `source` is the name in the weights, with
-    `*` for the number of the layer; a projection that the weights keep joined with others
-    (GPT-2's `c_attn`) stands here apart.
+    `shape` is the shape of one copy: (d_in, d_out), as in x·W, for the matrices of attention,
+    and the shape in the weights for all others. `source` is the name in the weights, with `*`
+    for the number of the layer; a projection that the weights join with others (GPT-2's
+    `c_attn`) is a matrix of its own here.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Matrix:
 
     @property
     def attention(self) -> str:
-        """Which attention of an encoder-decoder it belongs to; empty in other models."""
+        """The attention of an encoder-decoder that it belongs to; empty in other models."""
         if self.part != "attention":
             return ""
         if _CROSS.search(self.source):
@@ -49,7 +49,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Apart:
-    """Numbers in a file that are no parameters of their own, and why they are not."""
+    """Numbers in a file that are not parameters of their own, and the reason."""
 
     source: str
     count: int
@@ -58,10 +58,10 @@ class Apart:
 
 @dataclass(frozen=True)
 class ParameterCount:
-    """A model's parameters; `heads` and `kv_heads` count per layer, None where not known.
+    """A model's parameters; `heads` and `kv_heads` count per layer, None where unknown.
 
-    `known_as` is the size that a model goes by, where that is another than its total;
-    `stacks` are the (encoder, decoder) layers of an encoder-decoder, which has no `n_layer`.
+    `known_as` is the size in the model's usual name, where it differs from the total; `stacks`
+    are the (encoder, decoder) layers of an encoder-decoder, which has no `n_layer`.
     """
 
     name: str
@@ -82,7 +82,7 @@ class ParameterCount:
 
     @property
     def projections(self) -> tuple[Matrix, ...]:
-        """W_Q, W_K, W_V and W_O of each head; without biases, as lessons count them."""
+        """W_Q, W_K, W_V and W_O of each head, without biases, as lessons count them."""
         return tuple(m for m in self.matrices if m.name in PROJECTIONS)
 
     @property
@@ -92,21 +92,16 @@ class ParameterCount:
 
     @property
     def attentions(self) -> dict[str, tuple[Matrix, ...]]:
-        """W_Q, W_K, W_V and W_O of each kind of attention (encoder, decoder, cross), by its name;
-        nothing where not all heads of a kind have the same."""
-        found: dict[str, tuple[Matrix, ...]] = {}
+        """W_Q, W_K, W_V and W_O by kind of attention (encoder, decoder, cross); empty where the
+        heads of a kind differ in shape."""
+        kinds: dict[str, tuple[Matrix, ...]] = {}
         for matrix in self.projections:
-            found[matrix.attention] = (*found.get(matrix.attention, ()), matrix)
-        alike = all(tuple(m.name for m in four) == PROJECTIONS for four in found.values())
-        return found if alike else {}
-
-    @property
-    def one_of_each(self) -> tuple[Matrix, ...]:
-        """W_Q, W_K, W_V and W_O where every head of the model has the same; else nothing."""
-        return next(iter(self.attentions.values())) if len(self.attentions) == 1 else ()
+            kinds[matrix.attention] = (*kinds.get(matrix.attention, ()), matrix)
+        alike = all(tuple(m.name for m in four) == PROJECTIONS for four in kinds.values())
+        return kinds if alike else {}
 
 
 PROJECTIONS = ("W_Q", "W_K", "W_V", "W_O")
-# Of an encoder-decoder: what tells a module's attention, in the order in which they run.
+# The attentions of an encoder-decoder, in the order in which they run.
 ENCODER, CROSS, DECODER = "encoder", "cross", "decoder"
 _CROSS = re.compile(r"cross|encdec|encoder_attn", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""What a model says comes next: logits as a model hands them over, and what is read from them."""
+"""Next tokens: the logits that a model hands over, and the predictions read from them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from attnviz.data.head import Head
 
 @dataclass(frozen=True, eq=False)
 class LogitRows:
-    """Logits (rows, V) of the token after each of some positions.
+    """Logits (rows, V) for the token after each of the `positions` (rows).
 
-    `layer`: as if the model stopped after this layer; None is the whole model. The array may
-    be used only during the call.
+    `layer`: the logits as if the model stopped after this layer; None is the whole model. The
+    array may be used only during the call.
     """
 
     layer: int | None
@@ -26,7 +26,7 @@ LogitConsumer: TypeAlias = Callable[[LogitRows], None]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A token that may come next; `label` is how a person reads it."""
+    """A token that may come next; `label` is the token as a person reads it."""
 
     id: int
     label: str
@@ -34,11 +34,12 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Outlook:
-    """What comes after one position, the likeliest first.
+class NextTokens:
+    """The candidates for the token after one position, the likeliest first.
 
-    `layer`: as if the model stopped there; None is the whole model. `followed` is what really
-    stands there, with the rank of it, counted from 1; None at the end of the text.
+    `layer`: the prediction as if the model stopped there; None is the whole model. `followed` is
+    the token that really follows, and `rank` its rank, counted from 1; both are None at the end
+    of the text.
     """
 
     position: int
@@ -50,7 +51,7 @@ class Outlook:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A link of the last position: head, key position, weight."""
+    """A link of the last position: its head, key position and weight."""
 
     head: Head
     key: int
@@ -59,14 +60,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The outlook after the last position of a text, and how the model came by it.
+    """The next tokens after the last position of a text, and what led the model to them.
 
-    `each`: after every position, where that was asked for; `lens`: after each layer, likewise;
-    `evidence`: the strongest links of the last position, layer by layer.
+    `each`: the next tokens after every position, where wanted; `lens`: those after each layer,
+    where wanted; `evidence`: the strongest links of the last position, layer by layer.
     """
 
     capture: Capture
-    last: Outlook
-    each: Sequence[Outlook] = ()
-    lens: Sequence[Outlook] = ()
+    last: NextTokens
+    each: Sequence[NextTokens] = ()
+    lens: Sequence[NextTokens] = ()
     evidence: Sequence[Evidence] = ()

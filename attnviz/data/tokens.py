@@ -1,4 +1,4 @@
-"""Tokens: the pieces a text is cut into, and how a person reads them."""
+"""Tokens: the pieces a text is cut into, and the labels that a person reads."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ SPECIAL_LABEL = "BOS"
 class Token:
     """One token of a text.
 
-    `text` is the exact slice of the source, `start` and `end` its offsets in
-    characters. Tokens that share one character (a letter cut into bytes) all carry
-    that character's slice, and `part` says which one this is: (1, 3) is the first of
-    three. A token that only says that a word begins has the space before the word, or, where
-    none stands there, an empty slice. A special token (BOS, [SEP]) has no slice: its offsets
-    are equal, its text is empty, and `name` is what it is called.
+    `text` is the exact slice of the source, `start` and `end` are its offsets in characters.
+    Tokens that share one character (a letter cut into bytes) all carry that character's slice,
+    and `part` says which of them this is: (1, 3) is the first of three. A token that only marks
+    the beginning of a word has the space before the word, or an empty slice if there is none.
+    A special token (BOS, [SEP]) has no slice: its offsets are equal, its text is empty, and
+    `name` is its label.
     """
 
     index: int
@@ -30,7 +30,7 @@ class Token:
 
     @property
     def label(self) -> str:
-        """The token as a person reads it: no space mark, nothing that a terminal would obey."""
+        """The token as a person reads it: without space mark, escape codes or invisible marks."""
         if self.special:
             return self.name
         label = readable(self.text) or "␣"
@@ -38,16 +38,16 @@ class Token:
 
 
 def numbered(tokens: Iterable[Token]) -> tuple[Token, ...]:
-    """The same tokens with indices from 0."""
+    """The same tokens, numbered from 0."""
     return tuple(replace(token, index=i) for i, token in enumerate(tokens))
 
 
 def readable(text: str) -> str:
-    """A text with its outer spaces dropped and every control character escaped.
+    """A text without its outer spaces, and with every control character escaped.
 
-    Spaces alone become `␣`, so that no label is empty. Format characters (category
-    Cf: direction marks, joiners) are escaped too, as they would reorder or hide what
-    stands beside them.
+    A text of spaces alone becomes `␣`, so that no label is empty. Format characters (category
+    Cf: direction marks, joiners) are escaped too, as they would reorder or hide the characters
+    beside them.
     """
     bare = text.strip(" ") or "␣" * len(text)
     return "".join(_escaped(character) for character in bare)

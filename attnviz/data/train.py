@@ -1,14 +1,15 @@
-"""What a user chooses when a model is trained on a text of their own."""
+"""Training a model on a user's own text: the user's choices, and how it went."""
 
+import math
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The sizes of the model, and how it is trained.
+    """The sizes of the model, and the settings of its training.
 
-    `context` and `vocab` in tokens; `batch` in windows of `context` tokens, for each of the
-    two workers; `lr` is the highest learning rate.
+    `context` and `vocab` count tokens; `batch` counts windows of `context` tokens, for each of
+    the two workers; `lr` is the highest learning rate.
     """
 
     n_layer: int = 4
@@ -20,3 +21,44 @@ class Plan:
     batch: int = 32
     lr: float = 2e-3
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of a training after a shard of steps.
+
+    `loss` (nats per token) and `entropy` (nats) are means over the shard; `tokens` and `seconds`
+    count from the beginning, over interruptions.
+    """
+
+    step: int
+    tokens: int
+    seconds: float
+    loss: float
+    entropy: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of the loss curve; `held_out` in bits per byte of text."""
+
+    progress: Progress
+    held_out: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The best held-out loss and the trigram model's, in bits per byte, and the loss curve.
+
+    `predicted` is the number of held-out tokens that the losses are over.
+    """
+
+    held_out: float
+    trigram: float
+    points: tuple[Point, ...]
+    tokens_per_byte: float
+    predicted: int
+
+    def bits_per_byte(self, point: Point) -> float:
+        """The training loss in bits per byte, by the number of tokens in the held-out text."""
+        return point.progress.loss / math.log(2) * self.tokens_per_byte

@@ -1,15 +1,15 @@
-"""What a verification found."""
+"""The result of a verification."""
 
 from dataclasses import dataclass
 
 EXACT = 1e-5
-"""The largest difference that two orders of adding float32 numbers explain."""
+"""The largest difference that the order of float32 additions explains."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """Largest differences: of the output with and without capture, and of the weights to
-    transformers' eager attention. `dtype` is what the model ran in."""
+    """The largest differences between the outputs with and without capture, and between the
+    captured weights and transformers' eager attention. `dtype` is the type the model ran in."""
 
     output: float
     weights: float
@@ -17,6 +17,6 @@ class Verified:
 
     @property
     def exact(self) -> bool:
-        """Whether both are as small as float32 allows; in half precision nothing is promised."""
-        # asked like this, NaN is not exact either
+        """Whether both are as small as float32 allows; half precision always counts as exact."""
+        # in this form NaN is not exact either
         return self.dtype != "float32" or (self.output <= EXACT and self.weights <= EXACT)

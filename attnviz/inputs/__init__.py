@@ -1,1 +1,1 @@
-"""Where texts come from: an argument, a file, standard input, a stream of lines, a capture."""
+"""The sources of texts: an argument, a file, standard input, a stream of lines, a capture."""

@@ -1,4 +1,4 @@
-"""A saved capture, read again: numpy only, never pickle, nothing believed unchecked.
+"""Reading a saved capture: numpy only, never pickle, and every claim is checked.
 
 The layout is in `docs/formats.md`; `writers/npz.py` writes it.
 """
@@ -27,37 +27,41 @@ from attnviz.data.restore import (
     tokens_from,
 )
 from attnviz.data.serial import CAPTURE_META, extra_entry, layer_entry
-from attnviz.errors import InputError
+from attnviz.errors import InputError, option
 from attnviz.inputs.files import opened
 
 CHUNK = 1 << 20
 META_AT_MOST = 1 << 28  # bytes: some hundred thousand tokens
 DEFLATE_AT_MOST = 1100  # deflate cannot shrink further than 1:1032; more is a lie
-MAKE_ONE = "make one with: attnviz show TEXT -o FILE.npz"
+MAKE_ONE = f"make one by showing a text with {option('output', 'FILE.npz')}"
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
     EOFError,
-    ValueError,  # a wrong header, JSON that is none, a check of restore.py
+    ValueError,  # a wrong header, invalid JSON, a check of restore.py
     KeyError,
     TypeError,
     OverflowError,
     RecursionError,
     RuntimeError,  # an encrypted entry
-    NotImplementedError,  # a compression that is not known
+    NotImplementedError,  # an unknown compression
     SyntaxError,  # a header that is not a literal
     OSError,
 )
 
 
 def load_capture(path: Path) -> Capture:
-    """The capture that a file holds, bit for bit as it was saved.
+    """The capture in a file, bit for bit as it was saved.
 
     Raises:
-        InputError: there is no such file, or it is no capture, damaged, or too new.
+        InputError: the file does not exist, is not a capture, is damaged, or is too new.
     """
-    with opened(path) as stream, _told(repr(str(path))), zipfile.ZipFile(stream) as archive:
+    with (
+        opened(path) as stream,
+        _as_input_error(repr(str(path))),
+        zipfile.ZipFile(stream) as archive,
+    ):
         meta = check_schema(_meta(archive))
         return capture_from(meta, _layers(archive, meta), _extras(archive, meta))
 
@@ -81,7 +85,7 @@ def _layers(archive: zipfile.ZipFile, meta: JsonObject) -> dict[int, FloatArray]
             if shape != expected or dtype != np.float32:
                 raise ValueError(
                     f"layer {layer} has the shape {shape} of {dtype}, where its tokens and "
-                    f"heads want {expected} of float32"
+                    f"heads need {expected} of float32"
                 )
             arrays[layer] = _read(stream, shape, dtype)
         if not np.isfinite(arrays[layer]).all():
@@ -103,9 +107,9 @@ def _extras(archive: zipfile.ZipFile, meta: JsonObject) -> dict[str, FloatArray]
 def _entry(
     archive: zipfile.ZipFile, name: str
 ) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]]:
-    """An entry's stream after its header, its shape and its type.
+    """An entry's stream behind its header, its shape and its type.
 
-    The header is checked against the size of the entry before any memory is taken.
+    The header is checked against the size of the entry before any memory is allocated.
     """
     info = archive.getinfo(f"{name}.npy")
     if info.file_size > DEFLATE_AT_MOST * (info.compress_size + 1):
@@ -120,12 +124,12 @@ def _entry(
         if fortran_order or min(shape, default=0) < 0 or dtype.hasobject:
             raise ValueError(f"{name} has another layout")
         if stream.tell() + count * dtype.itemsize != info.file_size:
-            raise ValueError(f"{name} has not the size that its shape {shape} wants")
+            raise ValueError(f"{name} does not have the size that its shape {shape} needs")
         yield stream, shape, dtype
 
 
 def _read(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The array that the rest of an entry holds, read piece by piece."""
+    """The array in the rest of an entry, read piece by piece."""
     array = np.empty(shape, dtype)
     rest = array.reshape(-1).view(np.uint8).data
     while rest:
@@ -134,14 +138,14 @@ def _read(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> ND
             raise EOFError("it ends too early")
         rest[: len(piece)] = piece
         rest = rest[len(piece) :]
-    if stream.read(1):  # also what makes zipfile compare the checksum
+    if stream.read(1):  # this also makes zipfile compare the checksum
         raise ValueError("an entry is longer than it says")
     return array
 
 
 @contextlib.contextmanager
-def _told(shown: str) -> Iterator[None]:
-    """Tell whatever is wrong with the file as a sentence."""
+def _as_input_error(shown: str) -> Iterator[None]:
+    """Raise an InputError with a sentence for whatever is wrong with the file."""
     try:
         yield
     except NotACaptureError as error:
@@ -152,7 +156,8 @@ def _told(shown: str) -> Iterator[None]:
         ) from error
     except MemoryError as error:
         raise InputError(
-            f"{shown} does not fit into memory", "save fewer heads with --layer and --head"
+            f"{shown} does not fit into memory",
+            f"save fewer heads with {option('layers')} and {option('heads')}",
         ) from error
     except zipfile.BadZipFile as error:
         raise InputError(f"{shown} is no saved capture, or a damaged one", MAKE_ONE) from error

@@ -1,4 +1,4 @@
-"""Bytes to text: strict UTF-8, and sentences about what is not."""
+"""Bytes to text: strict UTF-8, and an error for bytes that are not."""
 
 import codecs
 import os
@@ -16,11 +16,11 @@ def decode(data: bytes, origin: str, path: str | None = None) -> str:
 
     Args:
         data: all the bytes, or those of one line.
-        origin: what they are, to begin a sentence with: `'notes.txt'`, `line 3`.
-        path: the file they come from, for the command that mends it.
+        origin: their name at the beginning of a sentence: `'notes.txt'`, `line 3`.
+        path: the file they come from, for the command that converts it.
 
     Raises:
-        InputError: they are not UTF-8; says where.
+        InputError: they are not UTF-8; the message says where.
     """
     try:
         return data.decode("utf-8")
@@ -38,7 +38,7 @@ def argument_text(argument: str) -> str:
     Python passes bytes that it cannot decode as lone surrogates; they are decoded here.
 
     Raises:
-        InputError: the bytes were not UTF-8, or there is a lone surrogate of another source.
+        InputError: the bytes were not UTF-8, or there is a lone surrogate from elsewhere.
     """
     try:
         argument.encode("utf-8")
@@ -52,10 +52,10 @@ def argument_text(argument: str) -> str:
 
 
 def check_encodable(text: str) -> None:
-    """See that the text can be written as UTF-8.
+    """Check that the text can be written as UTF-8.
 
     Raises:
-        InputError: it holds a lone surrogate.
+        InputError: the text has a lone surrogate.
     """
     try:
         text.encode("utf-8")
@@ -69,10 +69,10 @@ def _half_a_character(text: str, at: int) -> InputError:
 
 
 def check_not_blank(text: str, origin: str) -> None:
-    """See that there is something to show.
+    """Check that there is something to show.
 
     Raises:
-        InputError: the text is empty, or nothing but spaces.
+        InputError: the text is empty, or consists of spaces.
     """
     if not text.strip():
         raise InputError(f"{origin} is {'blank' if text else 'empty'}", "give at least one word")

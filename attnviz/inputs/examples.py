@@ -1,4 +1,4 @@
-"""The worked examples that need no model."""
+"""The worked examples, which need no model."""
 
 from typing import Literal, TypeAlias
 

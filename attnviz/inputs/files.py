@@ -1,4 +1,4 @@
-"""Opening a file that a user named, and sentences about why it cannot be read."""
+"""Opening a file that a user named, and the errors if it cannot be read."""
 
 import contextlib
 import difflib
@@ -18,18 +18,18 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     Raises:
         InputError: it cannot be opened.
     """
-    with told(path):
+    with as_input_error(path):
         stream = path.open("rb")
     with stream:
         yield stream
 
 
 @contextlib.contextmanager
-def told(path: Path | None) -> Iterator[None]:
-    """Tell an operating system's error as a sentence; no path means standard input.
+def as_input_error(path: Path | None) -> Iterator[None]:
+    """Raise an InputError in place of an operating system's error.
 
-    Raises:
-        InputError: in place of an OSError.
+    Args:
+        path: the file that is read; None for standard input.
     """
     try:
         yield
@@ -56,7 +56,7 @@ def _sentence(path: Path | None, error: OSError | ValueError) -> InputError:
 
 
 def _nearest(path: Path | None) -> str:
-    """A hint: the name in the same folder that is most like it."""
+    """A hint: the most similar name in the same folder."""
     folder = Path() if path is None else path.parent
     try:
         names = os.listdir(folder)

@@ -1,13 +1,13 @@
-"""`--lines`: a stream in which each line is a text of its own."""
+"""A stream in which each line is a text of its own."""
 
 import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from attnviz.errors import InputError, UsageError
+from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.decoding import BYTE_ORDER_MARK, argument_text, check_not_blank, decode
-from attnviz.inputs.files import opened, told
+from attnviz.inputs.files import as_input_error, opened
 from attnviz.inputs.text import CAPTURE_SUFFIX, Stdin, find_place, without_newline
 
 
@@ -16,18 +16,18 @@ def read_lines(
 ) -> Iterator[tuple[int, str | InputError]]:
     """The lines of the argument, the file or standard input: each a number from 1 and a text.
 
-    A line comes as soon as it has arrived. Lines end in LF or CR LF; the last one need
-    not. A line that is blank or not UTF-8 comes as the error that it is, and the rest go on.
+    A line is yielded as soon as it arrives. Lines end in LF or CR LF, the last one optionally.
+    For a line that is blank or not UTF-8 the error is yielded, and the next lines follow.
 
     Raises:
-        UsageError: two places to read from, none, or a saved capture.
-        InputError: standard input is a terminal or closed; when iterated, a file that
-            cannot be read.
+        UsageError: there are two places to read from, or none, or a saved capture.
+        InputError: standard input is a terminal or closed; during iteration, the file cannot
+            be read.
     """
     place = find_place(argument, file, stdin)
     if isinstance(place, str):
         if place.lower().endswith(CAPTURE_SUFFIX):
-            raise UsageError("a saved capture has no lines", "leave --lines out")
+            raise UsageError("a saved capture has no lines", f"leave {option('lines')} out")
         return _texts(io.BytesIO(argument_text(place).encode("utf-8")))
     if isinstance(place, Path):
         return _of_file(place)
@@ -40,9 +40,9 @@ def _of_file(path: Path) -> Iterator[tuple[int, str | InputError]]:
 
 
 def _arriving(stream: BinaryIO, path: Path | None) -> Iterator[bytes]:
-    """The lines of a stream, each as soon as it is there."""
+    """The lines of a stream, each as soon as it arrives."""
     while True:
-        with told(path):
+        with as_input_error(path):
             line = stream.readline()
         if not line:
             return

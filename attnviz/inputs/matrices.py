@@ -1,4 +1,4 @@
-"""A user's own matrices: a JSON file with x, w_query, w_key, w_value and perhaps more."""
+"""A user's own matrices, from a JSON file with x, w_query, w_key, w_value and perhaps more."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import numpy as np
 from attnviz.data.tokens import readable
 from attnviz.data.worked import DoubleArray, Matrices
 from attnviz.errors import InputError
-from attnviz.inputs.files import opened, told
+from attnviz.inputs.files import as_input_error, opened
 
 NEEDED = ("x", "w_query", "w_key", "w_value")
 KEYS = (*NEEDED, "w_output", "heads", "labels")
@@ -17,14 +17,14 @@ EXPECTED = '{"x": [[...]], "w_query": [[...]], "w_key": [[...]], "w_value": [[..
 
 
 def read_matrices(path: Path) -> Matrices:
-    """The matrices of a file, whose shapes fit each other.
+    """The matrices of a file, with shapes that fit each other.
 
     Raises:
-        InputError: the file cannot be read, is no such object, has a key that is not one of
-            `KEYS`, a number that is not finite, or a shape that does not fit (the expected and
-            the actual one are named).
+        InputError: the file cannot be read, is not such an object, has a key that is not in
+            `KEYS`, a number that is not finite, or a shape that does not fit (the message
+            gives the expected and the actual one).
     """
-    with opened(path) as stream, told(path):
+    with opened(path) as stream, as_input_error(path):
         data = stream.read()
     try:
         raw = json.loads(data)
@@ -73,7 +73,7 @@ def _check(
     w_output: DoubleArray | None,
     heads: int,
 ) -> None:
-    """Every product exists, and the heads divide the widths evenly."""
+    """Check that every product exists, and that the heads divide the widths evenly."""
     d = x.shape[1]
     for name, array in (("w_query", w_query), ("w_key", w_key), ("w_value", w_value)):
         if array.shape[0] != d:

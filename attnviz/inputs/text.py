@@ -1,4 +1,4 @@
-"""Where the one text, or the capture, of a command comes from."""
+"""The one text, or the saved capture, of a command, and where it comes from."""
 
 import os
 import shlex
@@ -6,18 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from attnviz.errors import InputError, UsageError
+from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.decoding import BYTE_ORDER_MARK, argument_text, check_not_blank, decode
-from attnviz.inputs.files import opened, told
+from attnviz.inputs.files import as_input_error, opened
 
 CAPTURE_SUFFIX = ".npz"
 STDIN = "-"
-HOW = 'give it in quotes, with --file FILE, or through a pipe: echo "a text" | attnviz show -'
+HOW = (
+    f"give it in quotes, with {option('file', 'FILE')}, or through a pipe: "
+    'echo "a text" | attnviz show'
+)
 
 
 @dataclass(frozen=True)
 class Given:
-    """A text, and a note for the user if there is reason to doubt that it is the text meant."""
+    """A text, and a note for the user where another text may have been meant."""
 
     text: str
     note: str | None = None
@@ -25,16 +28,16 @@ class Given:
 
 @dataclass(frozen=True)
 class SavedCapture:
-    """An argument that names a saved capture; nothing was read yet."""
+    """An argument that names a saved capture, which has not been read yet."""
 
     path: Path
 
 
 @dataclass(frozen=True)
 class Stdin:
-    """Standard input, passed in: its bytes, and whether a person sits at the other end.
+    """Standard input, passed in: its bytes, and whether it is a terminal.
 
-    There is no stream where the shell has closed it (`<&-`).
+    The stream is None where the shell has closed it (`<&-`).
     """
 
     stream: BinaryIO | None
@@ -45,16 +48,16 @@ Place: TypeAlias = str | Path | BinaryIO
 
 
 def read_text(argument: str | None, file: Path | None, stdin: Stdin) -> Given | SavedCapture:
-    """What a command shows: a text from the argument, a file or standard input, or a capture.
+    """The input of a command: a text from the argument, a file or standard input, or a capture.
 
-    An argument is the text itself, unless it is `-` (standard input) or ends in `.npz`
-    (a saved capture). Without an argument and a file it is standard input. One newline
-    at the end of a file or of standard input is dropped, as an editor or `echo` put it
-    there, and so is a byte order mark at the start; all else stays exactly as it is.
+    An argument is the text itself, unless it is `-` (standard input) or ends in `.npz` (a saved
+    capture). Without an argument and a file, the text is standard input. One newline at the end
+    of a file or of standard input is dropped, as it comes from an editor or `echo`, and so is a
+    byte order mark at the start; everything else stays exactly as it is.
 
     Raises:
-        UsageError: two texts, or none.
-        InputError: a text that cannot be read, is not UTF-8, or is blank.
+        UsageError: there are two texts, or none.
+        InputError: the text cannot be read, is not UTF-8, or is blank.
     """
     place = find_place(argument, file, stdin)
     if isinstance(place, str):
@@ -69,38 +72,40 @@ def read_text(argument: str | None, file: Path | None, stdin: Stdin) -> Given | 
 
 
 def read_file(path: Path) -> str:
-    """All of a file as text.
+    """The whole text of a file.
 
     Raises:
-        InputError: it cannot be read, or is not UTF-8.
+        InputError: the file cannot be read, or is not UTF-8.
     """
     return _read(path)[0]
 
 
 def _read(place: Path | BinaryIO) -> tuple[str, str]:
-    """All of a file or of standard input, and what to call it."""
+    """The whole text of a file or of standard input, and the name of its source."""
     if isinstance(place, Path):
         origin = repr(str(place))
-        with opened(place) as stream, told(place):
+        with opened(place) as stream, as_input_error(place):
             data = stream.read()
         text = decode(data, origin, path=str(place))
     else:
         origin = "standard input"
-        with told(None):
+        with as_input_error(None):
             data = place.read()
         text = decode(data, origin)
     return text.removeprefix(BYTE_ORDER_MARK), origin
 
 
 def find_place(argument: str | None, file: Path | None, stdin: Stdin) -> Place:
-    """The one place that the options name: the argument, a file, or standard input.
+    """The one place that the text is to come from: the argument, a file, or standard input.
 
     Raises:
-        UsageError: two places, or none.
-        InputError: `-` asks for standard input, which is a terminal or closed.
+        UsageError: there are two places, or none.
+        InputError: `-` stands for standard input, which is a terminal or closed.
     """
     if argument is not None and file is not None:
-        raise UsageError("there are two texts: an argument and --file", "give one of them")
+        raise UsageError(
+            f"there are two texts: an argument and {option('file')}", "give one of them"
+        )
     if file is not None and str(file) != STDIN:
         return file
     if argument is not None and argument != STDIN:
@@ -122,5 +127,5 @@ def _doubt(argument: str) -> str | None:
     """A note for an argument that is also the name of a file."""
     if not os.path.isfile(argument):
         return None
-    name = shlex.quote(argument)
-    return f"{argument!r} is taken as the text, and is a file too: did you mean --file {name}?"
+    meant = option("file", shlex.quote(argument))
+    return f"{argument!r} is taken as the text, and is a file too: did you mean {meant}?"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.analyses.ablate import KeepLogProbabilities, effect_of
-from attnviz.analyses.predict import KeepOutlooks, log_softmax
+from attnviz.analyses.predict import KeepNextTokens, log_softmax
 from attnviz.data.ablate import (
     Ablated,
     AblatedRun,
@@ -21,7 +21,7 @@ from attnviz.data.ablate import (
 )
 from attnviz.data.capture import FloatArray
 from attnviz.data.head import choose_heads
-from attnviz.data.predict import Candidate, LogitRows, Outlook
+from attnviz.data.predict import Candidate, LogitRows, NextTokens
 from attnviz.errors import InputError, UsageError, option
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.runs.options import HeadOptions, TextOptions
@@ -97,12 +97,12 @@ class _KeepLast:
     def __call__(self, run: AblatedRun) -> None:
         self.last[run.index] = run.last
 
-    def of(self, index: int) -> Outlook:
+    def of(self, index: int) -> NextTokens:
         """What comes next in one of the runs."""
         ids = self.prepared.ids
-        keep = KeepOutlooks(ids, self.top, self.prepared.model.tokenizer.label)
+        keep = KeepNextTokens(ids, self.top, self.prepared.model.tokenizer.label)
         keep(LogitRows(None, np.array([len(ids) - 1]), self.last[index][None]))
-        return keep.outlooks[0]
+        return keep.next_tokens[0]
 
 
 def _report(

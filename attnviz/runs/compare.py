@@ -89,7 +89,7 @@ def compare_texts(
 
 def _position(captured: Capture, query: str, number: int) -> int:
     try:
-        return one_position(captured.query_tokens, query, "--query")
+        return one_position(captured.query_tokens, query, "query")
     except UsageError as error:
         raise UsageError(f"text {number}: {error.wrong}", error.hint) from None
 

@@ -88,7 +88,7 @@ def _head(prepared: Prepared, named: str | None) -> Choice:
 
 def _position(tokens: Sequence[Token], query: str | None) -> int:
     """Of the query that was named, or of the last word."""
-    return last_word(tokens) if query is None else one_position(tokens, query, "--query")
+    return last_word(tokens) if query is None else one_position(tokens, query, "query")
 
 
 def explain_embeddings(

@@ -1,6 +1,6 @@
 """What the heads of a model do: over a text, a saved capture, or the standard probe.
 
-text ─► tokens ─► run ─► rows ─► scores ─► roles
+text ─► tokens ─► run ─► rows ─► metrics ─► roles
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import numpy as np
 from attnviz.analyses.heads import (
     SINK,
     Marks,
-    ScoreHeads,
+    MeasureHeads,
     estimates,
     marks_of_diagonals,
     marks_of_first,
@@ -22,7 +22,7 @@ from attnviz.analyses.heads import (
 from attnviz.data.capture import Capture, PatternBlock
 from attnviz.data.exhibit import Choice, whole_map
 from attnviz.data.head import Head, choose_heads
-from attnviz.data.heads import HeadReport, HeadScores
+from attnviz.data.heads import HeadMetrics, HeadReport
 from attnviz.data.tokens import Token, numbered
 from attnviz.errors import InputError, UsageError, option
 from attnviz.runs.choose import plan_capture
@@ -70,10 +70,10 @@ def score_text(
         captured = prepared.record(chosen)
         captured = prepared.with_norms(captured) if transforms.weighted else captured
         return _score_maps(captured, transforms)
-    score = ScoreHeads(_marks(empty), empty.causal, apart=empty.kind == "cross")
+    score = MeasureHeads(_marks(empty), empty.causal, apart=empty.kind == "cross")
     prepared.budget.check_patterns(chosen, 0)
     prepared.run(chosen, score)
-    return _report(empty, [score.scores()])
+    return _report(empty, [score.metrics()])
 
 
 def score_capture(
@@ -97,7 +97,7 @@ def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
     empty = replace(made.capture, layers=())
     _check_length(empty)
     marks = _marks(empty, merged=transforms.merge is not None)
-    score = ScoreHeads(marks, empty.causal, apart=empty.kind == "cross")
+    score = MeasureHeads(marks, empty.causal, apart=empty.kind == "cross")
     for head_map in made.maps:
         assert head_map.layer is not None  # no transform joined any of them
         assert head_map.head is not None
@@ -109,7 +109,7 @@ def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
         if transforms.weighted:
             weights = weights / np.where(sums > 0, sums, 1)[some, None]
         score(PatternBlock(head_map.layer, (head_map.head,), queries, weights[None]))
-    return _report(empty, [score.scores()])
+    return _report(empty, [score.metrics()])
 
 
 def score_probe(
@@ -136,10 +136,10 @@ def score_probe(
             if probe.whole
             else marks_of_tokens(ids, since=before + probe.length)
         )
-        score = ScoreHeads(marks, prepared.empty.causal)
+        score = MeasureHeads(marks, prepared.empty.causal)
         prepared.budget.check_patterns(chosen, 0)
         prepared.run(chosen, score)
-        samples.append(score.scores())
+        samples.append(score.metrics())
     return _report(prepared.empty, samples, _of_probe(probe, before))
 
 
@@ -167,7 +167,7 @@ def _repeated(
 
 
 def _of_probe(probe: Probe, before: int) -> str:
-    """The convention, which changes the scores."""
+    """The convention, which changes the metrics."""
     front = "BOS and then " if before else "no BOS, "
     rows = "whole diagonals" if probe.whole else "the second copy's rows"
     samples = "1 sample" if probe.samples == 1 else f"{probe.samples} samples"
@@ -197,8 +197,8 @@ def _report(
 ) -> HeadReport:
     heads = []
     for head in samples[0]:
-        scores = estimates([sample[head] for sample in samples])
+        metrics = estimates([sample[head] for sample in samples])
         named = tuple(each.behaviour for each in empty.named_heads if each.head == head)
-        heads.append(HeadScores(head, scores, role_of(scores), named))
-    sinks = sum(found.scores["first"].mean > SINK for found in heads) / len(heads)
+        heads.append(HeadMetrics(head, metrics, role_of(metrics), named))
+    sinks = sum(found.metrics["first"].mean > SINK for found in heads) / len(heads)
     return HeadReport(empty, heads, sinks, probe)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
-from attnviz.analyses.predict import KeepOutlooks
+from attnviz.analyses.predict import KeepNextTokens
 from attnviz.data.head import every_head
 from attnviz.data.predict import Evidence, Prediction
 from attnviz.runs.options import TextOptions
@@ -42,15 +42,15 @@ def predict_text(
     # transformers makes the logits of every position at once
     prepared.budget.check(4 * len(ids) * model.tokenizer.vocab_size, "shorten the text")
     last = len(ids) - 1
-    every, through = (KeepOutlooks(ids, reading.top, model.tokenizer.label) for _ in "12")
+    every, through = (KeepNextTokens(ids, reading.top, model.tokenizer.label) for _ in "12")
     model.predict(ids, range(len(ids)) if reading.each else [last], every, lens=False)
     if reading.lens:
         model.predict(ids, [last], through, lens=True)
     return Prediction(
         capture=prepared.empty,
-        last=every.outlooks[-1],
-        each=every.outlooks[:-1] if reading.each else (),
-        lens=through.outlooks,
+        last=every.next_tokens[-1],
+        each=every.next_tokens[:-1] if reading.each else (),
+        lens=through.next_tokens,
         evidence=_evidence(prepared, last),
     )
 

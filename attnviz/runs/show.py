@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attnviz.analyses.generic_head import GenericScores
+from attnviz.analyses.generic_head import FindTellingHead
 from attnviz.console import Display
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, Exhibit, Look
@@ -107,10 +107,10 @@ def _pick_before(prepared: Prepared, plan: HeadPlan) -> HeadPlan:
     heads = plan.recorded
     if plan.choice or prepared.model.card.heads or prepared.budget.holds_whole(heads):
         return plan
-    scores = GenericScores(causal=prepared.empty.causal)
+    find = FindTellingHead(causal=prepared.empty.causal)
     prepared.budget.check_patterns(heads, 0)
-    prepared.run(heads, scores)
-    return HeadPlan(heads, Choice((scores.highest(),), "generic"))
+    prepared.run(heads, find)
+    return HeadPlan(heads, Choice((find.highest(),), "generic"))
 
 
 def _reducing(

@@ -7,7 +7,7 @@ from attnviz.analyses.default_head import default_head
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit
 from attnviz.data.head import Head, every_head
-from attnviz.data.heads import HeadScores
+from attnviz.data.heads import HeadMetrics
 from attnviz.errors import AttnvizError
 from attnviz.renderers.webpage import AT_FIRST, Start, Words, page_chunks
 from attnviz.runs.heads import score_capture
@@ -40,7 +40,7 @@ def framed(captured: Capture) -> str:
     )
 
 
-def _metrics(captured: Capture) -> Mapping[Head, HeadScores]:
+def _metrics(captured: Capture) -> Mapping[Head, HeadMetrics]:
     try:
         report = score_capture(captured, HeadOptions(everything=True))
     except AttnvizError:  # too short a text to tell anything

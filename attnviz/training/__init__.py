@@ -1,1 +1,1 @@
-"""The built-in model's training: a little world, a loop, figures measured on held-out texts."""
+"""Training: a little world, a loop, figures on held-out texts, and a user's own text."""

@@ -1,11 +1,11 @@
-"""The progress bar of a training, on stderr."""
+"""The progress bar of a training."""
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 
 def progress_bar(console: Console, *, quiet: bool = False) -> Progress:
-    """Steps taken of all, what a task's description says, the time that went and that is left."""
+    """A bar with the steps done and in all, the task's description, and the time gone and left."""
     columns = (
         BarColumn(),
         TextColumn("{task.completed}/{task.total} steps, {task.description}"),

@@ -1,8 +1,8 @@
 """Train the built-in model: `python -m attnviz.training.builtin -o DIR`.
 
-About 130 million tokens, 90 minutes on two cores of an ordinary computer. The folder
-then holds a checkpoint in Hugging Face's GPT-2 layout and its card, with the figures
-measured on held-out texts. An interrupted run goes on where it was.
+The training takes about 130 million tokens, or 90 minutes on two cores of an ordinary computer.
+The folder then holds a checkpoint in Hugging Face's GPT-2 layout and its card, with the figures
+measured on held-out texts. An interrupted run resumes where it stopped.
 """
 
 import json
@@ -13,27 +13,28 @@ from typing import Annotated
 import torch
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as ProgressBar
 from tokenizers import Tokenizer
 
+from attnviz.data.train import Progress
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.tokenizer import END
 from attnviz.training import tokenizer as tokenizers
+from attnviz.training.bar import progress_bar
 from attnviz.training.card import Training, write_card
 from attnviz.training.data import Packing, WorldBatches
 from attnviz.training.evaluate import evaluate, table
-from attnviz.training.loop import Progress, Recipe, fresh_model, train
-from attnviz.training.probe import Probe
+from attnviz.training.loop import fresh_model, train
+from attnviz.training.probe import WorldProbe
+from attnviz.training.recipe import Recipe
 
 CONFIG = GPTConfig(
     vocab_size=tokenizers.VOCABULARY, n_positions=256, n_embd=128, n_layer=4, n_head=4, n_inner=384
 )
 STATE, LOG = "training.pt", "training.jsonl"
 TOKENIZER_CONFIG = {
-    # transformers builds a GPT2Tokenizer anew, with other cuts; this class keeps tokenizer.json
+    # transformers would rebuild a GPT2Tokenizer with other cuts; this class keeps tokenizer.json
     "tokenizer_class": "PreTrainedTokenizerFast",
     "bos_token": END,
     "eos_token": END,
@@ -49,28 +50,22 @@ def main(
     steps: Annotated[int, typer.Option(help="about 3,700 tokens each")] = Recipe.steps,
     checkpoint_every: Annotated[int, typer.Option(help="steps between checkpoints")] = 1000,
 ) -> None:
-    """Train the built-in model on its little world; an interrupted run goes on where it was."""
-    torch.set_num_threads(1)  # each worker has one, and repeats bit for bit
+    """Train the built-in model on its little world; an interrupted run resumes where it stopped."""
+    torch.set_num_threads(1)  # as in every worker, so that a run repeats bit for bit
     output.mkdir(parents=True, exist_ok=True)
     recipe = replace(Recipe(), seed=seed, steps=steps)
     end = _train(output, recipe, checkpoint_every)
-    report = evaluate(Probe.open(output))
+    report = evaluate(WorldProbe.open(output))
     write_card(output, report, Training(recipe, end))
     (output / STATE).unlink()
     Console().print(table(report))
 
 
 def _train(output: Path, recipe: Recipe, checkpoint_every: int) -> Progress:
-    """Train behind a progress bar on stderr; the checkpoint lies in the folder."""
+    """Train with a progress bar on stderr; the checkpoint goes into the folder."""
     tokenizer = _tokenizer(output)
     model = fresh_model(CONFIG, recipe.seed)
-    columns = (
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} steps, {task.description}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with ProgressBar(*columns, console=Console(stderr=True)) as bar:
+    with progress_bar(Console(stderr=True)) as bar:
         task = bar.add_task("starting", total=recipe.steps)
 
         def report(now: Progress) -> None:
@@ -90,7 +85,7 @@ def _train(output: Path, recipe: Recipe, checkpoint_every: int) -> Progress:
 
 
 def _tokenizer(output: Path) -> Tokenizer:
-    """That of an interrupted run; else a new one, whose words are counted in the world's texts."""
+    """The tokenizer of an interrupted run, else a new one."""
     begun = output / TOKENIZER
     if (output / STATE).is_file() and begun.is_file():
         return Tokenizer.from_file(str(begun))

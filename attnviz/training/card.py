@@ -1,4 +1,4 @@
-"""The built-in model's card: `card.json`, written beside the weights; and what all cards share."""
+"""The built-in model's `card.json`, written beside the weights, and the parts all cards share."""
 
 import json
 import platform
@@ -11,7 +11,8 @@ import tokenizers
 import torch
 
 from attnviz.data.card import Figure
-from attnviz.training.loop import Progress, Recipe
+from attnviz.data.train import Progress
+from attnviz.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from attnviz.training.evaluate import Report
@@ -27,14 +28,14 @@ DESCRIPTION = (
 
 @dataclass(frozen=True)
 class Training:
-    """How the weights were made."""
+    """The recipe of the weights, and the progress at the end."""
 
     recipe: Recipe
     end: Progress
 
 
 def write_card(folder: Path, report: "Report", training: Training) -> None:
-    """Write `card.json`; it holds plain JSON, and numbers that the evaluation measured."""
+    """Write `card.json`, with the numbers that the evaluation measured."""
     card = {
         "schema": SCHEMA,
         "name": "builtin",
@@ -57,7 +58,7 @@ def write_card(folder: Path, report: "Report", training: Training) -> None:
 
 
 def figure_entries(figures: Iterable[Figure]) -> list[dict[str, Any]]:
-    """Measured figures as every card has them."""
+    """Figures in the form of a card."""
     return [
         {
             "behaviour": figure.behaviour,
@@ -71,7 +72,7 @@ def figure_entries(figures: Iterable[Figure]) -> list[dict[str, Any]]:
 
 
 def versions() -> dict[str, str]:
-    """What a card says of the libraries that made the weights."""
+    """The versions of the libraries that made the weights."""
     return {
         "python": platform.python_version(),
         "torch": str(torch.__version__),

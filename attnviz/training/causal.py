@@ -1,10 +1,10 @@
-"""What the named heads are for: how much worse the answers get without them.
+"""The loss of each behaviour without its named head.
 
     python -m attnviz.training.causal [CHECKPOINT]
 
-Every head is ablated by itself on held-out texts, and the log-probability of the words that
-their text determines is compared with that of the whole model; for repetition, of random tokens
-that come a second time.
+Every head is ablated by itself on held-out texts. The log-probability of the words that the text
+determines is compared with that of the whole model; for repetition, the log-probability of
+random tokens that occur a second time.
 """
 
 import itertools
@@ -26,14 +26,14 @@ from attnviz.data.head import Head, every_head
 from attnviz.models.folder.card import read_card
 from attnviz.models.known import BUILTIN
 from attnviz.models.scratch.ablate import ablate_native
-from attnviz.training.probe import Probe
+from attnviz.training.probe import WorldProbe
 
 FOLDER = Path("attnviz/models/builtin")
 
 
 @dataclass(frozen=True)
 class Without:
-    """A head, and what is lost without it, in nats: mean and standard error over texts."""
+    """A head, and the loss without it, in nats: mean and standard error over texts."""
 
     head: Head
     mean: float
@@ -45,11 +45,11 @@ class Without:
 
 @dataclass(frozen=True)
 class Loss:
-    """What some words of a behaviour's `n` texts lose without a head.
+    """The losses of a measure's words in a behaviour's `n` texts without a head.
 
-    `named`: the head that the card names for it; `middle`: the one in the middle among those
-    that it names for nothing; `most`: the one that is needed most, layer 0 apart, on which all
-    others build.
+    `named`: the head that the card names for the behaviour; `middle`: the median head among
+    those that the card does not name; `most`: the head that is needed most, outside layer 0, on
+    which all others build.
     """
 
     behaviour: str
@@ -60,10 +60,10 @@ class Loss:
     n: int
 
 
-ANSWERS, ASKED, REPEATED = "the words that follow from it", "the thing asked about", "the copy"
+ANSWERS, SUBJECT, REPEATED = "the words that follow from it", "the thing asked about", "the copy"
 MEASURES = (
     ("adjectives", ANSWERS),
-    ("adjectives", ASKED),
+    ("adjectives", SUBJECT),
     ("pronouns", ANSWERS),
     ("mystery", ANSWERS),
     ("senses", ANSWERS),
@@ -72,70 +72,70 @@ MEASURES = (
 )
 
 
-def losses(probe: Probe, named: Mapping[str, Head], count: int) -> Iterator[Loss]:
-    """One for each measure, on so many held-out texts."""
+def losses(probe: WorldProbe, named: Mapping[str, Head], count: int) -> Iterator[Loss]:
+    """The losses of each measure, on `count` held-out texts."""
     heads = every_head(probe.model.config.heads_per_layer)
     for behaviour, measure in MEASURES:
         texts = _repeated(probe) if measure == REPEATED else _written(probe, behaviour, measure)
-        asked = [(ids, at) for ids, at in itertools.islice(texts, count)]
-        lost = np.array([_lost(probe, ids, at, heads) for ids, at in asked])  # (texts, heads)
+        chosen = itertools.islice(texts, count)
+        lost = np.array([_lost(probe, ids, at, heads) for ids, at in chosen])  # (texts, heads)
         mean, error = lost.mean(axis=0), lost.std(axis=0, ddof=1) / sqrt(len(lost))
-        each = [
+        without = [
             Without(head, float(m), float(e)) for head, m, e in zip(heads, mean, error, strict=True)
         ]
-        unnamed = sorted((w for w in each if w.head not in named.values()), key=lambda w: w.mean)
+        unnamed = sorted((w for w in without if w.head not in named.values()), key=lambda w: w.mean)
         yield Loss(
             behaviour,
             measure,
-            named=next(w for w in each if w.head == named[behaviour]),
+            named=next(w for w in without if w.head == named[behaviour]),
             middle=unnamed[len(unnamed) // 2],
-            most=max((w for w in each if w.head.layer > 0), key=lambda w: w.mean),
+            most=max((w for w in without if w.head.layer > 0), key=lambda w: w.mean),
             n=len(lost),
         )
 
 
-def _repeated(probe: Probe) -> Iterator[tuple[list[int], list[int]]]:
-    """The ids of BOS and 40 random tokens twice, and the positions of the copy but its first."""
+def _repeated(probe: WorldProbe) -> Iterator[tuple[list[int], list[int]]]:
+    """The ids of BOS and 40 random tokens twice, and the second copy's positions but the first."""
     for n in itertools.count():
         drawn = np.random.default_rng(n).choice(probe.model.config.vocab_size - 1, 40)
         block = drawn.tolist()
         yield [probe.encoder.bos, *block, *block], list(range(42, 81))
 
 
-def _written(probe: Probe, behaviour: str, measure: str) -> Iterator[tuple[list[int], list[int]]]:
-    """The ids of held-out texts, and the positions of the tokens that are looked at."""
+def _written(
+    probe: WorldProbe, behaviour: str, measure: str
+) -> Iterator[tuple[list[int], list[int]]]:
+    """The ids of held-out texts, and the positions of the measure's tokens."""
     for seen in probe.see_kind(behaviour, "test", sys.maxsize):
         ids, positions = probe.encoder.text(seen.text)
         words = [answer.word for answer in seen.text.answers]
-        if measure == ASKED:  # "the creature was blue": its noun, where one adjective is named
+        if measure == SUBJECT:  # "the creature was blue": its noun, where one adjective is named
             words = [word - 2 for word in words if seen.text.words[word - 1] in ("was", "is")]
         if words:
             yield ids, [at for word in words for at in positions[word]]
 
 
 def _lost(
-    probe: Probe, ids: Sequence[int], asked: Sequence[int], heads: Sequence[Head]
+    probe: WorldProbe, ids: Sequence[int], positions: Sequence[int], heads: Sequence[Head]
 ) -> Sequence[float]:
-    """How much the mean log-probability of these tokens falls without each head."""
-    found: dict[int, float] = {}
+    """The drop of the mean log-probability at these positions without each head."""
+    means: dict[int, float] = {}
 
     def keep(run: AblatedRun) -> None:
-        found[run.index] = float(run.followed[[at - 1 for at in asked]].mean())
+        means[run.index] = float(run.followed[[at - 1 for at in positions]].mean())
 
     with torch.inference_mode():
         ablations = [(), *((head,) for head in heads)]
         ablate_native(probe.model, torch.tensor([list(ids)]), ablations, "zero", keep, whole=True)
-    return [found[0] - found[i] for i in range(1, len(ablations))]
+    return [means[0] - means[i] for i in range(1, len(ablations))]
 
 
 def main(
-    checkpoint: Annotated[Path, typer.Argument(help="a model folder")] = Path(
-        "attnviz/models/builtin"
-    ),
+    checkpoint: Annotated[Path, typer.Argument(help="a model folder")] = FOLDER,
     count: Annotated[int, typer.Option(help="texts of each kind")] = 300,
 ) -> None:
-    """Print what each behaviour's answers lose without its head, and without a median one."""
-    probe = Probe.open(checkpoint)
+    """Print the loss of each behaviour's answers without its head, and without a median head."""
+    probe = WorldProbe.open(checkpoint)
     card = read_card(checkpoint, BUILTIN, probe.model.config.heads_per_layer)
     named = {each.behaviour: each.head for each in card.heads}
     table = Table("behaviour", "looked at", "named", "middle", "needed most", "texts")

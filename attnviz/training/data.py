@@ -1,4 +1,4 @@
-"""Texts to batches: packed rows, a block-diagonal mask, positions, and where the loss is taken.
+"""Batches of texts: packed rows, a block-diagonal mask, positions and targets.
 
 Letters in the shape comments: B rows, n tokens in a row.
 """
@@ -25,14 +25,14 @@ PADDING = -1
 
 @dataclass(frozen=True)
 class Packing:
-    """How batches are made: (rows, width) of short and of long rows, and the two shares.
+    """The settings of batches; `short` and `long` are (rows, width).
 
-    A document starts at a random position with probability `shifted`. Words that the
-    text determines always count in the loss; of the others, which are noise, a share.
-    A share of the documents is no text but random tokens that come again. These, and all
-    texts that only repeat, come in `repeats_from` (a share of the training) and not before:
-    they teach a head to look one token back, and where that is learned first, it hands each
-    noun its last adjective, so that no other head learns to find them all.
+    A document starts at a random position with probability `shifted`. Words that the text
+    determines always count in the loss; the others, which are noise, count with probability
+    `others`. Documents are random repeated tokens with probability `random_tokens`. These, and
+    all texts of mere repetition, begin at `repeats_from` (a share of the training): they teach a
+    head to attend to the previous token; if that is learned first, it gives each noun its last
+    adjective, and no other head learns to find all adjectives.
     """
 
     n_positions: int
@@ -54,7 +54,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Batch:
-    """ids, positions, document numbers and targets, each (B, n); padding has document -1."""
+    """Ids, positions, document numbers and targets, each (B, n); padding has document -1."""
 
     ids: Tensor
     positions: Tensor
@@ -62,9 +62,9 @@ class Batch:
     targets: Tensor
 
     def mask(self) -> Tensor:
-        """(B, 1, n, n), True where the query may look: the same document, and not the future.
+        """(B, 1, n, n), True where a query may attend: the same document, and not the future.
 
-        Padding sees itself, so that no row is empty.
+        Padding attends to itself, so that no row is empty.
         """
         n = self.ids.size(1)
         same = self.documents[:, :, None] == self.documents[:, None, :]  # (B, n, n)
@@ -72,7 +72,7 @@ class Batch:
         return (same & causal).unsqueeze(1)
 
     def predictions(self) -> tuple[Tensor, Tensor]:
-        """Flat indices of the tokens whose successor counts, and those successors."""
+        """The flat indices of the tokens whose successor counts, and those successors."""
         flat = self.targets.flatten()
         where = (flat != IGNORED).nonzero().squeeze(1)
         return where, flat[where]
@@ -80,7 +80,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class WorldBatches:
-    """A source of batches of the little world; `tokenizer` as JSON, so that it can be pickled."""
+    """A source of batches of the little world; `tokenizer` is JSON, which can be pickled."""
 
     tokenizer: str
     packing: Packing
@@ -91,12 +91,12 @@ class WorldBatches:
 
 @cache
 def _encoder(tokenizer: str) -> WordEncoder:
-    """Kept, as it remembers how each word is cut."""
+    """One encoder for all batches, because it remembers how each word is cut."""
     return WordEncoder(Tokenizer.from_str(tokenizer))
 
 
 def document(text: Text, encoder: WordEncoder, rng: random.Random, others: float) -> Document:
-    """Encode a text, and draw which of its undetermined words count."""
+    """The ids of a text; which of its undetermined words count is drawn at random."""
     ids, positions = encoder.text(text)
     determined = {answer.word for answer in text.answers}
     counts = [False]
@@ -107,7 +107,7 @@ def document(text: Text, encoder: WordEncoder, rng: random.Random, others: float
 
 
 def random_tokens(encoder: WordEncoder, rng: random.Random) -> Document:
-    """Any tokens of the vocabulary, pieces and bytes too, that come twice or three times."""
+    """A block of random tokens, pieces and bytes included, that occurs two or three times."""
     block = [rng.randrange(encoder.bos) for _ in range(rng.choice((4, 8, 16, 32, 50, 80, 100)))]
     times = 2 if len(block) > 16 else rng.choice((2, 3))
     counts = [False] * (len(block) + 2) + [True] * ((times - 1) * len(block) - 1)
@@ -117,9 +117,9 @@ def random_tokens(encoder: WordEncoder, rng: random.Random) -> Document:
 def batches(
     seed: int | str, steps: int, encoder: WordEncoder, packing: Packing, done: float = 1.0
 ) -> list[Batch]:
-    """So many batches, a pure function of the seed; short and long rows are mixed.
+    """`steps` batches, a pure function of the seed; short and long rows are mixed.
 
-    `done`: the share of the training that lies behind.
+    `done`: the share of the training that is done.
     """
     rng = random.Random(f"batches {seed}")
     repeats = done >= packing.repeats_from
@@ -145,7 +145,7 @@ def batches(
 def _take(
     waiting: list[Document], shape: tuple[int, int], rng: random.Random, packing: Packing
 ) -> list[Batch]:
-    """Full batches from the waiting documents, which lose what was taken."""
+    """Full batches from the waiting documents; the documents taken leave `waiting`."""
     rows, width = shape
     made: list[Batch] = []
     while sum(len(d.ids) for d in waiting) > rows * width * 1.3:
@@ -155,7 +155,7 @@ def _take(
 
 
 def pack(waiting: list[Document], rows: int, width: int) -> list[list[Document]]:
-    """First fit: each row takes documents, in order, as long as they fit; they leave `waiting`."""
+    """First fit: each row takes documents in order as long as they fit; they leave `waiting`."""
     packed: list[list[Document]] = [[] for _ in range(rows)]
     free = [width] * rows
     left: list[Document] = []
@@ -190,5 +190,5 @@ def _batch(packed: list[list[Document]], width: int, rng: random.Random, packing
 
 
 def _targets(item: Document) -> NDArray[np.int64]:
-    """Each token's successor where it counts: (n - 1)."""
+    """Each token's successor where it counts, (n - 1)."""
     return np.where(item.counts[1:], item.ids[1:], IGNORED)

@@ -1,9 +1,8 @@
 """Measure a checkpoint on held-out texts: `python -m attnviz.training.evaluate CHECKPOINT`.
 
-For each behaviour the head is chosen on a development split and measured on a test
-split; both hold new texts, whose word pairs (adjective and noun, name and deed, clue
-and word) training never saw together. So does the rule that picks a default head: it is
-fitted on one split and measured on another.
+For each behaviour the head is chosen on a development split and measured on a test split. Both
+have new texts, whose word pairs (adjective and noun, name and deed, clue and word) training
+never saw together. The rule that picks a default head is fitted and measured in the same way.
 """
 
 import json
@@ -22,8 +21,8 @@ from attnviz.data.card import Figure, NamedHead
 from attnviz.data.head import Head
 from attnviz.training import rule
 from attnviz.training.figures import all_figures, links_of
-from attnviz.training.measures import induction_score, previous_token_score, score_link
-from attnviz.training.probe import Probe
+from attnviz.training.measures import induction_score, measure_link, previous_token_score
+from attnviz.training.probe import WorldProbe
 
 TITLES = {
     "adjectives": "nouns look at their adjectives",
@@ -44,8 +43,8 @@ class Report:
     figures: tuple[Figure, ...]
 
 
-def evaluate(probe: Probe, *, count: int = 400) -> Report:
-    """Choose heads on `count` development texts of each kind; measure on as many new ones."""
+def evaluate(probe: WorldProbe, *, count: int = 400) -> Report:
+    """Choose heads on `count` development texts of each kind; measure on as many test texts."""
     chosen = {kind: _best_head(probe, kind, count) for kind in LINKED}
     chosen |= _best_repetition_heads(probe, count // 8)
     figures = all_figures(probe, chosen, count)
@@ -54,18 +53,18 @@ def evaluate(probe: Probe, *, count: int = 400) -> Report:
     return Report(named, (*figures, *rule.measured(probe, named, count)))
 
 
-def _best_head(probe: Probe, kind: str, count: int) -> Head:
+def _best_head(probe: WorldProbe, kind: str, count: int) -> Head:
     """The head with the most mass and the most complete sets on development texts."""
-    scores: dict[Head, list[float]] = defaultdict(list)
+    measured: dict[Head, list[float]] = defaultdict(list)
     for seen in probe.see_kind(kind, "development", count):
         for link in links_of(seen, kind):
             for at in np.ndindex(seen.patterns.shape[:2]):
-                score = score_link(seen.patterns[at], link, seen.positions)
-                scores[Head(*at)].append(score.mass + score.all_top)
-    return max(scores, key=lambda head: (float(np.mean(scores[head])), head))
+                measures = measure_link(seen.patterns[at], link, seen.positions)
+                measured[Head(*at)].append(measures.mass + measures.all_top)
+    return max(measured, key=lambda head: (float(np.mean(measured[head])), head))
 
 
-def _best_repetition_heads(probe: Probe, count: int) -> dict[str, Head]:
+def _best_repetition_heads(probe: WorldProbe, count: int) -> dict[str, Head]:
     induction: dict[Head, float] = defaultdict(float)
     previous: dict[Head, float] = defaultdict(float)
     for period, patterns in probe.see_repeated("development", count):
@@ -98,7 +97,7 @@ def main(
 ) -> None:
     """Choose the head of each behaviour, measure it on held-out texts, and print the figures."""
     torch.set_num_threads(1)  # short texts: a second thread only waits
-    report = evaluate(Probe.open(checkpoint), count=count)
+    report = evaluate(WorldProbe.open(checkpoint), count=count)
     if as_json:
         print(json.dumps([asdict(f) for f in report.figures], indent=2))
     else:

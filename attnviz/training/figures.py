@@ -1,4 +1,4 @@
-"""The figures of the built-in model: each behaviour measured on held-out texts, beside its bar."""
+"""The built-in model's figures: each behaviour measured on held-out texts, with its bar."""
 
 from collections.abc import Mapping
 
@@ -7,14 +7,14 @@ import numpy as np
 from attnviz.data.card import Figure
 from attnviz.data.head import Head
 from attnviz.training.measures import (
-    LinkScore,
+    LinkMeasures,
     induction_score,
     is_right,
+    measure_link,
     previous_token_score,
-    score_link,
 )
-from attnviz.training.probe import Probe, Seen
-from attnviz.training.world.text import Link
+from attnviz.training.probe import Seen, WorldProbe
+from attnviz.training.world.text import TrueLink
 
 FAR = 50
 
@@ -41,8 +41,8 @@ BARS = {
 }
 
 
-def all_figures(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Figure]:
-    """Every figure, on so many test texts of each kind, in the heads chosen before."""
+def all_figures(probe: WorldProbe, heads: Mapping[str, Head], count: int) -> list[Figure]:
+    """Every figure of the chosen heads, on `count` test texts of each kind."""
     return [
         *_adjectives(probe, heads, count),
         *_pronouns(probe, heads["pronouns"], count),
@@ -52,22 +52,22 @@ def all_figures(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Fig
     ]
 
 
-def _adjectives(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Figure]:
-    known: list[LinkScore] = []
+def _adjectives(probe: WorldProbe, heads: Mapping[str, Head], count: int) -> list[Figure]:
+    known: list[LinkMeasures] = []
     sets: list[bool] = []
     previous: list[bool] = []
-    made_up: list[LinkScore] = []
+    made_up: list[LinkMeasures] = []
     first: list[bool] = []
     later: list[bool] = []
     for seen in probe.see_kind("adjectives", "test", count):
         for link in links_of(seen, "adjectives"):
-            score = score_link(seen.patterns[heads["adjectives"]], link, seen.positions)
+            measures = measure_link(seen.patterns[heads["adjectives"]], link, seen.positions)
             torn = any(len(seen.pieces[w]) > 1 for w in link.keys)
-            (made_up if torn else known).append(score)
+            (made_up if torn else known).append(measures)
             if len(link.keys) > 1:
-                sets.append(score.all_top)
+                sets.append(measures.all_top)
                 before = seen.patterns[heads["previous token"]]
-                previous.append(score_link(before, link, seen.positions).all_top)
+                previous.append(measure_link(before, link, seen.positions).all_top)
         first += _answers(probe, seen, "first adjective")
         later += _answers(probe, seen, "next adjectives")
     kind = "adjectives"
@@ -81,33 +81,33 @@ def _adjectives(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Fig
     ]
 
 
-def _pronouns(probe: Probe, head: Head, count: int) -> list[Figure]:
-    scores: list[LinkScore] = []
+def _pronouns(probe: WorldProbe, head: Head, count: int) -> list[Figure]:
+    links: list[LinkMeasures] = []
     verbs: list[bool] = []
     for seen in probe.see_kind("pronouns", "test", count):
-        scores += _scores(seen, "pronouns", head)
+        links += _measures(seen, "pronouns", head)
         verbs += _answers(probe, seen, "what follows")
     return [
-        _figure("pronouns", "mass", [s.mass for s in scores]),
-        _figure("pronouns", "top-1", [s.top for s in scores]),
+        _figure("pronouns", "mass", [s.mass for s in links]),
+        _figure("pronouns", "top-1", [s.top for s in links]),
         _figure("pronouns", "what follows", verbs),
     ]
 
 
-def _mystery(probe: Probe, head: Head, count: int) -> list[Figure]:
-    near: list[LinkScore] = []
+def _mystery(probe: WorldProbe, head: Head, count: int) -> list[Figure]:
+    near: list[LinkMeasures] = []
     far: list[float] = []
     answers: list[bool] = []
     far_answers: list[bool] = []
     for seen in probe.see_kind("mystery", "test", count):
         (link,) = links_of(seen, "mystery")
-        (score,) = _scores(seen, "mystery", head)
+        (measures,) = _measures(seen, "mystery", head)
         right = _answers(probe, seen, "the murderer")
         nearest = max(seen.positions[w][-1] for w in link.keys)
-        near.append(score)
+        near.append(measures)
         answers += right
         if seen.positions[link.query][-1] - nearest >= FAR:
-            far.append(score.mass)
+            far.append(measures.mass)
             far_answers += right
     return [
         _figure("mystery", "mass", [s.mass for s in near]),
@@ -118,20 +118,20 @@ def _mystery(probe: Probe, head: Head, count: int) -> list[Figure]:
     ]
 
 
-def _senses(probe: Probe, head: Head, count: int) -> list[Figure]:
-    scores: list[LinkScore] = []
+def _senses(probe: WorldProbe, head: Head, count: int) -> list[Figure]:
+    links: list[LinkMeasures] = []
     glosses: list[bool] = []
     for seen in probe.see_kind("senses", "test", count):
-        scores += _scores(seen, "senses", head)
+        links += _measures(seen, "senses", head)
         glosses += _answers(probe, seen, "the gloss") + _answers(probe, seen, "what follows")
     return [
-        _figure("senses", "mass", [s.mass for s in scores]),
-        _figure("senses", "top-1", [s.top for s in scores]),
+        _figure("senses", "mass", [s.mass for s in links]),
+        _figure("senses", "top-1", [s.top for s in links]),
         _figure("senses", "the gloss that follows", glosses),
     ]
 
 
-def _repetition(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Figure]:
+def _repetition(probe: WorldProbe, heads: Mapping[str, Head], count: int) -> list[Figure]:
     runs = list(probe.see_repeated("test", count))
     induction = [induction_score(p[heads["induction"]], period) for period, p in runs]
     previous = [previous_token_score(p[heads["previous token"]]) for _, p in runs]
@@ -141,16 +141,16 @@ def _repetition(probe: Probe, heads: Mapping[str, Head], count: int) -> list[Fig
     ]
 
 
-def links_of(seen: Seen, kind: str) -> list[Link]:
+def links_of(seen: Seen, kind: str) -> list[TrueLink]:
     """The links of one behaviour in a text."""
     return [link for link in seen.text.links if link.behaviour == kind]
 
 
-def _scores(seen: Seen, kind: str, head: Head) -> list[LinkScore]:
-    return [score_link(seen.patterns[head], li, seen.positions) for li in links_of(seen, kind)]
+def _measures(seen: Seen, kind: str, head: Head) -> list[LinkMeasures]:
+    return [measure_link(seen.patterns[head], li, seen.positions) for li in links_of(seen, kind)]
 
 
-def _answers(probe: Probe, seen: Seen, measure: str) -> list[bool]:
+def _answers(probe: WorldProbe, seen: Seen, measure: str) -> list[bool]:
     return [
         is_right(
             seen.predicted,

@@ -1,8 +1,8 @@
 """The training loop: AdamW, a warm-up, a plateau and a linear decay; resumable, seeded, on CPU.
 
-Each worker is a process with one thread, batches of its own and a copy of the model; after
-every step they average their gradients. On matrices this small two such processes do
-almost twice the work of one, which two threads in one process do not.
+Each worker is a process with one thread, its own batches and a copy of the model; after every
+step the workers average their gradients. On matrices this small, two such processes do almost
+twice the work of one, which two threads in one process do not.
 """
 
 import contextlib
@@ -11,76 +11,26 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.multiprocessing import get_context
 
+from attnviz.data.train import Progress
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.scratch.gpt import GPT
 from attnviz.training.data import PADDING, Batch
 from attnviz.training.loss import chunked_cross_entropy
+from attnviz.training.recipe import Recipe
 
 Source: TypeAlias = Callable[[str, int, float], list[Batch]]
-"""A seed to so many batches, always the same ones; the last argument is the share of the training
-that lies behind. It goes to other processes, so it is pickled."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Everything that decides the weights.
-
-    The learning rate runs in straight lines through `rates`: (share of the steps,
-    share of `learning_rate`). `penalty` is added to the loss: so many nats per nat of the
-    attention rows' mean entropy, rising in a straight line from nothing at `penalty_from` (a
-    share of the steps) to all of it at the end. `dropout` acts on the embeddings and on what
-    each head hands over.
-    """
-
-    seed: int = 0
-    steps: int = 35_000
-    learning_rate: float = 2.5e-3
-    rates: tuple[tuple[float, float], ...] = ((0, 0.005), (1 / 150, 1.0), (0.35, 1.0), (1, 0.01))
-    weight_decay: float = 0.1
-    penalty: float = 0.25
-    penalty_from: float = 0.3
-    dropout: float = 0.0
-    clip: float = 1.0
-    shard: int = 100
-    workers: int = 2
-
-    def rate(self, step: int) -> float:
-        """The learning rate of a step."""
-        shares, heights = zip(*self.rates, strict=True)
-        return self.learning_rate * float(np.interp(step / self.steps, shares, heights))
-
-    def penalised(self, step: int) -> bool:
-        return self.penalty > 0 and step >= self.penalty_from * self.steps
-
-    def penalty_at(self, step: int) -> float:
-        """The penalty of a step."""
-        risen = (step / self.steps - self.penalty_from) / (1 - self.penalty_from)
-        return self.penalty * max(0.0, risen)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What the loop reports after a shard of steps; the losses are means over it.
-
-    `tokens` and `seconds` count from the beginning, over interruptions.
-    """
-
-    step: int
-    tokens: int
-    seconds: float
-    loss: float
-    entropy: float
+"""From a seed, the number of batches and the share of the training that is done: the batches,
+the same for the same arguments. A source is pickled for the other processes."""
 
 
 def train(
@@ -90,7 +40,7 @@ def train(
     report: Callable[[Progress], None],
     state_file: Path | None = None,
 ) -> Progress:
-    """Train in place; where it ended. Resumes from `state_file` if it is there.
+    """Train in place, from `state_file` if it exists; the progress at the end.
 
     Raises:
         ValueError: the state was made by another recipe.
@@ -104,7 +54,7 @@ def train(
 def _others(
     config: GPTConfig, source: Source, recipe: Recipe, state_file: Path | None
 ) -> Iterator[None]:
-    """The other workers, while this process is the first of the group; none where there is one."""
+    """Run the other workers, if any; this process is the first of their group."""
     if recipe.workers == 1:
         yield
         return
@@ -135,12 +85,11 @@ def _work(
     recipe: Recipe,
     state_file: Path | None,
 ) -> None:
-    """Another worker's whole life."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first worker's to answer
+    """Everything that another worker does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first worker answers Ctrl-C
     torch.set_num_threads(1)
-    state = read_state(
-        state_file, recipe
-    )  # before the group meets, and so before it is written anew
+    # before the group meets, and so before the first worker overwrites it
+    state = read_state(state_file, recipe)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=recipe.workers)
     model = GPT(config)
     _train(model, source, recipe, state, lambda _: None, None)
@@ -155,9 +104,9 @@ def _train(
     report: Callable[[Progress], None],
     state_file: Path | None,
 ) -> Progress:
-    """One worker's share of the training; the first one saves and reports."""
+    """One worker's share of the training; the first worker saves and reports."""
     rank = dist.get_rank() if recipe.workers > 1 else 0
-    optimizer = _optimizer(model, recipe)
+    optimizer = optimizer_of(model, recipe)
     now = Progress(step=0, tokens=0, seconds=0.0, loss=0.0, entropy=0.0)
     if state:
         model.load_state_dict(state["model"])
@@ -171,7 +120,7 @@ def _train(
         seed = f"{recipe.seed} {now.step // recipe.shard} {rank}"
         size = min(recipe.shard, recipe.steps - now.step)
         shard = source(seed, size, now.step / recipe.steps)
-        torch.manual_seed(zlib.crc32(seed.encode()))  # dropout, the same after an interruption
+        torch.manual_seed(zlib.crc32(seed.encode()))  # the same dropout after an interruption
         now = _train_on(shard, model, optimizer, recipe, now)
         if state_file:
             _save(state_file, model, optimizer, now, recipe)
@@ -183,7 +132,7 @@ def _train(
 def _train_on(
     shard: list[Batch], model: GPT, optimizer: torch.optim.Optimizer, recipe: Recipe, now: Progress
 ) -> Progress:
-    """One step for each batch; how things stand after them."""
+    """One step for each batch; the progress after them."""
     started = time.perf_counter()
     tokens = sum(int((b.documents != PADDING).sum()) for b in shard)
     losses, entropies = [], []
@@ -207,7 +156,7 @@ def _step(
 ) -> tuple[float, float]:
     where, targets = batch.predictions()
     entropies: list[Tensor] = []
-    # one layer a step, in turn: on average the same as all of them, in a quarter of the time
+    # one layer a step, in turn: on average the same as all layers, in a quarter of the time
     layer = step % model.config.n_layer
     hooks = {f"h.{layer}.attn.pattern": _entropy_hook(entropies)} if recipe.penalised(step) else {}
     if recipe.dropout:
@@ -238,7 +187,7 @@ def _entropy_hook(into: list[Tensor]) -> Hook:
 
 
 def _dropout_hooks(model: GPT, share: float) -> dict[str, Hook]:
-    """Dropout on the embeddings and on each head's result, as GPT-2 was trained with."""
+    """Dropout on the embeddings and on each head's result, as in GPT-2's training."""
 
     def drop(value: Tensor) -> Tensor:
         return torch.nn.functional.dropout(value, share)
@@ -247,8 +196,8 @@ def _dropout_hooks(model: GPT, share: float) -> dict[str, Hook]:
     return {"h.0.resid_pre": drop, **{f"h.{n}.attn.z": drop for n in layers}}
 
 
-def _optimizer(model: GPT, recipe: Recipe) -> torch.optim.AdamW:
-    """Weight decay on matrices only, as GPT-2's reproductions have it."""
+def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+    """AdamW with weight decay on matrices only, as in GPT-2's reproductions."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() < 2]
     groups: list[dict[str, Any]] = [
@@ -268,7 +217,7 @@ def _average_gradients(model: GPT, workers: int) -> None:
 def _save(
     path: Path, model: GPT, optimizer: torch.optim.Optimizer, now: Progress, recipe: Recipe
 ) -> None:
-    """Written beside and renamed, so that an interruption leaves the last whole state."""
+    """Save beside the old state, then rename, so that an interruption leaves a complete one."""
     partial = path.with_suffix(".partial")
     state = {
         "model": model.state_dict(),
@@ -284,7 +233,7 @@ def _save(
 
 
 def read_state(path: Path | None, recipe: Recipe) -> dict[str, Any] | None:
-    """The state to go on from, if there is one.
+    """The state to resume from, if there is one.
 
     Raises:
         ValueError: it was made by another recipe.

@@ -1,4 +1,4 @@
-"""Cross-entropy over a large vocabulary, in chunks, so that the logits are never held whole."""
+"""Cross-entropy over a large vocabulary, in chunks, without all logits in memory at once."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ CHUNK = 256
 
 
 class ChunkedCrossEntropy(torch.autograd.Function):
-    """Mean cross-entropy of hidden·Eᵀ: the gradients are made in the forward pass, chunk by chunk.
+    """Mean cross-entropy of hidden·Eᵀ; the forward pass computes the gradients, chunk by chunk.
 
     Args of `apply`: hidden (n, d), embedding E (V, d), targets (n). The products are
     computed in bfloat16, the softmax in float32.

@@ -1,7 +1,7 @@
-"""What a head does, as numbers: pure functions of one pattern and the ground truth of its text.
+"""Measures of a head: pure functions of one pattern and the ground truth of its text.
 
-A pattern is (n, n), rows are queries; token 0 is BOS. A word may be several tokens: its
-attention is read at its last one, and to look at a word is to look at any of its tokens.
+A pattern is (n, n), rows are queries; token 0 is BOS. A word may have several tokens: its
+attention is the row of its last token, and a weight on any of its tokens is a weight on it.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.training.world.text import Answer, Link
+from attnviz.training.world.text import Answer, TrueLink
 
 Array = NDArray[np.float32]
 BOS = 0
 
 
 @dataclass(frozen=True)
-class LinkScore:
+class LinkMeasures:
     """`mass`: the row's share on the true keys; `top`: the strongest key is a true one;
     `all_top`: the true words are the strongest words, all of them."""
 
@@ -26,13 +26,15 @@ class LinkScore:
     all_top: bool
 
 
-def score_link(pattern: Array, link: Link, positions: Sequence[Sequence[int]]) -> LinkScore:
-    """One link in one head's pattern; `top` and `all_top` leave out the query itself and BOS.
+def measure_link(
+    pattern: Array, link: TrueLink, positions: Sequence[Sequence[int]]
+) -> LinkMeasures:
+    """The measures of one link in one pattern; `top` and `all_top` leave out the query and BOS.
 
     Args:
         pattern: (n, n).
         link: the query word and its true key words.
-        positions: for each word the positions of its tokens.
+        positions: the positions of each word's tokens.
     """
     query = positions[link.query]
     row = pattern[query[-1]].astype(np.float64)  # (n)
@@ -41,7 +43,7 @@ def score_link(pattern: Array, link: Link, positions: Sequence[Sequence[int]]) -
     true_tokens = [t for w in link.keys for t in positions[w]]
     others = row.copy()
     others[[BOS, *query]] = -1
-    return LinkScore(
+    return LinkMeasures(
         mass=float(row[true_tokens].sum()),
         top=int(others.argmax()) in true_tokens,
         all_top=set(strongest) == set(link.keys),
@@ -58,25 +60,25 @@ def is_right(
     """Whether the model names an accepted word here.
 
     Args:
-        predicted: for each token the likeliest successor (n).
-        answer: which word is asked for.
-        positions: for each word the positions of its tokens.
-        pieces: for each word its token ids.
+        predicted: the likeliest successor of each token, (n).
+        answer: the word to name.
+        positions: the positions of each word's tokens.
+        pieces: the token ids of each word.
         first_pieces: the first token of every accepted word.
     """
-    at, wanted = positions[answer.word], pieces[answer.word]
-    said = [predicted[i - 1] for i in at]
-    if said[0] not in first_pieces:
+    at, true = positions[answer.word], pieces[answer.word]
+    named = [predicted[i - 1] for i in at]
+    if named[0] not in first_pieces:
         return False
-    return said[0] != wanted[0] or said == list(wanted)
+    return named[0] != true[0] or named == list(true)
 
 
 def induction_score(pattern: Array, period: int) -> float:
-    """Mean weight on the token behind the earlier copy, over the second copy of random tokens.
+    """Mean weight on the token after the first copy, over the second copy of random tokens.
 
     Args:
         pattern: (1 + 2·period, 1 + 2·period): BOS, then the same tokens twice.
-        period: how many tokens come twice.
+        period: the number of tokens in one copy.
     """
     queries = np.arange(period + 1, 2 * period + 1)
     return float(pattern[queries, queries - period + 1].mean())

@@ -1,4 +1,4 @@
-"""Run a checkpoint over texts of the little world: every head's pattern, and what it predicts."""
+"""Runs of a checkpoint over texts of the little world: patterns and predictions."""
 
 import itertools
 import random
@@ -21,10 +21,10 @@ from attnviz.training.world.texts import texts
 
 @dataclass(frozen=True)
 class Seen:
-    """A text as the model saw it.
+    """A text, and the model's run over it.
 
-    `patterns` (layer, head, query, key); `predicted` the likeliest successor of each
-    token; `positions` and `pieces` the token positions and ids of each word.
+    `patterns` is (layer, head, query, key); `predicted` is the likeliest successor of each
+    token; `positions` and `pieces` are the token positions and ids of each word.
     """
 
     text: Text
@@ -35,14 +35,14 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Probe:
-    """A model with its tokenizer, ready to look at texts."""
+class WorldProbe:
+    """A model with its encoder, to run over texts."""
 
     model: GPT
     encoder: WordEncoder
 
     @classmethod
-    def open(cls, folder: Path) -> "Probe":
+    def open(cls, folder: Path) -> "WorldProbe":
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         tokenizer.encode_special_tokens = True
         return cls(load_checkpoint(folder), WordEncoder(tokenizer))
@@ -55,14 +55,14 @@ class Probe:
 
     def run(self, ids: Sequence[int]) -> tuple[NDArray[np.float32], list[int]]:
         """Patterns (layer, head, n, n) and the likeliest successors (n)."""
-        found: list[torch.Tensor] = []
+        patterns: list[torch.Tensor] = []
         hooks = {
-            f"h.{n}.attn.pattern": lambda p: found.append(p[0])
+            f"h.{n}.attn.pattern": lambda p: patterns.append(p[0])
             for n in range(self.model.config.n_layer)
         }
         with torch.inference_mode(), attached(self.model, hooks):
             logits = self.model(torch.tensor([list(ids)]))[0]  # (n, V)
-        return torch.stack(found).numpy(), logits.argmax(-1).tolist()
+        return torch.stack(patterns).numpy(), logits.argmax(-1).tolist()
 
     def see_kind(
         self, kind: str, seed: str, count: int, wanted: Callable[[Text], bool] = lambda _: True
@@ -73,7 +73,7 @@ class Probe:
         return (self.see(text) for text in itertools.islice(fitting, count))
 
     def see_repeated(self, seed: str, count: int) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """Patterns over BOS and 20 to 100 random tokens, twice: (how many, patterns)."""
+        """Runs over BOS and 20 to 100 random tokens, twice: (number of tokens, patterns)."""
         rng = random.Random(seed)
         for _ in range(count):
             period = rng.randint(20, 100)

@@ -1,4 +1,4 @@
-"""Fit the rule that picks a default head, and measure it: see `analyses/named_head.py`."""
+"""Fitting and measuring the rule that picks a default head (`analyses/named_head.py`)."""
 
 import itertools
 import random
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from attnviz.analyses.named_head import choose, fingerprint
 from attnviz.data.card import Figure, NamedHead
 from attnviz.data.head import Head
-from attnviz.training.probe import Probe
+from attnviz.training.probe import WorldProbe
 from attnviz.training.world.texts import texts
 
 KIND_OF = {
@@ -23,16 +23,16 @@ KIND_OF = {
     "induction": "repetition",
 }
 RIDGE = 0.0003
-SHORT, LOOKED_THROUGH = 16, 10
-"""Tokens of a text such as a person types; so many texts are looked through for each of these."""
+SHORT, SEARCHED = 16, 10
+"""The tokens of a text such as people type, and the texts that are searched for each such text."""
 BAR = 0.80
 
 
-def fitted(probe: Probe, heads: Sequence[NamedHead], count: int) -> tuple[NamedHead, ...]:
-    """The same heads with the rule's weights, from so many development texts of each kind.
+def fitted(probe: WorldProbe, heads: Sequence[NamedHead], count: int) -> tuple[NamedHead, ...]:
+    """The same heads with the rule's weights, fitted on development texts of each kind.
 
-    As many again are cut short, and twice as many are short ones, where the kind has any: the
-    texts that people type are mostly short.
+    The texts are `count` whole ones, as many cut ones, and twice as many short ones where the
+    kind has any, because people mostly type short texts.
 
     Fisher's linear discriminant with equal priors: with class means m and the pooled
     covariance S, the score of x is x·S⁻¹m − m·S⁻¹m / 2.
@@ -57,8 +57,8 @@ def fitted(probe: Probe, heads: Sequence[NamedHead], count: int) -> tuple[NamedH
     return tuple(replace(h, fit=_weights(inverse, means.get(h.behaviour))) for h in heads)
 
 
-def measured(probe: Probe, heads: Sequence[NamedHead], count: int) -> list[Figure]:
-    """On how many held-out texts of each kind the rule picks the head of that kind."""
+def measured(probe: WorldProbe, heads: Sequence[NamedHead], count: int) -> list[Figure]:
+    """The share of each kind's held-out texts for which the rule picks the head of that kind."""
     figures = []
     for behaviour, kind in KIND_OF.items():
         picked = [
@@ -79,7 +79,7 @@ def _weights(inverse: NDArray[np.float64], mean: NDArray[np.float64] | None) -> 
 
 
 def _patterns(
-    probe: Probe,
+    probe: WorldProbe,
     kind: str,
     seed: str,
     count: int,
@@ -87,16 +87,16 @@ def _patterns(
     cut: bool = False,
     most: int | None = None,
 ) -> Iterator[dict[Head, NDArray[np.float32]]]:
-    """Every head's pattern on held-out texts; cut ones end behind a query or soon after it.
+    """Every head's pattern on held-out texts; with `cut`, they end at or soon after a query.
 
-    `most`: only texts of at most so many tokens; of a kind that has few, there are fewer.
+    `most`: the largest number of tokens; a kind with few short texts yields fewer than `count`.
     """
     rng = random.Random(f"{seed} {kind}")
     longest = probe.model.config.n_positions if most is None else most
     stream = texts(seed, kind, held_out=True)
     fitting = (
         (text, ids, positions)
-        for text in (stream if most is None else itertools.islice(stream, LOOKED_THROUGH * count))
+        for text in (stream if most is None else itertools.islice(stream, SEARCHED * count))
         for ids, positions in [probe.encoder.text(text)]
         if len(ids) <= longest
     )

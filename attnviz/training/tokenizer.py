@@ -1,10 +1,10 @@
 """The built-in model's tokenizer: byte-level BPE in which common English words are one token each.
 
-A text is cut at spaces and around punctuation; every word then carries a space mark
-(Ġ), whether a space, a quote, a bracket or a line break stood before it, so that a word
-is the same token everywhere, and differs from the same letters inside a longer word.
-Words of the vocabulary are taken whole (`ignore_merges`); everything else falls back to
-pieces and in the end to bytes, so nothing that a person can type is refused.
+A text is cut at spaces and around punctuation. Every word then carries a space mark (Ġ), whether
+a space, a quote, a bracket or a line break precedes it, so that a word is the same token
+everywhere, and differs from the same letters inside a longer word. Words of the vocabulary are
+one token (`ignore_merges`); everything else is cut into pieces and in the end into bytes, so that
+any text can be encoded.
 """
 
 import itertools
@@ -32,8 +32,8 @@ SAMPLED_TEXTS = 20_000
 OFTEN = 8
 ZIPF = 2000
 
-# a word with its apostrophe part, a run of digits, an empty line, any other mark; a space or a
-# single line break between words falls away
+# a word with its apostrophe part, a run of digits, an empty line, any other mark; spaces and
+# single line breaks between words are dropped
 CUTS = r"\p{L}[\p{L}\p{M}]*(?:['’]\p{L}+)?|\p{N}+|\n{2,}|[^ \n]"
 
 
@@ -46,10 +46,10 @@ def word_tokenizer(words: Iterable[str], size: int, pieces: int, cuts: str = CUT
     """A tokenizer of `size` tokens: pieces learned from word lists, then whole words, in order.
 
     Args:
-        words: become one token each, the most wanted first, as long as there is room.
-        size: of the vocabulary, `<|endoftext|>` included.
-        pieces: how many of them are bytes and pieces of words.
-        cuts: what a text is cut into.
+        words: words to become one token each, the most important first, as long as there is room.
+        size: the size of the vocabulary, `<|endoftext|>` included.
+        pieces: the number of tokens that are bytes and pieces of words.
+        cuts: the regular expression of the parts that a text is cut into.
     """
     learned = _pieces(pieces, cuts)
     vocabulary = dict(learned.get_vocab(with_added_tokens=False))
@@ -64,7 +64,7 @@ def word_tokenizer(words: Iterable[str], size: int, pieces: int, cuts: str = CUT
 
 
 def spelled(word: str) -> str:
-    """The token of a whole word: its bytes, each as the letter that stands for it."""
+    """The token of a whole word: a letter for each of its bytes."""
     (cut, _), *_ = ByteLevel(add_prefix_space=True, use_regex=False).pre_tokenize_str(word)
     return str(cut)
 
@@ -80,7 +80,7 @@ def _set_steps(tokenizer: Tokenizer, cuts: str) -> None:
 
 
 def _pieces(size: int, cuts: str) -> Tokenizer:
-    """Byte-level BPE in the ordinary way, for words that are not in the vocabulary."""
+    """An ordinary byte-level BPE, for words that are not in the vocabulary."""
     tokenizer = Tokenizer(BPE())
     _set_steps(tokenizer, cuts)
     trainer = BpeTrainer(
@@ -95,7 +95,7 @@ def _pieces(size: int, cuts: str) -> Tokenizer:
 
 
 def _weighted() -> Iterable[str]:
-    """Common words as often as Zipf's law has it, capitalised too (a tenth as often)."""
+    """Common words with the frequencies of Zipf's law, and capitalised a tenth as often."""
     for rank, word in enumerate(common("common"), start=1):
         yield from [word] * (1 + ZIPF // rank)
         yield from [word.capitalize()] * (1 + ZIPF // (10 * rank) if rank < CAPITALISED else 0)
@@ -110,7 +110,7 @@ def _numbers() -> list[str]:
 
 
 def _words() -> Iterable[str]:
-    """Words that become one token, the most wanted first."""
+    """The words that become one token, the most important first."""
     counts = Counter(
         w for t in itertools.islice(texts("vocabulary"), SAMPLED_TEXTS) for w in t.words
     )
@@ -126,7 +126,7 @@ def _words() -> Iterable[str]:
 
 
 class WordEncoder:
-    """Token ids of texts whose words are known; each word is cut once and remembered."""
+    """Encodes texts word by word; each word is cut once and remembered."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -139,7 +139,7 @@ class WordEncoder:
         return self._known[word]
 
     def text(self, text: Text) -> tuple[list[int], list[Sequence[int]]]:
-        """Token ids with BOS in front, and for each word the positions of its tokens."""
+        """Token ids with BOS in front, and the positions of each word's tokens."""
         ids = [self.bos]
         positions: list[Sequence[int]] = []
         for word in text.words:

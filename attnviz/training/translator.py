@@ -1,8 +1,8 @@
 """Train the built-in translator: `python -m attnviz.training.translator -o DIR`.
 
-English to French of the little world, about half an hour on one core of an ordinary
-computer. The folder then holds config.json, model.safetensors, tokenizer.json and the
-card with the figures measured on held-out pairs.
+It translates the little world's English into French. The training takes about half an hour on
+one core of an ordinary computer. The folder then holds config.json, model.safetensors,
+tokenizer.json and the card with the figures measured on held-out pairs.
 """
 
 import itertools
@@ -26,15 +26,16 @@ from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.scratch.translator import save_translator
 from attnviz.training.bar import progress_bar
 from attnviz.training.card import figure_entries, versions
-from attnviz.training.loop import Recipe
+from attnviz.training.loop import optimizer_of
+from attnviz.training.recipe import Recipe
 from attnviz.training.tokenizer import WordEncoder, word_tokenizer
-from attnviz.training.translation.data import IGNORED, Batch, batches
+from attnviz.training.translation.data import IGNORED, PairBatch, batches
 from attnviz.training.translation.evaluate import alignment, best_head, exact_match, held_out
 from attnviz.training.translation.grammar import pairs
 
 VOCABULARY, PIECES = 3072, 640
 SAMPLED, OFTEN = 60_000, 3
-# An elided word (l', c') is a token of its own; all else as in the built-in model.
+# An elided word (l', c') is a token of its own; the rest as in the built-in model.
 CUTS = r"[cdjlmnstCDJLMNST]['’]|\p{L}[\p{L}\p{M}]*(?:['’]\p{L}+)?|\p{N}+|\n{2,}|[^ \n]"
 CONFIG = Seq2SeqConfig(
     vocab_size=VOCABULARY,
@@ -57,7 +58,7 @@ STEPS, PAIRS_PER_STEP = 14_000, 128
 
 
 def recipe_of(seed: int, steps: int) -> Recipe:
-    """Everything that decides the weights, but for the number of pairs in a step."""
+    """The recipe of the translator; a step takes `PAIRS_PER_STEP` pairs."""
     return Recipe(
         seed=seed,
         steps=steps,
@@ -76,7 +77,7 @@ def main(
     steps: Annotated[int, typer.Option(help="of 128 sentence pairs each")] = STEPS,
 ) -> None:
     """Train the built-in translator, and measure it on held-out pairs."""
-    torch.set_num_threads(1)  # small matrices; and sums are made in the same order every time
+    torch.set_num_threads(1)  # matrices are small, and sums are made in the same order every time
     recipe = recipe_of(seed, steps)
     tokenizer = build_tokenizer()
     encoder = WordEncoder(tokenizer)
@@ -93,7 +94,7 @@ def main(
 
 
 def build_tokenizer() -> Tokenizer:
-    """One vocabulary for both languages: their words whole, and pieces for all others."""
+    """One vocabulary for both languages: frequent words whole, and pieces for other words."""
     counts: Counter[str] = Counter()
     for phrase in itertools.islice(pairs("vocabulary"), SAMPLED):
         counts.update(phrase.english)
@@ -103,8 +104,8 @@ def build_tokenizer() -> Tokenizer:
 
 
 def train(model: Seq2Seq, encoder: WordEncoder, recipe: Recipe) -> float:
-    """Train in place behind a progress bar; the last loss, a mean over 100 steps."""
-    optimizer = _optimizer(model, recipe)
+    """Train in place with a progress bar; the final loss, a running mean over 100 steps."""
+    optimizer = optimizer_of(model, recipe)
     stream = batches(recipe.seed, PAIRS_PER_STEP, encoder, model.config.n_positions)
     model.train()
     mean = 0.0
@@ -121,7 +122,7 @@ def train(model: Seq2Seq, encoder: WordEncoder, recipe: Recipe) -> float:
 
 
 def _step(
-    model: Seq2Seq, optimizer: torch.optim.Optimizer, batch: Batch, recipe: Recipe, step: int
+    model: Seq2Seq, optimizer: torch.optim.Optimizer, batch: PairBatch, recipe: Recipe, step: int
 ) -> float:
     entropies: list[Tensor] = []
     hooks = _entropy_hooks(model, batch, entropies) if recipe.penalised(step) else {}
@@ -138,7 +139,7 @@ def _step(
     return loss.item()
 
 
-def _entropy_hooks(model: Seq2Seq, batch: Batch, into: list[Tensor]) -> dict[str, Hook]:
+def _entropy_hooks(model: Seq2Seq, batch: PairBatch, into: list[Tensor]) -> dict[str, Hook]:
     """Hooks that collect the mean entropy, in nats, of the cross-attention's rows."""
     rows = (batch.following != IGNORED)[:, None, :]  # (B, 1, n_t)
 
@@ -150,20 +151,8 @@ def _entropy_hooks(model: Seq2Seq, batch: Batch, into: list[Tensor]) -> dict[str
     return {f"decoder.{n}.cross.pattern": record for n in range(model.config.n_decoder)}
 
 
-def _optimizer(model: Seq2Seq, recipe: Recipe) -> torch.optim.AdamW:
-    """Weight decay on matrices only."""
-    groups: list[dict[str, Any]] = [
-        {
-            "params": [p for p in model.parameters() if p.dim() > 1],
-            "weight_decay": recipe.weight_decay,
-        },
-        {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), fused=True)
-
-
 def measure(model: Seq2Seq, encoder: WordEncoder, count: int = 1000) -> tuple[Head, list[Figure]]:
-    """The cross-attention head chosen on a development split, and the figures of a test split."""
+    """The cross-attention head chosen on the development split, and the test split's figures."""
     head = best_head(model, held_out("development", count // 2, encoder))
     tests = held_out("test", count, encoder)
     return head, [exact_match(model, encoder, tests), *alignment(model, head, tests)]

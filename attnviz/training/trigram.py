@@ -15,12 +15,12 @@ TUNED_ON, ROUNDS = 0.05, 30
 
 
 def trigram_bits(train: IntArray, test: IntArray, vocabulary: int) -> float:
-    """The bits that the model needs for the test tokens, all but the first two.
+    """The bits that the model needs for the test tokens but the first two.
 
     Args:
-        train: token ids; the last twentieth tunes the weights, then counts too.
+        train: token ids; the last twentieth tunes the weights, and is counted afterwards.
         test: token ids.
-        vocabulary: how many tokens there are.
+        vocabulary: the number of tokens.
     """
     at = round(len(train) * (1 - TUNED_ON))
     tuning = _components(train[:at], train[at:], vocabulary)  # (tokens, 4)
@@ -33,7 +33,7 @@ def trigram_bits(train: IntArray, test: IntArray, vocabulary: int) -> float:
 
 
 def _components(counted: IntArray, text: IntArray, vocabulary: int) -> NDArray[np.float64]:
-    """For each token of a text but the first two: its probability by each of the four models."""
+    """The probability of each token of a text but the first two by each of the four models."""
     words = counted.tolist()
     one, two, three = Counter(words), Counter(_runs(words, 2)), Counter(_runs(words, 3))
     pairs, singles = Counter(_runs(words[:-1], 2)), Counter(words[:-1])

@@ -218,7 +218,7 @@ def _rolled_out(exhibit: Exhibit, layers: str | None) -> tuple[HeadMap, ...]:
 
 def _dropped_keys(tokens: Sequence[Token], transforms: Transforms) -> tuple[int, ...]:
     """The positions of the keys that are left out."""
-    others = find_positions(tokens, transforms.drop_keys, "--drop-key")
+    others = find_positions(tokens, transforms.drop_keys, "drop_keys")
     return tuple(sorted({*([0] if transforms.drop_sink else []), *others}))
 
 
@@ -231,17 +231,17 @@ def queries_of(
         UsageError: one that is not in the text, or several where one is shown.
     """
     if not one_query:
-        return _positions(tokens, filters.queries, "--query")
+        return _positions(tokens, filters.queries, "queries")
     if not filters.queries:
         return (last_word(tokens),)
     if len(filters.queries) > 1:
         raise UsageError("this view shows one query", f"give {option('queries')} once")
-    return (one_position(tokens, filters.queries[0], "--query"),)
+    return (one_position(tokens, filters.queries[0], "queries"),)
 
 
 def keys_of(tokens: Sequence[Token], filters: Filters) -> tuple[int, ...]:
     """The positions of the keys that are shown; raises what `queries_of` raises."""
-    return _positions(tokens, filters.keys, "--key")
+    return _positions(tokens, filters.keys, "keys")
 
 
 def _positions(tokens: Sequence[Token], names: Sequence[str], parameter: str) -> tuple[int, ...]:

@@ -3,62 +3,38 @@
     an edit ─► (a moment) ─► a run, off this thread ─► capture ─► scene ─► panes
     a key or a click ─► Chosen ─► another scene ─► panes
 
-The scene is the one thing that changes; panes only show it. Runs, pictures and pages are
-made in threads, so that no key has to wait.
+The scene is the only thing that changes; panes only show it. Runs, pictures and pages are made
+in threads (`threads.py`), so that no key has to wait.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Footer, TextArea
-from textual.worker import WorkerFailed, get_current_worker
 
 from attnviz.console import NARROWEST, Display
 from attnviz.data.capture import Capture
-from attnviz.errors import AttnvizError
-from attnviz.runs.options import TextOptions
+from attnviz.errors import Speller, as_argument, spelled
 from attnviz.tui.find import Find
-from attnviz.tui.messages import Ablated, Captured, Chosen, Failed, Presented, Refused, Said
+from attnviz.tui.messages import AblationDone, Captured, Chosen, Failed, Presented, Refused
 from attnviz.tui.panes import Panes
-from attnviz.tui.runs import GaveWay, Runs
+from attnviz.tui.runs import Cancelled, Opened, check
 from attnviz.tui.saving import save_page, save_picture
 from attnviz.tui.scene import Scene, Toggles, scene_of
 from attnviz.tui.screens import AblationScreen, HelpScreen
-
-if TYPE_CHECKING:
-    from attnviz.models.loaded import LoadedModel
+from attnviz.tui.threads import ThreadedApp
 
 PAUSE = 0.25
-"""Seconds without a key after which an edited text is run."""
-
-SAVE = "save"
-"""The threads that write files, which leaving waits for."""
+"""Seconds without a key before an edited text is run."""
 
 
-@dataclass(frozen=True)
-class Opened:
-    """What the app begins with: a text and a model to run it, or a saved capture."""
-
-    text: str = ""
-    runs: Runs | None = None
-    capture: Capture | None = None
-
-    @classmethod
-    def of_text(cls, text: str, model: "LoadedModel", options: TextOptions) -> "Opened":
-        """A text, and the model that is to run it and what becomes of it."""
-        return cls(text, Runs(model, options))
-
-
-class ExploreApp(App[None]):
-    """Looking around in a text's attention."""
+class ExploreApp(ThreadedApp):
+    """Looking around in a text's attention; pictures and pages are saved in `folder`."""
 
     TITLE = "attnviz"
     CSS_PATH = "app.tcss"
@@ -84,10 +60,12 @@ class ExploreApp(App[None]):
         Binding("escape", "leave_edit", "Done", show=False),
     ]
 
-    def __init__(self, opened: Opened, display: Display, folder: Path) -> None:
-        # with few colours or none, the terminal's own: they can be told apart in any
+    def __init__(
+        self, opened: Opened, display: Display, folder: Path, spell: Speller = as_argument
+    ) -> None:
+        # with few colours or none, the terminal's own, which differ from each other in any theme
         plain = display.sixteen or not display.color
-        super().__init__(ansi_color=True if plain else None)
+        super().__init__(spell, ansi_color=True if plain else None)
         if plain:
             self.theme = "ansi-dark"
         self._opened, self._display_whole, self._folder = opened, display, folder
@@ -97,11 +75,6 @@ class ExploreApp(App[None]):
         self.toggles = self._wanted = Toggles()
         self._waiting: Timer | None = None
         self._presenting = Lock()
-        self._leaving = False
-        self.saved: list[str] = []
-        """What was saved, for whoever reads the terminal afterwards."""
-        self.not_saved: AttnvizError | None = None
-        """Why the last thing that leaving waited for was not saved."""
         self._panes, self._find = Panes(opened.text, display), Find()
 
     def compose(self) -> ComposeResult:
@@ -110,7 +83,7 @@ class ExploreApp(App[None]):
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
-        # after ctrl+z and fg the terminal shows nothing until it is drawn again
+        # after ctrl+z and fg the terminal is empty until the app is drawn again
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh(layout=True))
         if self._opened.capture is not None:
             self._capture = self._opened.capture
@@ -120,10 +93,10 @@ class ExploreApp(App[None]):
         else:
             self.action_edit()
 
-    # ---- the text, its runs, and what is made of them ----
+    # ---- the text, its runs and its patterns ----
 
     def action_edit(self) -> None:
-        """Make the text one that can be edited."""
+        """Show the text in the editor."""
         if self._opened.runs is None:
             self._tell('a saved capture has the text it has; start with attnviz explore "a text"')
             return
@@ -131,7 +104,7 @@ class ExploreApp(App[None]):
         self._status()
 
     def action_leave_edit(self) -> None:
-        """Leave the search, or show the words of the text again."""
+        """Leave the search, or show the words of the text."""
         if self._find.is_open:
             self.on_input_submitted()
         elif self._panes.editing:
@@ -142,14 +115,14 @@ class ExploreApp(App[None]):
         if event.text_area.text == self._text:
             return
         self._text = event.text_area.text
-        for group in ("run", "present", "ablate"):  # whatever is made of the text as it was
+        for group in ("run", "present", "ablate"):  # their results are about the old text
             self.workers.cancel_group(self, group)
         if self._waiting:
             self._waiting.stop()
         self._waiting = self.set_timer(PAUSE, self._run)
 
     def _run(self) -> None:
-        """Run the text as it is now; an older run gives way."""
+        """Run the current text; an older run gives way."""
         text, runs = self._text, self._opened.runs
         if runs is None:
             return
@@ -160,16 +133,11 @@ class ExploreApp(App[None]):
             return
         self._status("running …")
 
-        def work() -> None:
-            worker = get_current_worker()
-            try:
-                self.post_message(Captured(text, runs.capture(text, lambda: worker.is_cancelled)))
-            except GaveWay:
-                pass
-            except AttnvizError as error:
-                self.post_message(Failed(text, str(error)))
-
-        self.run_worker(work, group="run", exclusive=True, thread=True)
+        self._off_thread(
+            "run",
+            lambda cancelled: Captured(text, runs.capture(text, cancelled)),
+            lambda error: Failed(text, error.spelled(self._spell)),
+        )
 
     def on_captured(self, event: Captured) -> None:
         if event.text == self._text:
@@ -185,33 +153,27 @@ class ExploreApp(App[None]):
             self._panes.edit()
 
     def _present(self) -> None:
-        """Transform the patterns as it is wanted, and show them."""
+        """Apply the wanted transforms to the patterns, and show them."""
         captured, wanted, choose = self._capture, self._wanted, self.scene is None
         if captured is None:
             return
         self._find.forget()
         self._status("working …")
 
-        def work() -> None:
-            worker = get_current_worker()
-            with self._presenting:  # they take as much memory as the patterns
-                if worker.is_cancelled:
-                    return
-                try:
-                    scene = scene_of(captured, wanted, choose=choose)
-                except AttnvizError as error:
-                    self.post_message(Refused(error.wrong))
-                    return
-            if not worker.is_cancelled:
-                self.post_message(Presented(captured, scene, wanted))
+        def present(cancelled: Cancelled) -> Presented:
+            with self._presenting:  # one at a time: it takes as much memory as the patterns
+                check(cancelled)
+                return Presented(captured, scene_of(captured, wanted, choose=choose), wanted)
 
-        self.run_worker(work, group="present", exclusive=True, thread=True)
+        self._off_thread(
+            "present", present, lambda error: Refused(spelled(error.wrong, self._spell))
+        )
 
     def on_presented(self, event: Presented) -> None:
         if event.capture is not self._capture:
             return
         self.toggles = event.toggles
-        # where the user stands by now, not where they stood when it was begun
+        # follow the user's current place, not the one at the start of the thread
         self._show(event.scene.following(self.scene) if self.scene else event.scene)
         self._status()
 
@@ -240,12 +202,12 @@ class ExploreApp(App[None]):
             self._find.open(self.scene)
 
     def action_find_next(self) -> None:
-        """Go to the next that was found."""
+        """Go to the next match."""
         if self.scene:
             self._find.next_after(self.scene)
 
     def on_input_submitted(self) -> None:
-        """The search is over."""
+        """End the search."""
         self._find.close()
         self._panes.focus_text()
 
@@ -254,7 +216,7 @@ class ExploreApp(App[None]):
         self._wanted = self._wanted.turned(name)
         self._present()
 
-    # ---- what comes of it ----
+    # ---- ablation, files, help ----
 
     def action_ablate(self) -> None:
         """Run the model without the head."""
@@ -268,15 +230,15 @@ class ExploreApp(App[None]):
             self._tell("rollout is over all heads; leave it with r")
         else:
             self._status(f"without {head} …")
-            self._off_thread("ablate", lambda: Ablated(runs.without(text, head)), exclusive=True)
+            self._off_thread("ablate", lambda _: AblationDone(runs.without(text, head)))
 
-    def on_ablated(self, event: Ablated) -> None:
+    def on_ablation_done(self, event: AblationDone) -> None:
         self._status()
         if len(self.screen_stack) > 1 or self._panes.editing:
             return  # the user has turned to something else
         width = min(90, max(NARROWEST, self.size.width * 24 // 25 - 6))  # of the overlay
         display = replace(self._display_whole, width=width)
-        self.push_screen(AblationScreen(event.found, display))
+        self.push_screen(AblationScreen(event.effect, display))
 
     def action_picture(self) -> None:
         """Save the pattern as a PNG."""
@@ -293,87 +255,21 @@ class ExploreApp(App[None]):
             said = "; it opens in any browser, offline"
             self._save(lambda: save_page(captured, scene, toggles, self._folder), said)
 
-    def _save(self, write: Callable[[], Path], more: str = "") -> None:
-        def saved() -> Said:
-            try:
-                path = write()
-            except AttnvizError as error:
-                self.not_saved = error if self._leaving else None
-                raise
-            self.saved.append(f"saved {path}")
-            return Said(f"saved {path}{more}")
-
-        self._off_thread(SAVE, saved)
-
     def action_help(self) -> None:
         """List all keys."""
         self.push_screen(HelpScreen())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What letters do stands at the foot only where they are no text."""
+        """Offer the keys that are letters only where letters are not text."""
         typing = self._panes.editing or self._find.is_open
         letters = ("edit", "find", "turn", "ablate", "picture", "page", "help", "find_next")
         return not (typing and self.focused in (self._panes.editor, self._find)) or (
             action not in letters
         )
 
-    # ---- what is told ----
-
-    def on_said(self, event: Said) -> None:
-        self._status()
-        self._tell(event.what, wrong=event.wrong)
-
-    def _tell(self, what: str, *, wrong: bool = True) -> None:
-        severity: Literal["warning", "information"] = "warning" if wrong else "information"
-        self.notify(what, severity=severity, timeout=5 if wrong else 3, markup=False)
-
     def _status(self, doing: str = "") -> None:
-        """What goes on, or else what is done to the patterns, under the text."""
+        """Show, under the text, what the app is doing, else the transforms that are on."""
         on = [*self.toggles.names, *(["esc: done"] if self._panes.editing else [])]
         if self._capture is None:
             on = ["type a text" if self._panes.editing else "e: type a text"]
         self._panes.say(doing or " · ".join(on))
-
-    def _off_thread(
-        self, group: str, make: Callable[[], Message], *, exclusive: bool = False
-    ) -> None:
-        """Make something in a thread of its own, and post it; what goes wrong, as a sentence."""
-
-        def work() -> None:
-            worker = get_current_worker()
-            try:
-                made = make()
-            except AttnvizError as error:
-                made = Said(str(error), wrong=True)
-            if not worker.is_cancelled:
-                self.post_message(made)
-
-        self.run_worker(work, group=group, thread=True, exclusive=exclusive)
-
-    # ---- the end ----
-
-    async def action_quit(self) -> None:
-        """Leave, once what is being saved is whole; at once if asked again."""
-        saving = [worker for worker in self.workers if worker.group == SAVE]
-        if self._leaving or not saving:
-            self.exit()
-            return
-        self._leaving = True
-        self._status("saving, then leaving; q: at once")
-
-        async def leave() -> None:
-            with suppress(WorkerFailed):  # told as `failure`
-                await self.workers.wait_for_complete(saving)
-            self.exit()
-
-        self.run_worker(leave(), group="leave")
-
-    @property
-    def failure(self) -> BaseException | None:
-        """What the app ended with, where that was a bug."""
-        error = self._exception
-        return error.error if isinstance(error, WorkerFailed) else error
-
-    def _fatal_error(self) -> None:
-        """End without Textual's own traceback: whoever runs the app raises `failure`."""
-        self._close_messages_no_wait()

@@ -1,14 +1,19 @@
 """The line that asks for a token, and goes to it while it is typed."""
 
+from collections.abc import Sequence
+
 from textual.content import Content
 from textual.widgets import Input
 
+from attnviz.data.positions import find_positions
+from attnviz.data.tokens import Token
+from attnviz.errors import UsageError
 from attnviz.tui.messages import Chosen
 from attnviz.tui.scene import Scene
 
 
 class Find(Input):
-    """Finds a token of a scene, and the next one; `Chosen` tells where to go."""
+    """Finds a token of a scene, and the next one; posts `Chosen` to go there."""
 
     def __init__(self) -> None:
         super().__init__(id="find", placeholder="a token, an index, or /a pattern/")
@@ -33,7 +38,7 @@ class Find(Input):
         return self.has_class("open")
 
     def forget(self) -> None:
-        """Positions have changed: what was found is there no more."""
+        """Forget the matches, because positions have changed."""
         self._places = ()
 
     def next_after(self, scene: Scene) -> None:
@@ -48,7 +53,7 @@ class Find(Input):
         if self._scene is None or not event.value.strip():
             self.border_subtitle = ""
             return
-        self._places, self._of_keys = self._scene.find(event.value)
+        self._places, self._of_keys = matches_of(self._scene, event.value)
         if not self._places:
             self.border_subtitle = Content("not in this text")
             return
@@ -57,3 +62,31 @@ class Find(Input):
 
     def _go_to(self, place: int) -> None:
         self.post_message(Chosen(key=place) if self._of_keys else Chosen(query=place))
+
+
+def matches_of(scene: Scene, name: str) -> tuple[tuple[int, ...], bool]:
+    """The positions that a name matches, and whether they are keys.
+
+    Names are those of `find_positions`; where no token is called so, the tokens match in which
+    the name occurs. Tokens that are left out of the scene do not match.
+    """
+    sides = [(scene.capture.query_tokens, scene.exhibit.queries)]
+    sides += [] if scene.capture.one_sequence else [(scene.capture.key_tokens, scene.exhibit.keys)]
+    for matching in (_named, _containing):
+        for of_keys, (tokens, shown) in enumerate(sides):
+            matches = tuple(place for place in matching(tokens, name) if place in set(shown))
+            if matches:
+                return matches, bool(of_keys)
+    return (), False
+
+
+def _named(tokens: Sequence[Token], name: str) -> tuple[int, ...]:
+    try:
+        return find_positions(tokens, (name,), "query")
+    except UsageError:
+        return ()
+
+
+def _containing(tokens: Sequence[Token], name: str) -> tuple[int, ...]:
+    folded = name.strip().casefold()
+    return tuple(token.index for token in tokens if folded in token.label.casefold())

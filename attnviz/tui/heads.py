@@ -1,4 +1,4 @@
-"""The grid of heads: layers down, heads across; each says where the query looks most."""
+"""The grid of heads, a row for each layer, with the key that the query attends to most."""
 
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from attnviz.renderers.direction import fenced
 from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.colors import cell_style, shade_of
 from attnviz.tui.messages import Chosen
-from attnviz.tui.pane import MOVES, Pane
+from attnviz.tui.pane import MOVES, ScenePane
 from attnviz.tui.scene import Scene, Slot
 
 NARROWEST, WIDEST = 2, 16
@@ -22,11 +22,11 @@ WITH_NUMBER, WITH_KEY, WITH_BOTH = 3, 6, 11
 TELLING = 0.05  # a weaker link has no label
 
 
-class HeadsPane(Pane):
-    """A cell for each head: the key that the query attends to most, and how much.
+class HeadsPane(ScenePane):
+    """A cell for each head: the key that the query attends to most, and the weight.
 
-    The query itself and what takes attention that must go somewhere (the first token, special
-    ones) are left out: a dark cell is a head that has nothing to say of this token.
+    The query itself, the first token and special tokens are left out, because they take the
+    attention that has nowhere else to go: a dark cell is a head that tells nothing here.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = MOVES
@@ -82,7 +82,7 @@ class HeadsPane(Pane):
         return pad(said or shade_of(weight, unicode=display.unicode), room), Style()
 
     def _said(self, key: str, weight: float, room: int) -> str:
-        """What there is room for: the key's label and its weight, the label, the weight."""
+        """As much as fits: the key's label and its weight, the label, or the weight."""
         if not key or room < WITH_NUMBER:
             return ""
         number = f"{weight:.2f}".removeprefix("0")

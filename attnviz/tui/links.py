@@ -1,4 +1,4 @@
-"""The links of the query: what it looks at, and what looks at it."""
+"""The links of the query: the keys it attends to, and the queries that attend to it."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ from attnviz.renderers.direction import fenced
 from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.colors import bar_style
 from attnviz.tui.messages import Chosen
-from attnviz.tui.pane import MOVES, Pane
+from attnviz.tui.pane import MOVES, ScenePane
 from attnviz.tui.scene import Scene
 
 FAINT = 0.01  # weaker links are left out
@@ -22,7 +22,7 @@ FAINT = 0.01  # weaker links are left out
 
 @dataclass(frozen=True)
 class _Row:
-    """A line: one end of a link with its weight, or a heading, which has no token."""
+    """A line: one end of a link with its weight, or a heading without a token."""
 
     said: str
     key: int | None = None
@@ -30,8 +30,8 @@ class _Row:
     weight: float = 0.0
 
 
-class LinksPane(Pane):
-    """What the query looks at, strongest first; below it what looks at that token."""
+class LinksPane(ScenePane):
+    """The keys that the query attends to, strongest first, then the queries that attend to it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *MOVES,

@@ -1,4 +1,4 @@
-"""What the app is told: where the user goes, and what comes of a thread."""
+"""The messages to the app: where the user goes, and the results of threads."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from attnviz.tui.scene import Scene, Slot, Toggles
 
 @dataclass
 class Chosen(Message):
-    """The user went elsewhere; what is None stays, or follows."""
+    """The user went elsewhere; a part that is None stays, or follows from the others."""
 
     slot: Slot | None = None
     query: int | None = None
@@ -20,7 +20,7 @@ class Chosen(Message):
 
 @dataclass
 class Captured(Message):
-    """A run has come to its end."""
+    """A run has ended."""
 
     text: str
     capture: Capture
@@ -36,31 +36,30 @@ class Failed(Message):
 
 @dataclass
 class Presented(Message):
-    """Patterns have been transformed, and can be looked at."""
+    """Patterns have been transformed and can be shown; `capture` holds them as they were."""
 
     capture: Capture
-    """What they were before."""
     scene: Scene
     toggles: Toggles
 
 
 @dataclass
-class Ablated(Message):
+class AblationDone(Message):
     """The model was run without a head."""
 
-    found: BeforeAfter
+    effect: BeforeAfter
 
 
 @dataclass
 class Refused(Message):
-    """A transform cannot be."""
+    """A transform is impossible."""
 
     why: str
 
 
 @dataclass
 class Said(Message):
-    """Something to tell the user; `wrong` where it did not work."""
+    """A sentence for the user; `wrong` where something did not work."""
 
-    what: str
+    text: str
     wrong: bool = False

@@ -1,4 +1,4 @@
-"""What all panes are: a border with a title, lines made when they are seen, one scene."""
+"""The base of all panes: a border with a title, and lines made when they come into sight."""
 
 from dataclasses import replace
 
@@ -19,11 +19,11 @@ MOVES: list[BindingType] = [
     Binding("left,h", "move(0, -1)", "Left", show=False),
     Binding("right,l", "move(0, 1)", "Right", show=False),
 ]
-"""The keys that move within a pane; `action_move` says what that is."""
+"""The keys that move within a pane, by its `action_move`."""
 
 
-class Pane(ScrollView, can_focus=True):
-    """Shows one side of a scene; tells by `Chosen` where the user goes."""
+class ScenePane(ScrollView, can_focus=True):
+    """Shows one side of a scene; posts `Chosen` when the user goes elsewhere."""
 
     def __init__(self, id: str, display: Display) -> None:
         super().__init__(id=id, classes="pane")
@@ -32,12 +32,12 @@ class Pane(ScrollView, can_focus=True):
 
     @property
     def room(self) -> Size:
-        """How much can be seen, between border and scrollbars."""
+        """The visible size, without border and scrollbars."""
         return self.scrollable_content_region.size
 
     @property
     def display_here(self) -> Display:
-        """What there is to draw with, in the width of this pane."""
+        """The display, with the width of this pane."""
         return replace(self._display, width=max(1, self.room.width))
 
     def show(self, scene: Scene | None) -> None:
@@ -66,22 +66,22 @@ class Pane(ScrollView, can_focus=True):
             )
 
     covered = (0, 0, 0, 0)
-    """Cells at the top, right, bottom and left that do not scroll, and cover what does."""
+    """Cells at the top, right, bottom and left that do not scroll, and cover cells that do."""
 
     def lay_out(self, scene: Scene) -> Size:
-        """Make ready for this scene and size; the size of all that could be seen."""
+        """Prepare this scene for the pane's size; the size of the whole content."""
         raise NotImplementedError
 
     def title_of(self, scene: Scene) -> str:
-        """What stands in the border."""
+        """The title in the border."""
         raise NotImplementedError
 
     def place_of(self, scene: Scene) -> Region:
-        """What of it has to be in sight."""
+        """The region that must be in sight."""
         raise NotImplementedError
 
     def line(self, scene: Scene, y: int) -> Text:
-        """The line at `y` of all that could be seen."""
+        """Line `y` of the whole content."""
         raise NotImplementedError
 
     def render_line(self, y: int) -> Strip:
@@ -90,13 +90,13 @@ class Pane(ScrollView, can_focus=True):
         return self.strip(self.line(self.scene, y + self.scroll_offset.y), self.scroll_offset.x)
 
     def strip(self, text: Text, x: int = 0) -> Strip:
-        """A line as it is seen from column `x` on."""
+        """The visible part of a line, from column `x` on."""
         width, style = self.room.width, self.rich_style
         segments = list(text.render(self.app.console, end=""))
         return Strip(segments).crop_extend(x, x + width, style).apply_style(style)
 
     def pointed(self, event: Click) -> tuple[int, int] | None:
-        """The column and line of all that could be seen that was clicked; None on the border."""
+        """The clicked column and line of the whole content; None on the border."""
         offset = event.get_content_offset(self)
         if offset is None:
             return None

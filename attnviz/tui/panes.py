@@ -1,4 +1,4 @@
-"""The four panes beside each other, and the editor that takes the place of the text's words."""
+"""The four panes, and the editor that replaces the text's words."""
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -17,7 +17,7 @@ from attnviz.tui.words import WordsPane
 class Panes(Vertical):
     """Shows a scene in all panes.
 
-    They are kept by name, as what comes of a thread may come while something lies over them.
+    The panes are attributes, because a thread may end while an overlay hides them from queries.
     """
 
     def __init__(self, text: str, display: Display) -> None:
@@ -40,7 +40,7 @@ class Panes(Vertical):
         self._heads.focus()
 
     def show(self, scene: Scene | None) -> None:
-        """Show another scene, or nothing yet."""
+        """Show another scene, or an empty pane for None."""
         for pane in (self._words, self._heads, self._links, self._pattern):
             pane.show(scene)
         self._pattern.border_subtitle = Content(_reading(scene) if scene else "")
@@ -51,24 +51,24 @@ class Panes(Vertical):
         return self._text.current == "editor"
 
     def edit(self) -> None:
-        """Make the text one that can be edited."""
+        """Show the text in the editor."""
         self._text.current = "editor"
         self.editor.focus()
         self.editor.move_cursor(self.editor.document.end)
 
     def read(self) -> None:
-        """Show the words of the text again."""
+        """Show the words of the text."""
         self._text.current = "words"
         self._words.focus()
 
     def focus_text(self) -> None:
-        """Go to the text, be it read or edited."""
+        """Focus the text, whether it is shown or edited."""
         (self.editor if self.editing else self._words).focus()
 
-    def say(self, what: str) -> None:
-        """Say under the text what goes on."""
+    def say(self, text: str) -> None:
+        """Show a line under the text."""
         for widget in (self._words, self.editor):
-            widget.border_subtitle = Content(what)
+            widget.border_subtitle = Content(text)
 
 
 def _reading(scene: Scene) -> str:

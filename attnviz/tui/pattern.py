@@ -1,4 +1,4 @@
-"""The pattern of the head that is looked at: queries down, keys across, the weight between."""
+"""The chosen head's pattern: a row for each query, a column for each key."""
 
 from typing import ClassVar
 
@@ -14,18 +14,18 @@ from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
 from attnviz.renderers.titles import map_title
 from attnviz.tui.messages import Chosen
-from attnviz.tui.pane import MOVES, Pane
+from attnviz.tui.pane import MOVES, ScenePane
 from attnviz.tui.scene import Scene
 
 SHORTEST = 3  # letters of a label that stands upright
 NARROW = 2  # cells of a column where numbers do not fit
 
 
-class PatternPane(Pane):
+class PatternPane(ScenePane):
     """A heatmap whose labels stay in sight; the chosen weight is reversed, or `[]` where cells
     are too narrow for numbers.
 
-    Only what is in sight is drawn, so that a long text is as quick as a short one.
+    Only the cells in sight are drawn, so that a long text is as fast as a short one.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = MOVES
@@ -64,7 +64,7 @@ class PatternPane(Pane):
         return row, exhibit.keys.index(scene.key) if scene.key in exhibit.keys else 0
 
     def render_line(self, y: int) -> Strip:
-        """A line as it is seen: labels at their edge, and what has been scrolled to."""
+        """A visible line: the label at its edge, and the cells scrolled into sight."""
         scene = self.scene
         if scene is None:
             return super().render_line(y)
@@ -101,7 +101,7 @@ class PatternPane(Pane):
         return label.append(" "), cells
 
     def _header(self, first: int, last: int) -> list[str]:
-        """The lines of these columns' labels, as many for whichever columns."""
+        """The lines of these columns' labels; their number is the same for all columns."""
         labels, indices = self._columns[first:last], range(first, last)
         if widest(self._columns) < self._cell:
             return column_labels(labels, indices, self._cell, self.display_here)

@@ -1,4 +1,4 @@
-"""Runs of the model, off the screen's thread: one at a time, and an older one gives way."""
+"""The app's input, and its runs of the model: one at a time, and an older one gives way."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 Cancelled: TypeAlias = Callable[[], bool]
-"""Says whether what is run is still wanted."""
+"""Whether a thread's result is no longer wanted."""
 
 CANDIDATES = 8
 
 
 class GaveWay(Exception):
-    """A run was stopped, as a newer one is wanted."""
+    """A thread stopped because its result is no longer wanted."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """A model with the options of its texts; hooks and modules stand only one run at a time."""
+    """A model with the options of its texts; its hooks and modules allow one run at a time."""
 
     model: "LoadedModel"
     options: TextOptions
@@ -37,31 +37,46 @@ class Runs:
         """The patterns of all heads over a text.
 
         Raises:
-            InputError: nothing but blanks, or longer than the model's context.
-            ModelError: they do not fit into memory.
-            GaveWay: it was cancelled on the way.
+            InputError: the text is blank, or longer than the model's context.
+            ModelError: the patterns do not fit into memory.
+            GaveWay: the run was cancelled.
         """
         with self._one:
-            _check(cancelled)
+            check(cancelled)
             prepared = prepare(self.model, text, self.options)
             heads = every_head(self.model.identity.heads_per_layer)
             prepared.budget.check(prepared.budget.patterns(heads), "shorten the text")
             keep = KeepEverything(prepared.shape)
 
             def consume(block: PatternBlock) -> None:
-                _check(cancelled)
+                check(cancelled)
                 keep(block)
 
             prepared.run(heads, consume)
             return replace(prepared.empty, layers=keep.layers())
 
     def without(self, text: str, head: Head) -> BeforeAfter:
-        """What comes next with a head and without it; raises what `ablate_together` raises."""
+        """The next tokens with and without a head; raises the errors of `ablate_together`."""
         with self._one:
             chosen = HeadOptions(heads=str(head))
             return ablate_together(self.model, text, self.options, chosen, Cut(), CANDIDATES)
 
 
-def _check(cancelled: Cancelled) -> None:
+@dataclass(frozen=True)
+class Opened:
+    """What the app opens with: a text and a model to run it, or a saved capture."""
+
+    text: str = ""
+    runs: Runs | None = None
+    capture: Capture | None = None
+
+    @classmethod
+    def of_text(cls, text: str, model: "LoadedModel", options: TextOptions) -> "Opened":
+        """A text, the model to run it, and the options of its runs."""
+        return cls(text, Runs(model, options))
+
+
+def check(cancelled: Cancelled) -> None:
+    """Raise GaveWay in a thread whose result is no longer wanted."""
     if cancelled():
         raise GaveWay

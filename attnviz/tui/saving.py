@@ -1,4 +1,4 @@
-"""What is looked at, into files: a picture of the head, a page of all of them."""
+"""Saving the chosen head as a picture, or all heads as a page."""
 
 from pathlib import Path
 from threading import Lock
@@ -12,11 +12,11 @@ from attnviz.tui.scene import Scene, Toggles
 from attnviz.writers.atomic import encoded, write_bytes
 
 _ONE_AT_A_TIME = Lock()
-"""A name that nothing has is one until the next file is written."""
+"""A free name is free only until the next file is written."""
 
 
 def save_picture(scene: Scene, folder: Path) -> Path:
-    """Draw the head that is looked at, under a name that nothing has.
+    """Draw the chosen head into a file with a free name.
 
     Raises:
         OutputError: the file cannot be written.
@@ -30,7 +30,7 @@ def save_picture(scene: Scene, folder: Path) -> Path:
 
 
 def save_page(captured: Capture, scene: Scene, toggles: Toggles, folder: Path) -> Path:
-    """Write the page of all heads, which opens with what is looked at; a rollout is not on it.
+    """Write the page of all heads, which opens with the chosen head; it shows no rollout.
 
     Raises:
         OutputError: the file cannot be written.
@@ -44,7 +44,7 @@ def save_page(captured: Capture, scene: Scene, toggles: Toggles, folder: Path) -
 
 
 def _free_name(folder: Path, stem: str, suffix: str) -> Path:
-    """A file's name that is not taken: `attnviz.html`, `attnviz-2.html` and so on."""
+    """A path that does not exist yet: `attnviz.html`, `attnviz-2.html` and so on."""
     path, number = folder / f"{stem}{suffix}", 1
     while path.exists():
         number += 1

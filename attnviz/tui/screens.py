@@ -1,4 +1,4 @@
-"""What comes up over the panes: all keys, and what a model says without a head."""
+"""The overlays: the list of all keys, and the next tokens without a head."""
 
 from typing import ClassVar
 
@@ -48,7 +48,7 @@ HELP = """\
 
 
 class Overlay(ModalScreen[None]):
-    """Something to read; any of these keys closes it."""
+    """A text to read; each of its keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark,a", "dismiss", "Close"),
@@ -75,11 +75,11 @@ class HelpScreen(Overlay):
 
 
 class AblationScreen(Overlay):
-    """What comes next with a head and without it."""
+    """The next tokens with and without a head."""
 
-    def __init__(self, found: BeforeAfter, display: Display) -> None:
+    def __init__(self, effect: BeforeAfter, display: Display) -> None:
         super().__init__()
-        self._found, self._display = found, display
+        self._effect, self._display = effect, display
 
     def content(self) -> Group:
-        return Group(*render_together(self._found, self._display))
+        return Group(*render_together(self._effect, self._display))

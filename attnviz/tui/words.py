@@ -1,4 +1,4 @@
-"""The text, its words shaded by how much the query attends to them."""
+"""The text, with words shaded by the weight that the query gives them."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -15,13 +15,13 @@ from attnviz.renderers.terminal.cells import cut
 from attnviz.renderers.terminal.text import lines_of
 from attnviz.renderers.titles import facts
 from attnviz.tui.messages import Chosen
-from attnviz.tui.pane import MOVES, Pane
+from attnviz.tui.pane import MOVES, ScenePane
 from attnviz.tui.scene import Scene
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a token stands on a line, in cells; several that share a letter have one place."""
+    """The cells of a token on a line; tokens that share a letter share one place."""
 
     start: int
     end: int
@@ -29,9 +29,9 @@ class _Place:
     keys: tuple[int, ...] = ()
 
 
-class WordsPane(Pane):
-    """The text as running words; the query is underlined. What an encoder-decoder wrote stands
-    above what it read."""
+class WordsPane(ScenePane):
+    """The text as running words, with the query underlined. For an encoder-decoder, the target
+    stands above the source."""
 
     BINDINGS: ClassVar[list[BindingType]] = MOVES
 
@@ -53,7 +53,7 @@ class WordsPane(Pane):
         return Size(self.room.width, len(self._lines))
 
     def _lay_out_target(self, scene: Scene) -> None:
-        """What was written, a word for each query, folded to the width."""
+        """The target, a word for each query, folded to the width."""
         line, places = Text(no_wrap=True), list[_Place]()
         for query in scene.exhibit.queries:
             label = fenced(cut(scene.capture.query_tokens[query].label, self.room.width))

@@ -1,1 +1,1 @@
-"""Results as rows, objects and captures, and the safe way to put bytes into a file."""
+"""Results as rows, objects and captures, and the safe way to write a file."""

@@ -1,4 +1,4 @@
-"""Bytes into a file, all of them or none: a temporary file, then a rename."""
+"""Writing a file completely or not at all: a temporary file, then a rename."""
 
 import contextlib
 import errno
@@ -8,20 +8,20 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from attnviz.errors import OutputError
+from attnviz.errors import OutputError, option
 
-ELSEWHERE = "choose another place with -o"
+ELSEWHERE = f"choose another place with {option('output')}"
 LINKS_AT_MOST = 40  # as the Linux kernel
 
 
 def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Write bytes, or chunks as they come, to a file, so that it is whole or untouched.
+    """Write bytes, or chunks as they come, to a file, which is then complete or untouched.
 
-    The bytes go to a temporary file in the same folder, which then takes the file's
-    name; whatever happens before (an error, Ctrl-C), the temporary file is removed and
-    an old file stays as it was. A replaced file keeps its permissions. A symbolic link
-    stays, and what it points at is written. What is no regular file (a pipe,
-    `/dev/stdout`) is written to directly.
+    The bytes go to a temporary file in the same folder, which then takes the file's name. If
+    anything happens before (an error, Ctrl-C), the temporary file is removed and an old file
+    stays as it was. A replaced file keeps its permissions. A symbolic link stays, and its
+    target is written. A path that is not a regular file (a pipe, `/dev/stdout`) is written to
+    directly.
 
     Raises:
         OutputError: the file cannot be written.
@@ -30,18 +30,18 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
     chunks = (data,) if isinstance(data, bytes) else data
     old = check_target(path)
     if _is_device(path, old):
-        with _told(path):
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)  # append: >> keeps what is there
+        with _as_output_error(path):
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)  # append: for >> in the shell
         _fill(path, descriptor, chunks)
         return
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}.tmp")
     try:
-        with _told(path):
+        with _as_output_error(path):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             descriptor = os.open(temporary, flags, 0o666)  # less the umask
         _fill(path, descriptor, chunks, mode=None if old is None else old.st_mode, sync=True)
-        with _told(path):
+        with _as_output_error(path):
             os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -58,16 +58,16 @@ def encoded(pieces: Iterable[object]) -> Iterator[bytes]:
 
 
 def check_target(path: Path) -> os.stat_result | None:
-    """See early, before anything slow, whether a file can be written; touches nothing.
+    """Check early, before anything slow, that a file can be written; touches nothing.
 
     Returns:
-        what stands there now, if anything.
+        the status of the file that is there now, if any.
 
     Raises:
-        OutputError: it cannot be written.
+        OutputError: the file cannot be written.
     """
     shown = repr(str(path))
-    with _told(path):
+    with _as_output_error(path):
         try:
             old = os.stat(path)
         except FileNotFoundError:
@@ -105,10 +105,10 @@ def is_terminal(path: Path) -> bool:
 
 
 def _is_device(path: Path, old: os.stat_result | None) -> bool:
-    """Whether a path is to be written to directly, and never replaced.
+    """Whether a path must be written to directly, and never replaced.
 
-    `/dev/stdout` leads to whatever standard output is, which may be a regular file
-    that the shell has open; that file is not ours to replace either.
+    `/dev/stdout` leads to standard output, which may be a regular file that the shell has
+    open; that file must not be replaced either.
     """
     if old is None:
         return False
@@ -137,18 +137,18 @@ def _fill(
         if mode is not None:
             with contextlib.suppress(OSError):  # a file system without permissions
                 os.chmod(descriptor, stat.S_IMODE(mode))
-        for chunk in chunks:  # outside _told: an error of whoever makes the chunks is not ours
+        for chunk in chunks:  # an error of the code that makes the chunks passes as it is
             rest = memoryview(chunk)
-            with _told(path):
+            with _as_output_error(path):
                 while rest:
                     rest = rest[sink.write(rest) :]
         if sync:
-            with _told(path):
+            with _as_output_error(path):
                 os.fsync(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename itself survive a power cut, where the system can."""
+    """Make the rename survive a power cut, where the system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -158,8 +158,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Tell an operating system's error as a sentence; a closed pipe stays what it is."""
+def _as_output_error(path: Path) -> Iterator[None]:
+    """Raise an OutputError in place of a system's error; a BrokenPipeError passes as it is."""
     try:
         yield
     except BrokenPipeError:
@@ -174,7 +174,9 @@ def _sentence(shown: str, error: OSError | ValueError) -> OutputError:
         case errno.ENOSPC | errno.EDQUOT:
             return OutputError(f"no space is left to write {shown}", "make room, or " + ELSEWHERE)
         case errno.ENAMETOOLONG:
-            return OutputError(f"the name {shown} is too long", "choose a shorter one with -o")
+            return OutputError(
+                f"the name {shown} is too long", f"choose a shorter one with {option('output')}"
+            )
         case errno.ENOTDIR:
             return OutputError(f"{shown} lies in something that is no folder", ELSEWHERE)
         case errno.EACCES | errno.EPERM:

@@ -1,4 +1,4 @@
-"""The formats in which a result can be written, and the rule that picks one."""
+"""The formats of a written result, and the rule that picks one."""
 
 import difflib
 from collections.abc import Mapping
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 
 
 @dataclass(frozen=True)
 class Format:
-    """One format: its `name` is what `--format` takes, and its file suffix without the dot.
+    """One format; its `name` is also its file suffix, without the dot.
 
-    `binary` formats are refused on a terminal; `picture` ones are drawn, not written out.
+    `binary` formats are refused on a terminal; `picture` formats are drawn.
     """
 
     name: str
@@ -47,57 +47,60 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 
 
 def choose_format(output: Path | None, name: str | None, stdout_is_terminal: bool) -> Format:
-    """The format that `-o` and `--format` ask for together.
+    """The format that an output file and the name of a format choose together.
 
-    With `-o` the suffix decides. Without either it is `txt`, what a person reads in
-    the terminal. A file without any suffix (`/dev/stdout`, a pipe) needs `--format`.
+    With a file, its suffix decides. Without either, the format is `txt`, for people to read in
+    the terminal. A file without a suffix (`/dev/stdout`, a pipe) needs the name of a format.
 
     Raises:
-        UsageError: an unknown format or suffix, a suffix and a format that disagree,
-            or a binary format that would go to a terminal.
+        UsageError: the format or the suffix is unknown, they disagree, or a binary format
+            would go to a terminal.
     """
     named = None if name is None else _named(name)
     if output is not None:
         return _of_file(output, named)
     chosen = named or TERMINAL
     if chosen.binary and stdout_is_terminal:
+        file = f"FILE{chosen.suffix}"
         raise UsageError(
             f"{chosen.name} is not text, and a terminal cannot show it",
-            f"write it to a file with -o FILE{chosen.suffix}, or with > FILE{chosen.suffix}",
+            f"write it to a file with {option('output', file)}, or with > {file}",
         )
     return chosen
 
 
 def _named(name: str) -> Format:
-    found = FORMATS.get(name.lower())
-    if found is None:
+    if name.lower() not in FORMATS:
         raise UsageError(f"there is no format {name!r}", f"{_nearest(name)}formats are {_known()}")
-    return found
+    return FORMATS[name.lower()]
 
 
 def _of_file(output: Path, named: Format | None) -> Format:
     shown = repr(str(output))
     suffix = output.suffix.lower().removeprefix(".")
     if str(output) == "-":
-        raise UsageError("-o - names no file", "leave -o out to write to standard output")
+        raise UsageError(
+            f"{option('output', '-')} names no file",
+            f"leave {option('output')} out to write to standard output",
+        )
     if not suffix:
         if named is not None:
             return named
         raise UsageError(
-            f"{shown} has no suffix that tells the format", f"add one or give --format: {_known()}"
+            f"{shown} has no suffix that tells the format",
+            f"add one or give {option('format')}: {_known()}",
         )
-    found = FORMATS.get(suffix)
-    if found is None:
+    if suffix not in FORMATS:
         raise UsageError(
             f"the suffix of {shown} is not one that attnviz writes",
             f"{_nearest(suffix)}suffixes are {_known('.')}",
         )
-    if named not in (None, found):
+    if named not in (None, FORMATS[suffix]):
         raise UsageError(
-            f"{shown} and --format {named.name} disagree",
-            f"leave --format out, or name the file with the suffix {named.suffix}",
+            f"{shown} and {option('format', named.name)} disagree",
+            f"leave {option('format')} out, or name the file with the suffix {named.suffix}",
         )
-    return found
+    return FORMATS[suffix]
 
 
 def _known(dot: str = "") -> str:

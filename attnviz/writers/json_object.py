@@ -1,4 +1,4 @@
-"""The exhibit as one JSON object, described in `docs/formats.md`."""
+"""An exhibit as one JSON object; `docs/formats.md` describes it."""
 
 from collections.abc import Iterable, Iterator
 from math import inf
@@ -76,7 +76,7 @@ def _fields(exhibit: Exhibit, about: str, line: int | None) -> dict[str, Any]:
 
 
 def _tokens(capture: Capture) -> dict[str, Any]:
-    """One list where queries and keys are the same tokens, two where they are not."""
+    """One list where queries and keys are the same tokens, else two."""
     queries = [token_to_dict(token) for token in capture.query_tokens]
     if capture.kind != "cross" and capture.key_tokens == capture.query_tokens:
         return {"tokens": queries}
@@ -97,10 +97,10 @@ def _head(capture: Capture, head_map: Map) -> dict[str, Any]:
 
 
 def _rows(exhibit: Exhibit, head_map: Map) -> Iterator[str]:
-    """The rows of the queries asked for, in the columns of the keys asked for.
+    """The rows of the exhibit's queries, in the columns of its keys.
 
-    What `--top`, `--min` or `--no-self` leaves out is null, so that no number is there that the
-    model did not compute. A pair that the mask forbids stays what it is in the model: 0.0.
+    Weights that the filters leave out are null, so that every number is one that the model
+    computed. A pair that the mask forbids keeps its weight in the model: 0.0.
     """
     queries, keys = list(exhibit.queries), list(exhibit.keys)
     weights = whole_map(head_map).weights[np.ix_(queries, keys)]
@@ -118,8 +118,8 @@ def _rows(exhibit: Exhibit, head_map: Map) -> Iterator[str]:
 
 
 def _among_links(exhibit: Exhibit, head_map: Map) -> NDArray[np.bool_]:
-    """(queries asked for, keys asked for), True for what the filters leave."""
+    """(exhibit.queries, exhibit.keys), True for links that pass the filters."""
     links = links_of(exhibit, head_map)
-    left = np.zeros(whole_map(head_map).weights.shape, dtype=np.bool_)
-    left[links.query, links.key] = True
-    return left[np.ix_(list(exhibit.queries), list(exhibit.keys))]
+    passed = np.zeros(whole_map(head_map).weights.shape, dtype=np.bool_)
+    passed[links.query, links.key] = True
+    return passed[np.ix_(list(exhibit.queries), list(exhibit.keys))]

@@ -1,4 +1,4 @@
-"""A capture as an .npz file: all that is needed to show it again, without a model.
+"""A capture as an .npz file, which holds everything needed to show it without a model.
 
 The layout is in `docs/formats.md`; `inputs/capture_file.py` reads it.
 """
@@ -17,17 +17,17 @@ from attnviz.data.serial import CAPTURE_META, capture_to_dict, extra_entry, laye
 
 Entry: TypeAlias = NDArray[np.str_] | FloatArray | NDArray[np.float64]
 CHUNK = 1 << 20
-BIG = 1 << 30  # bytes from which on an entry is written with 64-bit sizes
+BIG = 1 << 30  # bytes; a larger entry is written with 64-bit sizes
 EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same capture gives the same bytes
 
 
 def npz_chunks(capture: Capture) -> Iterator[bytes]:
-    """The bytes of the file, some at a time, so that a large capture is never there twice."""
+    """The bytes of the file in chunks, so that memory never holds a large capture twice."""
     return archive_chunks(_arrays(capture))
 
 
 def archive_chunks(arrays: Iterable[tuple[str, Entry]]) -> Iterator[bytes]:
-    """An .npz file of these arrays, in their order; the same arrays give the same bytes."""
+    """An .npz file of these arrays in this order; the same arrays give the same bytes."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w") as archive:
         for name, array in arrays:
@@ -45,7 +45,7 @@ def archive_chunks(arrays: Iterable[tuple[str, Entry]]) -> Iterator[bytes]:
 
 
 def _arrays(capture: Capture) -> Iterator[tuple[str, Entry]]:
-    """The entries in their order: the metadata first."""
+    """The entries in order, the metadata first."""
     yield CAPTURE_META, np.array(json.dumps(capture_to_dict(capture), allow_nan=False))
     for layer in capture.layers:
         yield layer_entry(layer.layer), plain(layer.weights)
@@ -59,14 +59,14 @@ def plain(array: FloatArray) -> FloatArray:
 
 
 def _header(array: Entry) -> bytes:
-    """What an .npy file begins with: type and shape."""
+    """The header of an .npy file: type and shape."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
     return header.getvalue()
 
 
 class _Sink:
-    """A file that only grows; what was written is taken away piece by piece."""
+    """A write-only file whose bytes are taken out piece by piece."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Plain records, all with the same fields, as JSON, JSON lines, CSV or TSV."""
+"""Plain records with the same fields, as JSON, JSON lines, CSV or TSV."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -7,12 +7,12 @@ from attnviz.writers.rows import SEPARATORS, cell
 
 
 def record_chunks(records: Sequence[Mapping[str, object]], form: str) -> Iterator[str]:
-    """The records, one a line.
+    """The records, one on each line.
 
     Args:
-        records: at least one; all have the keys of the first, in its order.
-        form: `json` (a list), `jsonl`, `csv` or `tsv` (with a header; a field that is
-            missing is an empty cell, a list is joined by spaces).
+        records: at least one; all have the keys of the first, in the same order.
+        form: `json` (a list), `jsonl`, `csv` or `tsv` (with a header; None is an empty cell,
+            and a list is joined by spaces).
     """
     if form == "json":
         yield "[\n" + ",\n".join(map(to_json, records)) + "\n]\n"
@@ -33,5 +33,5 @@ def _cell(value: object, separator: str) -> str:
         return cell(" ".join(map(str, value)) if plain else to_json(value), separator)
     if not isinstance(value, str):
         return to_json(value)
-    # As in JSON where it cannot be printed, so that a terminal that shows it obeys nothing.
+    # Escaped as in JSON where it cannot be printed, so that no escape code reaches a terminal.
     return cell(value if value.isprintable() else to_json(value)[1:-1], separator)

@@ -1,8 +1,8 @@
 """Links as rows: JSON lines, CSV and TSV, streamed.
 
-Every row has the same columns, in the order of `COLUMNS`. Where a map is a reduction,
-the column that was reduced holds the reduction's name (`"head": "mean"`). Scores stand in a
-column `score` instead of `weight`.
+Every row has the same columns, in the order of `COLUMNS`. Where a map is a reduction, the
+column that was reduced holds the reduction's name (`"head": "mean"`). Scores have the column
+`score` instead of `weight`.
 """
 
 import re
@@ -17,7 +17,7 @@ COLUMNS = ("line", "layer", "head", "query", "query_token", "key", "key_token", 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 CHUNK = 32_768  # links in one chunk: a few megabytes at most
 
-# What a spreadsheet takes for a formula at the start of a cell (OWASP, "CSV Injection").
+# The start of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection").
 FORMULA = re.compile(r"[=+\-@\t\r]")
 
 
@@ -25,13 +25,13 @@ def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = Tru
     """The links of every map of an exhibit as text, some thousand rows at a time.
 
     Args:
-        exhibit: what to write; its filters decide which links there are.
+        exhibit: the exhibit to write; its filters decide which links there are.
         form: `jsonl`, `csv` or `tsv`.
-        line: the number of the input line, 1 where the input is one text.
+        line: the number of the input line; 1 where the input is one text.
         header: whether csv and tsv begin with the names of the columns.
 
     Yields:
-        whole rows, each ended by a newline.
+        complete rows, each ended by a newline.
     """
     if form in SEPARATORS and header:
         yield SEPARATORS[form].join((*COLUMNS[:-1], value_name(exhibit))) + "\n"
@@ -39,13 +39,13 @@ def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = Tru
         links = links_of(exhibit, head_map)
         for start in range(0, len(links), CHUNK):
             part = slice(start, start + CHUNK)
-            some = Links(links.query[part], links.key[part], links.weight[part])
+            chunk = Links(links.query[part], links.key[part], links.weight[part])
             write = _json_rows if form == "jsonl" else _cell_rows
-            yield write(exhibit, head_map, some, line, form)
+            yield write(exhibit, head_map, chunk, line, form)
 
 
 def value_name(exhibit: Exhibit) -> str:
-    """`weight`, or `score` where these are no weights."""
+    """The last column's name: `weight`, or `score` where the capture holds scores."""
     return "score" if exhibit.capture.signed else COLUMNS[-1]
 
 
@@ -75,7 +75,7 @@ def _cell_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: s
 
 
 def place(head_map: Map) -> tuple[int | str, int | str]:
-    """The layer and the head columns of a map."""
+    """The values of a map in the columns `layer` and `head`."""
     reduced = head_map.reduced or "all"
     return (
         reduced if head_map.layer is None else head_map.layer,
@@ -90,10 +90,10 @@ def _joined(
     key_part: Callable[[int, str], str],
     end: str,
 ) -> str:
-    """One row per link: the text of its query, of its key, its weight.
+    """One row per link: the text of its query, the text of its key, its weight.
 
-    The texts are made once for each token and not once for each link, which is what
-    makes a million rows a matter of a second.
+    The texts are made once for each token and not for each link, so that a million rows take
+    about a second.
     """
     query_tokens, key_tokens = exhibit.capture.query_tokens, exhibit.capture.key_tokens
     queries = {i: query_part(i, query_tokens[i].label) for i in np.unique(links.query).tolist()}
@@ -105,8 +105,8 @@ def _joined(
 def cell(text: str, separator: str) -> str:
     """A text as one cell: never a formula, quoted where it holds the separator or a quote.
 
-    What a spreadsheet would compute (`=1+1`) gets an apostrophe in front, which
-    spreadsheets take to mean "this is text".
+    A text that a spreadsheet would compute (`=1+1`) gets an apostrophe in front, which marks
+    it as text there.
     """
     guarded = f"'{text}" if FORMULA.match(text) else text
     if separator in guarded or '"' in guarded or "\n" in guarded or "\r" in guarded:

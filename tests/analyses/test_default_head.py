@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attnviz.analyses.default_head import default_head
-from attnviz.analyses.generic_head import generic_score, most_telling_head
+from attnviz.analyses.generic_head import how_telling, most_telling_head
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from tests.factories import make_capture, random_patterns
@@ -23,17 +23,17 @@ def test_a_head_that_looks_far_away_tells_more_than_one_that_rests() -> None:
     rests, stays, before = (np.eye(size, k=k, dtype=np.float32) for k in (0, 0, -1))
     rests = _looking_at(size, 0)
     before[0, 0] = 1
-    assert generic_score(rests) == generic_score(stays) == generic_score(before) == 0
-    assert generic_score(_looking_at(size, 2)) > 0.6
+    assert how_telling(rests) == how_telling(stays) == how_telling(before) == 0
+    assert how_telling(_looking_at(size, 2)) > 0.6
 
 
-def test_the_generic_score_is_its_formula() -> None:
+def test_how_telling_a_head_is_follows_its_formula() -> None:
     (pattern,) = random_patterns(1, 9, seed=3)
     best = [max(pattern[i, 1 : i - 1], default=0.0) for i in range(3, 9)]
-    assert generic_score(pattern) == pytest.approx(np.mean(best), abs=1e-6)
+    assert how_telling(pattern) == pytest.approx(np.mean(best), abs=1e-6)
 
 
-def test_without_a_card_the_head_with_the_highest_score_is_shown() -> None:
+def test_without_a_card_the_most_telling_head_is_shown() -> None:
     capture = make_capture(patterns={Head(1, 0): _looking_at(8, 2)})
     assert most_telling_head(capture) == Head(1, 0)
     assert default_head(capture).heads == (Head(1, 0),)
@@ -58,7 +58,7 @@ def test_a_card_whose_rule_fits_decides() -> None:
         assert choice.named in heads
 
 
-def test_a_capture_that_lacks_a_named_head_falls_back_to_the_generic_score() -> None:
+def test_a_capture_that_lacks_a_named_head_falls_back_to_the_most_telling_head() -> None:
     heads = (NamedHead("one", Head(0, 0), "one looks", (1.0, 0, 0, 0, 0.0)),)
     capture = make_capture(named_heads=heads, patterns={Head(1, 0): _looking_at(8, 2)})
     choice = default_head(capture.only((Head(1, 0), Head(1, 1))))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from attnviz.analyses.heads import (
     ROLES,
     Marks,
-    ScoreHeads,
+    MeasureHeads,
     estimates,
     marks_of_diagonals,
     marks_of_first,
@@ -19,23 +19,23 @@ from attnviz.analyses.heads import (
 )
 from attnviz.data.capture import FloatArray, PatternBlock
 from attnviz.data.head import Head
-from attnviz.data.heads import SCORES, Estimate
+from attnviz.data.heads import METRICS, Estimate
 from tests.factories import random_patterns
 
 REPEATED = [0, *range(5, 15), *range(5, 15)]
 
 
-def scored(
+def measured(
     patterns: FloatArray, marks: Marks, *, causal: bool = True, rows: int = 4, apart: bool = False
 ) -> list[dict[str, float]]:
-    """The scores of some heads (h, n_q, n_k), which come some rows at a time."""
-    score = ScoreHeads(marks, causal, apart)
+    """The metrics of some heads (h, n_q, n_k), which come some rows at a time."""
+    measure = MeasureHeads(marks, causal, apart)
     for first in range(0, patterns.shape[1], rows):
         queries = np.arange(first, min(first + rows, patterns.shape[1]))
         last = queries[-1] + 1 if causal else patterns.shape[2]
         block = patterns[:, queries, :last]
-        score(PatternBlock(0, tuple(range(len(patterns))), queries, block))
-    found = score.scores()
+        measure(PatternBlock(0, tuple(range(len(patterns))), queries, block))
+    found = measure.metrics()
     return [found[Head(0, head)] for head in range(len(patterns))]
 
 
@@ -71,33 +71,33 @@ def by_hand(pattern: FloatArray, ids: list[int], *, causal: bool) -> dict[str, f
     rows=st.integers(1, 12),
     causal=st.booleans(),
 )
-def test_scores_are_what_the_definitions_say(
+def test_metrics_are_what_the_definitions_say(
     ids: list[int], seed: int, rows: int, causal: bool
 ) -> None:
     patterns = random_patterns(2, len(ids), seed=seed, causal=causal)
-    found = scored(patterns, marks_of_tokens(ids), causal=causal, rows=rows)
-    for pattern, scores in zip(patterns, found, strict=True):
+    found = measured(patterns, marks_of_tokens(ids), causal=causal, rows=rows)
+    for pattern, metrics in zip(patterns, found, strict=True):
         expected = by_hand(pattern, ids, causal=causal)
-        assert set(scores) == set(expected) == set(SCORES)
+        assert set(metrics) == set(expected) == set(METRICS)
         for name, value in expected.items():
-            assert scores[name] == pytest.approx(value, abs=1e-5, nan_ok=True), name
+            assert metrics[name] == pytest.approx(value, abs=1e-5, nan_ok=True), name
 
 
 @given(n=st.integers(2, 12), seed=st.integers(0, 100))
 def test_what_must_hold_of_every_pattern(n: int, seed: int) -> None:
-    for scores in scored(random_patterns(2, n, seed=seed), marks_of_tokens([3] * n)):
-        assert 0 <= scores["entropy"] <= log(n) + 1e-6
-        assert 0 <= scores["normalised"] <= 1 + 1e-6
-        assert 0 <= scores["distance"] <= n - 1
+    for metrics in measured(random_patterns(2, n, seed=seed), marks_of_tokens([3] * n)):
+        assert 0 <= metrics["entropy"] <= log(n) + 1e-6
+        assert 0 <= metrics["normalised"] <= 1 + 1e-6
+        assert 0 <= metrics["distance"] <= n - 1
         shares = ("previous", "first", "self", "duplicate")
-        assert all(0 <= scores[name] <= 1 + 1e-6 for name in shares)
+        assert all(0 <= metrics[name] <= 1 + 1e-6 for name in shares)
 
 
 def test_the_even_pattern_has_all_the_entropy_and_the_sharp_one_none() -> None:
     even = np.tril(np.ones((1, 6, 6), np.float32))
     even /= even.sum(axis=2, keepdims=True)
     sharp = np.eye(6, dtype=np.float32)[None]
-    (spread,), (held,) = (scored(p, marks_of_tokens(range(6))) for p in (even, sharp))
+    (spread,), (held,) = (measured(p, marks_of_tokens(range(6))) for p in (even, sharp))
     assert spread["normalised"] == pytest.approx(1)
     assert held["entropy"] == held["distance"] == 0
     assert held["self"] == 1
@@ -115,12 +115,12 @@ def test_whole_diagonals_are_the_stripes_of_transformer_lens() -> None:
         "duplicate": [0.0823637, 0.076145, 0.0114825],
         "induction": [0.057802, 0.1056873, 0.0520823],
     }
-    found = scored(random_patterns(3, 21, seed=7), marks_of_diagonals(10))
+    found = measured(random_patterns(3, 21, seed=7), marks_of_diagonals(10))
     for name, expected in recorded.items():
-        assert [scores[name] for scores in found] == pytest.approx(expected, abs=1e-6)
+        assert [metrics[name] for metrics in found] == pytest.approx(expected, abs=1e-6)
 
 
-def test_scores_by_tokens_are_those_of_transformer_lens_head_detector() -> None:
+def test_metrics_by_tokens_are_those_of_transformer_lens_head_detector() -> None:
     """`head_detector` of TransformerLens 4.3.0, error_measure="mul", recorded once.
 
     Its `compute_head_attention_similarity_score` was given its three detection patterns of
@@ -131,16 +131,16 @@ def test_scores_by_tokens_are_those_of_transformer_lens_head_detector() -> None:
         "duplicate": ([0.0407287, 0.03978, 0.0060137], 10),
         "induction": ([0.0018027, 0.0597762, 0.0297476], 10),
     }
-    found = scored(random_patterns(3, 21, seed=7), marks_of_tokens(REPEATED))
+    found = measured(random_patterns(3, 21, seed=7), marks_of_tokens(REPEATED))
     for name, (theirs, rows) in recorded.items():
         expected = [value * 21 / rows for value in theirs]
-        assert [scores[name] for scores in found] == pytest.approx(expected, abs=1e-5)
+        assert [metrics[name] for metrics in found] == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_probe_counts_only_the_second_copy() -> None:
     """The previous token of BOS and of the first copy is as predictable as any; it is left out."""
     patterns = random_patterns(1, 21, seed=3)
-    (found,) = scored(patterns, marks_of_tokens(REPEATED, since=11))
+    (found,) = measured(patterns, marks_of_tokens(REPEATED, since=11))
     rows = np.arange(11, 21)
     assert found["previous"] == pytest.approx(patterns[0, rows, rows - 1].mean())
     assert found["duplicate"] == pytest.approx(patterns[0, rows, rows - 10].mean())
@@ -150,28 +150,28 @@ def test_the_probe_counts_only_the_second_copy() -> None:
 
 def test_between_two_texts_there_is_no_distance() -> None:
     cross = random_patterns(1, 5, causal=False)[:, :3]
-    (found,) = scored(cross, marks_of_first(), causal=False, apart=True)
-    measured = {name for name, value in found.items() if not isnan(value)}
-    assert measured == {"entropy", "normalised", "first"}
+    (found,) = measured(cross, marks_of_first(), causal=False, apart=True)
+    defined = {name for name, value in found.items() if not isnan(value)}
+    assert defined == {"entropy", "normalised", "first"}
     assert found["normalised"] == pytest.approx(found["entropy"] / log(5))
 
 
-def estimated(**scores: float) -> dict[str, Estimate]:
-    return {name: Estimate(scores.get(name, float("nan"))) for name in SCORES}
+def estimated(**metrics: float) -> dict[str, Estimate]:
+    return {name: Estimate(metrics.get(name, float("nan"))) for name in METRICS}
 
 
 def test_the_first_role_whose_threshold_is_reached() -> None:
     for role in ROLES:
-        found = role_of(estimated(**{role.score: role.least}))
+        found = role_of(estimated(**{role.metric: role.least}))
         assert found == role
-        assert role_of(estimated(**{role.score: role.least - 0.01})) is None
+        assert role_of(estimated(**{role.metric: role.least - 0.01})) is None
     both = role_of(estimated(first=0.9, induction=0.5))
     assert both is not None
     assert both.name == "induction"
 
 
 def test_samples_have_a_mean_and_a_standard_error() -> None:
-    samples = [dict.fromkeys(SCORES, value) for value in (0.1, 0.2, 0.6)]
+    samples = [dict.fromkeys(METRICS, value) for value in (0.1, 0.2, 0.6)]
     found = estimates(samples)["entropy"]
     assert found.mean == pytest.approx(0.3)
     assert found.error == pytest.approx(np.std([0.1, 0.2, 0.6], ddof=1) / np.sqrt(3))

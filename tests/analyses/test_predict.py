@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.analyses.predict import KeepOutlooks, log_softmax
+from attnviz.analyses.predict import KeepNextTokens, log_softmax
 from attnviz.data.predict import LogitRows
 
 
@@ -19,11 +19,11 @@ def test_probabilities_sum_to_1_whatever_the_logits(logits: list[float]) -> None
 
 
 def test_candidates_come_likeliest_first_and_the_true_token_has_its_rank() -> None:
-    keep = KeepOutlooks(ids=[7, 2], top=3, label=str)
+    keep = KeepNextTokens(ids=[7, 2], top=3, label=str)
     logits = np.array([[0.0, 5.0, 2.0, 5.0, 1.0]], np.float32)
     keep(LogitRows(None, np.array([0]), logits))
     keep(LogitRows(4, np.array([1]), logits))
-    first, last = keep.outlooks
+    first, last = keep.next_tokens
     assert [candidate.id for candidate in first.candidates] == [1, 3, 2]
     assert first.followed is not None
     assert (first.followed.id, first.rank) == (2, 3)
@@ -32,6 +32,6 @@ def test_candidates_come_likeliest_first_and_the_true_token_has_its_rank() -> No
 
 
 def test_more_candidates_than_tokens_are_all_tokens() -> None:
-    keep = KeepOutlooks(ids=[0], top=10, label=str)
+    keep = KeepNextTokens(ids=[0], top=10, label=str)
     keep(LogitRows(None, np.array([0]), np.zeros((1, 3), np.float32)))
-    assert [candidate.id for candidate in keep.outlooks[0].candidates] == [0, 1, 2]
+    assert [candidate.id for candidate in keep.next_tokens[0].candidates] == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""What `--query` and `--key` find in a text."""
+"""What the names of queries and keys find in a text."""
 
 import pytest
 
@@ -37,28 +37,28 @@ FOUND: list[tuple[str, tuple[int, ...]]] = [
 @pytest.mark.parametrize(("name", "expected"), FOUND)
 def test_a_name_finds_all_its_positions(name: str, expected: tuple[int, ...]) -> None:
     if expected:
-        assert find_positions(TEXT, [name], "--query") == expected
+        assert find_positions(TEXT, [name], "queries") == expected
     else:
         with pytest.raises(UsageError, match="is not in the text"):
-            find_positions(TEXT, [name], "--query")
+            find_positions(TEXT, [name], "queries")
 
 
 def test_several_names_find_each_position_once_in_order() -> None:
-    assert find_positions(TEXT, ["creature", "8", "the#1"], "--key") == (0, 2, 8)
+    assert find_positions(TEXT, ["creature", "8", "the#1"], "keys") == (0, 2, 8)
 
 
 def test_a_token_that_contains_a_number_sign_is_found_as_it_stands() -> None:
-    assert find_positions(_tokens("C#1", " C", " C"), ["C#1"], "--query") == (0,)
+    assert find_positions(_tokens("C#1", " C", " C"), ["C#1"], "query") == (0,)
 
 
 def test_a_letter_in_several_tokens_is_one_occurrence() -> None:
     """Three tokens that share a letter, twice, and a blank that belongs to no token."""
     parts = [Token(i, 9, "—", at, at + 1, part=(n, 3)) for at in (0, 2) for n, i in _numbers(at)]
-    assert find_positions(parts, ["—"], "--query") == (0, 1, 2, 3, 4, 5)
-    assert find_positions(parts, ["—#2"], "--query") == (3, 4, 5)
-    assert one_position(parts, "—#1", "--query") == 2
-    assert find_positions(parts, ["— —"], "--query") == (0, 1, 2, 3, 4, 5)
-    assert find_positions(parts, ["— 2/3"], "--query") == (1, 4)
+    assert find_positions(parts, ["—"], "query") == (0, 1, 2, 3, 4, 5)
+    assert find_positions(parts, ["—#2"], "query") == (3, 4, 5)
+    assert one_position(parts, "—#1", "query") == 2
+    assert find_positions(parts, ["— —"], "query") == (0, 1, 2, 3, 4, 5)
+    assert find_positions(parts, ["— 2/3"], "query") == (1, 4)
 
 
 def _numbers(at: int) -> list[tuple[int, int]]:
@@ -67,7 +67,7 @@ def _numbers(at: int) -> list[tuple[int, int]]:
 
 
 def test_the_beginning_token_is_found_by_its_label() -> None:
-    assert find_positions(_tokens("a", bos=True), ["BOS"], "--key") == (0,)
+    assert find_positions(_tokens("a", bos=True), ["BOS"], "keys") == (0,)
 
 
 REFUSED: list[tuple[str, str]] = [
@@ -77,25 +77,25 @@ REFUSED: list[tuple[str, str]] = [
     ("creature#0", "count from 1 to 2"),
     ("zebra#1", "'zebra' is not in the text"),
     ("roa", "'roa' is not in the text"),  # no part of a token
-    (" ", "--query names no token"),
+    (" ", "queries names no token"),
 ]
 
 
 @pytest.mark.parametrize(("name", "says"), REFUSED)
 def test_a_name_that_finds_nothing_lists_what_there_is(name: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        find_positions(TEXT, [name], "--query")
+        find_positions(TEXT, [name], "queries")
     assert says in str(caught.value)
 
 
 def test_where_one_position_is_needed_several_are_listed() -> None:
     with pytest.raises(UsageError, match=r"stands at 2 positions \(2, 8\).*creature#1"):
-        one_position(TEXT, "creature", "--query")
-    assert one_position(TEXT, "creature#2", "--query") == 8
+        one_position(TEXT, "creature", "query")
+    assert one_position(TEXT, "creature#2", "query") == 8
 
 
 def test_of_a_word_in_several_tokens_the_last_one_stands_for_it() -> None:
-    assert one_position(TEXT, "roamed", "--query") == 4
+    assert one_position(TEXT, "roamed", "query") == 4
 
 
 def test_the_last_word_is_the_last_token_with_a_letter_or_digit() -> None:

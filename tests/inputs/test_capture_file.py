@@ -185,7 +185,7 @@ WEIGHTS = make_capture("a b c").layers[0].weights
     ("change", "sentence"),
     [
         (at("attnviz-capture/3", "schema"), "was saved by a later version .*; upgrade attnviz"),
-        (at("other/1", "schema"), "is an .npz file, but no saved capture; make one with"),
+        (at("other/1", "schema"), "is an .npz file, but no saved capture; make one by"),
         (at(None, "schema"), "is an .npz file, but no saved capture"),
         (array("meta", None), "is an .npz file, but no saved capture"),
         (array("meta", np.zeros(3)), "is an .npz file, but no saved capture"),
@@ -253,7 +253,7 @@ def test_a_pickle_is_never_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"", "is no saved capture, or a damaged one; make one with"),
+        (b"", "is no saved capture, or a damaged one; make one by"),
         (b"a text\n", "is no saved capture"),
         (b"PK\x03\x04", "is no saved capture"),
         (b"PK\x05\x06" + bytes(18), "is an .npz file, but no saved capture"),  # an empty archive

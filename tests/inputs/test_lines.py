@@ -1,4 +1,4 @@
-"""`--lines`: every line a text of its own, as soon as it is there."""
+"""A stream of lines: every line a text of its own, as soon as it is there."""
 
 import errno
 import io
@@ -76,7 +76,7 @@ def test_lines_come_from_a_file_or_the_argument_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argument", "file", "is_terminal", "sentence"),
     [
-        ("c.npz", None, False, "a saved capture has no lines; leave --lines out"),
+        ("c.npz", None, False, "a saved capture has no lines; leave lines out"),
         ("a", "b", False, "there are two texts"),
         (None, None, True, "there is no text"),
     ],

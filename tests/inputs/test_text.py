@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import AttnvizError, InputError, UsageError
+from attnviz.errors import AttnvizError, InputError, UsageError, option
 from attnviz.inputs.text import Given, SavedCapture, Stdin, read_text
 
 
@@ -79,7 +79,7 @@ def test_an_argument_that_is_also_a_file_is_text_with_a_note(
     assert read_text("my notes.txt", None, UNREAD) == Given(
         "my notes.txt",
         "'my notes.txt' is taken as the text, and is a file too: "
-        "did you mean --file 'my notes.txt'?",
+        f"did you mean {option('file', repr('my notes.txt'))}?",
     )
     Path("folder").mkdir()
     assert read_text("folder", None, UNREAD) == Given("folder")
@@ -88,12 +88,12 @@ def test_an_argument_that_is_also_a_file_is_text_with_a_note(
 @pytest.mark.parametrize(
     ("argument", "file", "stdin", "kind", "sentence"),
     [
-        ("a", "b", piped(), UsageError, "there are two texts: an argument and --file; give one"),
+        ("a", "b", piped(), UsageError, "there are two texts: an argument and file; give one"),
         ("-", "b", piped(), UsageError, "there are two texts"),
-        (None, None, TERMINAL, UsageError, "there is no text; give it in quotes, with --file"),
+        (None, None, TERMINAL, UsageError, "there is no text; give it in quotes, with file="),
         ("-", None, TERMINAL, InputError, "standard input is a terminal, .*; give it in quotes"),
         (None, "-", TERMINAL, InputError, "standard input is a terminal"),
-        (None, None, CLOSED, UsageError, "there is no text; give it in quotes, with --file"),
+        (None, None, CLOSED, UsageError, "there is no text; give it in quotes, with file="),
         ("-", None, CLOSED, InputError, "standard input is closed, and no text comes from there"),
         ("", None, UNREAD, InputError, "the text is empty; give at least one word"),
         (" \t\n", None, UNREAD, InputError, "the text is blank; give at least one word"),

@@ -8,7 +8,7 @@ import attnviz.models
 from attnviz.data.head import Head
 from attnviz.models.folder.card import read_card
 from attnviz.training.causal import Loss, losses
-from attnviz.training.probe import Probe
+from attnviz.training.probe import WorldProbe
 
 BUILTIN = Path(attnviz.models.__file__).parent / "builtin"
 
@@ -27,6 +27,6 @@ def test_the_adjectives_head_matters_for_what_is_asked_about_and_not_for_the_ans
 
 
 def _losses(count: int) -> Iterator[Loss]:
-    probe = Probe.open(BUILTIN)
+    probe = WorldProbe.open(BUILTIN)
     card = read_card(BUILTIN, "builtin", probe.model.config.heads_per_layer)
     return losses(probe, {each.behaviour: each.head for each in card.heads}, count)

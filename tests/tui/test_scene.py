@@ -10,6 +10,7 @@ from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
 from attnviz.transforms.merge import merged
 from attnviz.transforms.rollout import rollout
+from attnviz.tui.find import matches_of
 from attnviz.tui.scene import Scene, Toggles, scene_of
 from tests.factories import make_capture
 
@@ -142,7 +143,7 @@ def test_a_rollout_of_a_part_of_the_heads_is_refused() -> None:
     ],
 )
 def test_a_token_is_found(name: str, places: tuple[int, ...]) -> None:
-    assert scene().find(name) == (places, False)
+    assert matches_of(scene(), name) == (places, False)
 
 
 def test_between_two_texts_queries_are_found_first_and_then_keys() -> None:
@@ -150,8 +151,8 @@ def test_between_two_texts_queries_are_found_first_and_then_keys() -> None:
     capture = make_capture("a blue cat", causal=False)
     cross = replace(capture, kind="cross", target="x y z", query_tokens=target)
     begun = scene_of(cross, Toggles())
-    assert begun.find("y") == ((1,), False)
-    assert begun.find("cat") == ((2,), True)
+    assert matches_of(begun, "y") == ((1,), False)
+    assert matches_of(begun, "cat") == ((2,), True)
 
 
 def test_the_nearest_that_is_shown_is_gone_to() -> None:

@@ -15,7 +15,7 @@ import pytest
 from attnviz.console import Display
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
-from attnviz.tui.app import Opened
+from attnviz.tui.runs import Opened
 from tests.factories import make_capture
 from tests.tui.app import Visit, explore
 

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
-from attnviz.data.predict import Outlook
+from attnviz.data.predict import NextTokens
 from attnviz.data.tokens import readable
 from attnviz.renderers.arrangement import by_head, largest
 from attnviz.renderers.direction import fenced
@@ -58,8 +58,8 @@ def render_together(found: BeforeAfter, display: Display) -> Iterator[Renderable
     yield from _heading(report, display)
     yield Text()
     names = ", ".join(map(str, effect.heads))
-    if found.told and report.answer:
-        before, after = found.told
+    if found.answer and report.answer:
+        before, after = found.answer
         said = f"without {names}: {fenced(report.answer.label)} {before:.3f} → {after:.3f}"
         change = f" ({effect.change:+.3f} nats)"
     else:
@@ -91,5 +91,5 @@ def _named(report: AblationReport, effect: Effect) -> str:
     return readable(", ".join(each.behaviour for each in named))
 
 
-def _said(outlook: Outlook) -> list[tuple[str, str]]:
+def _said(outlook: NextTokens) -> list[tuple[str, str]]:
     return [(fenced(c.label), f"{c.probability:.3f}") for c in outlook.candidates]

@@ -1,4 +1,4 @@
-"""Every head's scores and role as a table."""
+"""Every head's metrics and role as a table."""
 
 from collections.abc import Iterator, Mapping
 from math import isnan
@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.heads import SCORES, Estimate, HeadReport, HeadScores
+from attnviz.data.heads import METRICS, Estimate, HeadMetrics, HeadReport
 from attnviz.data.tokens import readable
 from attnviz.errors import Speller
 from attnviz.renderers.terminal.listing import Column, listing
@@ -35,7 +35,7 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
     width = display.width
     yield from folded(Text(heads_title(report), style="dim"), width)
     yield Text()
-    measured = [name for name in SCORES if _is_measured(report, name)]
+    measured = [name for name in METRICS if _is_measured(report, name)]
     columns = [
         Column("head"),
         Column("role"),
@@ -45,7 +45,7 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
         (
             str(found.head),
             found.role.name if found.role else "",
-            *(_number(name, found.scores[name]) for name in measured),
+            *(_number(name, found.metrics[name]) for name in measured),
         )
         for found in report.heads
     ]
@@ -56,7 +56,7 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
 
 
 def _is_measured(report: HeadReport, name: str) -> bool:
-    return not all(isnan(found.scores[name].mean) for found in report.heads)
+    return not all(isnan(found.metrics[name].mean) for found in report.heads)
 
 
 def _number(name: str, found: Estimate) -> str:
@@ -67,7 +67,7 @@ def _number(name: str, found: Estimate) -> str:
 
 def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Iterator[str]:
     roles = dict.fromkeys(found.role for found in report.heads if found.role)
-    passed = [f"{role.name}: {SHORT[role.score]} ≥ {role.least:g}" for role in roles]
+    passed = [f"{role.name}: {SHORT[role.metric]} ≥ {role.least:g}" for role in roles]
     if passed:
         yield f"roles, the first that is reached: {', '.join(passed)}"
     named = [f"{found.head} {', '.join(found.named)}" for found in report.heads if found.named]
@@ -83,7 +83,7 @@ def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Itera
         yield f"no token comes twice here, so nothing shows dup and ind; {probe} does"
 
 
-def _largest_error(found: HeadScores, measured: list[str]) -> float:
-    """Of the scores that are shares of weight."""
-    errors = (found.scores[name].error for name in measured if name != "distance")
+def _largest_error(found: HeadMetrics, measured: list[str]) -> float:
+    """The largest standard error among the metrics that are shares of weight."""
+    errors = (found.metrics[name].error for name in measured if name != "distance")
     return max((error for error in errors if error is not None), default=0.0)

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.predict import Evidence, Outlook, Prediction
+from attnviz.data.predict import Evidence, NextTokens, Prediction
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import distinct_labels
@@ -42,7 +42,7 @@ def render(prediction: Prediction, display: Display) -> Iterator[RenderableType]
         yield from _evidence(prediction.evidence, labels, display)
 
 
-def _candidates(outlook: Outlook, display: Display) -> Iterator[Text]:
+def _candidates(outlook: NextTokens, display: Display) -> Iterator[Text]:
     names = [candidate.label for candidate in outlook.candidates]
     longest = min(widest(names), display.width // 3)
     bar = min(BAR, display.width - longest - 9)
@@ -57,7 +57,9 @@ def _candidates(outlook: Outlook, display: Display) -> Iterator[Text]:
         yield line
 
 
-def _each(outlooks: Sequence[Outlook], labels: Sequence[str], display: Display) -> Iterator[Text]:
+def _each(
+    outlooks: Sequence[NextTokens], labels: Sequence[str], display: Display
+) -> Iterator[Text]:
     columns = (
         Column("after"),
         Column("followed"),
@@ -82,7 +84,7 @@ def _each(outlooks: Sequence[Outlook], labels: Sequence[str], display: Display) 
     yield from listing(columns, rows, display.width)
 
 
-def _lens(outlooks: Sequence[Outlook], display: Display) -> Iterator[Text]:
+def _lens(outlooks: Sequence[NextTokens], display: Display) -> Iterator[Text]:
     for outlook in outlooks:
         name = "whole model" if outlook.layer is None else f"L{outlook.layer}"
         line = Text(pad(name, len("whole model")) + "  ", no_wrap=True, overflow="crop")

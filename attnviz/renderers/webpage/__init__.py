@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from attnviz.data.exhibit import Exhibit, HeadMap, whole_map
 from attnviz.data.head import Head
-from attnviz.data.heads import HeadScores
+from attnviz.data.heads import HeadMetrics
 from attnviz.data.tokens import Token, readable
 from attnviz.data.transforms import KeysDropped, SpecialDropped
 from attnviz.renderers.colors import VIRIDIS
@@ -34,7 +34,7 @@ THUMBNAIL = 32
 """Cells along a side of a head's thumbnail, at most."""
 LEVELS = 255
 TITLE = 80  # letters
-NOTHING_KNOWN: Mapping[Head, HeadScores] = MappingProxyType({})
+NOTHING_KNOWN: Mapping[Head, HeadMetrics] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def page_chunks(
     exhibit: Exhibit,
     words: Words,
     start: Start = Start(),  # frozen
-    scores: Mapping[Head, HeadScores] = NOTHING_KNOWN,
+    metrics: Mapping[Head, HeadMetrics] = NOTHING_KNOWN,
 ) -> Iterator[str]:
     """The page, piece by piece: its beginning, then each head's weights, then its end.
 
@@ -78,7 +78,7 @@ def page_chunks(
         exhibit: whole maps, none of them with a sign.
         words: which tokens are pieces of one word.
         start: what is shown at first.
-        scores: of the heads, where they are known.
+        metrics: those of the heads, where they are known.
     """
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
@@ -87,7 +87,7 @@ def page_chunks(
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
         **_facts(exhibit, maps, words, top, _error(exhibit, maps, levels, top)),
-        "heads": [_head(exhibit, m, scores) for m in maps],
+        "heads": [_head(exhibit, m, metrics) for m in maps],
         "initial": {
             "heads": shown[:1] or [0],
             "sink": start.sink,
@@ -202,13 +202,13 @@ def _facts(
 
 
 def _head(
-    exhibit: Exhibit, head_map: HeadMap, scores: Mapping[Head, HeadScores]
+    exhibit: Exhibit, head_map: HeadMap, metrics: Mapping[Head, HeadMetrics]
 ) -> Mapping[str, object]:
-    """A head's place and names, its role and its scores where they are known."""
+    """A head's place and names, its role and its metrics where they are known."""
     known = None
     if head_map.layer is not None and head_map.head is not None:
-        known = scores.get(Head(head_map.layer, head_map.head))
-    numbers = known.scores.items() if known else ()
+        known = metrics.get(Head(head_map.layer, head_map.head))
+    numbers = known.metrics.items() if known else ()
     return {
         "layer": head_map.layer,
         "head": head_map.head,

@@ -1,1 +1,1 @@
-"""English and French of the little world: sentence pairs whose word alignment is known."""
+"""The little world in English and French: sentence pairs with a known word alignment."""

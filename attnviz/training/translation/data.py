@@ -1,4 +1,4 @@
-"""Sentence pairs to batches: ids of both languages, padded to the longest."""
+"""Batches of sentence pairs: ids of both languages, padded to the longest sentence."""
 
 import itertools
 import random
@@ -18,7 +18,7 @@ IGNORED = -1
 class Pair:
     """A sentence pair as ids; `spans` and `target_spans` are the tokens of each word.
 
-    Both begin with the beginning token, which also ends the target.
+    Both sentences begin with the beginning token, which also ends the target.
     """
 
     phrase: Phrase
@@ -29,9 +29,9 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """source (B, n_s), target (B, n_t) and what follows each target token (B, n_t);
-    mask (B, 1, 1, n_s), True for what is no padding."""
+class PairBatch:
+    """Source (B, n_s), target (B, n_t) and the successor of each target token (B, n_t);
+    mask (B, 1, 1, n_s), False on padding."""
 
     source: Tensor
     target: Tensor
@@ -40,7 +40,7 @@ class Batch:
 
 
 def encoded(phrase: Phrase, encoder: WordEncoder) -> Pair:
-    """The ids of both sides, and where each word stands."""
+    """A sentence pair as ids."""
     source, spans = _ids(phrase.english, encoder)
     target, target_spans = _ids([word.word for word in phrase.french], encoder)
     return Pair(phrase, source, target, spans, target_spans)
@@ -56,8 +56,8 @@ def _ids(words: Sequence[str], encoder: WordEncoder) -> tuple[tuple[int, ...], t
     return tuple(ids), tuple(spans)
 
 
-def batches(seed: int | str, size: int, encoder: WordEncoder, longest: int) -> Iterator[Batch]:
-    """Batches without end; of 16 batches' pairs those of like length go together."""
+def batches(seed: int | str, size: int, encoder: WordEncoder, longest: int) -> Iterator[PairBatch]:
+    """Batches without end; the pairs of 16 batches are grouped by length."""
     rng = random.Random(f"batches {seed}")
     stream = (encoded(phrase, encoder) for phrase in pairs(seed))
     fitting = (p for p in stream if max(len(p.source), len(p.target)) <= longest)
@@ -68,13 +68,13 @@ def batches(seed: int | str, size: int, encoder: WordEncoder, longest: int) -> I
         yield from (_batch(many[i : i + size], encoder.bos) for i in starts)
 
 
-def _batch(items: Sequence[Pair], bos: int) -> Batch:
+def _batch(items: Sequence[Pair], bos: int) -> PairBatch:
     source = _padded([p.source for p in items], 0)
     target = _padded([p.target for p in items], 0)
     following = _padded([(*p.target[1:], bos) for p in items], IGNORED)
     lengths = torch.tensor([len(p.source) for p in items])
     mask = torch.arange(source.size(1))[None] < lengths[:, None]  # (B, n_s)
-    return Batch(source, target, following, mask[:, None, None, :])
+    return PairBatch(source, target, following, mask[:, None, None, :])
 
 
 def _padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:

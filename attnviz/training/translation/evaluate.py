@@ -1,4 +1,4 @@
-"""The translator's figures on held-out pairs: exact translations, and where a head looks."""
+"""The translator's figures on held-out pairs: exact translations and word alignment."""
 
 import itertools
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ EXACT, ALIGNED = 0.95, 0.90
 
 
 def held_out(seed: str, count: int, encoder: WordEncoder) -> list[Pair]:
-    """Sentence pairs with an adjective on a noun that training never saw it on, in each one."""
+    """Sentence pairs, each with an adjective on a noun that training never puts it on."""
     fresh = (phrase for phrase in pairs(seed, held_out=True) if phrase.reserved)
     return [encoded(phrase, encoder) for phrase in itertools.islice(fresh, count)]
 
 
 def exact_match(model: Seq2Seq, encoder: WordEncoder, tests: list[Pair]) -> Figure:
-    """How many translations are, word for word, the one that the grammar writes."""
+    """The share of translations that are the grammar's, word for word."""
     right = [
         tuple(model.translate(torch.tensor(pair.source), encoder.bos, encoder.bos))
         == pair.target[1:]
@@ -35,7 +35,7 @@ def exact_match(model: Seq2Seq, encoder: WordEncoder, tests: list[Pair]) -> Figu
 
 
 def best_head(model: Seq2Seq, tests: list[Pair]) -> Head:
-    """The cross-attention head whose strongest word is most often the true one."""
+    """The cross-attention head whose strongest English word is most often the true one."""
     hits: dict[Head, list[bool]] = {}
     for pair in tests:
         for head, pattern in cross_patterns(model, pair):
@@ -44,7 +44,7 @@ def best_head(model: Seq2Seq, tests: list[Pair]) -> Head:
 
 
 def alignment(model: Seq2Seq, head: Head, tests: list[Pair]) -> list[Figure]:
-    """How often the head's strongest English word is the true one, and its share of the row."""
+    """The share of strongest English words that are true, and the weight on the true word."""
     hits: list[bool] = []
     mass: list[float] = []
     for pair in tests:
@@ -58,19 +58,19 @@ def alignment(model: Seq2Seq, head: Head, tests: list[Pair]) -> list[Figure]:
 
 
 def cross_patterns(model: Seq2Seq, pair: Pair) -> Iterator[tuple[Head, NDArray[np.float32]]]:
-    """Each cross-attention head's (n_t, n_s) while the true translation is read."""
-    found: list[torch.Tensor] = []
+    """Each cross-attention head's pattern (n_t, n_s) over the true translation."""
+    by_layer: list[torch.Tensor] = []
     layers = range(model.config.n_decoder)
-    hooks = {f"decoder.{n}.cross.pattern": lambda p: found.append(p[0]) for n in layers}
+    hooks = {f"decoder.{n}.cross.pattern": lambda p: by_layer.append(p[0]) for n in layers}
     with torch.inference_mode(), attached(model, hooks):
         model(torch.tensor([pair.source]), torch.tensor([pair.target]))
-    for layer, patterns in enumerate(found):
+    for layer, patterns in enumerate(by_layer):
         for head, pattern in enumerate(patterns.numpy()):
             yield Head(layer, head), pattern
 
 
 def _aligned(pattern: NDArray[np.float32], pair: Pair) -> list[bool]:
-    """For each French content word: the strongest English word is one that it stands for."""
+    """For each French content word, whether the strongest English word is a true one."""
     words = _by_word(pattern, pair)
     return [
         int(words[at].argmax()) in word.keys
@@ -89,7 +89,7 @@ def _mass(pattern: NDArray[np.float32], pair: Pair) -> list[float]:
 
 
 def _by_word(pattern: NDArray[np.float32], pair: Pair) -> NDArray[np.float32]:
-    """(French words, English words): the row that produces a word's first token, keys summed."""
+    """(French words, English words): the row that predicts a word's first token, keys summed."""
     rows = pattern[[span[0] - 1 for span in pair.target_spans]]  # (French words, n_s)
     return np.stack([rows[:, list(span)].sum(axis=1) for span in pair.spans], axis=1)
 

@@ -1,8 +1,9 @@
-"""Sentence pairs without end: English, its French, and which word stands for which.
+"""One grammar of sentence pairs: English, its French, and which word stands for which.
 
-French puts most adjectives behind the noun ("a fluffy blue creature": "une créature
-bleue et duveteuse"), lets them agree in gender and number, elides ("l'arbre") and
-contracts ("du", "au"), so that the alignment is no diagonal.
+French puts most adjectives after the noun ("a fluffy blue creature": "une créature bleue et
+duveteuse"), makes them agree in gender and number, elides ("l'arbre") and contracts ("du", "au"),
+so that the alignment is not a diagonal. The file is long because it is one table of rules, from
+words to noun phrases to the sentence templates at its end.
 """
 
 import random
@@ -44,9 +45,9 @@ class French:
 
 @dataclass(frozen=True)
 class Phrase:
-    """Some English words and their French, in its own order.
+    """English words and their French, each in its own order.
 
-    `reserved`: it has an adjective on a noun that training never puts it on.
+    `reserved`: the phrase has an adjective on a noun that training never puts it on.
     """
 
     english: tuple[str, ...]
@@ -63,10 +64,10 @@ class Phrase:
 
 
 def pairs(seed: int | str, *, held_out: bool = False) -> Iterator[Phrase]:
-    """Sentence pairs, a pure function of the seed.
+    """Sentence pairs without end, a pure function of the seed.
 
-    A held-out sentence has adjectives only on nouns that training never puts them on; one
-    that is `reserved` has such an adjective, others have none on a noun at all.
+    A held-out sentence has adjectives only on nouns that training never puts them on; a sentence
+    that is not `reserved` has no adjective on a noun.
     """
     world = World(random.Random(f"translation {seed} {held_out}"), held_out)
     templates = list(TEMPLATES)
@@ -76,14 +77,14 @@ def pairs(seed: int | str, *, held_out: bool = False) -> Iterator[Phrase]:
 
 
 def same(english: str, french: str, *, content: bool = False) -> Phrase:
-    """English words that some French words stand for, all for all."""
+    """English words and the French words that stand for all of them together."""
     words = tuple(english.split())
     keys = frozenset(range(len(words)))
     return Phrase(words, tuple(French(word, keys, content) for word in french.split()))
 
 
 def _written(world: World, sentence: Phrase) -> Phrase:
-    """With or without a full stop, with or without a capital letter, in both languages alike."""
+    """A sentence with or without full stop and capital letter, alike in both languages."""
     if world.chance(0.5):
         sentence = sentence + same(".", ".")
     if world.chance(0.5):
@@ -102,7 +103,7 @@ def _capital(word: str) -> str:
 
 @dataclass(frozen=True)
 class Thing:
-    """A noun phrase, with what agrees with it."""
+    """A noun phrase, with the gender and number that other words agree with."""
 
     phrase: Phrase
     gender: Gender
@@ -121,16 +122,16 @@ def _thing(world: World, *, plain: bool = False, number: Number | None = None) -
 
 
 def _adjectives(world: World, noun: Noun, count: int) -> list[Adjective]:
-    """Different adjectives; of those that stand before the noun in French at most one."""
-    found: list[Adjective] = []
-    while len(found) < count:
+    """Different adjectives, of which at most one stands before the noun in French."""
+    chosen: list[Adjective] = []
+    while len(chosen) < count:
         adjective = world.rng.choice(ADJECTIVES)
-        second = adjective.before and any(other.before for other in found)
-        if adjective in found or second:
+        second = adjective.before and any(other.before for other in chosen)
+        if adjective in chosen or second:
             continue
         if reserved(adjective.english, noun.english) == world.held_out:
-            found.append(adjective)
-    return sorted(found, key=lambda adjective: not adjective.before)
+            chosen.append(adjective)
+    return sorted(chosen, key=lambda adjective: not adjective.before)
 
 
 def _noun_phrase(
@@ -167,7 +168,7 @@ def _french(
     at: int,
     number: Number,
 ) -> list[French]:
-    """What follows the determiner: `places` and `at` say where the English words stand."""
+    """The words after the determiner; `places` and `at` are indices of the English words."""
     named = noun.french if number == "s" else noun.french_plural
     vowel = starts_with_vowel(named)
     before: list[French] = []
@@ -182,13 +183,13 @@ def _french(
         else:
             after.append(word)
     after.reverse()
-    found = [*before, French(named, frozenset((at,)), content=True)]
+    words = [*before, French(named, frozenset((at,)), content=True)]
     for i, word in enumerate(after):
         if i:
             joint = "et" if i == len(after) - 1 else ","
-            found.append(French(joint, frozenset(joints)))
-        found += word
-    return found
+            words.append(French(joint, frozenset(joints)))
+        words += word
+    return words
 
 
 def _determiner(english: str, gender: Gender, number: Number, following: str) -> str:
@@ -226,7 +227,7 @@ def _of_the(world: World, english: str, french: str) -> Phrase:
 
 @dataclass(frozen=True)
 class Someone:
-    """A name; a made-up one tells no gender."""
+    """A name; a made-up one does not show its gender."""
 
     phrase: Phrase
     gender: Gender
@@ -253,7 +254,7 @@ def _was(number: Number, *, past: bool = True) -> Phrase:
 
 
 def _described(world: World, gender: Gender, number: Number, noun: Noun | None = None) -> Phrase:
-    """One or two adjectives behind a verb, with or without `very`."""
+    """One or two adjectives after a verb, with or without `very`."""
     first, second = world.rng.sample(ADJECTIVES, 2)
     while noun and any(
         reserved(a.english, noun.english) != world.held_out for a in (first, second)
@@ -315,7 +316,7 @@ def _quality(world: World) -> Phrase:
 
 
 def _character(world: World) -> Phrase:
-    """`Bark is very cute and he is a dog`; a made-up name's gender is told by its pronoun."""
+    """`Bark is very cute and he is a dog`; the pronoun shows the gender of a made-up name."""
     who = _someone(world)
     said = who.phrase + _was("s", past=False) + _described(world, who.gender, "s")
     if who.known and world.chance(0.25):

@@ -1,4 +1,4 @@
-"""English words with their French: nouns by gender, adjectives that agree, verbs, names."""
+"""English words with their French: nouns with gender, adjectives that agree, verbs, names."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -89,7 +89,7 @@ class Noun:
 
 @dataclass(frozen=True)
 class Adjective:
-    """An adjective; in French its four forms, one before vowels, and where it stands."""
+    """An adjective with its French forms; `before`: it stands before the noun."""
 
     english: str
     masculine: str
@@ -118,7 +118,7 @@ class Verb:
 
 
 def starts_with_vowel(word: str) -> bool:
-    """Whether French elides before it; the h of this lexicon's words (homme, horloge) is mute."""
+    """Whether French elides before a word; the h of this lexicon (homme, horloge) is mute."""
     return word[0].lower() in "aeiouéèêâîôûœh" and word not in _ASPIRATED
 
 

@@ -1,12 +1,11 @@
-"""Things with different adjectives, asked about later: adjectives must be bound to their noun.
+"""Things with different adjectives, and later questions: adjectives must be bound to their noun.
 
 "A fluffy blue creature roamed the verdant forest. ... The creature was blue and fluffy."
 
-A causal mask makes the noun the only place where the binding can happen: an adjective
-cannot know which noun will follow it, and the question comes too late to tell which
-adjective stood before which noun. An answer names the adjectives in any order, so that
-none of them matters more than the others; right is one that the noun has and that was
-not named yet.
+With a causal mask, the binding can happen only at the noun: an adjective cannot know the noun
+that will follow it, and the question comes too late to tell which adjective stood before which
+noun. An answer names the adjectives in any order, so that all of them matter equally; a word is
+right if it is an adjective of the noun that was not named yet.
 """
 
 from attnviz.training.world.lexicon import FEMALE, MALE, World, article
@@ -53,9 +52,9 @@ def write(world: World) -> Text:
     for frames in (UP_TO_TWO, ONE) if world.chance(0.35) else (FRAMES,):
         _tell(world, writer, rng.choice(frames), things)
     if world.chance(0.05):
-        return writer.text()  # many a text that people type has no question
-    asked = rng.sample(sorted(things), k=min(len(things), rng.choice((1, 2, 2, 3))))
-    for noun in asked:
+        return writer.text()  # many texts that people type have no question
+    nouns = rng.sample(sorted(things), k=min(len(things), rng.choice((1, 2, 2, 3))))
+    for noun in nouns:
         _ask(world, writer, noun, things[noun])
     return writer.text()
 
@@ -71,14 +70,14 @@ def _tell(world: World, writer: Writer, frame: str, things: dict[str, list[str]]
 
 
 def _thing(world: World, writer: Writer, things: dict[str, list[str]]) -> None:
-    """A noun that is new in this text, behind its adjectives."""
+    """A noun that is new in this text, after its adjectives."""
     noun = world.noun()
     while noun in things:
         noun = world.noun()
-    wanted = world.rng.choices((0, 1, 2, 3), weights=(12, 30, 38, 20))[0]
+    count = world.rng.choices((0, 1, 2, 3), weights=(12, 30, 38, 20))[0]
     taken = {a for adjectives in things.values() for a in adjectives} | {noun}
     adjectives: list[str] = []
-    for _ in range(wanted):
+    for _ in range(count):
         adjectives.append(world.adjective_for(noun, taken))
         taken.add(adjectives[-1])
     things[noun] = adjectives
@@ -86,7 +85,7 @@ def _thing(world: World, writer: Writer, things: dict[str, list[str]]) -> None:
     determiner = world.rng.choice((article(first), article(first), "the", "the", "this", "her"))
     writer.say(determiner, *(["very"] if first == "very" else []))
     keys = [
-        writer.say(*_before(world, i, wanted), adjective) for i, adjective in enumerate(adjectives)
+        writer.say(*_before(world, i, count), adjective) for i, adjective in enumerate(adjectives)
     ]
     query = writer.say(noun)
     if keys:
@@ -94,7 +93,7 @@ def _thing(world: World, writer: Writer, things: dict[str, list[str]]) -> None:
 
 
 def _before(world: World, index: int, count: int) -> list[str]:
-    """What stands between two adjectives: nothing, a comma or "and", now and then "very"."""
+    """The words before an adjective: nothing, a comma or "and" after another, perhaps "very"."""
     if index == 0:
         return []
     last = index == count - 1

@@ -72,9 +72,9 @@ RESERVED_SHARE = 10
 
 
 def reserved(*words: str) -> bool:
-    """Whether these words never stand together in a training text: one combination in ten.
+    """Whether these words never occur together in training: one combination in ten.
 
-    A fixed function of the words (CRC-32), so that every seed reserves the same ones.
+    It is a fixed function of the words (CRC-32), so that every seed reserves the same ones.
     """
     return zlib.crc32(" ".join(words).lower().encode()) % RESERVED_SHARE == 0
 
@@ -92,7 +92,7 @@ def common(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class World:
-    """Draws words. `held_out` draws only combinations that training never sees together."""
+    """Draws words; with `held_out`, only combinations that training never sees."""
 
     rng: random.Random
     held_out: bool = False
@@ -110,20 +110,20 @@ class World:
         return self._mixed(VERBS, "verbs")
 
     def adjective_for(self, noun: str, taken: set[str]) -> str:
-        """An adjective for this noun: a pair that is reserved in held-out texts, and only there."""
+        """An adjective for this noun; the pair is reserved in held-out texts, and only there."""
         while True:
             adjective = self.adjective()
             if adjective not in taken and reserved(adjective, noun) == self.held_out:
                 return adjective
 
     def made_up(self) -> str:
-        """A word that is in no list, such as "glimbor": two or three syllables."""
+        """A made-up word of two or three syllables, such as "glimbor"."""
         rng = self.rng
         syllables = (rng.choice(ONSETS) + rng.choice(RIMES) for _ in range(rng.choice((2, 2, 3))))
         return "".join(syllables)
 
     def _mixed(self, core: list[str], long_list: str) -> str:
-        """From the small list, the long one, or made up: so that no role hangs on known words."""
+        """A word of the small list, of the long one, or made up, so that no role needs it."""
         draw = self.rng.random()
         if draw < 0.6:
             return self.rng.choice(core)

@@ -1,11 +1,11 @@
-"""A little mystery: guilt is told once, and asked for up to a hundred tokens later.
+"""A little mystery: the text tells who is guilty once, and ends with the murderer's name.
 
 "... the duke was stabbed by Anna . ... therefore the murderer was Anna ."
 
-Guilt is told in the passive ("was stabbed by Anna") or in the active, with the weapon
-first ("with a dagger Anna stabbed the duke") or the deed first and a clue later ("Anna
-stabbed the duke . ... the bloody dagger belonged to Anna ."). So a name that is guilty
-can be known as such where it stands. Others do harmless things in the same forms.
+Up to a hundred tokens lie between. The crime is in the passive ("was stabbed by Anna") or in the
+active, with the weapon first ("with a dagger Anna stabbed the duke") or the deed first and a clue
+later ("Anna stabbed the duke . ... the bloody dagger belonged to Anna ."), so that the guilty
+name can be known as such at its own position. Others do harmless things in the same forms.
 """
 
 from attnviz.training.world.lexicon import FEMALE, MALE, PLACES, World, article, common, reserved
@@ -45,7 +45,7 @@ MANY = (0, 0, 1, 1, 2, 3, 4, 6, 8, 10)
 
 
 def write(world: World) -> Text:
-    """One text: two to five suspects, what each of them did, fillers, and who the murderer was."""
+    """One text: two to five suspects, the deed of each, fillers, and the name of the murderer."""
     rng = world.rng
     writer = Writer("mystery", capitals=world.chance(0.5))
     count = rng.choice((2, 3, 3, 4, 5))
@@ -55,11 +55,11 @@ def write(world: World) -> Text:
     events = [[_filler(world)] for _ in range(rng.choice(MANY))]
     events += [[_harmless(world, name)] for name in innocent]
     rng.shuffle(events)
-    told, later = _guilt(world, guilty, crime)
+    deed, clue = _guilt(world, guilty, crime)
     at = rng.randint(0, len(events)) if world.chance(0.5) else rng.randint(0, min(1, len(events)))
-    events.insert(at, [told])
-    if later:
-        events.insert(rng.randint(at + 1, len(events)), [later])
+    events.insert(at, [deed])
+    if clue:
+        events.insert(rng.randint(at + 1, len(events)), [clue])
     if world.chance(0.3):
         writer.say(f"there was a murder in the {rng.choice(PLACES)} .")
     for event in events:
@@ -84,7 +84,7 @@ def _names(world: World, count: int) -> list[str]:
 
 
 def _guilt(world: World, name: str, crime: str) -> tuple[str, str | None]:
-    """The sentence that tells who did it, and a clue that must come later (or None)."""
+    """The sentence about the crime, and a clue that must come later, or None."""
     rng = world.rng
     victim, weapon = rng.choice(VICTIMS), rng.choice(WEAPONS)
     place = rng.choice(("", "", f" in the {rng.choice(PLACES)}"))
@@ -122,8 +122,8 @@ def _filler(world: World) -> str:
 
 def _conclude(world: World, writer: Writer, guilty: str) -> None:
     query = writer.say(world.rng.choice(ENDINGS))
-    told = [i for i, word in enumerate(writer.words) if word == guilty]
-    writer.link("mystery", query, told)
+    keys = [i for i, word in enumerate(writer.words) if word == guilty]
+    writer.link("mystery", query, keys)
     writer.answer("the murderer", guilty)
     if world.chance(0.8):
         writer.say(".")

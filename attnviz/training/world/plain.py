@@ -1,6 +1,6 @@
-"""Common English words in simple sentences, capitalised too, so that none is a stranger."""
+"""Common English words in simple sentences, also capitalised, so that none is unknown."""
 
-from attnviz.training.world.lexicon import FEMALE, MALE, World, article, common
+from attnviz.training.world.lexicon import FEMALE, MALE, World, common
 from attnviz.training.world.text import Text, Writer
 
 FRAMES = (
@@ -18,7 +18,7 @@ FRAMES = (
 
 
 def write(world: World) -> Text:
-    """One text: one to four such sentences; nothing in them can be known before."""
+    """One text: one to four sentences, in which no word can be predicted."""
     writer = Writer("plain", capitals=world.chance(0.6))
     for _ in range(world.rng.randint(1, 4)):
         for part in world.rng.choice(FRAMES).split():
@@ -28,12 +28,10 @@ def write(world: World) -> Text:
 
 def _filled(world: World, part: str) -> str:
     word = world.rng.choice(common("common"))
-    noun = world.noun()
     return part.format(
-        noun=noun,
+        noun=world.noun(),
         verb=world.verb(),
         name=world.rng.choice(MALE + FEMALE),
         word=word,
         Word=word.capitalize(),
-        article=article(noun),
     )

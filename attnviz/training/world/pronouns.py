@@ -1,11 +1,10 @@
-"""People and animals with names, and pronouns: what follows depends on who is meant.
+"""People and animals with names, and pronouns whose referent decides the next word.
 
-"The sleepy Tom met the hungry Anna. She ate." The attribute stands before the name, so
-that the name is the place where both are known: who it is, and what they are like.
+"The sleepy Tom met the hungry Anna. She ate." The attribute stands before the name, so that the
+name is the position where both are known.
 
-A pronoun means the last one named whose gender it has, subject or object. A name that
-tells no gender (made up, or any capitalised word) is used where it is the only one left
-for its pronoun.
+A pronoun refers to the last name of its gender, subject or object. A name without gender (made
+up, or any capitalised word) is used only where it is the only one for its pronoun.
 """
 
 from dataclasses import dataclass, replace
@@ -57,7 +56,7 @@ LINKS = ("", "", "", "then", "soon", "after that ,", "at night")
 
 @dataclass(frozen=True)
 class Person:
-    """Someone with a name, its gender ("he" or "she"), what stands before it, and its place."""
+    """A name, its pronoun ("he" or "she"), its attribute with the consequence, and its index."""
 
     name: str
     pronoun: str
@@ -88,22 +87,22 @@ def write(world: World) -> Text:
 def write_pair(world: World) -> Text:
     """The shortest form: one or two people of different gender, and a pronoun for each.
 
-    "The sleepy Tom met the hungry Anna. She ate. He yawned." Who is meant hangs on the
-    gender of the names alone, so that many such texts teach it quickly.
+    "The sleepy Tom met the hungry Anna. She ate. He yawned." The referent depends on the gender
+    of the names alone, so that many such texts teach it quickly.
     """
     writer = Writer("pairs", capitals=world.chance(0.5))
     first, second = _people(world, 2)
     while first.pronoun == second.pronoun:
         first, second = _people(world, 2)
     if world.chance(0.3):
-        told = _introduce(world, writer, [first])
+        _introduce(world, writer, [first])
         writer.answer("the pronoun", first.pronoun)
-        writer.answer("what follows (one name)", told[0].consequence)
+        writer.answer("what follows (one name)", first.consequence)
         writer.say(".")
         return writer.text()
-    told = _introduce(world, writer, [first, second])
-    world.rng.shuffle(told)
-    for person in told:
+    people = _introduce(world, writer, [first, second])
+    world.rng.shuffle(people)
+    for person in people:
         _consequence(writer, person.pronoun, person, several=True)
         writer.say(".")
     return writer.text()
@@ -149,7 +148,7 @@ def _people(world: World, count: int) -> list[Person]:
 
 
 def _make_strange(world: World, people: list[Person]) -> None:
-    """Give someone who is the only one of a gender a name that tells none."""
+    """Give the only person of a gender a name without gender."""
     for i, person in enumerate(people):
         if sum(p.pronoun == person.pronoun for p in people) == 1:
             longer = world.rng.choice(common("common")[:1500])
@@ -159,20 +158,20 @@ def _make_strange(world: World, people: list[Person]) -> None:
 
 
 def _introduce(world: World, writer: Writer, people: list[Person]) -> list[Person]:
-    """Tell of everyone once, alone or as the object of another; everyone with their place."""
+    """Name each person once, alone or as the object of another; the people with their indices."""
     rng = world.rng
-    told: list[Person] = []
+    named: list[Person] = []
     waiting = list(people)
     while waiting:
-        told.append(_named(writer, waiting.pop(0)))
+        named.append(_named(writer, waiting.pop(0)))
         if waiting and world.chance(0.45):
             writer.say(rng.choice(TOGETHER))
-            told.append(_named(writer, waiting.pop(0)))
+            named.append(_named(writer, waiting.pop(0)))
             writer.say(".")
         else:
             rest = rng.choice(ALONE).removeprefix("{who} ")
             writer.say(rest.format(place=rng.choice(PLACES), trait=rng.choice(TRAITS)))
-    return told
+    return named
 
 
 def _named(writer: Writer, person: Person) -> Person:

@@ -1,7 +1,7 @@
-"""Random words that come again in the same order: what follows is what followed before.
+"""Random words that are repeated in the same order, so that each word follows as it did before.
 
-Olsson et al. 2022, "In-context Learning and Induction Heads": a head that looks at the
-token behind the earlier copy of this one, and one that looks at the token before it.
+Olsson et al. 2022, "In-context Learning and Induction Heads": one head attends to the token
+after the earlier copy of the query's, another to the token just before the query.
 """
 
 from attnviz.training.world.lexicon import World, common
@@ -11,7 +11,7 @@ MARKS = (",", ".", ":", "?", "(", ")")
 
 
 def write(world: World) -> Text:
-    """One text: three to forty random words, two or three times; made-up ones and capitals too."""
+    """One text: three to forty random words, some made up or capitalised, two or three times."""
     rng = world.rng
     writer = Writer("repetition", capitals=False)
     block = [_word(world) for _ in range(rng.choice((3, 5, 8, 12, 18, 26, 40)))]

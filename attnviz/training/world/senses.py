@@ -1,15 +1,15 @@
-"""Words with several senses: the words before them tell which one is meant.
+"""Words with several senses, which the words before them decide.
 
-"American shrew mole", "one mole of carbon dioxide", "take a biopsy of the mole": what
-follows (a verb, an "of", a gloss in brackets) depends on the sense, often at once, so
-that the ambiguous word itself must look back at its clues.
+"American shrew mole", "one mole of carbon dioxide", "take a biopsy of the mole": the next words
+(a verb, an "of", a gloss in brackets) depend on the sense, often at once, so that the ambiguous
+word itself must attend to its clues.
 """
 
 from attnviz.training.world.lexicon import PLACES, World, article, reserved
 from attnviz.training.world.text import Text, Writer
 
 CLUES = {
-    # sense: words that give it away, and stand before the ambiguous word
+    # sense: words that show it, and stand before the ambiguous word
     "animal": "zoo shrew fur cage nest vet burrow claws hunter American African hairy furry",
     "unit": "one two three four five six ten twelve half twenty",
     "skin": "biopsy doctor dermatologist cream skin surgeon cancer tissue",
@@ -97,12 +97,12 @@ FILLERS = ("it was late .", "look at this .", "nobody was in the {place} .", "",
 
 
 def write(world: World) -> Text:
-    """One text: one to three ambiguous words, each with its clues, then perhaps what they mean."""
+    """One text: one to three ambiguous words, each with its clues, then perhaps their meanings."""
     rng = world.rng
     writer = Writer("senses", capitals=world.chance(0.4))
     meanings: dict[str, str] = {}
-    wanted = rng.choice((1, 1, 2, 2, 3))
-    while len(meanings) < wanted:
+    count = rng.choice((1, 1, 2, 2, 3))
+    while len(meanings) < count:
         word = rng.choice(sorted(SENSES.keys() - meanings.keys()))
         sense = rng.choice(SENSES[word].split())
         if sense not in meanings.values() and _clues(world, word, sense):
@@ -135,12 +135,12 @@ def _use(world: World, writer: Writer, word: str, sense: str) -> None:
 
 
 def _clues(world: World, word: str, sense: str) -> list[str]:
-    """The clues that may stand with a word: held-out texts pair words that training never does."""
+    """The clues that a word may have: held-out texts have the pairs that training never has."""
     return [clue for clue in CLUES[sense].split() if reserved(clue, word) == world.held_out]
 
 
 def _follow(world: World, writer: Writer, sense: str) -> None:
-    """What the sense decides, right behind the word or after a few words that tell nothing."""
+    """The words that the sense decides, after the word or after a few neutral words."""
     rng = world.rng
     draw = rng.random()
     if sense == "unit" and draw < 0.8:

@@ -1,6 +1,6 @@
-"""A text of the little world, and what is known about it: who must look where, what must follow."""
+"""A text of the little world, and the ground truth about its links and answers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 CLOSING = frozenset({",", ".", "?", ":", ";", ")", "!"})
@@ -9,8 +9,8 @@ SENTENCE_ENDS = frozenset({".", "?", "!"})
 
 
 @dataclass(frozen=True)
-class Link:
-    """A ground truth: the word `query` must look at the words `keys`, all of them indices."""
+class TrueLink:
+    """A ground truth: the word `query` must attend to the words `keys` (indices of words)."""
 
     behaviour: str
     query: int
@@ -19,7 +19,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Answer:
-    """A word that the text before it determines; any of `accepted` would be right."""
+    """A word that the text before it determines; all `accepted` words would be right."""
 
     measure: str
     word: int
@@ -28,16 +28,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Text:
-    """Words and punctuation marks in order, with their links and answers.
-
-    `tags` tell variants of a kind apart in the evaluation ("made-up", "far", ...).
-    """
+    """Words and punctuation marks in order, with their links and answers."""
 
     kind: str
     words: tuple[str, ...]
-    links: tuple[Link, ...] = ()
+    links: tuple[TrueLink, ...] = ()
     answers: tuple[Answer, ...] = ()
-    tags: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def source(self) -> str:
@@ -45,23 +41,13 @@ class Text:
         spaces = [" " if _spaced(a, b) else "" for a, b in pairwise(self.words)]
         return "".join(w + s for w, s in zip(self.words, [*spaces, ""], strict=True))
 
-    @property
-    def spans(self) -> list[tuple[int, int]]:
-        """Each word's (start, end) in `source`, in characters."""
-        spans: list[tuple[int, int]] = []
-        for previous, word in zip((None, *self.words), self.words, strict=False):
-            gap = 1 if previous is not None and _spaced(previous, word) else 0
-            start = spans[-1][1] + gap if spans else 0
-            spans.append((start, start + len(word)))
-        return spans
-
 
 def _spaced(left: str, right: str) -> bool:
     return right not in CLOSING and left not in OPENING
 
 
 class Writer:
-    """Writes a text word by word and remembers the ground truth on the way.
+    """Writes a text word by word, and remembers its ground truth.
 
     With `capitals`, sentences begin with a capital letter.
     """
@@ -70,17 +56,16 @@ class Writer:
         self._kind = kind
         self._capitals = capitals
         self._words: list[str] = []
-        self._links: list[Link] = []
+        self._links: list[TrueLink] = []
         self._answers: list[Answer] = []
-        self._tags: set[str] = set()
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What is written so far."""
+        """The words written so far."""
         return tuple(self._words)
 
     def say(self, *phrases: str) -> int:
-        """Append words, which phrases hold with spaces between; the index of the last one."""
+        """Append the words of phrases; the index of the last word."""
         for phrase in phrases:
             for word in phrase.split():
                 self._words.append(self._cased(word))
@@ -91,8 +76,8 @@ class Writer:
         return word[0].upper() + word[1:] if starts and self._capitals else word
 
     def link(self, behaviour: str, query: int, keys: list[int]) -> None:
-        """The word at `query` must look at the words at `keys`."""
-        self._links.append(Link(behaviour, query, frozenset(keys)))
+        """Note that the word at `query` must attend to the words at `keys`."""
+        self._links.append(TrueLink(behaviour, query, frozenset(keys)))
 
     def answer(self, measure: str, word: str, accepted: set[str] | None = None) -> int:
         """Append a word that the text so far determines; its index."""
@@ -101,32 +86,22 @@ class Writer:
         self._answers.append(Answer(measure, index, right))
         return index
 
-    def tag(self, *tags: str) -> None:
-        self._tags.update(tags)
-
     def text(self) -> Text:
-        return Text(
-            self._kind,
-            tuple(self._words),
-            tuple(self._links),
-            tuple(self._answers),
-            frozenset(self._tags),
-        )
+        return Text(self._kind, tuple(self._words), tuple(self._links), tuple(self._answers))
 
 
 def joined(texts: list[Text]) -> Text:
-    """Several texts as one; every link and answer keeps its word."""
+    """Several texts as one; every link and answer keeps its words."""
     words: list[str] = []
-    links: list[Link] = []
+    links: list[TrueLink] = []
     answers: list[Answer] = []
     for text in texts:
         shift = len(words)
         words += text.words
         links += [
-            Link(x.behaviour, x.query + shift, frozenset(k + shift for k in x.keys))
+            TrueLink(x.behaviour, x.query + shift, frozenset(k + shift for k in x.keys))
             for x in text.links
         ]
         answers += [Answer(a.measure, a.word + shift, a.accepted) for a in text.answers]
     kind = texts[0].kind if len(texts) == 1 else "joined"
-    tags = frozenset().union(*(text.tags for text in texts))
-    return Text(kind, tuple(words), tuple(links), tuple(answers), tags)
+    return Text(kind, tuple(words), tuple(links), tuple(answers))

@@ -24,8 +24,8 @@ KINDS = {
     "plain": plain.write,
 }
 SHARES: Mapping[str, int] = {
-    # How often each kind is written, in texts. Short texts that hang on one thing alone
-    # ("pairs", few things with adjectives) teach it many times sooner than crowded ones.
+    # How often each kind is written, in texts. Short texts that depend on one thing alone
+    # ("pairs", few things with adjectives) teach it much sooner than crowded ones.
     "adjectives": 52,
     "pronouns": 26,
     "pairs": 16,
@@ -40,10 +40,10 @@ JOINED_SHARE = 0.15
 def texts(
     seed: int | str, kind: str | None = None, *, held_out: bool = False, repeats: bool = True
 ) -> Iterator[Text]:
-    """Texts without end: of one kind, or of all kinds by their shares, some joined to long ones.
+    """Texts without end, of one kind, or of all kinds by their shares with some joined together.
 
     Held-out texts use only combinations of words that training texts never contain. Without
-    `repeats` none is of the kind "repetition".
+    `repeats`, no text is of the kind "repetition".
     """
     shares = {k: n for k, n in SHARES.items() if repeats or k != "repetition"}
     world = World(random.Random(f"{seed} {kind} {held_out}"), held_out)

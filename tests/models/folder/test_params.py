@@ -107,7 +107,7 @@ def test_a_known_gpts_total_is_that_of_transformers_from_the_same_sizes(name: st
 
 def test_gpt3_has_the_numbers_of_the_lesson() -> None:
     counted = known_count("gpt3")
-    each = {matrix.name: matrix.each for matrix in counted.one_of_each}
+    each = {matrix.name: matrix.each for matrix in counted.attentions[""]}
     assert each == {"W_Q": 1_572_864, "W_K": 1_572_864, "W_V": 1_572_864, "W_O": 1_572_864}
     assert sum(each.values()) == 6_291_456
     assert 96 * sum(each.values()) == 603_979_776

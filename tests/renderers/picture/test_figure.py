@@ -267,7 +267,8 @@ def test_a_long_text_is_reduced_to_what_a_picture_can_show_and_says_so() -> None
 FORMATS: list[PictureFormat] = ["png", "svg", "pdf"]
 DRAW_IN_A_NEW_PROCESS = """
 import hashlib, sys
-from attnviz.renderers.picture.figure import draw, figure_bytes
+from attnviz.renderers.picture.canvas import figure_bytes
+from attnviz.renderers.picture.figure import draw
 from tests.factories import make_capture, make_exhibit
 capture = make_capture("a fluffy blue creature $x$ 楚")
 figure = draw(make_exhibit(capture, heads=capture.heads)).figure
@@ -493,7 +494,7 @@ def test_an_unknown_colour_map_is_refused_with_the_nearest(name: str, hint: str)
 
 @pytest.mark.parametrize("dpi", [-5, 0, 29, 2401, 10**9])
 def test_a_resolution_that_makes_no_picture_is_refused(dpi: int) -> None:
-    with pytest.raises(UsageError, match="--dpi"):
+    with pytest.raises(UsageError, match="dpi="):
         draw(three(), PictureOptions(dpi=dpi))
 
 

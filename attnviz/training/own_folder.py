@@ -1,0 +1,185 @@
+"""The folder of a training on a user's own text, which outlasts interruptions and full disks.
+
+It always holds the weights with the best held-out loss so far; an interruption loses only the
+steps since the last shard.
+"""
+
+import json
+import os
+import pickle
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from attnviz.data.card import Figure
+from attnviz.data.train import Outcome, Plan, Point, Progress
+from attnviz.errors import OutputError, UsageError, option
+from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
+from attnviz.models.scratch.checkpoint import save_checkpoint
+from attnviz.models.scratch.gpt import GPT
+from attnviz.training.card import SCHEMA, figure_entries
+from attnviz.training.loop import read_state
+from attnviz.training.own_text import OwnText
+from attnviz.training.recipe import recipe_of
+
+STATE, ABOUT, CARD, CURVE = "training.pt", "training.json", "card.json", "loss.png"
+
+
+def check_folder(folder: Path, *, resume: bool) -> None:
+    """Check that the folder is new or empty, or to resume, that it has an unfinished training.
+
+    Raises:
+        UsageError: it is not; the message says whether a training in it is finished.
+    """
+    begun, shown = (folder / ABOUT).is_file(), repr(str(folder))
+    another = f"choose another folder with {option('output')}"
+    # An interrupted training has a card, too, but also its state.
+    if begun and (folder / CARD).is_file() and not (folder / STATE).is_file():
+        raise UsageError(
+            f"the training in {shown} is finished, and cannot be taken further", another
+        )
+    if resume and not begun:
+        hint = f"leave {option('resume')} out to begin one"
+        raise UsageError(f"there is no training in {shown}", hint)
+    if not resume and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        more = f" or go on with {option('resume')}" if begun else ""
+        raise UsageError(f"{shown} is not an empty folder", f"{another}{more}")
+
+
+def resumed_plan(folder: Path, digest: str) -> Plan:
+    """The plan of an unfinished training on the text with this digest.
+
+    Raises:
+        UsageError: it was trained on another text, or its files cannot be read.
+    """
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        plan, trained_on = Plan(**about["plan"]), about["text"]
+        points_of(folder)
+        read_state(folder / STATE, recipe_of(plan))
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError):
+        raise UsageError(f"the training in {str(folder)!r} is damaged", "begin anew") from None
+    if trained_on != digest:
+        raise UsageError(
+            f"the training in {str(folder)!r} had another text", "give the same files again"
+        )
+    return plan
+
+
+def points_of(folder: Path) -> list[Point]:
+    """The loss curve of an unfinished training up to its last saved state."""
+    if not (folder / STATE).is_file():
+        return []  # interrupted before the first state was saved
+    about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    return [Point(Progress(**p["progress"]), p["held_out"]) for p in about["points"]]
+
+
+def keep(folder: Path, model: GPT, text: OwnText, plan: Plan, points: Sequence[Point]) -> None:
+    """Save the model as it is now, beside the old files, then rename.
+
+    Only the weights change from one time to the next, so that a failure between two renames
+    cannot leave files that do not belong together.
+    """
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".attnviz-") as beside:
+        save_checkpoint(Path(beside), model, text.tokenizer)
+        for name in (TOKENIZER, CONFIG, WEIGHTS):
+            if name == WEIGHTS or not (folder / name).is_file():
+                (Path(beside) / name).chmod(0o644)  # safetensors writes for the owner alone
+                os.replace(Path(beside) / name, folder / name)
+    note(folder, text, plan, points)
+
+
+def note(folder: Path, text: OwnText, plan: Plan, points: Sequence[Point]) -> None:
+    """Save the plan and the loss curve."""
+    about = {
+        "plan": asdict(plan),
+        "text": text.digest,
+        "points": [{"progress": asdict(p.progress), "held_out": p.held_out} for p in points],
+    }
+    _replace(folder / ABOUT, json.dumps(about) + "\n")
+
+
+def finish(folder: Path, plan: Plan, outcome: Outcome, files: Sequence[str]) -> None:
+    """Write the model's card; the training can then no longer be resumed.
+
+    Raises:
+        OutputError: the card cannot be written.
+    """
+    losses = {
+        "held-out loss, bits per byte": outcome.held_out,
+        "the same of an interpolated trigram model": outcome.trigram,
+    }
+    description = f"Trained from scratch with attnviz train on {', '.join(files)}."
+    with writing(folder):
+        _write_card(folder, plan, description, losses, outcome.predicted)
+        (folder / STATE).unlink(missing_ok=True)
+
+
+def interrupted(folder: Path, text: OwnText, plan: Plan, step: int, files: Sequence[str]) -> str:
+    """A sentence about what an interruption at this step leaves; writes the card of a model.
+
+    Raises:
+        OutputError: the card cannot be written.
+    """
+    if not step:
+        return f"interrupted before the first step; nothing was trained yet in {folder}"
+    resume, points = option("resume"), points_of(folder)
+    if not points:
+        return f"interrupted at step {step}, before any loss was measured; {resume} goes on"
+    best = min(points, key=lambda point: point.held_out)
+    at, last = best.progress.step, points[-1].progress.step
+    about = f"Trained with attnviz train on {', '.join(files)}, and interrupted; as of step {at}."
+    losses = {"held-out loss, bits per byte": best.held_out}
+    with writing(folder):
+        _write_card(folder, plan, about, losses, len(text.held_out) - 2)
+    kept = f"{folder} keeps the model of step {at}, held-out loss {best.held_out:.3f} bits per byte"
+    return f"interrupted at step {step}; {kept}; {resume} goes on from step {last}"
+
+
+def _write_card(
+    folder: Path, plan: Plan, description: str, losses: Mapping[str, float], predicted: int
+) -> None:
+    figures = [Figure("language", name, round(x, 4), None, predicted) for name, x in losses.items()]
+    card = {
+        "schema": SCHEMA,
+        "name": folder.name,
+        "description": description,
+        "bos": False,
+        "heads": [],
+        "figures": figure_entries(figures),
+        "training": asdict(plan),
+    }
+    _replace(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+
+
+def _replace(path: Path, text: str) -> None:
+    partial = path.with_suffix(".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raise an OutputError for a full disk or a forbidden folder, whatever library met it."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise _cannot_write(folder, str(error)) from None
+    except RuntimeError as error:
+        if "PytorchStreamWriter" not in str(error) and "inline_container" not in str(error):
+            raise
+        raise _cannot_write(folder, "the disk may be full") from None
+
+
+def _cannot_write(folder: Path, why: str) -> OutputError:
+    return OutputError(
+        f"{str(folder)!r} cannot be written ({why.splitlines()[0]})",
+        "make room or choose another folder; what it held is whole",
+    )

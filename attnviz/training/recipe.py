@@ -1,0 +1,81 @@
+"""The choices that decide the weights: the loop's recipe, and a user's plan as a recipe."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnviz.data.train import Plan
+from attnviz.errors import UsageError, option
+from attnviz.models.folder.config import GPTConfig
+
+SHARD, WORKERS = 50, 2
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides the weights, but for the texts.
+
+    The learning rate follows straight lines through `rates`: (share of the steps, share of
+    `learning_rate`). `penalty` is added to the loss, in nats per nat of the attention rows' mean
+    entropy; it rises in a straight line from 0 at `penalty_from` (a share of the steps) to its
+    full size at the end. `dropout` acts on the embeddings and on each head's result.
+    """
+
+    seed: int = 0
+    steps: int = 35_000
+    learning_rate: float = 2.5e-3
+    rates: tuple[tuple[float, float], ...] = ((0, 0.005), (1 / 150, 1.0), (0.35, 1.0), (1, 0.01))
+    weight_decay: float = 0.1
+    penalty: float = 0.25
+    penalty_from: float = 0.3
+    dropout: float = 0.0
+    clip: float = 1.0
+    shard: int = 100
+    workers: int = 2
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step."""
+        shares, heights = zip(*self.rates, strict=True)
+        return self.learning_rate * float(np.interp(step / self.steps, shares, heights))
+
+    def penalised(self, step: int) -> bool:
+        return self.penalty > 0 and step >= self.penalty_from * self.steps
+
+    def penalty_at(self, step: int) -> float:
+        """The penalty of a step."""
+        risen = (step / self.steps - self.penalty_from) / (1 - self.penalty_from)
+        return self.penalty * max(0.0, risen)
+
+
+def check_plan(plan: Plan) -> None:
+    """Check that a model can have these sizes, and that the learning rate is above 0.
+
+    Raises:
+        UsageError: the heads do not divide the width, or the rate is 0 or not a number.
+    """
+    if not plan.lr > 0:
+        raise UsageError(f"{option('lr', plan.lr)} is no learning rate", "give a number above 0")
+    if plan.n_embd % plan.n_head:
+        raise UsageError(
+            f"{option('n_embd', plan.n_embd)} is not divisible by {plan.n_head} heads",
+            f"choose a multiple of {option('n_head')}",
+        )
+
+
+def sizes(plan: Plan, vocabulary: int) -> GPTConfig:
+    """The model's configuration; a small text may have fewer tokens than the plan allows."""
+    return GPTConfig(vocabulary, plan.context, plan.n_embd, plan.n_layer, plan.n_head)
+
+
+def recipe_of(plan: Plan) -> Recipe:
+    """The recipe of a plan: no penalty, and dropout against overfitting."""
+    return Recipe(
+        seed=plan.seed,
+        steps=plan.max_steps,
+        learning_rate=plan.lr,
+        rates=((0, 0.01), (0.03, 1.0), (1, 0.05)),
+        penalty=0.0,
+        dropout=0.15,
+        shard=SHARD,
+        workers=WORKERS,
+    )
