@@ -86,6 +86,7 @@ def train(
     curve. Ctrl-C keeps what is reached; --resume goes on.
     """
     from attnviz.training import own, own_folder
+    from attnviz.training.recipe import check_plan
 
     own_folder.check_folder(output, resume=resume)
     if resume:
@@ -105,6 +106,7 @@ def _train(
 ) -> Outcome:
     """Behind a progress bar on stderr; an interruption is told with what it leaves."""
     from attnviz.training import own, own_folder
+    from attnviz.training.recipe import check_plan
     from attnviz.training.bar import progress_bar
 
     reached = 0
