@@ -35,7 +35,9 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def source(world_tokenizer: Tokenizer) -> WorldBatches:
-    return WorldBatches(world_tokenizer.to_str(), Packing(TINY.n_positions))
+    return WorldBatches(
+        world_tokenizer.to_str(), Packing(TINY.n_positions, short=(4, 64), long=(2, 128))
+    )
 
 
 def run(source: WorldBatches, state: Path, recipe: Recipe, *, stop_at: int | None = None) -> GPT:
