@@ -1,12 +1,20 @@
 """The documents' commands do what the documents show, and their links lead somewhere."""
 
+import io
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from attnviz.cli import main
+from attnviz.commands.session import Session
+from attnviz.console import Environment
+from attnviz.inputs.text import Stdin
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
@@ -81,6 +89,14 @@ def test_the_index_of_the_documents_names_each() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= MOST_LINES
+
+
+def test_a_command_prints_the_same_in_a_process_of_its_own(
+    printed: Callable[[str], str], folder: Path
+) -> None:
+    """`docs/make_outputs.py` starts one for each command; the other tests spare that time."""
+    command = 'attnviz show "a fluffy blue creature roamed the verdant forest"'
+    assert run(command, folder) == printed(command)
 
 
 def test_the_readmes_set_up_is_two_lines_that_end_as_they_should() -> None:

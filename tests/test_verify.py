@@ -10,7 +10,7 @@ from transformers import GPTJConfig, GPTJForCausalLM, LlamaConfig, LlamaForCausa
 from attnviz.data.capture import KeepEverything, PatternBlock
 from attnviz.data.verify import Verified
 from attnviz.errors import ExitStatus
-from attnviz.models.huggingface.model import functions as registry
+from attnviz.models.huggingface import functions as registry
 from tests.conftest import Run, bytes_tokenizer
 
 LLAMA = {

@@ -4,15 +4,15 @@ import random
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 
-from attnviz.training import tokenizer as tokenizers
 from attnviz.training.data import IGNORED, PADDING, Batch, Document, Packing, batches, pack
 from attnviz.training.tokenizer import WordEncoder
 
 
 @pytest.fixture(scope="module")
-def encoder() -> WordEncoder:
-    return WordEncoder(tokenizers.build())
+def encoder(world_tokenizer: Tokenizer) -> WordEncoder:
+    return WordEncoder(world_tokenizer)
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +23,9 @@ def some(encoder: WordEncoder) -> list[Batch]:
 def test_a_query_sees_its_own_document_up_to_itself_and_nothing_else(some: list[Batch]) -> None:
     for batch in some:
         mask = batch.mask()[:, 0]  # (B, n, n)
-        for row, query, key in mask.nonzero().tolist():
-            assert key <= query
-            assert batch.documents[row, key] == batch.documents[row, query]
+        row, query, key = mask.nonzero(as_tuple=True)
+        assert (key <= query).all()
+        assert torch.equal(batch.documents[row, key], batch.documents[row, query])
         assert mask.any(-1).all()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 
 from attnviz.data.train import Progress
 from attnviz.models.folder.config import GPTConfig
@@ -19,9 +20,6 @@ from attnviz.training.recipe import Recipe
 
 TINY = GPTConfig(tokenizers.VOCABULARY, n_positions=256, n_embd=8, n_layer=1, n_head=2)
 RECIPE = Recipe(steps=4, shard=2, penalty_from=0.5, workers=1)
-
-
-SOURCE = WorldBatches(tokenizers.build().to_str(), Packing(TINY.n_positions))
 
 
 class Interrupted(Exception):
@@ -37,34 +35,45 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def run(state: Path, recipe: Recipe, *, stop_at: int | None = None) -> GPT:
+@pytest.fixture(scope="module")
+def source(world_tokenizer: Tokenizer) -> WorldBatches:
+    return WorldBatches(
+        world_tokenizer.to_str(), Packing(TINY.n_positions, short=(4, 64), long=(2, 128))
+    )
+
+
+def run(source: WorldBatches, state: Path, recipe: Recipe, *, stop_at: int | None = None) -> GPT:
     def report(progress: Progress) -> None:
         assert math.isfinite(progress.loss)
         if progress.step == stop_at:
             raise Interrupted
 
     model = fresh_model(TINY, recipe.seed)
-    train(model, SOURCE, recipe, report, state)
+    train(model, source, recipe, report, state)
     return model
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path: Path, workers: int) -> None:
+def test_an_interrupted_run_resumes_to_the_same_weights(
+    source: WorldBatches, tmp_path: Path, quick_workers: None, workers: int
+) -> None:
     recipe = replace(RECIPE, workers=workers)
-    whole = run(tmp_path / "whole.pt", recipe)
+    whole = run(source, tmp_path / "whole.pt", recipe)
     with pytest.raises(Interrupted):
-        run(tmp_path / "parts.pt", recipe, stop_at=2)
-    resumed = run(tmp_path / "parts.pt", recipe)
+        run(source, tmp_path / "parts.pt", recipe, stop_at=2)
+    resumed = run(source, tmp_path / "parts.pt", recipe)
     for name, parameter in whole.named_parameters():
         assert torch.equal(parameter, dict(resumed.named_parameters())[name]), name
 
 
-def test_two_workers_take_one_step_along_the_mean_of_their_gradients(tmp_path: Path) -> None:
+def test_two_workers_take_one_step_along_the_mean_of_their_gradients(
+    source: WorldBatches, tmp_path: Path
+) -> None:
     plain = Recipe(steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf)
-    found = run(tmp_path / "state.pt", plain)
+    found = run(source, tmp_path / "state.pt", plain)
     model = fresh_model(TINY, plain.seed).requires_grad_(True)
     for rank in range(2):
-        (batch,) = SOURCE(f"0 0 {rank}", 1, 0.0)
+        (batch,) = source(f"0 0 {rank}", 1, 0.0)
         logits = model(batch.ids, mask=batch.mask(), positions=batch.positions)
         targets = batch.targets.flatten()
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets, ignore_index=-1)
@@ -78,12 +87,12 @@ def test_two_workers_take_one_step_along_the_mean_of_their_gradients(tmp_path: P
     assert torch.equal(moved[clear].sign(), -gradient[clear].sign())
 
 
-def test_a_state_of_another_recipe_is_not_resumed(tmp_path: Path) -> None:
+def test_a_state_of_another_recipe_is_not_resumed(source: WorldBatches, tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
-        run(tmp_path / "state.pt", RECIPE, stop_at=2)
+        run(source, tmp_path / "state.pt", RECIPE, stop_at=2)
     other = replace(RECIPE, learning_rate=1.0)
     with pytest.raises(ValueError, match="another recipe"):
-        train(fresh_model(TINY, 0), SOURCE, other, print, tmp_path / "state.pt")
+        train(fresh_model(TINY, 0), source, other, print, tmp_path / "state.pt")
 
 
 def test_the_learning_rate_runs_in_straight_lines_through_its_points() -> None:

@@ -22,7 +22,7 @@ from attnviz.training import own, own_folder, own_text, recipe
 from attnviz.training.world.texts import texts
 from tests.conftest import Run
 
-TEXT = "\n".join(text.source for text in itertools.islice(texts(0), 400))
+TEXT = "\n".join(text.source for text in itertools.islice(texts(0), 100))
 PLAN = Plan(n_layer=1, n_head=2, n_embd=16, context=16, vocab=400, max_steps=12, batch=4)
 
 
@@ -175,7 +175,7 @@ def test_a_failure_between_two_renames_leaves_files_that_belong_together(
 
 
 def test_two_workers_keep_the_promise_of_the_seed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_workers: None
 ) -> None:
     monkeypatch.setattr(recipe, "WORKERS", 2)
     plan = Plan(**{**PLAN.__dict__, "max_steps": 4})

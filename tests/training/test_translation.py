@@ -3,13 +3,15 @@
 import itertools
 
 import pytest
+from tokenizers import Tokenizer
 
+from attnviz.models.folder.files import bundled_folder
+from attnviz.training import translator
 from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.translation.data import IGNORED, batches, encoded
 from attnviz.training.translation.evaluate import held_out
 from attnviz.training.translation.grammar import Phrase, _determiner, pairs
 from attnviz.training.translation.lexicon import ADJECTIVES, NOUNS, VERBS, Gender, Number
-from attnviz.training.translator import build_tokenizer
 from attnviz.training.world.lexicon import reserved
 
 COUNT = 600
@@ -142,12 +144,26 @@ def test_the_same_seed_gives_the_same_pairs() -> None:
     assert some() != some(seed=1)
 
 
+BUNDLED = Tokenizer.from_file(str(bundled_folder("translator") / "tokenizer.json"))
+
+
 @pytest.fixture(scope="module")
 def encoder() -> WordEncoder:
-    return WordEncoder(build_tokenizer())
+    return WordEncoder(BUNDLED)
 
 
-def test_the_lessons_sentences_are_one_token_a_word(encoder: WordEncoder) -> None:
+@pytest.mark.slow
+def test_the_tokenizer_is_built_as_the_one_in_the_package_was() -> None:
+    assert translator.build_tokenizer().to_str() == BUNDLED.to_str()
+
+
+@pytest.mark.parametrize("built", [False, True], ids=["bundled", "built"])
+def test_the_lessons_sentences_are_one_token_a_word(
+    encoder: WordEncoder, monkeypatch: pytest.MonkeyPatch, built: bool
+) -> None:
+    if built:
+        monkeypatch.setattr(translator, "SAMPLED", 6000)  # pairs, a tenth: every word comes up
+        encoder = WordEncoder(translator.build_tokenizer())
     for sentence in (
         "a fluffy blue creature roamed the verdant forest",
         "Bark is very cute and he is a dog",
