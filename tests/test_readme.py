@@ -14,6 +14,7 @@ import pytest
 from attnviz.cli import main
 from attnviz.commands.session import Session
 from attnviz.console import Environment
+from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
 
 ROOT = Path(__file__).parents[1]
@@ -45,18 +46,48 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+Printed = Callable[[str], tuple[str, ...]]
+
+
+@pytest.fixture
+def printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Printed:
+    """Runs a command of the documents: in this process, or in a shell where it needs one."""
+    monkeypatch.chdir(folder)
+
+    def printed(command: str) -> tuple[str, ...]:
+        program, *arguments = shlex.split(command.removesuffix(" | head -1"))
+        if {"|", ">"} & set(arguments):
+            return run(command, folder)
+        assert program == "attnviz"
+        written = io.BytesIO()
+        stream = io.TextIOWrapper(written, "utf-8", write_through=True)
+        environment = Environment(stream, stream, {"COLUMNS": "80", "NO_COLOR": "1"})
+        status = main(arguments, Session(environment, Stdin(io.BytesIO(), is_terminal=False)))
+        lines = written.getvalue().decode().rstrip("\n").splitlines()
+        assert status is not ExitStatus.BUG, lines
+        return tuple(line.rstrip() for line in lines)
+
+    return printed
+
+
 @pytest.mark.parametrize(("command", "shown"), _commands(), ids=[c for c, _ in _commands()])
 def test_a_command_prints_what_the_documents_show(
-    folder: Path, command: str, shown: tuple[str, ...]
+    printed: Printed, command: str, shown: tuple[str, ...]
 ) -> None:
     """Only the first line is compared where the others hold weights: machines round differently."""
     if "| jq" in command and shutil.which("jq") is None:
-        json = run(re.split(r"\s*\| jq", command)[0], folder)
+        json = printed(re.split(r"\s*\| jq", command)[0])
         assert json[0].startswith("{")
         return
     exact = re.search(r"--example|^attnviz params", command)  # whole or seeded numbers
-    printed = run(command, folder)
-    assert (printed if exact else printed[:1]) == (shown if exact else shown[:1])
+    lines = printed(command)
+    assert (lines if exact else lines[:1]) == (shown if exact else shown[:1])
+
+
+def test_a_command_prints_the_same_in_a_process_of_its_own(printed: Printed, folder: Path) -> None:
+    """`docs/make_outputs.py` starts one for each command; the other tests spare that time."""
+    command = 'attnviz show "a fluffy blue creature roamed the verdant forest"'
+    assert run(command, folder) == printed(command)
 
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
@@ -89,14 +120,6 @@ def test_the_index_of_the_documents_names_each() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= MOST_LINES
-
-
-def test_a_command_prints_the_same_in_a_process_of_its_own(
-    printed: Callable[[str], str], folder: Path
-) -> None:
-    """`docs/make_outputs.py` starts one for each command; the other tests spare that time."""
-    command = 'attnviz show "a fluffy blue creature roamed the verdant forest"'
-    assert run(command, folder) == printed(command)
 
 
 def test_the_readmes_set_up_is_two_lines_that_end_as_they_should() -> None:

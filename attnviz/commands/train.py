@@ -106,7 +106,6 @@ def _train(
 ) -> Outcome:
     """Behind a progress bar on stderr; an interruption is told with what it leaves."""
     from attnviz.training import own, own_folder
-    from attnviz.training.recipe import check_plan
     from attnviz.training.bar import progress_bar
 
     reached = 0
