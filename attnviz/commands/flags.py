@@ -9,6 +9,7 @@ UNLIKE = {
     "drop_keys": "--drop-key",
     "least": "--min",
     "replacement": "--with",
+    "context_size": "--context",
 }
 """Flags that are not spelled as their parameter is."""
 
