@@ -74,7 +74,7 @@ def load(source: Source) -> "LoadedModel":
 
         check_kind(source.kind)
         return load_native(folder, source.name, revision, source.placement)
-    from attnviz.models.huggingface.model import load_huggingface
+    from attnviz.models.huggingface.load import load_huggingface
 
     return load_huggingface(folder, source.name, revision, source.kind, source.placement)
 

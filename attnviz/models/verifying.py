@@ -17,7 +17,8 @@ from attnviz.data.keep import KeepEverything
 from attnviz.data.verify import Verified
 from attnviz.errors import ModelError, UsageError
 from attnviz.models.catalog import Source, locate
-from attnviz.models.huggingface.model import HuggingFaceModel, load_huggingface
+from attnviz.models.huggingface.load import load_huggingface
+from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.scratch.native import NativeModel
 
 if TYPE_CHECKING:

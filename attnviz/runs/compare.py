@@ -26,6 +26,7 @@ from attnviz.data.head import Head, choose_heads, every_head
 from attnviz.data.positions import one_position
 from attnviz.data.tokens import numbered
 from attnviz.errors import InputError, UsageError
+from attnviz.models.loaded import HasStream
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare
 from attnviz.transforms.apply import ShowOptions, Transformed, transformed
@@ -63,8 +64,8 @@ def compare_texts(
         captured = prepared.with_norms(captured) if show.weighted else captured
         if query is not None:
             found = _position(captured, query, number)
-            vector = model.vectors(prepared.ids, found)
-            vectors += [] if vector is None else [vector]
+            if isinstance(model, HasStream):
+                vectors.append(model.vectors(prepared.ids, found))
         made.append(transformed(captured, show))
         if query is not None:
             queries.append(_position(made[-1].capture, query, number))

@@ -18,6 +18,7 @@ from attnviz.data.tokens import Token
 from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
+from attnviz.models.loaded import tracing
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, heads_to_record, prepare
 from attnviz.runs.show import listed, pick_heads
@@ -59,16 +60,11 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
     """
     from attnviz.models.similarity import other_row
 
-    if model.kind in ("cross", "decoder"):
-        raise UsageError(
-            f"explain does not write out the {model.kind} attention of an encoder-decoder",
-            f"use attnviz show --model {model.identity.name}; the --kind encoder of any but the "
-            "built-in translator can be explained",
-        )
+    able = tracing(model)
     prepared = prepare(model, text, options)
     tokens = prepared.source
     head, about = _head(prepared, HeadOptions(heads=subject.head))
-    trace = model.trace(text, tokens, head, _position(tokens, subject.query))
+    trace = able.trace(text, tokens, head, _position(tokens, subject.query))
     trace = replace(trace, versions=prepared.empty.versions)
     other = other_row(trace, subject.similarity) if subject.similarity else None
     return Traced(trace, about, prepared.empty.left_out, other)

@@ -15,8 +15,8 @@ from attnviz.data.head import Head
 from attnviz.errors import ModelError, UsageError
 from attnviz.models.folder.files import builtin_folder
 from attnviz.models.huggingface.dissect import dissected
-from attnviz.models.huggingface.model import load_huggingface
-from attnviz.models.loaded import LoadedModel
+from attnviz.models.huggingface.load import load_huggingface
+from attnviz.models.loaded import LoadedModel, tracing
 from attnviz.models.scratch.native import load_native
 from attnviz.models.similarity import other_row
 from attnviz.renderers.calculation.explain import render
@@ -115,7 +115,7 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 def traced(model: LoadedModel, head: Head, query: int) -> HeadTrace:
     """The trace of a head for one query, over TEXT."""
     tokens = model.tokenizer.encode(TEXT, bos=False, special=False)
-    return model.trace(TEXT, tokens, head, query)
+    return tracing(model).trace(TEXT, tokens, head, query)
 
 
 def check(model: LoadedModel, head: Head) -> HeadTrace:

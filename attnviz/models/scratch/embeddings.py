@@ -14,10 +14,9 @@ from torch import Tensor
 
 from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard, NamedHead
-from attnviz.data.explain import EmbeddingTrace, HeadTrace
+from attnviz.data.explain import EmbeddingTrace
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
-from attnviz.errors import UsageError
 from attnviz.models.attention import (
     attention_pattern,
     causal_mask,
@@ -28,7 +27,6 @@ from attnviz.models.attention import (
 from attnviz.models.folder.config import folder_sizes
 from attnviz.models.handover import Handover
 from attnviz.models.known import EMBEDDINGS
-from attnviz.models.loaded import WithoutNextToken, no_target
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import numbers
@@ -37,7 +35,7 @@ TITLE = "token embeddings compared with each other, nothing learned to be compar
 
 
 @dataclass(frozen=True)
-class EmbeddingModel(WithoutNextToken):
+class EmbeddingModel:
     """The embedding (V, d) of a model as a model of one layer and one head."""
 
     embedding: Tensor
@@ -95,15 +93,6 @@ class EmbeddingModel(WithoutNextToken):
         if self.causal:
             products = masked(products, causal_mask(len(ids)))
         return x, products, attention_pattern(products)
-
-    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
-        raise no_target(EMBEDDINGS)
-
-    def read_target(self, text: str) -> tuple[Token, ...]:
-        raise no_target(EMBEDDINGS)
-
-    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
-        raise UsageError("this has no queries, keys and values", "choose another model")
 
 
 def load_embeddings(folder: Path, *, causal: bool) -> EmbeddingModel:

@@ -22,7 +22,6 @@ from attnviz.models.folder.config import folder_sizes
 from attnviz.models.handover import LOGIT_ROWS, Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.known import BUILTIN
-from attnviz.models.loaded import no_target
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.scratch.ablate import ablate_native
 from attnviz.models.scratch.checkpoint import load_checkpoint
@@ -51,12 +50,6 @@ class NativeModel:
 
     def versions(self) -> Mapping[str, str]:
         return {"torch": str(torch.__version__)}
-
-    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
-        raise no_target(self.identity.name)
-
-    def read_target(self, text: str) -> tuple[Token, ...]:
-        raise no_target(self.identity.name)
 
     def run(
         self,

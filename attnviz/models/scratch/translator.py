@@ -13,17 +13,14 @@ from torch import Tensor
 
 from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
-from attnviz.data.explain import HeadTrace
-from attnviz.data.head import Head
 from attnviz.data.tokens import Token
-from attnviz.errors import ModelError, UsageError
+from attnviz.errors import ModelError
 from attnviz.models.folder.card import CARD, read_card
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.folder.weights import check_finite, check_shapes, read_weights
 from attnviz.models.handover import Handover
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.loaded import WithoutNextToken
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
 
@@ -35,7 +32,7 @@ POINTS: Mapping[Kind, str] = {
 
 
 @dataclass(frozen=True)
-class NativeTranslator(WithoutNextToken):
+class NativeTranslator:
     """A `seq2seq.Seq2Seq` with its tokenizer and card; shows one of its three attentions.
 
     `end` is the token that begins both sequences and ends the target.
@@ -89,12 +86,6 @@ class NativeTranslator(WithoutNextToken):
 
     def read_target(self, text: str) -> tuple[Token, ...]:
         return self.tokenizer.encode(text, bos=False, special=False)
-
-    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
-        raise UsageError(
-            "explain does not write out the translator's attention",
-            "use attnviz show --model translator, or explain another model",
-        )
 
 
 def _joined(text: str) -> str:
