@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from attnviz.data.capture import Kind
 from attnviz.data.card import ModelCard
 from attnviz.data.params import ParameterCount
-from attnviz.errors import ModelError, UsageError
+from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import SEQ2SEQ, check_computable, folder_sizes, gpt2_config
 from attnviz.models.folder.files import builtin_folder, bundled_folder, read_config
-from attnviz.models.folder.params import GPT_SIZES, config_count, folder_count, known_count
+from attnviz.models.folder.params import config_count, folder_count, known_count
+from attnviz.models.folder.shapes import GPT_SIZES
 from attnviz.models.folder.sizes import check_kind
 from attnviz.models.known import (
     BUILTIN,
@@ -62,7 +63,10 @@ def load(source: Source) -> "LoadedModel":
         _check_plain(source)
         return load_embeddings(builtin_folder(), causal=source.causal)
     if source.causal:
-        raise UsageError("--causal is for --model embeddings", "this model has its own mask")
+        raise UsageError(
+            f"{option('causal')} is for {option('model', EMBEDDINGS)}",
+            "this model has its own mask",
+        )
     folder, revision = locate(source)
     if read_config(folder).get("model_type") == SEQ2SEQ:
         from attnviz.models.scratch.translator import load_translator
@@ -89,7 +93,7 @@ def _runs_natively(folder: Path, source: Source) -> bool:
         if source.engine == "native":
             raise UsageError(
                 f"the from-scratch model is a GPT-2, and {source.name} is none",
-                "leave --engine out",
+                f"leave {option('engine')} out",
             )
         return False
     config = gpt2_config(folder)
@@ -98,7 +102,7 @@ def _runs_natively(folder: Path, source: Source) -> bool:
         if source.placement.dtype not in ("auto", "float32"):
             raise UsageError(
                 f"the from-scratch model does not run in {source.placement.dtype}",
-                "use --engine transformers, or --dtype float32",
+                f"use {option('engine', 'transformers')}, or {option('dtype', 'float32')}",
             )
     except (ModelError, UsageError):
         if source.engine == "native":
@@ -118,7 +122,7 @@ def _check_plain(source: Source) -> None:
     if not fits or where.dtype not in ("auto", "float32"):
         raise UsageError(
             f"{source.name} runs on the from-scratch code, on the processor, in float32",
-            "leave --engine, --device and --dtype out",
+            f"leave {option('engine')}, {option('device')} and {option('dtype')} out",
         )
 
 
@@ -153,7 +157,8 @@ def locate(source: Source) -> tuple[Path, str | None]:
     if _is_local(name):
         if source.revision is not None:
             raise ModelError(
-                f"{name!r} has no revisions", "leave --revision out, or name a hub model"
+                f"{name!r} has no revisions",
+                f"leave {option('revision')} out, or name a hub model",
             )
         return _local_folder(name), None
     from attnviz.models.folder.hub import fetch

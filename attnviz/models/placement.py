@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.data.capture import ModelIdentity
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, option
 from attnviz.models.folder.files import weight_shapes
 from attnviz.models.memory import SHARE, free_bytes, written
 
@@ -46,7 +46,8 @@ class Placement:
             there.insert(0, "mps")
         if self.device not in ("auto", *there):
             raise ModelError(
-                f"this machine has no {self.device} device", f"use --device {' or '.join(there)}"
+                f"this machine has no {self.device} device",
+                f"use {option('device', ' or '.join(there))}",
             )
         return torch.device(there[0] if self.device == "auto" else self.device)
 
@@ -67,8 +68,9 @@ def check_weights(folder: Path, placement: Placement) -> None:
     """
     numbers = sum(map(math.prod, weight_shapes(folder).values()))
     needed, room = numbers * placement.torch_dtype().itemsize, placement.budget
-    half = "run it in half precision (--dtype bfloat16), or " if numbers * 2 <= room else ""
-    check_room(needed, room, "this model", f"{half}raise --max-memory, or use a smaller model")
+    half = f"run it in half precision ({option('dtype', 'bfloat16')}), or "
+    more = f"raise {option('max_memory')}, or use a smaller model"
+    check_room(needed, room, "this model", half + more if numbers * 2 <= room else more)
 
 
 def check_room(needed: int, room: int, what: str, instead: str) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attnviz.data.explain import HeadTrace, OtherRow
 from attnviz.data.worked import Similarity
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 from attnviz.models.attention import (
     attention_pattern,
     attention_scores,
@@ -54,7 +54,7 @@ def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
             raise UsageError(
                 "here queries and keys are changed after their projections "
                 f"({trace.kinds.changed}), which no one matrix W_Q·W_Kᵀ does",
-                "use --similarity dot, scaled-dot or rbf",
+                f"use {option('similarity', 'dot')}, scaled-dot or rbf",
             )
         x, w_q, w_k = map(torch.as_tensor, (trace.normed, trace.w_q.weight, trace.w_k.weight))
         scores = general_scores(x[trace.query : trace.query + 1], w_q, w_k, x)[0]

@@ -15,7 +15,7 @@ from torch import Tensor
 from attnviz.data.capture import Kind, Wanted
 from attnviz.data.keep import KeepEverything
 from attnviz.data.verify import Verified
-from attnviz.errors import ModelError, UsageError
+from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.catalog import Source, locate
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import HuggingFaceModel
@@ -54,7 +54,8 @@ def verify(
         theirs = model
     else:
         raise UsageError(
-            f"--verify compares with transformers, which does not have {model.identity.name}",
+            f"{option('verify')} compares with transformers, which does not have "
+            f"{model.identity.name}",
             "leave it out",
         )
     expected = eager_weights(theirs, ids, target)
@@ -99,6 +100,6 @@ def eager_weights(
         raise ModelError(
             f"transformers' eager mode returns {len(found)} patterns of this model, which has "
             f"{len(attending)} layers with attention",
-            "leave --verify out",
+            f"leave {option('verify')} out",
         )
     return {n: weights[0] for n, weights in zip(attending, found, strict=True)}

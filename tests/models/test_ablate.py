@@ -26,7 +26,7 @@ from attnviz.data.ablate import Ablated, AblatedRun, Replacement
 from attnviz.data.head import Head
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.ablate import ablate_transformers
-from attnviz.models.huggingface.dissect import output_projections
+from attnviz.models.huggingface.layers import parts_of
 from attnviz.models.loaded import predicting
 
 IDS = [5, 6, 7, 8, 9, 5, 6]
@@ -76,7 +76,8 @@ def _eager(config: Any) -> Any:
 def without(model: Any, heads: Ablated) -> Any:
     """A copy whose output projections take nothing from these heads."""
     changed = copy.deepcopy(model)
-    for layer, module in output_projections(changed, {head.layer for head in heads}).items():
+    for layer, parts in parts_of(changed, {head.layer for head in heads}).items():
+        module = parts.output
         weight: Any = module.weight
         rows = weight if type(module).__name__ == "Conv1D" else weight.t()  # (h·d_v, d)
         width = rows.size(0) // HEADS

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.data.capture import Kind
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, option
 from attnviz.models.folder.files import CONFIG, read_config
 from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind
 
@@ -136,7 +136,7 @@ def gpt2_config(folder: Path) -> FolderConfig:
     if architecture != "gpt2":
         raise ModelError(
             f"the model in {str(folder)!r} has the architecture {architecture!r}, not gpt2",
-            "leave --engine out",
+            f"leave {option('engine')} out",
         )
     for name in SIZES:
         value = raw.get(name, _DEFAULTS[name])

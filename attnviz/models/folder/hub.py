@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, option
 from attnviz.models.folder.files import CONFIG, INDEX, MERGES, TOKENIZER, WEIGHTS, weight_files
 from attnviz.models.known import COUNTED, NAMES, nearest
 
@@ -28,7 +28,7 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
     if folder is not None:
         return folder
     if offline:
-        raise _not_fetched(name, "--offline was given")
+        raise _not_fetched(name, f"{option('offline')} was given")
     return _download(name, revision, quiet=quiet)
 
 
@@ -67,7 +67,7 @@ def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
         return fetched(local=True)
     except LocalEntryNotFoundError:
         if offline:
-            raise _not_fetched(name, "--offline was given", COUNTED) from None
+            raise _not_fetched(name, f"{option('offline')} was given", COUNTED) from None
     except HFValidationError:
         raise _no_name(name) from None
     with _download_errors(name, revision, COUNTED):
@@ -118,7 +118,8 @@ def _download_errors(
         yield
     except RevisionNotFoundError:
         raise ModelError(
-            f"the model {name!r} has no revision {revision!r}", "leave --revision out, or mend it"
+            f"the model {name!r} has no revision {revision!r}",
+            f"leave {option('revision')} out, or mend it",
         ) from None
     except GatedRepoError:
         raise ModelError(

@@ -1,8 +1,7 @@
 """Parameter counts from names and shapes alone: headers of weights, or a configuration.
 
-No weight is read. A folder's shapes stand in the headers of its safetensors files; those
-of a hub model follow from its config.json, which transformers builds without memory (on
-the meta device); those of the GPT family by name follow from their sizes.
+No weight is read. The shapes of a folder stand in the headers of its safetensors files, and
+those of other models follow from their sizes (`shapes.py`).
 """
 
 import math
@@ -11,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from attnviz.data.params import (
     CROSS,
@@ -23,24 +22,16 @@ from attnviz.data.params import (
     ParameterCount,
     Part,
 )
-from attnviz.errors import ModelError
 from attnviz.models.folder.architecture import transformers_config
-from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import read_config, weight_shapes
-
-Shape: TypeAlias = tuple[int, ...]
-Shapes: TypeAlias = Mapping[str, Shape]
-
-# Brown et al. 2020, "Language Models are Few-Shot Learners", table 2.1, for gpt3.
-GPT_SIZES: Mapping[str, GPTConfig] = {
-    "gpt2": GPTConfig(50257, 1024, 768, 12, 12),
-    "gpt2-medium": GPTConfig(50257, 1024, 1024, 24, 16),
-    "gpt2-large": GPTConfig(50257, 1024, 1280, 36, 20),
-    "gpt2-xl": GPTConfig(50257, 1024, 1600, 48, 25),
-    "distilgpt2": GPTConfig(50257, 1024, 768, 6, 12),
-    "gpt3": GPTConfig(50257, 2048, 12288, 96, 96),
-}
-KNOWN_AS = {"gpt3": 175_000_000_000}
+from attnviz.models.folder.shapes import (
+    GPT_SIZES,
+    KNOWN_AS,
+    Shape,
+    Shapes,
+    built_shapes,
+    gpt2_shapes,
+)
 
 # What the projections are called in the weights of different architectures.
 ROLES: Mapping[str, str] = {
@@ -83,12 +74,7 @@ def known_count(name: str) -> ParameterCount:
     """A GPT by name, from its sizes alone; the name is one of `GPT_SIZES`."""
     sizes = GPT_SIZES[name]
     raw = {"n_layer": sizes.n_layer, "n_head": sizes.n_head, "n_embd": sizes.n_embd}
-    return count(name, _gpt2_shapes(sizes), raw, known_as=KNOWN_AS.get(name))
-
-
-def known_total(name: str) -> int:
-    """The parameters of a GPT by name, all of them at once."""
-    return sum(math.prod(shape) for shape in _gpt2_shapes(GPT_SIZES[name]).values())
+    return count(name, gpt2_shapes(sizes), raw, known_as=KNOWN_AS.get(name))
 
 
 def folder_count(name: str, folder: Path) -> ParameterCount:
@@ -108,7 +94,7 @@ def config_count(name: str, folder: Path) -> ParameterCount:
     Raises:
         ModelError: transformers knows no such architecture.
     """
-    return count(name, _built_shapes(folder), read_config(folder))
+    return count(name, built_shapes(folder), read_config(folder))
 
 
 def count(
@@ -275,51 +261,8 @@ def _head_shape(letter: str, inner: int | None, d_head: int) -> Shape:
     return (d_head, inner) if letter == "O" else (inner, d_head)
 
 
-def _gpt2_shapes(sizes: GPTConfig) -> Shapes:
-    """Every tensor of a GPT-2 of these sizes, under GPT-2's names."""
-    d, d_mlp = sizes.n_embd, sizes.d_mlp
-    shapes: dict[str, Shape] = {"wte.weight": (sizes.vocab_size, d)}
-    shapes["wpe.weight"] = (sizes.n_positions, d)
-    for layer in range(sizes.n_layer):
-        block = {
-            "ln_1.weight": (d,),
-            "ln_1.bias": (d,),
-            "attn.c_attn.weight": (d, 3 * d),
-            "attn.c_attn.bias": (3 * d,),
-            "attn.c_proj.weight": (d, d),
-            "attn.c_proj.bias": (d,),
-            "ln_2.weight": (d,),
-            "ln_2.bias": (d,),
-            "mlp.c_fc.weight": (d, d_mlp),
-            "mlp.c_fc.bias": (d_mlp,),
-            "mlp.c_proj.weight": (d_mlp, d),
-            "mlp.c_proj.bias": (d,),
-        }
-        shapes |= {f"h.{layer}.{name}": shape for name, shape in block.items()}
-    return {**shapes, "ln_f.weight": (d,), "ln_f.bias": (d,)}
-
-
 def _is_tied(folder: Path, raw: Mapping[str, Any]) -> bool:
     """Whether the output is the token embedding; where config.json leaves it out, the default."""
     if "tie_word_embeddings" in raw:
         return bool(raw["tie_word_embeddings"])
     return bool(transformers_config(folder).tie_word_embeddings)
-
-
-def _built_shapes(folder: Path) -> Shapes:
-    """What transformers builds from config.json, on the meta device: names and shapes only."""
-    import torch
-    import transformers
-
-    config = transformers_config(folder)
-    architecture = next(iter(config.architectures or ()), "")
-    built = getattr(transformers, architecture, None)
-    if built is None:
-        raise ModelError(
-            f"the config.json of this model names no architecture that transformers "
-            f"{transformers.__version__} has",
-            "use a model that names one",
-        )
-    with torch.device("meta"):
-        model = built(config)
-    return {name: tuple(p.shape) for name, p in model.named_parameters()}

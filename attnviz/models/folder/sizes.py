@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from attnviz.data.capture import Kind
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 
 
 @dataclass(frozen=True)
@@ -36,5 +36,6 @@ def check_kind(kind: Kind | None) -> None:
     """
     if kind not in (None, "self"):
         raise UsageError(
-            f"--kind {kind} is for encoder-decoders, which this model is not", "leave it out"
+            f"{option('kind', kind)} is for encoder-decoders, which this model is not",
+            "leave it out",
         )

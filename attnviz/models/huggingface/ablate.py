@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attnviz.data.ablate import Ablated, AblatedRun, Replacement, RunConsumer
 from attnviz.models.ablate import batches, log_probability, of_layer, replaced
-from attnviz.models.huggingface.dissect import output_projections
+from attnviz.models.huggingface.layers import parts_of
 from attnviz.models.memory import BATCH_TOKENS
 
 LOGITS = 1 << 26
@@ -36,7 +36,8 @@ def ablate_transformers(
     n, vocabulary = ids.size(1), model.config.get_text_config().vocab_size
     size = max(1, min(BATCH_TOKENS // n, LOGITS // (n * vocabulary)))
     touched = {head.layer for heads in ablations for head in heads}
-    projections = output_projections(model, touched) if touched else {}
+    parts = parts_of(model, touched) if touched else {}
+    projections = {layer: of_layer.output for layer, of_layer in parts.items()}
     for batch in batches(range(len(ablations)), size):
         of_batch = [ablations[i] for i in batch]
         with _projecting(projections, heads_per_layer, of_batch, replacement):

@@ -9,7 +9,6 @@ as well, with whatever the model adds to them (position bias, soft caps, windows
 keys).
 """
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -19,8 +18,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Kind
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, option
 
 NEAR = 1e-3
 
@@ -91,7 +89,7 @@ class AttentionCall:
         if (found - weights).abs().max() > NEAR:
             raise ModelError(
                 f"{type(self.module).__name__} does more to its scores than attnviz knows of",
-                "leave --scores out",
+                f"leave {option('scores')} out",
             )
         return scores
 
@@ -203,51 +201,3 @@ def _listening(
         return output
 
     return attend
-
-
-class Layers:
-    """Which layer each attention module of a model is at work for, in one run.
-
-    A module's own number stands in its name; one that several layers share counts up.
-    """
-
-    def __init__(self, model: Any, kind: Kind) -> None:
-        self._names = {module: name for name, module in model.named_modules()}
-        self._architecture = model.config.model_type
-        self._kind = kind
-        self._last: dict[Any, int] = {}
-        self._at_work: dict[int, Any] = {}
-
-    def at_work(self, module: Any) -> int | None:
-        """The layer of this call; None where it is another model's, or of another kind.
-
-        Raises:
-            ModelError: two modules are at work for one layer, which could not be told apart.
-        """
-        name = self._names.get(module)
-        if name is None or self._kind not in ("self", kind_of(name)):
-            return None
-        layer = self._last[module] + 1 if module in self._last else layer_of(name)
-        self._last[module] = layer
-        if self._at_work.setdefault(layer, module) is not module:
-            raise ModelError(
-                f"{self._architecture} has several attentions in one layer, or layers within "
-                "layers, which attnviz cannot number",
-                "use another model",
-            )
-        return layer
-
-
-def layer_of(module: str) -> int:
-    """The layer that a module belongs to: the first number in its dotted name."""
-    found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", module)
-    return int(found[1]) if found else -1
-
-
-def kind_of(module: str) -> Kind:
-    """Which of an encoder-decoder's attentions a module is, by its dotted name."""
-    if re.search(
-        r"encoder_attn|encdecattention|cross_?attention|cross_attn", module, re.IGNORECASE
-    ):
-        return "cross"
-    return "encoder" if "encoder" in module.split(".") else "decoder"

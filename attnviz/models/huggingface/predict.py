@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from attnviz.data.capture import FloatArray
 from attnviz.data.predict import LogitConsumer, LogitRows
 from attnviz.models.handover import LOGIT_ROWS
-from attnviz.models.huggingface.outputs import attention_modules
+from attnviz.models.huggingface.layers import layers_of
 
 
 def predict(
@@ -39,14 +39,6 @@ def predict(
                 with _replaced(last, stream):
                     _hand_over(layer, model(input_ids=ids, use_cache=False), asked, consume)
         _hand_over(None, model(input_ids=ids, use_cache=False), asked, consume)
-
-
-def layers_of(model: nn.Module) -> list[nn.Module]:
-    """The modules that are a model's layers, in order: the list that its attention is in."""
-    names = {module: name for name, module in model.named_modules()}
-    path = names[attention_modules(model)[0]].split(".")
-    depth = next(i for i, part in enumerate(path) if part.isdigit())
-    return list(model.get_submodule(".".join(path[:depth])).children())
 
 
 def vectors(model: Any, ids: Tensor, position: int) -> FloatArray:

@@ -27,7 +27,7 @@ from attnviz.models.scratch.ablate import ablate_native
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
-from attnviz.models.tracing import Recorded, head_trace
+from attnviz.models.tracing import Recorded, head_trace, present
 
 
 @dataclass(frozen=True)
@@ -187,37 +187,33 @@ class NativeModel:
         attention = block.attn
         width = attention.w_q.weight.size(1) // attention.n_head
         mine = slice(head.head * width, (head.head + 1) * width)
+        matrices = {name: getattr(attention, name) for name in ("w_q", "w_k", "w_v")}
+        before, between, after = (seen[f"resid_{point}"] for point in ("pre", "mid", "post"))
         first = head.layer == 0
         return Recorded(
             head=head,
             query=query,
             kinds=Kinds(mlp=self.model.config.d_mlp),
             scale=1 / math.sqrt(width),
-            x=seen["resid_pre"],
-            normed=block.ln_1(seen["resid_pre"]),
-            weights={
-                name: (
-                    getattr(attention, name).weight[:, mine],
-                    getattr(attention, name).bias[mine],
-                )
-                for name in ("w_q", "w_k", "w_v")
-            },
+            weights={name: (m.weight[:, mine], m.bias[mine]) for name, m in matrices.items()},
             w_o=attention.w_o.weight.unflatten(0, (attention.n_head, width)),
             b_o=attention.w_o.bias,
-            q=seen["attn.q"][head.head],
-            k=seen["attn.k"][head.head],
-            v=seen["attn.v"][head.head],
-            mask=causal_mask(ids.size(1)),
-            pattern=seen["attn.pattern"][head.head],
             z=seen["attn.z"],
-            attention_out=seen["resid_mid"][query] - seen["resid_pre"][query],
-            mlp_out=seen["resid_post"][query] - seen["resid_mid"][query],
-            x_after=seen["resid_post"][query],
-            logits=self.model.logits(last),
-            final=last,
+            mask=causal_mask(ids.size(1)),
             unembedding=self.model.wte.weight,
-            embedding=self.model.wte(ids[0]) if first else None,
-            position=self.model.wpe.weight[: ids.size(1)] if first else None,
+            arrays=present(
+                **{name: seen[f"attn.{name}"][head.head] for name in ("q", "k", "v", "pattern")},
+                embedding=self.model.wte(ids[0]) if first else None,
+                position=self.model.wpe.weight[: ids.size(1)] if first else None,
+                x=before,
+                normed=block.ln_1(before),
+                attention_out=between[query] - before[query],
+                attention_added=between[query] - before[query],
+                mlp_out=after[query] - between[query],
+                x_after=after[query],
+                logits=self.model.logits(last),
+                final=last,
+            ),
         )
 
 
