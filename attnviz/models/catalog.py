@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """Which model, and how it may be had: `name` is builtin, translator, a hub id or a folder.
+    """Which model, and where from: `name` is builtin, translator, embeddings, a hub id or a folder.
 
-    `kind`: of an encoder-decoder, which of its three attentions. `causal`: mask what comes
-    later, where a model (embeddings) leaves that open. `engine`: the from-scratch model where
-    it can run the folder (auto), only that, or transformers.
+    `kind`: which of an encoder-decoder's three attentions. `causal`: mask later tokens, where
+    the model (embeddings) leaves that open. `engine`: the from-scratch model where it can run
+    the folder (auto), only that one, or transformers.
     """
 
     name: str = BUILTIN
@@ -54,7 +54,7 @@ def load(source: Source) -> "LoadedModel":
 
     Raises:
         ModelError: it cannot be found, fetched or loaded.
-        UsageError: an option that this model cannot take.
+        UsageError: this model cannot take an option.
     """
     if source.name == EMBEDDINGS:
         from attnviz.models.scratch.embeddings import load_embeddings
@@ -87,7 +87,7 @@ def _runs_natively(folder: Path, source: Source) -> bool:
     """Whether the from-scratch model runs this folder.
 
     Raises:
-        ModelError: it was asked for, and does not.
+        ModelError, UsageError: only this engine is allowed, and it does not run the folder.
     """
     if read_config(folder).get("model_type") != "gpt2":
         if source.engine == "native":
@@ -112,10 +112,10 @@ def _runs_natively(folder: Path, source: Source) -> bool:
 
 
 def _check_plain(source: Source) -> None:
-    """A model that runs in one way only is not asked for another.
+    """Check the options for a model that runs in one way only.
 
     Raises:
-        UsageError: it is.
+        UsageError: they ask for another way.
     """
     where = source.placement
     fits = source.engine in ("auto", "native") and where.device in ("auto", "cpu")
@@ -127,7 +127,7 @@ def _check_plain(source: Source) -> None:
 
 
 def tokenizer_of(source: Source) -> "TextTokenizer":
-    """A model's tokenizer alone, without its weights.
+    """A model's tokenizer, without its weights.
 
     Raises:
         ModelError: it cannot be found, fetched or loaded.
@@ -141,7 +141,7 @@ def tokenizer_of(source: Source) -> "TextTokenizer":
 
 
 def locate(source: Source) -> tuple[Path, str | None]:
-    """The model's folder on this machine, fetched if need be, and the commit of a hub model.
+    """The model's folder on this machine, fetched if necessary, and the commit of a hub model.
 
     A name that is both a folder here and a known hub model (`gpt2`) is the hub model;
     written as a path (`./gpt2`) it is the folder.
@@ -168,7 +168,7 @@ def locate(source: Source) -> tuple[Path, str | None]:
 
 
 def known_models() -> tuple[ModelFacts, ...]:
-    """The built-in model, and the models of the hub that need no more than their name."""
+    """The bundled models, and the hub models that are known by name."""
     bundled = (_facts_of(bundled_folder(name), name, "bundled") for name in BUNDLED)
     return (*bundled, *HUB_MODELS)
 
@@ -177,7 +177,7 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     """A model's sizes and card; nothing is fetched.
 
     Raises:
-        ModelError: it is not known, not in the cache and no model's folder, or damaged.
+        ModelError: no known model, cached model or folder has this name, or it is damaged.
     """
     from attnviz.models.folder.hub import cached
 
@@ -195,11 +195,11 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
 
 
 def parameters_of(source: Source) -> ParameterCount:
-    """A model's parameters, from its sizes alone: of a hub model only config.json is fetched.
+    """A model's parameters, from its sizes alone; only config.json is fetched from the hub.
 
     Raises:
         ModelError: it cannot be found or fetched, is damaged, or transformers does not know it.
-        UsageError: embeddings, which have no matrices of their own.
+        UsageError: the model is embeddings, which has no matrices of its own.
     """
     from attnviz.models.folder.hub import fetch_config
 

@@ -1,4 +1,4 @@
-"""How alike a query and a key are: four functions, of which models use one.
+"""Four measures of how alike a query and a key are; models use one of them.
 
 Luong et al. 2015, arXiv 1508.04025, section 3.1 (dot, general); Vaswani et al. 2017
 (scaled dot); Nadaraya 1964 and Watson 1964 (a kernel, each row normalised).
@@ -24,8 +24,8 @@ from attnviz.models.attention import (
 def similarity_scores(kind: Similarity, q: Tensor, k: Tensor) -> Tensor:
     """Scores before mask and softmax: q (..., n_q, d_k) and k (..., n_k, d_k) give (..., n_q, n_k).
 
-    `rbf` gives the exponent −‖q − k‖² / (2·√d_k): its softmax is the kernel, each row
-    normalised. `general` is `dot` of vectors that were made without biases.
+    `rbf` gives the exponent −‖q − k‖² / (2·√d_k), whose softmax is the kernel with each row
+    normalised. `general` is `dot` of vectors that were projected without biases.
     """
     if kind == "scaled-dot":
         return attention_scores(q, k)
@@ -43,7 +43,7 @@ def general_scores(x_q: Tensor, w_q: Tensor, w_k: Tensor, x_k: Tensor) -> Tensor
 
 
 def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
-    """The trace's query row by a similarity, of the same vectors and behind the same mask.
+    """The trace's query row by another similarity of the same vectors, under the same mask.
 
     Raises:
         UsageError: `general` where queries and keys are changed after their projections.

@@ -1,4 +1,4 @@
-"""Heads ablated in a transformers model, by hooks before their layer's output projection.
+"""Ablation in a transformers model, by hooks before the output projection of a layer.
 
 Letters in the shape comments as in `models/ablate.py`.
 """
@@ -15,7 +15,7 @@ from attnviz.models.huggingface.layers import parts_of
 from attnviz.models.memory import BATCH_TOKENS
 
 LOGITS = 1 << 26
-"""Logits of a batch, where they are all made at once."""
+"""The most logits of a batch, which are all made at once."""
 
 
 def ablate_transformers(
@@ -42,9 +42,9 @@ def ablate_transformers(
         of_batch = [ablations[i] for i in batch]
         with _projecting(projections, heads_per_layer, of_batch, replacement):
             logits = model(input_ids=ids.expand(len(batch), -1), use_cache=False).logits
-        for i, found in zip(batch, logits, strict=True):  # (n, V)
-            followed = log_probability(found[:-1], ids[0, 1:]) if whole else found.new_empty(0)
-            last = found[-1].float().cpu().numpy()
+        for i, rows in zip(batch, logits, strict=True):  # (n, V)
+            followed = log_probability(rows[:-1], ids[0, 1:]) if whole else rows.new_empty(0)
+            last = rows[-1].float().cpu().numpy()
             consume(AblatedRun(i, followed.float().cpu().numpy(), last))
 
 
@@ -55,14 +55,14 @@ def _projecting(
     ablations: Sequence[Ablated],
     replacement: Replacement,
 ) -> Iterator[None]:
-    """Let the output projections be given what is left of their heads' outputs."""
+    """Replace the outputs of ablated heads before the output projections."""
 
     def replacing(layer: int) -> Callable[[nn.Module, Any], Any]:
         def replace(_module: nn.Module, args: Any) -> Any:
             merged, heads = args[0], heads_per_layer[layer]  # (B, n, h·d_v) or (B·n, h·d_v)
             z = merged.reshape(len(ablations), -1, heads, merged.size(-1) // heads).transpose(1, 2)
-            left = replaced(z, of_layer(ablations, layer), replacement)
-            return left.transpose(1, 2).reshape(merged.shape), *args[1:]
+            changed = replaced(z, of_layer(ablations, layer), replacement)
+            return changed.transpose(1, 2).reshape(merged.shape), *args[1:]
 
         return replace
 

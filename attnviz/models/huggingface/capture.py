@@ -5,7 +5,7 @@ Where the architecture lets its attention function be switched, ours takes its p
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,17 @@ def run_and_capture(
     Raises:
         ModelError: scores are wanted, and this architecture computes attention in its modules.
     """
-    layers, handover = Layers(model, kind), Handover(wanted, consume)
+    handing_over = _handing_over(model, kind, Handover(wanted, consume), whole=whole)
+    with torch.inference_mode(), handing_over, suppress(_LastLayerSeen):
+        return model.base_model(**inputs)
+    return None
+
+
+def _handing_over(
+    model: Any, kind: Kind, handover: Handover, *, whole: bool
+) -> AbstractContextManager[None]:
+    """Hand over the wanted rows of each layer that runs; after the last one, end the pass."""
+    layers, wanted = Layers(model, kind), handover.wanted
 
     def at_layer(module: Any, hand_over: Callable[[int], None]) -> None:
         layer = layers.at_work(module)
@@ -64,13 +74,14 @@ def run_and_capture(
     def on_output(module: Any, pattern: Tensor) -> None:
         at_layer(module, lambda layer: handover.take_rows(layer, 0, pattern))
 
-    switches = model._can_set_attn_implementation()
-    if wanted.scores and not switches:
-        raise _no_scores(model)
-    listener = recording(model, on_call) if switches else listening(model, on_output)
-    with torch.inference_mode(), listener, suppress(_LastLayerSeen):
-        return model.base_model(**inputs)
-    return None
+    if model._can_set_attn_implementation():
+        return recording(model, on_call)
+    if wanted.scores:
+        raise ModelError(
+            f"{model.config.model_type} hands over its weights, but not its scores",
+            f"leave {option('scores')} out",
+        )
+    return listening(model, on_output)
 
 
 def _hand_over(call: AttentionCall, layer: int, handover: Handover) -> None:
@@ -78,13 +89,6 @@ def _hand_over(call: AttentionCall, layer: int, handover: Handover) -> None:
     rows = call.scores if handover.wanted.scores else call.weights
     for queries in handover.rows(call.q.size(1), call.k.size(1), call.q.size(0)):
         handover.take(layer, queries, rows(queries))
-
-
-def _no_scores(model: Any) -> ModelError:
-    return ModelError(
-        f"{model.config.model_type} hands over its weights, but not its scores",
-        f"leave {option('scores')} out",
-    )
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,9 @@ def dissected(model: Any, ids: Sequence[int], head: Head, query: int) -> Recorde
             seen.final = logits = None
         embedded = model.get_input_embeddings()(batch[0]) if head.layer == 0 else None  # (n, d)
         arrays = {
+            "x": seen.x,
+            "normed": seen.normed,
+            "x_after": seen.x_after[query],
             "logits": None if logits is None else logits[0, -1],
             "final": seen.final,
             **_embeddings(model, seen.x, embedded),
@@ -145,18 +148,17 @@ def _first(output: Any) -> Any:
 def _recorded(
     model: Any, head: Head, query: int, seen: _Seen, arrays: dict[str, Tensor | None]
 ) -> Recorded:
-    """The record of one head, with `arrays` that do not belong to the layer."""
+    """The record of one head, with `arrays` that do not depend on the head."""
     call, parts = seen.call, seen.parts
     group = call.q.size(0) // call.k.size(0)
     kv = head.head // group
     weights = weights_of_head(parts.projections, call, seen.normed, head.head, kv)
     q = compared(projected(seen.normed, weights["w_q"]), call.q[head.head])
     k = compared(projected(seen.normed, weights["w_k"]), call.k[kv])
-    changed = _changed(model, parts) if q.plain is not None or k.plain is not None else ""
     pattern = call.weights()  # (h, n, n)
     w_o, b_o = matrix_of(parts.output)
     added = what_is_added(seen.x, seen.x_after, seen.attention_out, seen.outputs)
-    kinds = _kinds(model, seen, group, changed, added)
+    kinds = _kinds(model, seen, group, added, changed=q.plain is not None or k.plain is not None)
     return Recorded(
         head=head,
         query=query,
@@ -170,8 +172,6 @@ def _recorded(
         unembedding=(model.get_output_embeddings() or model.get_input_embeddings()).weight,
         arrays=present(
             **arrays,
-            x=seen.x,
-            normed=seen.normed,
             q=q.used,
             k=k.used,
             v=call.v[kv],
@@ -182,7 +182,6 @@ def _recorded(
             attention_out=kinds.factor * seen.attention_out[query],
             attention_added=added.attention[query],
             mlp_out=added.mlp[query],
-            x_after=seen.x_after[query],
         ),
     )
 
@@ -220,7 +219,7 @@ def _embeddings(model: Any, x: Tensor, embedded: Tensor | None) -> dict[str, Ten
     return {"embedding": embedded} if near(embedded, x) else {}
 
 
-def _kinds(model: Any, seen: _Seen, group: int, changed: str, added: Added) -> Kinds:
+def _kinds(model: Any, seen: _Seen, group: int, added: Added, *, changed: bool) -> Kinds:
     """How this model differs from the plain formula."""
     call = seen.call
     norm = next(
@@ -236,7 +235,7 @@ def _kinds(model: Any, seen: _Seen, group: int, changed: str, added: Added) -> K
         positions=positions,
         group=group,
         mlp=seen.mlp,
-        changed=changed,
+        changed=_changed(model, seen.parts) if changed else "",
         residual=added.how,
         factors=added.factors,
         causal=bool((call.mask is not None) and not _visible(call).all()),

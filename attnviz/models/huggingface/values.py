@@ -1,8 +1,9 @@
-"""How long what a key adds to a query can be: the norms of a transformers model's values."""
+"""The norms of a transformers model's values: the length of what a key can add to a query."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,5 +42,4 @@ def value_norms(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> Floa
 
     with recording(model, measure):
         model.base_model(input_ids=ids, use_cache=False)
-    found: FloatArray = norms.numpy()
-    return found
+    return np.asarray(norms.numpy())

@@ -1,8 +1,8 @@
 """Attention before there were queries, keys and values: token embeddings compared directly.
 
-The parameter-free self-attention that lessons begin with: weights are the softmax of the
-dot products of the token embeddings with each other, without W_Q, W_K, W_V, positions,
-scaling or (unless it is asked for) a mask.
+This is the parameter-free self-attention with which lessons begin: the weights are the
+softmax of the dot products of the token embeddings, without W_Q, W_K, W_V, positions or
+scaling, and without a mask unless `causal` is set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ TITLE = "token embeddings compared with each other, nothing learned to be compar
 
 @dataclass(frozen=True)
 class EmbeddingModel:
-    """The embedding (V, d) of a model as a model of one layer and one head."""
+    """The embedding (V, d) of a model, as a model with one layer and one head."""
 
     embedding: Tensor
     tokenizer: TextTokenizer
@@ -96,7 +96,7 @@ class EmbeddingModel:
 
 
 def load_embeddings(folder: Path, *, causal: bool) -> EmbeddingModel:
-    """The token embeddings of a GPT-2 folder.
+    """Load the token embeddings of a GPT-2 folder.
 
     Raises:
         ModelError: a file of the folder is missing or damaged.

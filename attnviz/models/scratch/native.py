@@ -27,7 +27,7 @@ from attnviz.models.scratch.ablate import ablate_native
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
-from attnviz.models.tracing import Recorded, head_trace, present
+from attnviz.models.tracing import Recorded, head_trace, numbers, present
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class NativeModel:
         wanted: Wanted = NOTHING,
         consume: Consumer | None = None,
     ) -> Tensor:
-        """What leaves the last layer (1, n, d), with the wanted heads captured on the way."""
+        """The output of the last layer (1, n, d), with the wanted heads captured on the way."""
         if consume is None:
             return self.model.hidden(self._ids(ids))
         return self._hidden(ids, wanted, consume, None)
@@ -76,12 +76,12 @@ class NativeModel:
     def predict(
         self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
     ) -> None:
-        asked = torch.tensor(list(positions))
+        wanted = torch.tensor(list(positions))
         streams: dict[int | None, Tensor] = {}
 
         def keeper(layer: int) -> Hook:
             def keep(stream: Tensor) -> None:
-                streams[layer] = stream[0, asked]
+                streams[layer] = stream[0, wanted]
 
             return keep
 
@@ -89,11 +89,11 @@ class NativeModel:
         hooks = {f"h.{layer}.resid_post": keeper(layer) for layer in before_last}
         rows = rows_at_a_time(len(ids), self.model.config.n_head)
         with torch.inference_mode(), attached(self.model, hooks):
-            streams[None] = self.model.hidden(self._ids(ids), rows=rows)[0, asked]
+            streams[None] = self.model.hidden(self._ids(ids), rows=rows)[0, wanted]
             for layer, stream in streams.items():
-                for part in torch.split(torch.arange(len(asked)), LOGIT_ROWS):
+                for part in torch.split(torch.arange(len(wanted)), LOGIT_ROWS):
                     logits = self.model.logits(self.model.ln_f(stream[part]))  # (rows, V)
-                    consume(LogitRows(layer, asked[part].numpy(), logits.float().cpu().numpy()))
+                    consume(LogitRows(layer, wanted[part].numpy(), logits.float().cpu().numpy()))
 
     def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
         seen: list[Tensor] = []
@@ -105,8 +105,7 @@ class NativeModel:
         rows = rows_at_a_time(len(ids), self.model.config.n_head)
         with torch.inference_mode(), attached(self.model, dict.fromkeys(last, keep)):
             self.model.hidden(self._ids(ids), rows=rows)
-        found: FloatArray = torch.stack(seen).cpu().numpy()
-        return found
+        return numbers(torch.stack(seen))
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
         norms: list[Tensor] = []
@@ -122,8 +121,7 @@ class NativeModel:
         rows = rows_at_a_time(len(ids), self.model.config.n_head)
         with torch.inference_mode(), attached(self.model, hooks):
             self.model.hidden(self._ids(ids), rows=rows)
-        found: FloatArray = torch.stack(norms).cpu().numpy()
-        return found
+        return numbers(torch.stack(norms))
 
     def ablate(
         self,
@@ -143,7 +141,7 @@ class NativeModel:
         handover = Handover(wanted, consume)
 
         def recorder(layer: int) -> Hook:
-            ahead = 0  # rows that were handed over
+            ahead = 0  # rows that are handed over already
 
             def record(pattern: Tensor) -> None:  # (1, h, rows, n)
                 nonlocal ahead
@@ -159,7 +157,7 @@ class NativeModel:
             return self.model.hidden(self._ids(ids), n_layer=layers, rows=rows)
 
     def _ids(self, ids: Sequence[int]) -> Tensor:
-        """(1, n), where the model is."""
+        """(1, n), on the model's device."""
         return torch.tensor([list(ids)], device=self.model.wte.weight.device)
 
     def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
@@ -220,7 +218,7 @@ class NativeModel:
 def load_native(
     folder: Path, name: str, revision: str | None = None, placement: Placement = ANYWHERE
 ) -> NativeModel:
-    """A GPT-2 folder on the from-scratch model.
+    """Load a GPT-2 folder into the from-scratch model.
 
     Raises:
         ModelError: a file of the folder is missing or damaged, or there is no such device.

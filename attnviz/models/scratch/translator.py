@@ -1,4 +1,4 @@
-"""An encoder-decoder of ours as a loaded model: its folder, read and written, and its attention."""
+"""The from-scratch encoder-decoder as a loaded model: its attention, and its folder."""
 
 import json
 import re
@@ -33,7 +33,7 @@ POINTS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True)
 class NativeTranslator:
-    """A `seq2seq.Seq2Seq` with its tokenizer and card; shows one of its three attentions.
+    """A `seq2seq.Seq2Seq` with its tokenizer and card; hands over one of its three attentions.
 
     `end` is the token that begins both sequences and ends the target.
     """
@@ -80,8 +80,8 @@ class NativeTranslator:
                 self.model.decode(read, encoded)
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
-        found = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
-        text = _joined(self.tokenizer.backend.decode(found))
+        written = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
+        text = _joined(self.tokenizer.backend.decode(written))
         return text, self.read_target(text)
 
     def read_target(self, text: str) -> tuple[Token, ...]:
@@ -89,13 +89,13 @@ class NativeTranslator:
 
 
 def _joined(text: str) -> str:
-    """Words with spaces between, as a person writes them: l'arbre, une créature bleue."""
+    """Decoded words with spaces as a person writes them: l'arbre, une créature bleue."""
     closed = re.sub(r"\s+([.,?!;:])", r"\1", text.strip())
     return re.sub(r"(?<=['’])\s+", "", closed)
 
 
 def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTranslator:
-    """A folder that `save_translator` wrote.
+    """Load a folder that `save_translator` wrote.
 
     Raises:
         ModelError: a file of the folder is missing or damaged.

@@ -14,7 +14,7 @@ from huggingface_hub import constants
 
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.models.catalog import Source, describe, load
-from attnviz.models.folder.files import hub
+from attnviz.models.folder import hub
 from tests.conftest import Run
 
 COMMITS = {"main": "a" * 40, "v1": "b" * 40}
