@@ -11,7 +11,7 @@ from attnviz.data.capture import PatternBlock
 from attnviz.data.keep import KeepEverything
 from attnviz.data.verify import Verified
 from attnviz.errors import ExitStatus
-from attnviz.models.huggingface.model import functions as registry
+from attnviz.models.huggingface import functions as registry
 from tests.conftest import Run, bytes_tokenizer
 
 LLAMA = {
