@@ -1,11 +1,11 @@
 """One head's whole calculation over one text, number by number.
 
-Letters in the shapes: n tokens, d d_model, d_k width of one head's queries and keys (and
-of its values), h heads of the layer. Vectors are rows (x·W).
+Letters in the shapes: n tokens, d d_model, d_k width of one head's queries, keys and values,
+h heads of the layer, V vocabulary. Vectors are rows (x·W).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -35,19 +35,19 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Kinds:
-    """How this model differs from the plain formula, in words for step by step.
+    """How this model differs from the plain formula.
 
-    `norm`: what stands before attention ("LayerNorm", "RMSNorm"), empty where it comes after.
+    `norm`: the norm before attention ("LayerNorm", "RMSNorm"); empty where it comes after.
     `positions`: "learned" (added to the token embedding), "rotary", "bias", or "none" in a
-    layer that leaves the rotation of the others out.
+    layer without the rotation that the other layers have.
     `group`: how many query heads share this head's keys and values.
-    `mlp`: the width of its hidden layer, None where tokens do not all take one way (experts).
-    `changed`: what is done to queries and keys between projection and comparison, in words;
-    empty where nothing is. Which of them it is done to, `q_plain` and `k_plain` tell.
-    `residual`: how what attention and MLP make reaches the stream: "plain", added as it is
-    (times its one of the two `factors`); "normed", through a norm of its own; "mixed", a norm
-    stands over the sum, and the two cannot be told apart.
-    `causal`: a query does not see what comes later.
+    `mlp`: the width of the MLP's hidden layer; None where there are several (experts).
+    `changed`: how queries and keys are changed between projection and comparison, in words;
+    empty where they are not. `q_plain` and `k_plain` tell which of the two are changed.
+    `residual`: how the outputs of attention and MLP are added to the stream: "plain", as they
+    are, each times its factor in `factors`; "normed", each through a norm of its own; "mixed",
+    a norm stands over the sum, and the two cannot be told apart.
+    `causal`: a query does not attend to later tokens.
     """
 
     norm: str = "LayerNorm"
@@ -61,13 +61,13 @@ class Kinds:
 
     @property
     def factor(self) -> float:
-        """What attention's output is multiplied by before it is added; 1 where a norm follows."""
+        """The factor on attention's output before it is added; 1 where a norm follows."""
         return self.factors[0] if self.residual == "plain" else 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class OtherRow:
-    """The query's row by another similarity, of the same vectors: scores and weights (n)."""
+    """The query's row by another similarity of the same vectors: scores and weights (n)."""
 
     kind: Similarity
     scores: FloatArray
@@ -78,25 +78,27 @@ class OtherRow:
 class HeadTrace:
     """Everything that head `head` of layer `layer` computes over the tokens.
 
-    embedding (n, d): of the tokens, and `position` (n, d) of their places; only in layer 0.
-    x (n, d): the residual stream that arrives; normed (n, d): what attention reads.
-    w_q, w_k, w_v: (d, d_k) with bias (d_k); w_o: (d_k, d), this head's slice; b_o (d).
-    q, k, v (n, d_k): as compared, but that a factor on all queries is counted to `scale`;
-    q_plain, k_plain: before they are changed (rotation, norms), where they are.
+    A new array is a field here, under the name by which a model records it (`Recorded` in
+    `models/tracing.py`) and `explain` writes it; the order of the fields is the order in files.
+
+    embedding, position (n, d): of the tokens, and of their positions; only in layer 0.
+    x (n, d): the residual stream that arrives; normed (n, d): the input of attention.
+    w_q, w_k, w_v: (d, d_k) with bias (d_k); w_o: (d_k, d), this head's slice, with b_O (d).
+    q, k, v (n, d_k): as compared, except that a factor on all queries is part of `scale`;
+    q_plain, k_plain: before rotation or norms change them, where these do.
     products (n, n): q·k; scaled (n, n): times `scale`; scores (n, n): plus bias (n, n), where
     there is one, and -inf where the mask forbids; pattern (n, n): their softmax, as the model
     computed it.
     z (n, d_k): the weighted sums of the values.
-    head_outputs (h, d): what each head of the layer gives at the query, z·W_O, without b_O.
-    attention_out (d): what they give together, with b_O; both times the factor that the model
-    multiplies it by.
-    attention_added, mlp_out, x_after (d): at the query, what of attention and of the MLP is
-    added to the stream (behind their norms, where they have any; where these stand over the
-    sum, mlp_out is all that is not attention_out), and the stream that leaves the layer.
-    final (d) and logits (V): the last token's vector before the output layer, and behind it.
-    next_tokens: the likeliest of these.
-    nearest: the vocabulary's tokens whose direction this head's addition is closest to; none
-    where their vectors have another width.
+    head_outputs (h, d): the output of each head of the layer at the query, z·W_O, without b_O.
+    attention_out (d): their sum, with b_O; both times the factor of the model.
+    attention_added, mlp_out (d): what attention and the MLP add to the stream at the query,
+    after their norms, if any; where a norm stands over the sum, mlp_out is everything but
+    attention_out. x_after (d): the stream that leaves the layer at the query.
+    final (d), logits (V): the last token's vector before the output layer, and after it.
+    next_tokens: the likeliest next tokens by these logits.
+    nearest: the tokens whose output vectors are closest in direction to this head's addition;
+    none where their width is another.
     """
 
     text: str
@@ -139,7 +141,7 @@ class HeadTrace:
 
     @property
     def factor(self) -> float:
-        """What the output of attention is multiplied by before it is added to the stream."""
+        """The factor on attention's output before it is added to the stream."""
         return self.kinds.factor
 
     @property
@@ -149,7 +151,7 @@ class HeadTrace:
 
     @property
     def contributions(self) -> FloatArray:
-        """(n, d): the weighted values carried up by W_O."""
+        """(n, d): the weighted values times W_O."""
         return np.asarray(self.factor * (self.weighted @ self.w_o.weight), dtype=np.float32)
 
     @property
@@ -159,7 +161,7 @@ class HeadTrace:
 
     @property
     def output_bias(self) -> FloatArray | None:
-        """(d): b_O as it is added, None where there is none."""
+        """(d): b_O as it is added; None where there is none."""
         bias = self.w_o.bias
         return None if bias is None else np.asarray(self.factor * bias, dtype=np.float32)
 
@@ -178,24 +180,23 @@ class HeadTrace:
 
     def arrays(self) -> dict[str, FloatArray]:
         """Every intermediate array by name, in the order of the calculation."""
-        found: dict[str, FloatArray] = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
+        arrays: dict[str, FloatArray] = {}
+        for name, value in vars(self).items():
             if isinstance(value, Projection):
-                found[item.name] = value.weight
+                arrays[name] = value.weight
                 if value.bias is not None:
-                    found[item.name.replace("w_", "b_")] = value.bias
+                    arrays[name.replace("w_", "b_")] = value.bias
             elif isinstance(value, np.ndarray):
-                found[item.name] = value
+                arrays[name] = value
         more = ("unmasked", "weighted", "contributions", "added")
-        return found | {name: getattr(self, name) for name in more}
+        return arrays | {name: getattr(self, name) for name in more}
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingTrace:
     """Attention without queries, keys and values: the token embeddings compared with each other.
 
-    x (n, d): the embeddings; products (n, n): x·xᵀ, -inf behind a causal mask; pattern
+    x (n, d): the embeddings; products (n, n): x·xᵀ, -inf under a causal mask; pattern
     (n, n): their softmax; output (n, d): the weighted sums of x.
     """
 
@@ -212,5 +213,4 @@ class EmbeddingTrace:
 
     def arrays(self) -> dict[str, FloatArray]:
         """Every array by name, in the order of the calculation."""
-        names = ("x", "products", "pattern", "output")
-        return {name: getattr(self, name) for name in names}
+        return {n: value for n, value in vars(self).items() if isinstance(value, np.ndarray)}

@@ -60,13 +60,9 @@ def token_to_dict(token: Token) -> dict[str, Any]:
 
 
 def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
-    """Everything of a head's trace but its arrays."""
+    """A head's trace without its arrays."""
     return {
-        "schema": EXPLAIN_SCHEMA,
-        "model": model_to_dict(trace.model),
-        "versions": dict(sorted(trace.versions.items())),
-        "text": trace.text,
-        "tokens": [token_to_dict(token) for token in trace.tokens],
+        **_run_to_dict(EXPLAIN_SCHEMA, trace),
         "layer": trace.layer,
         "head": trace.head,
         "query": trace.query,
@@ -80,20 +76,27 @@ def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
 
 
 def embedding_trace_to_dict(trace: EmbeddingTrace) -> dict[str, Any]:
-    """Everything of a comparison of token embeddings but its arrays."""
+    """A comparison of token embeddings without its arrays."""
     return {
-        "schema": EMBEDDINGS_SCHEMA,
-        "model": model_to_dict(trace.model),
-        "versions": dict(sorted(trace.versions.items())),
-        "text": trace.text,
-        "tokens": [token_to_dict(token) for token in trace.tokens],
+        **_run_to_dict(EMBEDDINGS_SCHEMA, trace),
         "query": trace.query,
         "causal": trace.causal,
     }
 
 
+def _run_to_dict(schema: str, trace: HeadTrace | EmbeddingTrace) -> dict[str, Any]:
+    """The model and the text of a calculation."""
+    return {
+        "schema": schema,
+        "model": model_to_dict(trace.model),
+        "versions": dict(sorted(trace.versions.items())),
+        "text": trace.text,
+        "tokens": [token_to_dict(token) for token in trace.tokens],
+    }
+
+
 def worked_to_dict(worked: Worked) -> dict[str, Any]:
-    """Everything of a worked example but its arrays."""
+    """A worked example without its arrays."""
     return {
         "schema": WORKED_SCHEMA,
         "labels": list(worked.given.labels),

@@ -1,6 +1,6 @@
 """Attention on small matrices, worked out in full: the examples of lessons, or one's own."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -27,8 +27,8 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Way:
-    """How to compute: the similarity of query and key, a causal mask or none, and whether
-    softmax is rounded to one decimal, as a lesson on paper does."""
+    """How to compute: the similarity of query and key, whether there is a causal mask, and
+    whether softmax is rounded to one decimal, as in a lesson on paper."""
 
     similarity: Similarity = "dot"
     causal: bool = False
@@ -40,7 +40,7 @@ class Worked:
     """Every intermediate of attention on small matrices.
 
     all_queries, all_keys (n, h·d_k); all_values (n, h·d_v): x times the weights. Split:
-    queries, keys (h, n, d_k); values (h, n, d_v); scores (h, n, n), -inf behind the mask;
+    queries, keys (h, n, d_k); values (h, n, d_v); scores (h, n, n), -inf under the mask;
     pattern (h, n, n); weighted (h, n, n, d_v): pattern times values; z (h, n, d_v);
     merged (n, h·d_v); output (n, d_out), after w_output where there is one.
     """
@@ -62,10 +62,5 @@ class Worked:
 
     def arrays(self) -> dict[str, DoubleArray]:
         """Every array by name, in the order of the calculation."""
-        found = {}
-        for record in (self.given, self):
-            for item in fields(record):
-                value = getattr(record, item.name)
-                if isinstance(value, np.ndarray):
-                    found[item.name] = value
-        return found
+        values = vars(self.given) | vars(self)
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}

@@ -37,7 +37,7 @@ def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
     Args:
         scores: (..., n_q, n_k).
-        mask: boolean, broadcast to the scores; True where the query may look at the
+        mask: boolean, broadcast to the scores; True where the query may attend to the
             key. Every row needs at least one True.
 
     Returns:
@@ -53,17 +53,17 @@ def masked(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def weighted_sum(pattern: Tensor, v: Tensor) -> Tensor:
-    """The values, mixed by weight: (..., n_q, n_k) and (..., n_k, d_v) give z (..., n_q, d_v)."""
+    """The weighted sums of the values: (..., n_q, n_k) and (..., n_k, d_v) give (..., n_q, d_v)."""
     return pattern @ v
 
 
 def causal_mask(n: int, device: torch.device | None = None) -> Tensor:
-    """(n, n), True on and below the diagonal: a query sees itself and what stands before it."""
+    """(n, n), True on and below the diagonal: a query attends to itself and earlier tokens."""
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
 
 
 def causal_rows(rows: slice, device: torch.device | None = None) -> Tensor:
-    """The rows of a causal mask up to their last key: (rows, rows.stop), True where seen."""
+    """The rows of a causal mask up to their last key: (rows, rows.stop), True where allowed."""
     ones = torch.ones(rows.stop - rows.start, rows.stop, dtype=torch.bool, device=device)
     return ones.tril(rows.start)
 
@@ -74,7 +74,7 @@ def rows_of_mask(mask: Tensor | None, rows: slice) -> Tensor | None:
 
 
 def split_heads(x: Tensor, n_head: int) -> Tensor:
-    """(..., n, h·d_k) to (..., h, n, d_k): every head gets its own slice of the width."""
+    """(..., n, h·d_k) to (..., h, n, d_k): each head gets its own slice of the width."""
     return x.view(*x.shape[:-1], n_head, -1).transpose(-3, -2)
 
 
@@ -83,7 +83,7 @@ def merge_heads(z: Tensor) -> Tensor:
     return z.transpose(-3, -2).flatten(-2)
 
 
-class Projection(nn.Module):
+class Affine(nn.Module):
     """x·W + b with W stored (d_in, d_out), as GPT-2's checkpoints do."""
 
     def __init__(self, d_in: int, d_out: int) -> None:
@@ -100,12 +100,11 @@ class MultiHeadAttention(nn.Module):
     """h heads side by side, each with its own d_k-wide slice of W_Q, W_K, W_V and W_O.
 
     Hook points, all per head: `q` (B, h, n_q, d_k), `k` and `v` (B, h, n_k, d_k),
-    `scores` (before the mask) and `pattern` (B, h, n_q, n_k), `z` (B, h, n_q, d_k). Where
-    the queries are taken some at a time, `scores` and `pattern` are passed once for each
-    such block of rows, in order.
+    `scores` (before the mask) and `pattern` (B, h, n_q, n_k), `z` (B, h, n_q, d_k). With
+    queries in blocks, `scores` and `pattern` are passed once for each block of rows, in order.
 
     Raises:
-        ValueError: d_model is no multiple of the number of heads.
+        ValueError: d_model is not a multiple of the number of heads.
     """
 
     def __init__(self, d_model: int, n_head: int) -> None:
@@ -113,10 +112,10 @@ class MultiHeadAttention(nn.Module):
         if d_model % n_head:
             raise ValueError(f"d_model {d_model} is not divisible by {n_head} heads")
         self.n_head = n_head
-        self.w_q = Projection(d_model, d_model)
-        self.w_k = Projection(d_model, d_model)
-        self.w_v = Projection(d_model, d_model)
-        self.w_o = Projection(d_model, d_model)
+        self.w_q = Affine(d_model, d_model)
+        self.w_k = Affine(d_model, d_model)
+        self.w_v = Affine(d_model, d_model)
+        self.w_o = Affine(d_model, d_model)
         self.q, self.k, self.v = HookPoint(), HookPoint(), HookPoint()
         self.scores, self.pattern, self.z = HookPoint(), HookPoint(), HookPoint()
 
@@ -132,12 +131,12 @@ class MultiHeadAttention(nn.Module):
         """Attend from x to itself, or to `source` (cross-attention).
 
         Args:
-            x: the sequence that asks (B, n_q, d).
-            mask: broadcast to (B, h, n_q, n_k), True where a query may look; None allows all.
-            source: the sequence that gives keys and values (B, n_k, d); None means x.
-            causal: instead of a mask: a query of x sees itself and what stands before it.
-            rows: how many queries are taken at a time, so that a long text needs no n_q x n_k
-                matrix; None takes all at once.
+            x: the sequence of the queries (B, n_q, d).
+            mask: broadcast to (B, h, n_q, n_k), True where a query may attend; None allows all.
+            source: the sequence of keys and values (B, n_k, d); None means x.
+            causal: in place of a mask: a query of x attends to itself and earlier tokens.
+            rows: how many queries form a block, so that a long text needs no n_q x n_k matrix;
+                None takes all at once.
 
         Returns:
             (B, n_q, d).
@@ -149,10 +148,10 @@ class MultiHeadAttention(nn.Module):
         n_q = x.size(1)
         parts = []
         for first in range(0, n_q, rows or n_q):
-            some = slice(first, min(first + (rows or n_q), n_q))
-            seen = slice(some.stop if causal else None)  # no later key is looked at
-            visible = causal_rows(some, x.device) if causal else rows_of_mask(mask, some)
-            scores = self.scores(attention_scores(q[..., some, :], k[..., seen, :]))
+            block = slice(first, min(first + (rows or n_q), n_q))
+            seen = slice(block.stop if causal else None)  # no query attends to a later key
+            visible = causal_rows(block, x.device) if causal else rows_of_mask(mask, block)
+            scores = self.scores(attention_scores(q[..., block, :], k[..., seen, :]))
             pattern = self.pattern(attention_pattern(scores, visible))  # (B, h, rows, seen)
             parts.append(weighted_sum(pattern, v[..., seen, :]))  # (B, h, rows, d_k)
         z = self.z(torch.cat(parts, dim=-2) if len(parts) > 1 else parts[0])  # (B, h, n_q, d_k)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from attnviz.data.capture import Kind
 from attnviz.data.card import ModelCard, ModelFacts
 from attnviz.data.params import ParameterCount
-from attnviz.errors import ModelError, UsageError
+from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import SEQ2SEQ, check_computable, folder_sizes, gpt2_config
 from attnviz.models.folder.files import builtin_folder, bundled_folder, read_config
-from attnviz.models.folder.params import GPT_SIZES, config_count, folder_count, known_count
+from attnviz.models.folder.params import config_count, folder_count, known_count
+from attnviz.models.folder.shapes import GPT_SIZES
 from attnviz.models.folder.sizes import check_kind
 from attnviz.models.known import (
     BUILTIN,
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """Which model, and how it may be had: `name` is builtin, translator, a hub id or a folder.
+    """Which model, and where from: `name` is builtin, translator, embeddings, a hub id or a folder.
 
-    `kind`: of an encoder-decoder, which of its three attentions. `causal`: mask what comes
-    later, where a model (embeddings) leaves that open. `engine`: the from-scratch model where
-    it can run the folder (auto), only that, or transformers.
+    `kind`: which of an encoder-decoder's three attentions. `causal`: mask later tokens, where
+    the model (embeddings) leaves that open. `engine`: the from-scratch model where it can run
+    the folder (auto), only that one, or transformers.
     """
 
     name: str = BUILTIN
@@ -52,7 +53,7 @@ def load(source: Source) -> "LoadedModel":
 
     Raises:
         ModelError: it cannot be found, fetched or loaded.
-        UsageError: an option that this model cannot take.
+        UsageError: this model cannot take an option.
     """
     if source.name == EMBEDDINGS:
         from attnviz.models.scratch.embeddings import load_embeddings
@@ -61,7 +62,10 @@ def load(source: Source) -> "LoadedModel":
         _check_plain(source)
         return load_embeddings(builtin_folder(), causal=source.causal)
     if source.causal:
-        raise UsageError("--causal is for --model embeddings", "this model has its own mask")
+        raise UsageError(
+            f"{option('causal')} is for {option('model', EMBEDDINGS)}",
+            "this model has its own mask",
+        )
     folder, revision = locate(source)
     if read_config(folder).get("model_type") == SEQ2SEQ:
         from attnviz.models.scratch.translator import load_translator
@@ -73,7 +77,7 @@ def load(source: Source) -> "LoadedModel":
 
         check_kind(source.kind)
         return load_native(folder, source.name, revision, source.placement)
-    from attnviz.models.huggingface.model import load_huggingface
+    from attnviz.models.huggingface.load import load_huggingface
 
     return load_huggingface(folder, source.name, revision, source.kind, source.placement)
 
@@ -82,13 +86,13 @@ def _runs_natively(folder: Path, source: Source) -> bool:
     """Whether the from-scratch model runs this folder.
 
     Raises:
-        ModelError: it was asked for, and does not.
+        ModelError, UsageError: only this engine is allowed, and it does not run the folder.
     """
     if read_config(folder).get("model_type") != "gpt2":
         if source.engine == "native":
             raise UsageError(
                 f"the from-scratch model is a GPT-2, and {source.name} is none",
-                "leave --engine out",
+                f"leave {option('engine')} out",
             )
         return False
     config = gpt2_config(folder)
@@ -97,7 +101,7 @@ def _runs_natively(folder: Path, source: Source) -> bool:
         if source.placement.dtype not in ("auto", "float32"):
             raise UsageError(
                 f"the from-scratch model does not run in {source.placement.dtype}",
-                "use --engine transformers, or --dtype float32",
+                f"use {option('engine', 'transformers')}, or {option('dtype', 'float32')}",
             )
     except (ModelError, UsageError):
         if source.engine == "native":
@@ -107,22 +111,22 @@ def _runs_natively(folder: Path, source: Source) -> bool:
 
 
 def _check_plain(source: Source) -> None:
-    """A model that runs in one way only is not asked for another.
+    """Check the options for a model that runs in one way only.
 
     Raises:
-        UsageError: it is.
+        UsageError: they ask for another way.
     """
     where = source.placement
     fits = source.engine in ("auto", "native") and where.device in ("auto", "cpu")
     if not fits or where.dtype not in ("auto", "float32"):
         raise UsageError(
             f"{source.name} runs on the from-scratch code, on the processor, in float32",
-            "leave --engine, --device and --dtype out",
+            f"leave {option('engine')}, {option('device')} and {option('dtype')} out",
         )
 
 
 def tokenizer_of(source: Source) -> "TextTokenizer":
-    """A model's tokenizer alone, without its weights.
+    """A model's tokenizer, without its weights.
 
     Raises:
         ModelError: it cannot be found, fetched or loaded.
@@ -136,7 +140,7 @@ def tokenizer_of(source: Source) -> "TextTokenizer":
 
 
 def locate(source: Source) -> tuple[Path, str | None]:
-    """The model's folder on this machine, fetched if need be, and the commit of a hub model.
+    """The model's folder on this machine, fetched if necessary, and the commit of a hub model.
 
     A name that is both a folder here and a known hub model (`gpt2`) is the hub model;
     written as a path (`./gpt2`) it is the folder.
@@ -152,7 +156,8 @@ def locate(source: Source) -> tuple[Path, str | None]:
     if _is_local(name):
         if source.revision is not None:
             raise ModelError(
-                f"{name!r} has no revisions", "leave --revision out, or name a hub model"
+                f"{name!r} has no revisions",
+                f"leave {option('revision')} out, or name a hub model",
             )
         return _local_folder(name), None
     from attnviz.models.folder.hub import fetch
@@ -162,7 +167,7 @@ def locate(source: Source) -> tuple[Path, str | None]:
 
 
 def known_models() -> tuple[ModelFacts, ...]:
-    """The built-in model, and the models of the hub that need no more than their name."""
+    """The bundled models, and the hub models that are known by name."""
     bundled = (_facts_of(bundled_folder(name), name, "bundled") for name in BUNDLED)
     return (*bundled, *HUB_MODELS)
 
@@ -171,7 +176,7 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     """A model's sizes and card; nothing is fetched.
 
     Raises:
-        ModelError: it is not known, not in the cache and no model's folder, or damaged.
+        ModelError: no known model, cached model or folder has this name, or it is damaged.
     """
     from attnviz.models.folder.hub import cached
 
@@ -189,11 +194,11 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
 
 
 def parameters_of(source: Source) -> ParameterCount:
-    """A model's parameters, from its sizes alone: of a hub model only config.json is fetched.
+    """A model's parameters, from its sizes alone; only config.json is fetched from the hub.
 
     Raises:
         ModelError: it cannot be found or fetched, is damaged, or transformers does not know it.
-        UsageError: embeddings, which have no matrices of their own.
+        UsageError: the model is embeddings, which has no matrices of its own.
     """
     from attnviz.models.folder.hub import fetch_config
 

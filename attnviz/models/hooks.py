@@ -1,7 +1,7 @@
 """Hook points: named places in a model where a value can be read or replaced.
 
-A hook point is an identity module, so it costs nothing when nobody listens, and it is
-attached to and detached from with PyTorch's own forward hooks.
+A hook point is an identity module, which costs nothing without a hook. Hooks are attached and
+detached as PyTorch's own forward hooks.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +11,7 @@ from typing import TypeAlias
 from torch import Tensor, nn
 
 Hook: TypeAlias = Callable[[Tensor], Tensor | None]
-"""Is given the value at a hook point; what it returns, if anything, replaces the value."""
+"""Is given the value at a hook point; a tensor that it returns replaces the value."""
 
 
 class HookPoint(nn.Identity):

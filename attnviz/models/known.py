@@ -1,4 +1,4 @@
-"""Models that are known by name, with their sizes: no file and no request is needed."""
+"""The models that are known by name, with their sizes, without a file or a request."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
@@ -20,17 +20,17 @@ HUB_MODELS = tuple(
         "from the hub, once",
     )
     for name, sizes in GPT_SIZES.items()
-    if name not in KNOWN_AS  # of a size alone: its weights are not public
+    if name not in KNOWN_AS  # whose weights are not public
 )
 NAMES = (*BUNDLED, EMBEDDINGS, *(model.name for model in HUB_MODELS))
 COUNTED = (*BUNDLED, *GPT_SIZES)
 
 
 def nearest(name: str, names: Sequence[str] = NAMES) -> str:
-    """` (did you mean gpt2?)`, of two the second if it is as near; or nothing where none is."""
+    """` (did you mean gpt2?)`: the name that is nearest, or two that are as near, or nothing."""
     near = get_close_matches(name, names, n=2)
     if not near or name in near:
         return ""
-    first, *_ = scores = [SequenceMatcher(a=other, b=name).ratio() for other in near]
-    equal = sorted(other for other, score in zip(near, scores, strict=True) if score == first)
+    first, *_ = ratios = [SequenceMatcher(a=other, b=name).ratio() for other in near]
+    equal = sorted(other for other, ratio in zip(near, ratios, strict=True) if ratio == first)
     return f" (did you mean {' or '.join(equal)}?)"

@@ -1,7 +1,11 @@
-"""What every engine offers: a loaded model that runs token ids and hands over patterns."""
+"""What every engine offers: a loaded model, and what else some models can do.
+
+A model class has the methods of those capabilities only that it has. Whoever needs one asks
+for it here: `predicting(model)`, `valuing(model)`, `tracing(model)`, `writing(model)`.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attnviz.data.ablate import Ablated, Replacement, RunConsumer
 from attnviz.data.capture import Consumer, FloatArray, Kind, ModelIdentity, Wanted
@@ -10,12 +14,14 @@ from attnviz.data.explain import HeadTrace
 from attnviz.data.head import Head
 from attnviz.data.predict import LogitConsumer
 from attnviz.data.tokens import Token
-from attnviz.errors import UsageError
-from attnviz.models.tokenizer import TextTokenizer
+from attnviz.errors import UsageError, option
+
+if TYPE_CHECKING:
+    from attnviz.models.tokenizer import TextTokenizer
 
 
 class LoadedModel(Protocol):
-    """A model in memory."""
+    """A model in memory, whose attention can be recorded."""
 
     @property
     def identity(self) -> ModelIdentity:
@@ -26,26 +32,26 @@ class LoadedModel(Protocol):
         """What the model says about itself; empty where it says nothing."""
 
     @property
-    def tokenizer(self) -> TextTokenizer:
+    def tokenizer(self) -> "TextTokenizer":
         """Cuts a text into this model's tokens."""
 
     @property
     def kind(self) -> Kind:
-        """Which attention `run` hands over: a model's own, or one of an encoder-decoder's three."""
+        """The attention that `run` hands over: "self", or one of an encoder-decoder's three."""
 
     @property
     def causal(self) -> bool:
-        """Whether a query sees only itself and what stands before it."""
+        """Whether a query attends only to itself and to earlier tokens."""
 
     @property
     def sinks(self) -> bool:
         """Whether a part of each row goes to a sink that is no token."""
 
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
-        """About how much memory a run takes, beside the model and what is kept of it."""
+        """About how much memory a run takes, without the model and what is kept of the run."""
 
     def versions(self) -> Mapping[str, str]:
-        """The libraries that ran it, by name."""
+        """The versions of the libraries that run the model, by name."""
 
     def run(
         self,
@@ -56,37 +62,23 @@ class LoadedModel(Protocol):
     ) -> None:
         """Run the tokens; hand the wanted rows of the wanted heads to the consumer.
 
-        Layers after the last one wanted are not run. An encoder-decoder that shows its
-        cross-attention or its decoder needs a `target`: row i is the position that
+        Layers after the last wanted one are not run. An encoder-decoder whose
+        cross-attention or decoder is recorded needs a `target`: row i is the position that
         produces target token i, whose input is the token before.
         """
+
+
+@runtime_checkable
+class Predicts(Protocol):
+    """A model that predicts the token that follows a text."""
 
     def predict(
         self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
     ) -> None:
-        """Hand over the logits of what follows each of these positions, some at a time.
+        """Hand over the logits after each of these positions, in blocks.
 
-        `lens`: before them, those after each layer but the last, as if the model stopped
+        `lens`: before them, the logits after each layer but the last, as if the model stopped
         there: the logit lens (nostalgebraist 2020).
-
-        Raises:
-            UsageError: this model predicts no next token.
-        """
-
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray | None:
-        """The residual stream of a position, (layers + 1, d): before layer 0, after each layer.
-
-        None where the model has no such stream.
-        """
-
-    def value_norms(self, ids: Sequence[int]) -> FloatArray:
-        """How long what each key adds to a query would be at a weight of 1: ‖v·W_O‖.
-
-        (layers, heads, n), NaN where a layer has no such head.
-
-        Raises:
-            UsageError: this model does not attend to what it reads by itself.
-            ModelError: the values cannot be found in this architecture.
         """
 
     def ablate(
@@ -100,27 +92,39 @@ class LoadedModel(Protocol):
     ) -> None:
         """Run the tokens once for each ablation, without the output of its heads.
 
-        The consumer is given each run, in no particular order; `whole`: with the
+        The consumer is given the runs in no particular order; `whole`: with the
         log-probabilities of all tokens that followed.
 
         Raises:
-            UsageError: this model predicts no next token.
             ModelError: the heads' output cannot be found in this architecture.
         """
 
-    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
-        """What an encoder-decoder makes of the tokens: the likeliest text, and its tokens.
+
+@runtime_checkable
+class HasStream(Protocol):
+    """A model with one residual stream, which runs through all its layers."""
+
+    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
+        """The stream at a position, (layers + 1, d): before layer 0, and after each layer."""
+
+
+@runtime_checkable
+class HasValues(Protocol):
+    """A model of one text whose heads have values and an output projection."""
+
+    def value_norms(self, ids: Sequence[int]) -> FloatArray:
+        """‖v·W_O‖ of every key: the length of what it would add to a query at a weight of 1.
+
+        (layers, heads, n), NaN where a layer has no such head.
 
         Raises:
-            UsageError: this model writes nothing of its own.
+            ModelError: the values cannot be found in this architecture.
         """
 
-    def read_target(self, text: str) -> tuple[Token, ...]:
-        """The tokens of a given target text, without special ones.
 
-        Raises:
-            UsageError: this model has no target.
-        """
+@runtime_checkable
+class Traces(Protocol):
+    """A model that can record every step of one head."""
 
     def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
         """Run the whole model over the tokens of a text, and keep all that this head computes.
@@ -130,53 +134,80 @@ class LoadedModel(Protocol):
         """
 
 
-def no_target(name: str) -> UsageError:
-    """The error for a model that reads a text and writes no other."""
-    return UsageError(f"{name} is no encoder-decoder", "use --model translator")
+@runtime_checkable
+class Writes(Protocol):
+    """An encoder-decoder, whose decoder writes a target text."""
+
+    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+        """The likeliest target text for these tokens, and the tokens of it.
+
+        Raises:
+            UsageError: the model has no output layer.
+        """
+
+    def read_target(self, text: str) -> tuple[Token, ...]:
+        """The tokens of a given target text, without special ones."""
 
 
-def no_values(name: str) -> UsageError:
-    """The error of a model of which norm-based attention is asked, and that has none to give."""
-    return UsageError(
-        f"--weighted is for models of one text with projections, which {name} is not",
-        "leave it out, or use another model",
-    )
+def predicting(model: LoadedModel) -> Predicts:
+    """The model, as one that predicts.
 
-
-def no_prediction(name: str) -> UsageError:
-    """The error of a model that is asked for the next token and predicts none."""
-    return UsageError(
-        f"{name} does not predict the token that follows a text",
+    Raises:
+        UsageError: it does not predict the token that follows a text.
+    """
+    if isinstance(model, Predicts):
+        return model
+    raise UsageError(
+        f"{model.identity.name} does not predict the token that follows a text",
         "use a model that does, such as builtin or gpt2",
     )
 
 
-class WithoutNextToken:
-    """What a model says that predicts no next token, and has no stream of vectors of its own."""
+def valuing(model: LoadedModel) -> HasValues:
+    """The model, as one that has values.
 
-    if TYPE_CHECKING:
+    Raises:
+        UsageError: it does not attend to the text that it reads, or has no projections.
+    """
+    if isinstance(model, HasValues):
+        return model
+    raise UsageError(
+        f"{option('weighted')} is for models of one text with projections, which "
+        f"{model.identity.name} is not",
+        "leave it out, or use another model",
+    )
 
-        @property
-        def identity(self) -> ModelIdentity: ...
 
-    def predict(
-        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
-    ) -> None:
-        raise no_prediction(self.identity.name)
+def tracing(model: LoadedModel) -> Traces:
+    """The model, as one that can record every step of a head.
 
-    def ablate(
-        self,
-        ids: Sequence[int],
-        ablations: Sequence[Ablated],
-        replacement: Replacement,
-        consume: RunConsumer,
-        *,
-        whole: bool,
-    ) -> None:
-        raise no_prediction(self.identity.name)
+    Raises:
+        UsageError: its attention is not written out.
+    """
+    if isinstance(model, Traces):
+        return model
+    if model.kind == "self":
+        raise UsageError("this has no queries, keys and values", "choose another model")
+    if model.kind == "encoder":
+        raise UsageError(
+            "explain does not write out the translator's attention",
+            f"use attnviz show {option('model', 'translator')}, or explain another model",
+        )
+    raise UsageError(
+        f"explain does not write out the {model.kind} attention of an encoder-decoder",
+        f"use attnviz show {option('model', model.identity.name)}; the "
+        f"{option('kind', 'encoder')} of any but the built-in translator can be explained",
+    )
 
-    def value_norms(self, ids: Sequence[int]) -> FloatArray:
-        raise no_values(self.identity.name)
 
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray | None:
-        return None
+def writing(model: LoadedModel) -> Writes:
+    """The model, as one that writes a target text.
+
+    Raises:
+        UsageError: it is no encoder-decoder.
+    """
+    if isinstance(model, Writes):
+        return model
+    raise UsageError(
+        f"{model.identity.name} is no encoder-decoder", f"use {option('model', 'translator')}"
+    )

@@ -7,14 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 
 SHARE = 0.8
-"""Of what is free, so much is used unless the user says otherwise."""
+"""The share of free memory that is used unless the user sets a limit."""
 BATCH_TOKENS = 2048
-"""So many tokens run at a time where there are several texts; more make no processor faster."""
+"""How many tokens of several runs form a batch; more make no processor faster."""
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def free_bytes() -> int:
-    """Bytes that can still be used: of the machine, or of the container that this runs in."""
+    """Bytes that can still be used on this machine, or in the container of this process."""
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, TypeError):
         available = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
@@ -27,11 +27,11 @@ NAMES = (
     ("", "memory.max", "memory.current", "inactive_file"),
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
-"""Of both versions of control groups: controller, limit, use, and what of that is cached files."""
+"""Both versions of control groups: controller, limit, use, and cached files within the use."""
 
 
 def _left_to_groups() -> Iterator[int]:
-    """What each control group that this process is in may still use, where it has a limit."""
+    """Bytes that each control group of this process may still use, where it has a limit."""
     with suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -55,10 +55,10 @@ def size_of(text: str) -> int:
     Raises:
         ValueError: it is no size.
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    if match is None:
         raise ValueError(f"{text!r} is no size")
-    return int(float(found[1]) * UNITS[found[2].upper()])
+    return int(float(match[1]) * UNITS[match[2].upper()])
 
 
 def written(size: int) -> str:

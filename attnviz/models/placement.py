@@ -1,4 +1,4 @@
-"""Where a model runs, and in what type of number; torch is imported only when it is asked."""
+"""Where a model runs, and in which number type; torch is imported only on demand."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.data.capture import ModelIdentity
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, option
 from attnviz.models.folder.files import weight_shapes
 from attnviz.models.memory import SHARE, free_bytes, written
 
@@ -20,7 +20,7 @@ DType: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 
 @dataclass(frozen=True)
 class Placement:
-    """Where and how a model runs; `max_memory` in bytes, None for a share of what is free."""
+    """Where and how a model runs; `max_memory` in bytes, None for a share of free memory."""
 
     device: Device = "auto"
     dtype: DType = "auto"
@@ -32,10 +32,10 @@ class Placement:
         return int(SHARE * free_bytes()) if self.max_memory is None else self.max_memory
 
     def torch_device(self) -> "torch.device":
-        """The device; `auto` is a graphics processor where there is one.
+        """The device; `auto` is a graphics processor if there is one.
 
         Raises:
-            ModelError: this machine has none of that kind.
+            ModelError: this machine has no such device.
         """
         import torch
 
@@ -46,33 +46,35 @@ class Placement:
             there.insert(0, "mps")
         if self.device not in ("auto", *there):
             raise ModelError(
-                f"this machine has no {self.device} device", f"use --device {' or '.join(there)}"
+                f"this machine has no {self.device} device",
+                f"use {option('device', ' or '.join(there))}",
             )
         return torch.device(there[0] if self.device == "auto" else self.device)
 
     def torch_dtype(self) -> "torch.dtype":
-        """The type of number; `auto` is float32, in which what is shown is exact."""
+        """The number type; `auto` is float32, in which a capture is exact."""
         import torch
 
-        found = getattr(torch, "float32" if self.dtype == "auto" else self.dtype)
-        assert isinstance(found, torch.dtype)
-        return found
+        dtype = getattr(torch, "float32" if self.dtype == "auto" else self.dtype)
+        assert isinstance(dtype, torch.dtype)
+        return dtype
 
 
 def check_weights(folder: Path, placement: Placement) -> None:
-    """See that a folder's weights are whole and fit into memory, before they are read.
+    """Check, before they are read, that a folder's weights are whole and fit into memory.
 
     Raises:
         ModelError: a file is missing or damaged, or they do not fit.
     """
     numbers = sum(map(math.prod, weight_shapes(folder).values()))
     needed, room = numbers * placement.torch_dtype().itemsize, placement.budget
-    half = "run it in half precision (--dtype bfloat16), or " if numbers * 2 <= room else ""
-    check_room(needed, room, "this model", f"{half}raise --max-memory, or use a smaller model")
+    half = f"run it in half precision ({option('dtype', 'bfloat16')}), or "
+    more = f"raise {option('max_memory')}, or use a smaller model"
+    check_room(needed, room, "this model", half + more if numbers * 2 <= room else more)
 
 
 def check_room(needed: int, room: int, what: str, instead: str) -> None:
-    """See that so many bytes fit into so many.
+    """Check that `needed` bytes fit into `room`.
 
     Raises:
         ModelError: `what` needs more; `instead` says what would fit.

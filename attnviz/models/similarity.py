@@ -1,4 +1,4 @@
-"""How alike a query and a key are: four functions, of which models use one.
+"""Four measures of how alike a query and a key are; models use one of them.
 
 Luong et al. 2015, arXiv 1508.04025, section 3.1 (dot, general); Vaswani et al. 2017
 (scaled dot); Nadaraya 1964 and Watson 1964 (a kernel, each row normalised).
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attnviz.data.explain import HeadTrace, OtherRow
 from attnviz.data.worked import Similarity
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 from attnviz.models.attention import (
     attention_pattern,
     attention_scores,
@@ -24,8 +24,8 @@ from attnviz.models.attention import (
 def similarity_scores(kind: Similarity, q: Tensor, k: Tensor) -> Tensor:
     """Scores before mask and softmax: q (..., n_q, d_k) and k (..., n_k, d_k) give (..., n_q, n_k).
 
-    `rbf` gives the exponent −‖q − k‖² / (2·√d_k): its softmax is the kernel, each row
-    normalised. `general` is `dot` of vectors that were made without biases.
+    `rbf` gives the exponent −‖q − k‖² / (2·√d_k), whose softmax is the kernel with each row
+    normalised. `general` is `dot` of vectors that were projected without biases.
     """
     if kind == "scaled-dot":
         return attention_scores(q, k)
@@ -43,7 +43,7 @@ def general_scores(x_q: Tensor, w_q: Tensor, w_k: Tensor, x_k: Tensor) -> Tensor
 
 
 def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
-    """The trace's query row by a similarity, of the same vectors and behind the same mask.
+    """The trace's query row by another similarity of the same vectors, under the same mask.
 
     Raises:
         UsageError: `general` where queries and keys are changed after their projections.
@@ -54,7 +54,7 @@ def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
             raise UsageError(
                 "here queries and keys are changed after their projections "
                 f"({trace.kinds.changed}), which no one matrix W_Q·W_Kᵀ does",
-                "use --similarity dot, scaled-dot or rbf",
+                f"use {option('similarity', 'dot')}, scaled-dot or rbf",
             )
         x, w_q, w_k = map(torch.as_tensor, (trace.normed, trace.w_q.weight, trace.w_k.weight))
         scores = general_scores(x[trace.query : trace.query + 1], w_q, w_k, x)[0]

@@ -20,12 +20,12 @@ WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece voc
 
 @dataclass(frozen=True)
 class TextTokenizer:
-    """A tokenizer, and what its model takes.
+    """A tokenizer, and the input that its model takes.
 
-    `framed`: the tokenizer itself puts special tokens around a text ([CLS] … [SEP]);
-    else `bos_id` is the beginning token that may stand in front of a text, `vocab_size` how
-    many tokens the model knows, `context` the largest number of tokens that it takes,
-    BOS included, `bos` whether it was trained with a BOS in front.
+    `bos_id`: the beginning token that may stand in front of a text. `vocab_size`: how many
+    tokens the model knows. `context`: the largest number of tokens that it takes, BOS
+    included. `bos`: whether the model was trained with a BOS in front. `adds_special`: the
+    tokenizer itself puts special tokens around a text ([CLS] … [SEP]).
     """
 
     backend: Tokenizer
@@ -33,14 +33,14 @@ class TextTokenizer:
     vocab_size: int
     context: int
     bos: bool
-    framed: bool = False
+    adds_special: bool = False
 
     def encode(self, text: str, *, bos: bool, special: bool) -> tuple[Token, ...]:
         """The tokens of a text.
 
         Args:
             text: any text without lone surrogates.
-            bos: put a beginning token in front; or what the tokenizer puts around a text.
+            bos: put a beginning token in front, or the tokenizer's special tokens around.
             special: read `<|endoftext|>` in the text as the special token; otherwise
                 it is text like any other.
 
@@ -48,7 +48,7 @@ class TextTokenizer:
             ModelError: the tokenizer makes a token that the model does not know.
         """
         self.backend.encode_special_tokens = not special
-        encoding = self.backend.encode(text, add_special_tokens=bos and self.framed)
+        encoding = self.backend.encode(text, add_special_tokens=bos and self.adds_special)
         tokens = [
             Token(i, id_, "", 0, 0, special=True, name=self._name(id_))
             if added
@@ -65,18 +65,18 @@ class TextTokenizer:
                 "use the tokenizer that belongs to the model",
             )
         tokens = _mark_parts(_marks_apart(tokens, encoding.tokens, text), text)
-        if bos and self.bos_id is not None and not self.framed:
+        if bos and self.bos_id is not None and not self.adds_special:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
 
     def ends(self, bos: bool) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
-        """The special tokens that stand before and behind a text, without one."""
+        """The special tokens that stand before and after every text."""
         around = self.encode("a", bos=bos, special=False)
         inner = next(i for i, token in enumerate(around) if not token.special)
         return around[:inner], tuple(t for t in around[inner:] if t.special)
 
     def ordinary_ids(self) -> list[int]:
-        """The ids that are no special tokens, of those that the model knows."""
+        """The ids that the model knows, without those of special tokens."""
         special = self.backend.get_added_tokens_decoder()
         size = min(self.vocab_size, self.backend.get_vocab_size())
         return [id_ for id_ in range(size) if id_ not in special]
@@ -84,8 +84,8 @@ class TextTokenizer:
     def written(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         """The text that these ids spell, and its tokens, which have these ids.
 
-        Special ones (an end, a padding) are left out. Where the text would be cut in
-        another way, each token's slice is what it adds.
+        Special tokens (end, padding) are left out. Where the tokenizer would cut the text in
+        another way, each token's slice is the text that it adds.
         """
         special = {
             i for i, token in self.backend.get_added_tokens_decoder().items() if token.special
@@ -95,10 +95,10 @@ class TextTokenizer:
         tokens = self.encode(text, bos=False, special=False)
         if [token.id for token in tokens] == list(ids):
             return text, tokens
-        return text, self._by_what_they_add(ids, text)
+        return text, self._by_addition(ids, text)
 
-    def _by_what_they_add(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-        """Each token with the slice that it adds; what only several add together, they share."""
+    def _by_addition(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+        """Each token with the slice that it adds; tokens that add a letter together share it."""
         begun = [self.backend.decode(list(ids[:n])) for n in range(len(ids))]
         whole = [n for n, part in enumerate(begun) if text.startswith(part)]
         tokens: list[Token] = []
@@ -112,7 +112,7 @@ class TextTokenizer:
         return tuple(tokens)
 
     def _name(self, id_: int) -> str:
-        """What a special token is called: BOS, or as the tokenizer writes it."""
+        """The name of a special token: BOS, or as the tokenizer writes it."""
         return SPECIAL_LABEL if id_ == self.bos_id else self.backend.id_to_token(id_) or f"#{id_}"
 
     def label(self, id_: int) -> str:
@@ -131,14 +131,14 @@ def load_tokenizer(folder: Path, sizes: ModelSizes, bos: bool) -> TextTokenizer:
     # Saved with many fine-tuned models; a text must be neither cut nor padded in silence.
     backend.no_truncation()
     backend.no_padding()
-    framed = sizes.architecture != "gpt2" and backend.num_special_tokens_to_add(False) > 0
+    adds_special = sizes.architecture != "gpt2" and backend.num_special_tokens_to_add(False) > 0
     return TextTokenizer(
-        backend, sizes.bos_id, sizes.vocab_size, sizes.context, bos or framed, framed
+        backend, sizes.bos_id, sizes.vocab_size, sizes.context, bos or adds_special, adds_special
     )
 
 
 def _backend(folder: Path) -> Tokenizer:
-    """tokenizer.json, or GPT-2's first form: vocab.json and merges.txt."""
+    """The tokenizer in tokenizer.json, or in GPT-2's first form: vocab.json and merges.txt."""
     vocabulary, merges = (folder / name for name in MERGES)
     try:
         if (folder / TOKENIZER).is_file():
@@ -159,24 +159,24 @@ def _backend(folder: Path) -> Tokenizer:
 
 
 def _marks_apart(tokens: Sequence[Token], spelled: Sequence[str], text: str) -> list[Token]:
-    """Marks that a word begins with a slice of their own: the space before it, or nothing.
+    """Give marks of the beginning of a word their own slice: the space before it, or nothing.
 
-    Tokenizers give them the first letter of the word, which is not what they stand for.
+    Tokenizers give them the first letter of the word, which they do not stand for.
     """
-    found: list[Token] = []
+    apart: list[Token] = []
     end = 0
     for token, spelling in zip(tokens, spelled, strict=True):
         if spelling in WORD_MARKS and not token.special and token.text.strip(" "):
             start = token.start
             before = start - (start > end and text[start - 1] == " ")
             token = replace(token, text=text[before:start], start=before, end=start)
-        found.append(token)
+        apart.append(token)
         end = max(end, token.end)
-    return found
+    return apart
 
 
 def _mark_parts(tokens: list[Token], text: str) -> list[Token]:
-    """Number the tokens that share a character: byte-level pieces of one letter."""
+    """Number the tokens that share a character, such as byte-level pieces of one letter."""
     marked: list[Token] = []
     group: list[Token] = []
     for token in tokens:
@@ -188,7 +188,7 @@ def _mark_parts(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _shares_character(before: Token, token: Token, text: str) -> bool:
-    """Do the two overlap in the source? A leading space belongs to the first piece alone."""
+    """Whether two tokens overlap in the text; a leading space belongs to the first one alone."""
     start = token.start
     while start < token.end and text[start] == " ":
         start += 1

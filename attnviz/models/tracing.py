@@ -1,8 +1,8 @@
-"""What a model recorded of one head, completed to a trace by the code of `attention.py`."""
+"""The record of one head in a run, completed to a trace by the code of `attention.py`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,104 +23,69 @@ MOST_LIKELY = NEAREST = 5
 
 @dataclass(frozen=True)
 class Recorded:
-    """The tensors of one run, under the names and with the shapes of `HeadTrace`.
+    """One head as a run recorded it, in tensors.
 
-    Besides: weights of `w_q`, `w_k` and `w_v` with their biases; w_o (h, d_k, d) of all
-    heads; z (h, n, d_k) of all heads; mask (n, n), True where a query may look;
-    unembedding (V, d), where its width is that of the stream. `attention_added` None: all of
-    attention_out.
+    `weights`: w_q, w_k and w_v (d, d_k) of the head, each with its bias (d_k) or None. w_o
+    (h, d_k, d) and z (h, n, d_k) are those of all heads; b_o (d). mask (n, n): True where the
+    query may attend to the key. unembedding (V, d), where its width is that of the stream.
+    `arrays`: every other array, under its name and with its shape in `HeadTrace`.
     """
 
     head: Head
     query: int
     kinds: Kinds
     scale: float
-    x: Tensor
-    normed: Tensor
     weights: Mapping[str, tuple[Tensor, Tensor | None]]
     w_o: Tensor
     b_o: Tensor | None
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    mask: Tensor
-    pattern: Tensor
     z: Tensor
-    attention_out: Tensor
-    mlp_out: Tensor
-    x_after: Tensor
-    logits: Tensor | None
+    mask: Tensor
     unembedding: Tensor
-    embedding: Tensor | None = None
-    position: Tensor | None = None
-    q_plain: Tensor | None = None
-    k_plain: Tensor | None = None
-    bias: Tensor | None = None
-    attention_added: Tensor | None = None
-    final: Tensor | None = None
+    arrays: Mapping[str, Tensor]
+
+
+def present(**arrays: Tensor | None) -> dict[str, Tensor]:
+    """Those of the arrays that a model has."""
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 @torch.inference_mode()
 def head_trace(
     recorded: Recorded, model: "LoadedModel", text: str, tokens: Sequence[Token]
 ) -> HeadTrace:
-    """The trace: what follows from the record is computed here, all of it as numpy.
+    """Complete a record to a trace: compute the scores and the heads' outputs, all as numpy.
 
     Args:
-        recorded: q, k, v (n, d_k) of one head, z (h, n, d_k) and w_o (h, d_k, d) of all, and
-            whatever else `Recorded` names.
-        model: whose run it was.
-        text: what was read.
-        tokens: the n of it.
+        recorded: one head.
+        model: the model that was run.
+        text: the text that it read.
+        tokens: the n tokens of the text.
     """
-    r = recorded
-    products = dot_products(r.q, r.k)  # (n, n)
-    scaled = products * r.scale
-    scores = scaled if r.bias is None else scaled + r.bias
-    head_outputs = r.kinds.factor * (r.z[:, r.query, None] @ r.w_o).squeeze(1)  # (h, d)
-    added = r.attention_out if r.attention_added is None else r.attention_added
-    projections = {
-        name: Projection(numbers(weight), optional(bias))
-        for name, (weight, bias) in r.weights.items()
-    }
+    r, arrays, (layer, head) = recorded, dict(recorded.arrays), recorded.head
+    arrays["products"] = dot_products(arrays["q"], arrays["k"])  # (n, n)
+    arrays["scaled"] = scores = arrays["products"] * r.scale
+    scores = scores + arrays["bias"] if "bias" in arrays else scores
+    arrays["scores"] = masked(scores, r.mask)
+    arrays["z"] = r.z[head]
+    outputs = r.kinds.factor * (r.z[:, r.query, None] @ r.w_o).squeeze(1)  # (h, d)
+    arrays["head_outputs"] = outputs
+    matrices = {**r.weights, "w_o": (r.w_o[head], r.b_o)}
+    made: dict[str, Any] = {name: numbers(array) for name, array in arrays.items()}
+    for name, (weight, bias) in matrices.items():
+        made[name] = Projection(numbers(weight), None if bias is None else numbers(bias))
     return HeadTrace(
         text=text,
         tokens=tuple(tokens),
         model=model.identity,
         versions=model.versions(),
-        layer=r.head.layer,
-        head=r.head.head,
+        layer=layer,
+        head=head,
         query=r.query,
         kinds=r.kinds,
         scale=r.scale,
-        x=numbers(r.x),
-        normed=numbers(r.normed),
-        w_q=projections["w_q"],
-        w_k=projections["w_k"],
-        w_v=projections["w_v"],
-        w_o=Projection(numbers(r.w_o[r.head.head]), optional(r.b_o)),
-        q=numbers(r.q),
-        k=numbers(r.k),
-        v=numbers(r.v),
-        products=numbers(products),
-        scaled=numbers(scaled),
-        scores=numbers(masked(scores, r.mask)),
-        pattern=numbers(r.pattern),
-        z=numbers(r.z[r.head.head]),
-        head_outputs=numbers(head_outputs),
-        attention_out=numbers(r.attention_out),
-        attention_added=numbers(added),
-        mlp_out=numbers(r.mlp_out),
-        x_after=numbers(r.x_after),
-        next_tokens=() if r.logits is None else _most_likely(r.logits, model.tokenizer),
-        nearest=_nearest(head_outputs[r.head.head], r.unembedding, model.tokenizer),
-        embedding=optional(r.embedding),
-        position=optional(r.position),
-        q_plain=optional(r.q_plain),
-        k_plain=optional(r.k_plain),
-        bias=optional(r.bias),
-        final=optional(r.final),
-        logits=optional(r.logits),
+        next_tokens=_most_likely(arrays.get("logits"), model.tokenizer),
+        nearest=_nearest(outputs[head], r.unembedding, model.tokenizer),
+        **made,
     )
 
 
@@ -129,12 +94,10 @@ def numbers(tensor: Tensor) -> FloatArray:
     return np.asarray(tensor.detach().float().cpu().numpy(), dtype=np.float32)
 
 
-def optional(tensor: Tensor | None) -> FloatArray | None:
-    """The same of what may not be there."""
-    return None if tensor is None else numbers(tensor)
-
-
-def _most_likely(logits: Tensor, tokenizer: TextTokenizer) -> tuple[Predicted, ...]:
+def _most_likely(logits: Tensor | None, tokenizer: TextTokenizer) -> tuple[Predicted, ...]:
+    """The likeliest next tokens; none where the model has no logits."""
+    if logits is None:
+        return ()
     top = torch.softmax(logits.float(), dim=-1).topk(min(MOST_LIKELY, logits.numel()))
     return _labelled(top, tokenizer)
 
@@ -144,7 +107,7 @@ def _nearest(
 ) -> tuple[Predicted, ...]:
     """Tokens by the cosine between their output vector and a direction, highest first.
 
-    None where vocabulary (V, d') and direction (d) have no width in common, as in models
+    No tokens where the widths of vocabulary (V, d') and direction (d) differ, as in models
     whose embedding is narrower than their layers (ALBERT).
     """
     if vocabulary.size(-1) != direction.size(-1):

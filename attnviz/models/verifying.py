@@ -1,6 +1,6 @@
-"""How exact a capture is: the output with and without it, and its weights against eager ones.
+"""The exactness of a capture: the output with and without it, and its weights against eager ones.
 
-The eager ones are transformers' own, every matrix of every layer at once, as a user gets
+The eager weights are transformers' own, the matrices of all layers at once, as a user gets
 them with `output_attentions=True`.
 """
 
@@ -14,9 +14,10 @@ from torch import Tensor
 
 from attnviz.data.capture import KeepEverything, Kind, Wanted
 from attnviz.data.verify import Verified
-from attnviz.errors import ModelError, UsageError
+from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.catalog import Source, locate
-from attnviz.models.huggingface.model import HuggingFaceModel, load_huggingface
+from attnviz.models.huggingface.load import load_huggingface
+from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.scratch.native import NativeModel
 
 if TYPE_CHECKING:
@@ -37,25 +38,21 @@ def verify(
 
     Args:
         model: the loaded model, from `source`.
-        source: where it came from.
+        source: where the model came from.
         ids: the tokens.
-        target: of an encoder-decoder, what it is to have written.
+        target: the tokens that an encoder-decoder is to have written.
 
     Raises:
         UsageError: transformers does not have this model.
         ModelError: its eager mode returns no patterns to compare with.
     """
-    if isinstance(model, NativeModel):
-        folder, revision = locate(source)
-        theirs = load_huggingface(folder, source.name, revision, placement=source.placement)
-    elif isinstance(model, HuggingFaceModel):
-        theirs = model
-    else:
+    if not isinstance(model, NativeModel | HuggingFaceModel):
         raise UsageError(
-            f"--verify compares with transformers, which does not have {model.identity.name}",
+            f"{option('verify')} compares with transformers, which does not have "
+            f"{model.identity.name}",
             "leave it out",
         )
-    expected = eager_weights(theirs, ids, target)
+    expected = eager_weights(_in_transformers(model, source), ids, target)
     heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer) if h}
     _, n_queries, n_keys = next(iter(expected.values())).shape
     keep = KeepEverything((n_queries, n_keys))
@@ -74,10 +71,17 @@ def verify(
     )
 
 
+def _in_transformers(model: NativeModel | HuggingFaceModel, source: Source) -> HuggingFaceModel:
+    if isinstance(model, HuggingFaceModel):
+        return model
+    folder, revision = locate(source)
+    return load_huggingface(folder, source.name, revision, placement=source.placement)
+
+
 def eager_weights(
     model: HuggingFaceModel, ids: Sequence[int], target: Sequence[int]
 ) -> dict[int, Tensor]:
-    """Layer to (h, n_q, n_k), from the model in eager mode; its own mode is restored."""
+    """Each layer's pattern (h, n_q, n_k) from the model in eager mode, which is switched back."""
     body: Any = model.model.base_model
     switches = model.model._can_set_attn_implementation()
     configs = {id(m.config): m.config for m in body.modules() if hasattr(m, "config")}.values()
@@ -92,11 +96,11 @@ def eager_weights(
             config._attn_implementation = implementation
     attending = [n for n, heads in enumerate(model.identity.heads_per_layer) if heads]
     given = output[THEIRS[model.kind]]
-    found = [w for w in given if isinstance(w, Tensor) and w.dim() == 4]
-    if len(found) != len(attending):
+    patterns = [w for w in given if isinstance(w, Tensor) and w.dim() == 4]
+    if len(patterns) != len(attending):
         raise ModelError(
-            f"transformers' eager mode returns {len(found)} patterns of this model, which has "
+            f"transformers' eager mode returns {len(patterns)} patterns of this model, which has "
             f"{len(attending)} layers with attention",
-            "leave --verify out",
+            f"leave {option('verify')} out",
         )
-    return {n: weights[0] for n, weights in zip(attending, found, strict=True)}
+    return {n: weights[0] for n, weights in zip(attending, patterns, strict=True)}

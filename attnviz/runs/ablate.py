@@ -25,7 +25,7 @@ from attnviz.data.predict import Candidate, LogitRows, NextTokens
 from attnviz.errors import InputError, UsageError, option
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import Prepared, check_predicts, encode, prepare
+from attnviz.runs.prepare import Prepared, encode, prepare
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -57,7 +57,7 @@ def ablate_each(
         UsageError: a head that the model does not have, an answer that is not one token, or a
             model that predicts no next token.
     """
-    check_predicts(model)
+    predicting(model)
     prepared = prepare(model, text, options)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     ablations: list[Ablated] = [(), *((head,) for head in chosen)]
@@ -73,7 +73,7 @@ def ablate_together(
     top: int,
 ) -> BeforeAfter:
     """Ablate some heads at once; raises what `ablate_each` raises."""
-    check_predicts(model)
+    predicting(model)
     prepared = prepare(model, text, options)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     answer = _answer_of(prepared, options, cut)
@@ -132,7 +132,7 @@ def _report(
             progress(len(keep.kept), len(ablations))
 
     whole = answer is None
-    prepared.model.ablate(ids, ablations, cut.replacement, consume, whole=whole)
+    predicting(prepared.model).ablate(ids, ablations, cut.replacement, consume, whole=whole)
     before = keep.kept[0]
     effects = [effect_of(heads, before, keep.kept[i]) for i, heads in enumerate(ablations) if i > 0]
     told = float(before.mean()), len(before), effects

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from attnviz.analyses.predict import KeepNextTokens
 from attnviz.data.head import every_head
 from attnviz.data.predict import Evidence, Prediction
+from attnviz.models.loaded import predicting
 from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import Prepared, check_predicts, prepare
+from attnviz.runs.prepare import Prepared, prepare
 from attnviz.transforms.keep import KeepLinks
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def predict_text(
         InputError: nothing but blanks, or longer than the model's context.
         UsageError: the model predicts no next token.
     """
-    check_predicts(model)
+    able = predicting(model)
     prepared = prepare(model, text, options)
     ids = prepared.ids
     # transformers makes the logits of every position at once
@@ -45,7 +46,7 @@ def predict_text(
     every, through = (KeepNextTokens(ids, reading.top, model.tokenizer.label) for _ in "12")
     model.predict(ids, range(len(ids)) if reading.each else [last], every, lens=False)
     if reading.lens:
-        model.predict(ids, [last], through, lens=True)
+        able.predict(ids, [last], through, lens=True)
     return Prediction(
         capture=prepared.empty,
         last=every.next_tokens[-1],

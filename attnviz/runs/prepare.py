@@ -24,6 +24,7 @@ from attnviz.data.verify import Verified
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
+from attnviz.models.loaded import valuing, writing
 from attnviz.runs.budget import Budget
 from attnviz.runs.options import TextOptions, Truncation
 from attnviz.transforms.check import Checked
@@ -57,14 +58,6 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
         raise UsageError("this model has no beginning token", f"leave {option('bos')} out")
     bos = tokenizer.bos if options.bos is None else options.bos
     return tokenizer.encode(text, bos=bos, special=options.special)
-
-
-def check_predicts(model: "LoadedModel") -> None:
-    """Raises UsageError: the model does not predict the token that follows a text."""
-    if model.kind != "self":
-        from attnviz.models.loaded import no_prediction
-
-        raise no_prediction(model.identity.name)
 
 
 @dataclass(frozen=True)
@@ -171,7 +164,7 @@ class Prepared:
         Raises:
             UsageError: the model has none.
         """
-        norms = self.model.value_norms([token.id for token in self.source])
+        norms = valuing(self.model).value_norms([token.id for token in self.source])
         return replace(captured, extras={**captured.extras, VALUE_NORMS: norms})
 
 
@@ -266,7 +259,7 @@ def _target(
             )
         return "", ()
     if given is None:
-        written = model.write([token.id for token in source])
+        written = writing(model).write([token.id for token in source])
         if not written[1]:
             raise InputError(
                 "the model wrote nothing for this text",
@@ -275,7 +268,7 @@ def _target(
         return written
     check_not_blank(given, "the target")
     check_encodable(given)
-    tokens = model.read_target(given)
+    tokens = writing(model).read_target(given)
     if len(tokens) >= model.tokenizer.context:
         raise InputError(
             f"the target has {len(tokens)} tokens, but the model writes at most "

@@ -26,7 +26,8 @@ from attnviz.data.ablate import Ablated, AblatedRun, Replacement
 from attnviz.data.head import Head
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.ablate import ablate_transformers
-from attnviz.models.huggingface.dissect import output_projections
+from attnviz.models.huggingface.layers import parts_of
+from attnviz.models.loaded import predicting
 
 IDS = [5, 6, 7, 8, 9, 5, 6]
 HEADS = 4
@@ -75,7 +76,8 @@ def _eager(config: Any) -> Any:
 def without(model: Any, heads: Ablated) -> Any:
     """A copy whose output projections take nothing from these heads."""
     changed = copy.deepcopy(model)
-    for layer, module in output_projections(changed, {head.layer for head in heads}).items():
+    for layer, parts in parts_of(changed, {head.layer for head in heads}).items():
+        module = parts.output
         weight: Any = module.weight
         rows = weight if type(module).__name__ == "Conv1D" else weight.t()  # (h·d_v, d)
         width = rows.size(0) // HEADS
@@ -155,7 +157,7 @@ def test_both_engines_ablate_alike(gpt2_folder: Path) -> None:
     for replacement in ("zero", "mean"):
         found: list[dict[int, AblatedRun]] = [{}, {}]
         for model, kept in zip((ours, theirs), found, strict=True):
-            model.ablate(
+            predicting(model).ablate(
                 IDS,
                 ablations,
                 replacement,
@@ -173,13 +175,13 @@ def test_the_native_model_without_a_head_is_the_one_with_zero_rows(gpt2_folder: 
     theirs.transformer.h[1].attn.c_proj.weight[7:14] = 0  # three heads of seven
     expected = logits_of(theirs)
     found: dict[int, AblatedRun] = {}
-    model = load(Source(str(gpt2_folder), engine="native"))
+    model = predicting(load(Source(str(gpt2_folder), engine="native")))
     model.ablate(IDS, [(Head(1, 1),)], "zero", lambda r: found.update({0: r}), whole=True)
     np.testing.assert_allclose(found[0].last, expected[-1], atol=1e-4)
 
 
 def test_a_batch_of_many_ablations_is_as_each_alone(gpt2_folder: Path) -> None:
-    model = load(Source(str(gpt2_folder), engine="native"))
+    model = predicting(load(Source(str(gpt2_folder), engine="native")))
     ablations: list[Ablated] = [(Head(layer, head),) for layer in (0, 1) for head in range(3)]
     together: dict[int, AblatedRun] = {}
     model.ablate(IDS, ablations, "zero", lambda r: together.update({r.index: r}), whole=True)

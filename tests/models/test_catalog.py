@@ -268,7 +268,7 @@ def test_an_option_that_cannot_be_is_refused(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
 def test_a_device_that_is_not_there_is_said(gpt2_copy: Path) -> None:
     source = Source(str(gpt2_copy), placement=Placement(device="cuda"))
-    with pytest.raises(ModelError, match="this machine has no cuda device; use --device cpu"):
+    with pytest.raises(ModelError, match="this machine has no cuda device; use device=cpu"):
         load(source)
 
 
@@ -279,7 +279,7 @@ def test_weights_that_are_not_numbers_are_not_shown(
     state = load_file(gpt2_copy / "model.safetensors")
     state["transformer.h.0.attn.c_attn.weight"][3, 5] = torch.nan
     save_file(state, gpt2_copy / "model.safetensors", metadata={"format": "pt"})
-    monkeypatch.setattr("attnviz.models.folder.weights.LOOKED_THROUGH", 0)
+    monkeypatch.setattr("attnviz.models.folder.weights.SEARCHED", 0)
     ended = run("show", "abc", "--model", str(gpt2_copy))
     assert ended.status is ExitStatus.MODEL
     assert "the attention of layer 0 is not a number" in ended.err

@@ -15,7 +15,9 @@ from attnviz.data.capture import Kind, Wanted
 from attnviz.data.head import Head
 from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface.model import HuggingFaceModel, load_huggingface
+from attnviz.models.huggingface.load import load_huggingface
+from attnviz.models.huggingface.model import EncoderDecoder
+from attnviz.models.loaded import tracing, writing
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import capture
 from tests.conftest import bytes_tokenizer
@@ -103,7 +105,7 @@ def test_each_attention_is_the_models_own(
     heads = recorded_heads(model, HeadOptions(everything=True))
     found = capture(model, TEXT, heads, TextOptions(bos=False, target=target))
     source = [token.id for token in model.tokenizer.encode(TEXT, bos=False, special=False)]
-    written = [token.id for token in model.read_target(TARGET)]
+    written = [token.id for token in writing(model).read_target(TARGET)]
     own = own_attentions(folder_of(name), name, source, written)
     expected = {
         "encoder": own.encoder_attentions,
@@ -138,7 +140,7 @@ def test_without_a_target_the_model_writes_one(folder_of: Callable[[str], Path],
     )
     special = {model.model.config.eos_token_id, model.model.config.pad_token_id}
     expected = [id_ for id_ in made[0, 1:].tolist() if id_ not in special]
-    text, tokens = model.write(source)
+    text, tokens = writing(model).write(source)
     assert [token.id for token in tokens][: len(expected)] == expected[: len(tokens)]
     assert all(token.text == text[token.start : token.end] for token in tokens)
 
@@ -153,7 +155,6 @@ def test_what_is_computed_is_the_same_with_a_capture(folder_of: Callable[[str], 
 
 def test_a_model_of_one_sequence_has_no_target(gpt2_folder: Path) -> None:
     model = load_huggingface(gpt2_folder, "tiny", None)
-    assert isinstance(model, HuggingFaceModel)
     with pytest.raises(UsageError, match="no encoder-decoder"):
         model.write([1, 2])
     heads = recorded_heads(model, HeadOptions())
@@ -163,7 +164,7 @@ def test_a_model_of_one_sequence_has_no_target(gpt2_folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in get_args(Kind) if kind != "self"])
 def test_a_model_of_one_sequence_has_one_kind_of_attention(gpt2_folder: Path, kind: Kind) -> None:
-    with pytest.raises(UsageError, match=f"--kind {kind} is for encoder-decoders"):
+    with pytest.raises(UsageError, match=f"kind={kind} is for encoder-decoders"):
         load(Source(str(gpt2_folder), kind=kind))
 
 
@@ -185,7 +186,7 @@ def test_a_model_that_writes_nothing_is_told(
     folder_of: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = load_huggingface(folder_of("bart"), "bart", None)
-    monkeypatch.setattr(HuggingFaceModel, "write", lambda *_: ("", ()))
+    monkeypatch.setattr(EncoderDecoder, "write", lambda *_: ("", ()))
     with pytest.raises(InputError, match="wrote nothing"):
         capture(model, TEXT, recorded_heads(model, HeadOptions()), TextOptions(bos=False))
 
@@ -196,7 +197,7 @@ def test_a_head_of_the_encoder_is_traced(folder_of: Callable[[str], Path], name:
     tokens = model.tokenizer.encode(TEXT, bos=False, special=False)
     heads = recorded_heads(model, HeadOptions(heads="L1H2"))
     weights = capture(model, TEXT, heads, TextOptions(bos=False)).weights(Head(1, 2))
-    found = model.trace(TEXT, tokens, Head(1, 2), 3)
+    found = tracing(model).trace(TEXT, tokens, Head(1, 2), 3)
     np.testing.assert_allclose(found.pattern, weights, atol=1e-5)
     scores = found.scores.astype(np.float64)
     expected = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -209,6 +210,5 @@ def test_a_head_of_the_encoder_is_traced(folder_of: Callable[[str], Path], name:
 
 def test_cross_attention_is_not_explained(folder_of: Callable[[str], Path]) -> None:
     model = load_huggingface(folder_of("t5"), "t5", None)
-    tokens = model.tokenizer.encode(TEXT, bos=False, special=False)
-    with pytest.raises(UsageError, match="use --kind encoder"):
-        model.trace(TEXT, tokens, Head(0, 0), 1)
+    with pytest.raises(UsageError, match="the cross attention of an encoder-decoder; use attnviz"):
+        tracing(model)

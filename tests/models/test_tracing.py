@@ -15,8 +15,8 @@ from attnviz.data.head import Head
 from attnviz.errors import ModelError, UsageError
 from attnviz.models.folder.files import builtin_folder
 from attnviz.models.huggingface.dissect import dissected
-from attnviz.models.huggingface.model import load_huggingface
-from attnviz.models.loaded import LoadedModel
+from attnviz.models.huggingface.load import load_huggingface
+from attnviz.models.loaded import LoadedModel, tracing
 from attnviz.models.scratch.native import load_native
 from attnviz.models.similarity import other_row
 from attnviz.renderers.calculation.explain import render
@@ -116,7 +116,7 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 def traced(model: LoadedModel, head: Head, query: int) -> HeadTrace:
     """The trace of a head for one query, over TEXT."""
     tokens = model.tokenizer.encode(TEXT, bos=False, special=False)
-    return model.trace(TEXT, tokens, head, query)
+    return tracing(model).trace(TEXT, tokens, head, query)
 
 
 def check(model: LoadedModel, head: Head) -> HeadTrace:
@@ -223,9 +223,10 @@ def test_attention_and_mlp_add_what_their_own_modules_give(
     ids, query = [5, 9, 4, 33, 8, 21, 7], 4
     found = dissected(model, ids, Head(1, 1), query)
     own = outputs_of(model, [attention, mlp], lambda: model(torch.tensor([ids])))
-    assert found.attention_added is not None
-    torch.testing.assert_close(found.attention_added, times * own[0][query], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(found.mlp_out, times * own[1][query], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        found.arrays["attention_added"], times * own[0][query], atol=1e-5, rtol=1e-5
+    )
+    torch.testing.assert_close(found.arrays["mlp_out"], times * own[1][query], atol=1e-5, rtol=1e-5)
     assert found.kinds.residual == ("normed" if name == "gemma2" else "plain")
     assert found.kinds.factors == pytest.approx((times, times), abs=1e-4)
     assert found.kinds.mlp == wide
@@ -399,10 +400,9 @@ def test_a_layer_that_leaves_the_rotation_out_is_not_called_rotary() -> None:
     built = architecture("smollm3", no_rope_layers=[1, 0])
     model = built.model().requires_grad_(False)
     turned, plain = (dissected(model, [5, 9, 4, 33], Head(layer, 1), 2) for layer in (0, 1))
-    assert (turned.kinds.positions, turned.q_plain is None) == ("rotary", False)
+    assert (turned.kinds.positions, "q_plain" in turned.arrays) == ("rotary", True)
     assert (plain.kinds.positions, plain.kinds.changed) == ("none", "")
-    assert plain.q_plain is None
-    assert plain.k_plain is None
+    assert not {"q_plain", "k_plain"} & set(plain.arrays)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Any architecture's configuration, as transformers reads it: names are made alike there."""
+"""The configuration of any architecture, as transformers reads it, under common names."""
 
 from pathlib import Path
 from typing import Any
@@ -9,14 +9,14 @@ from attnviz.models.folder.files import damaged
 from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind
 
 NO_LIMIT = 1 << 20
-"""The context of a model whose positions are relative: as long as memory lasts."""
+"""The context of a model with relative positions, which only memory limits."""
 
 
 BEHIND_PADDING = (
     *("roberta", "roberta-prelayernorm", "camembert", "xlm-roberta", "xlm-roberta-xl", "xmod"),
     *("data2vec-text", "ibert", "mpnet", "longformer", "esm"),
 )
-"""Models whose positions begin behind the padding token's id."""
+"""Models whose positions begin after the padding token's id."""
 
 
 def transformers_config(folder: Path) -> Any:
@@ -28,7 +28,7 @@ def transformers_config(folder: Path) -> Any:
     from transformers import AutoConfig
     from transformers.utils import logging
 
-    logging.set_verbosity_error()  # its remarks on settings are not for who looks at attention
+    logging.set_verbosity_error()  # its remarks on settings do not concern attention
     try:
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # a damaged or foreign setting can raise anything in there
@@ -36,11 +36,11 @@ def transformers_config(folder: Path) -> Any:
 
 
 def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
-    """The sizes of a folder's model, for a kind of attention where it has several.
+    """The sizes of a folder's model, for one kind of attention if it has several.
 
     Raises:
         ModelError: as `transformers_config`; or the model has no attention heads.
-        UsageError: a kind of attention that the model does not have.
+        UsageError: the model does not have this kind of attention.
     """
     config = transformers_config(folder)
     text = config.get_text_config()
@@ -71,12 +71,12 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
 
 
 def reads_no_text(architecture: str) -> ModelError:
-    """The error for a model of pictures or of sound."""
+    """The error for a model of images or sound."""
     return ModelError(f"{architecture} reads no text", "use a model of texts")
 
 
 def _of_pair(config: Any, side: str) -> tuple[int | None, int | None]:
-    """Heads and layers of the encoder or the decoder: BART names both, T5 the decoder's layers."""
+    """Heads and layers of one side; BART names them for both, T5 only the decoder's layers."""
     heads = getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
     layers = getattr(config, f"{side}_layers", None) or getattr(config, f"num_{side}_layers", None)
     return heads, layers or config.num_hidden_layers

@@ -13,7 +13,7 @@ CARD, SCHEMA = "card.json", 1
 
 
 def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelCard:
-    """The card of a model folder; an empty one where the folder has none of ours.
+    """The card of a model folder; an empty one where the folder has no card of this program.
 
     Raises:
         ModelError: the card is there but cannot be read, or names a head that the model
@@ -21,7 +21,7 @@ def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelC
     """
     path = folder / CARD
     raw = read_object(path) if path.is_file() else {}
-    if raw.get("schema") != SCHEMA:  # another program's file of the same name
+    if raw.get("schema") != SCHEMA:  # another program may use the same file name
         return ModelCard(name, "", bos=False)
     try:
         card = _card(raw)

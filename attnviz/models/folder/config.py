@@ -1,4 +1,4 @@
-"""A folder's config.json, checked: sizes that can be computed with."""
+"""A folder's config.json, with its sizes checked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.data.capture import Kind
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, option
 from attnviz.models.folder.files import CONFIG, read_config
 from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind
 
 SIZES = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
-# What gpt.py computes; a folder that asks for anything else must not be run by it.
+# The settings that gpt.py computes; it must not run a folder with any other.
 COMPUTED: Mapping[str, tuple[Any, ...]] = {
     "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
     "scale_attn_weights": (True,),
@@ -47,7 +47,7 @@ class GPTConfig:
 
 @dataclass(frozen=True)
 class FolderConfig:
-    """What a folder's config.json says: the sizes, the beginning token, and all of it as it is."""
+    """A folder's config.json: the sizes, the beginning token, and the whole file as `raw`."""
 
     sizes: GPTConfig
     bos_id: int | None
@@ -72,7 +72,7 @@ SEQ2SEQ = "attnviz-seq2seq"
 
 
 def seq2seq_config(folder: Path) -> Seq2SeqConfig:
-    """Read and check the configuration of an encoder-decoder of ours.
+    """Read and check the configuration of a from-scratch encoder-decoder.
 
     Raises:
         ModelError: the file is missing or damaged.
@@ -94,16 +94,16 @@ def seq2seq_config(folder: Path) -> Seq2SeqConfig:
 
 
 def folder_sizes(folder: Path, kind: Kind | None = None) -> ModelSizes:
-    """The sizes of a folder's model, of whatever architecture.
+    """The sizes of a folder's model, for any architecture.
 
     Args:
-        folder: the model's.
-        kind: of an encoder-decoder's attention, cross unless given; else None.
+        folder: the folder of the model.
+        kind: which of an encoder-decoder's attentions, by default "cross".
 
     Raises:
         ModelError: config.json is missing or damaged, or names an architecture that
             transformers does not know.
-        UsageError: a kind of attention that the model does not have.
+        UsageError: the model does not have this kind of attention.
     """
     architecture = read_config(folder).get("model_type")
     if architecture == SEQ2SEQ:
@@ -128,15 +128,15 @@ def gpt2_config(folder: Path) -> FolderConfig:
     """Read and check the configuration of a GPT-2 folder.
 
     Raises:
-        ModelError: the file is missing or damaged, another architecture, or sizes that
-            no model has.
+        ModelError: the file is missing or damaged, or it has another architecture or
+            impossible sizes.
     """
     raw = read_config(folder)
     architecture = raw.get("model_type")
     if architecture != "gpt2":
         raise ModelError(
             f"the model in {str(folder)!r} has the architecture {architecture!r}, not gpt2",
-            "leave --engine out",
+            f"leave {option('engine')} out",
         )
     for name in SIZES:
         value = raw.get(name, _DEFAULTS[name])
@@ -155,15 +155,15 @@ def gpt2_config(folder: Path) -> FolderConfig:
     )
 
 
-# Old files leave out what is as in the first GPT-2.
+# Old files leave out the settings of the first GPT-2.
 _DEFAULTS = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
 
 
 def check_computable(config: FolderConfig, folder: Path) -> None:
-    """The from-scratch model computes exactly this kind of GPT-2.
+    """Check that the from-scratch model computes exactly this kind of GPT-2.
 
     Raises:
-        ModelError: naming the setting that it does not compute.
+        ModelError: it does not compute a setting, which is named.
     """
     for name, values in COMPUTED.items():
         value = config.raw.get(name, values[0])

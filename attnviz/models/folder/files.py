@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 INDEX = f"{WEIGHTS}.index.json"  # where the weights are in several files
 PICKLED = "pytorch_model.bin"
-MERGES = ("vocab.json", "merges.txt")  # a tokenizer as GPT-2 first came with it
+MERGES = ("vocab.json", "merges.txt")  # the first form of GPT-2's tokenizer
 
 
 def bundled_folder(name: str) -> Path:
-    """Where a bundled model lies, `builtin` or `translator`."""
+    """The folder of a bundled model, `builtin` or `translator`."""
     return Path(str(files("attnviz.models"))) / name
 
 
 def builtin_folder() -> Path:
-    """Where the built-in model lies."""
+    """The folder of the built-in model."""
     return bundled_folder("builtin")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The folder's config.json as it stands.
+    """The folder's config.json, unchanged.
 
     Raises:
-        ModelError: the folder or the file is missing, or it is no JSON object.
+        ModelError: the folder or the file is missing, or the file is no JSON object.
     """
     if not folder.is_dir():
         raise ModelError(f"there is no model folder {str(folder)!r}", "check the path")
@@ -44,10 +44,10 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """A JSON file that holds an object.
+    """The object in a JSON file.
 
     Raises:
-        ModelError: it cannot be read, or is no JSON object.
+        ModelError: the file cannot be read, or holds no object.
     """
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
@@ -59,7 +59,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that hold the weights: one, or those that the index of several names.
+    """The files that hold the weights: one, or the several that an index names.
 
     Raises:
         ModelError: there is none, or one of several is missing.
@@ -87,7 +87,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, by name, read from the headers of the weights alone.
+    """The shape of every tensor, by name, from the headers of the weights.
 
     Raises:
         ModelError: a file is missing or damaged.
@@ -99,7 +99,7 @@ def unpickled(path: Path) -> "dict[str, torch.Tensor]":
     """The tensors of a pickled checkpoint; nothing but tensors is ever unpickled.
 
     Raises:
-        ModelError: it holds anything else, which could run code, or is damaged.
+        ModelError: the file is damaged, or holds anything else, which could run code.
     """
     import torch
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, option
 from attnviz.models.folder.files import CONFIG, INDEX, MERGES, TOKENIZER, WEIGHTS, weight_files
 from attnviz.models.known import COUNTED, NAMES, nearest
 
@@ -19,24 +19,24 @@ TIMEOUT = 10  # seconds
 def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Path:
     """The local folder of a hub model.
 
-    A complete folder in the cache is used as it is and causes no request at all.
+    A complete folder in the cache is used as it is, without a request.
 
     Raises:
-        ModelError: not in the cache and offline, out of reach, or no such model.
+        ModelError: the model is not in the cache, and cannot be fetched.
     """
     folder = cached(name, revision)
     if folder is not None:
         return folder
     if offline:
-        raise _not_fetched(name, "--offline was given")
+        raise _not_fetched(name, f"{option('offline')} was given")
     return _download(name, revision, quiet=quiet)
 
 
 def cached(name: str, revision: str | None = None) -> Path | None:
-    """The cached folder, if it holds configuration, tokenizer and all weights.
+    """The cached folder, if it holds the configuration, the tokenizer and all weights.
 
     Raises:
-        ModelError: the name is none that a hub model can have.
+        ModelError: no hub model can have this name.
     """
     import huggingface_hub as hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
@@ -54,7 +54,7 @@ def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
     """The folder in the cache that holds a hub model's config.json, and perhaps nothing else.
 
     Raises:
-        ModelError: not in the cache and offline, out of reach, or no such model.
+        ModelError: the model is not in the cache, and cannot be fetched.
     """
     import huggingface_hub as hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
@@ -67,11 +67,11 @@ def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
         return fetched(local=True)
     except LocalEntryNotFoundError:
         if offline:
-            raise _not_fetched(name, "--offline was given", COUNTED) from None
+            raise _not_fetched(name, f"{option('offline')} was given", COUNTED) from None
     except HFValidationError:
         raise _no_name(name) from None
     with _download_errors(name, revision, COUNTED):
-        # A download is tried again for long; this one request tells sooner that it is in vain.
+        # A download is retried for a long time; this one request fails early.
         hub.HfApi().model_info(name, revision=revision, timeout=TIMEOUT)
         return fetched(local=False)
 
@@ -100,9 +100,9 @@ def _download(name: str, revision: str | None, *, quiet: bool) -> Path:
 def _download_errors(
     name: str, revision: str | None, names: Sequence[str] = NAMES
 ) -> Iterator[None]:
-    """What can go wrong on the way from the hub, as a user can mend it, in a sentence of ours.
+    """Turn the errors of a download into sentences that tell a user what to do.
 
-    `names` are those that a name may have been meant for.
+    `names`: the known names, of which `name` may be a misspelling.
     """
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -118,7 +118,8 @@ def _download_errors(
         yield
     except RevisionNotFoundError:
         raise ModelError(
-            f"the model {name!r} has no revision {revision!r}", "leave --revision out, or mend it"
+            f"the model {name!r} has no revision {revision!r}",
+            f"leave {option('revision')} out, or mend it",
         ) from None
     except GatedRepoError:
         raise ModelError(

@@ -1,17 +1,16 @@
 """Parameter counts from names and shapes alone: headers of weights, or a configuration.
 
-No weight is read. A folder's shapes stand in the headers of its safetensors files; those
-of a hub model follow from its config.json, which transformers builds without memory (on
-the meta device); those of the GPT family by name follow from their sizes.
+No weight is read. The shapes of a folder stand in the headers of its safetensors files, and
+those of other models follow from their sizes (`shapes.py`).
 """
 
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from attnviz.data.params import (
     CROSS,
@@ -23,26 +22,18 @@ from attnviz.data.params import (
     ParameterCount,
     Part,
 )
-from attnviz.errors import ModelError
 from attnviz.models.folder.architecture import transformers_config
-from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import read_config, weight_shapes
+from attnviz.models.folder.shapes import (
+    GPT_SIZES,
+    KNOWN_AS,
+    Shape,
+    Shapes,
+    built_shapes,
+    gpt2_shapes,
+)
 
-Shape: TypeAlias = tuple[int, ...]
-Shapes: TypeAlias = Mapping[str, Shape]
-
-# Brown et al. 2020, "Language Models are Few-Shot Learners", table 2.1, for gpt3.
-GPT_SIZES: Mapping[str, GPTConfig] = {
-    "gpt2": GPTConfig(50257, 1024, 768, 12, 12),
-    "gpt2-medium": GPTConfig(50257, 1024, 1024, 24, 16),
-    "gpt2-large": GPTConfig(50257, 1024, 1280, 36, 20),
-    "gpt2-xl": GPTConfig(50257, 1024, 1600, 48, 25),
-    "distilgpt2": GPTConfig(50257, 1024, 768, 6, 12),
-    "gpt3": GPTConfig(50257, 2048, 12288, 96, 96),
-}
-KNOWN_AS = {"gpt3": 175_000_000_000}
-
-# What the projections are called in the weights of different architectures.
+# The names of the projections in the weights of different architectures.
 ROLES: Mapping[str, str] = {
     module: role
     for role, modules in {
@@ -54,45 +45,26 @@ ROLES: Mapping[str, str] = {
     }.items()
     for module in modules.split()
 }
-OUR_ROLES = {"w_q": "Q", "w_k": "K", "w_v": "V", "w_o": "O"}  # of the built-in translator
+# The built-in translator has names of its own.
+_ROLES = {**ROLES, "w_q": "Q", "w_k": "K", "w_v": "V", "w_o": "O"}
 _ATTENTION = re.compile(r"attn|attention|\.cross\.", re.IGNORECASE)
 _EMBEDDING = re.compile(r"(^|\.)(wte|wpe\w*|shared|\w*embed\w*)\.", re.IGNORECASE)
 _MASK_BUFFER = re.compile(r"\.(attn|attention)\.(masked_)?bias$")
 _OTHER_BUFFER = re.compile(r"(^|\.)(inv_freq|position_ids|final_logits_bias)$")
 _OUTPUT = ("lm_head.weight", "embed_out.weight", "cls.predictions.decoder.weight")
 _AGAIN = ("embed_tokens.weight", "cls.predictions.decoder.bias")  # of shared.weight, of a bias
-_BUFFER, _TIED = (
-    "no parameter: a buffer of an old file",
-    "tied to another tensor, and counted there",
-)
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """What the configuration says; None where it says nothing, or not one number."""
-
-    n_layer: int | None
-    heads: int | None
-    kv_heads: int | None
-    d_model: int | None
-    d_head: int | None
-    stacks: tuple[int, int] | None
+_BUFFER = "no parameter: a buffer of an old file"
+_TIED = "tied to another tensor, and counted there"
 
 
 def known_count(name: str) -> ParameterCount:
-    """A GPT by name, from its sizes alone; the name is one of `GPT_SIZES`."""
+    """The count of a GPT by name, one of `GPT_SIZES`, from its sizes alone."""
     sizes = GPT_SIZES[name]
-    raw = {"n_layer": sizes.n_layer, "n_head": sizes.n_head, "n_embd": sizes.n_embd}
-    return count(name, _gpt2_shapes(sizes), raw, known_as=KNOWN_AS.get(name))
-
-
-def known_total(name: str) -> int:
-    """The parameters of a GPT by name, all of them at once."""
-    return sum(math.prod(shape) for shape in _gpt2_shapes(GPT_SIZES[name]).values())
+    return count(name, gpt2_shapes(sizes), vars(sizes), known_as=KNOWN_AS.get(name))
 
 
 def folder_count(name: str, folder: Path) -> ParameterCount:
-    """A checkpoint folder, from its config.json and the headers of its weights.
+    """The count of a checkpoint folder, from its config.json and the headers of its weights.
 
     Raises:
         ModelError: a file is missing or damaged.
@@ -103,12 +75,12 @@ def folder_count(name: str, folder: Path) -> ParameterCount:
 
 
 def config_count(name: str, folder: Path) -> ParameterCount:
-    """A model of which config.json alone is at hand: what transformers would build from it.
+    """The count of the model that transformers would build from a folder's config.json.
 
     Raises:
         ModelError: transformers knows no such architecture.
     """
-    return count(name, _built_shapes(folder), read_config(folder))
+    return count(name, built_shapes(folder), read_config(folder))
 
 
 def count(
@@ -119,16 +91,16 @@ def count(
     tied: bool = False,
     known_as: int | None = None,
 ) -> ParameterCount:
-    """Group a model's tensors by what they are.
+    """Group a model's tensors by their part in it.
 
     Args:
-        name: the model's.
-        shapes: of every tensor, by its name in the weights.
+        name: the name of the model.
+        shapes: the shape of every tensor, by its name in the weights.
         raw: the configuration, for the number of heads and their width.
         tied: an output matrix in the weights is the token embedding once more.
         known_as: the size that the model goes by.
     """
-    sizes = _sizes(raw)
+    empty = _empty(name, raw, known_as)
     groups: Counter[tuple[str, Shape]] = Counter()
     apart: Counter[tuple[str, str]] = Counter()
     for tensor in _weights_first(shapes):
@@ -141,24 +113,17 @@ def count(
     matrices = [
         matrix
         for (source, shape), copies in groups.items()
-        for matrix in _matrices(source, shape, copies, sizes)
+        for matrix in _matrices(source, shape, copies, empty)
     ]
-    return ParameterCount(
-        name=name,
-        n_layer=sizes.n_layer,
-        heads=sizes.heads,
-        kv_heads=sizes.kv_heads,
-        d_model=sizes.d_model,
-        d_head=sizes.d_head,
+    return replace(
+        empty,
         matrices=tuple(sorted(matrices, key=_rank)),
         apart=tuple(Apart(source, n, why) for (source, why), n in apart.items()),
-        known_as=known_as,
-        stacks=sizes.stacks,
     )
 
 
 def _weights_first(shapes: Shapes) -> list[str]:
-    """The tensors in the order of their modules, each module's bias behind its weight."""
+    """The tensors in the order of their modules, each module's bias after its weight."""
     modules: dict[str, int] = {}
     for tensor in shapes:
         modules.setdefault(tensor.rpartition(".")[0], len(modules))
@@ -166,7 +131,7 @@ def _weights_first(shapes: Shapes) -> list[str]:
 
 
 def _rank(matrix: Matrix) -> tuple[int, int, int]:
-    """The way a token takes: embedding, attention, the rest of a layer, what follows."""
+    """The order in which a token passes: embedding, attention, the rest of a layer, the output."""
     part = 0 if matrix.part == "embedding" else 1 if matrix.part == "attention" else 2
     names = (*PROJECTIONS, "b_Q", "b_K", "b_V", "b_O")
     name = names.index(matrix.name) if matrix.name in names else len(names)
@@ -176,7 +141,8 @@ def _rank(matrix: Matrix) -> tuple[int, int, int]:
     return (part + (matrix.per == "model" and part > 0), stack, name)
 
 
-def _sizes(raw: Mapping[str, Any]) -> _Sizes:
+def _empty(name: str, raw: Mapping[str, Any], known_as: int | None) -> ParameterCount:
+    """The sizes in the configuration, no matrix yet; None where it does not give one number."""
     d_model = _first(raw, "hidden_size", "n_embd", "d_model", "dim")
     heads = _first(raw, "num_attention_heads", "n_head", "n_heads", "num_heads")
     if heads is None and raw.get("encoder_attention_heads") == raw.get("decoder_attention_heads"):
@@ -187,16 +153,26 @@ def _sizes(raw: Mapping[str, Any]) -> _Sizes:
     encoder = _first(raw, "n_encoder", "encoder_layers", "num_layers")
     decoder = _first(raw, "n_decoder", "decoder_layers", "num_decoder_layers")
     stacks = (encoder, decoder) if encoder and decoder else None
-    return _Sizes(None if stacks else n_layer, heads, kv_heads or heads, d_model, d_head, stacks)
+    return ParameterCount(
+        name=name,
+        n_layer=None if stacks else n_layer,
+        heads=heads,
+        kv_heads=kv_heads or heads,
+        d_model=d_model,
+        d_head=d_head,
+        matrices=(),
+        known_as=known_as,
+        stacks=stacks,
+    )
 
 
 def _first(raw: Mapping[str, Any], *names: str) -> int | None:
-    found = (raw[name] for name in names if name in raw)
-    return next((value for value in found if isinstance(value, int) and value > 0), None)
+    values = (raw[name] for name in names if name in raw)
+    return next((value for value in values if isinstance(value, int) and value > 0), None)
 
 
 def _why_apart(tensor: str, shape: Shape, shapes: Shapes, *, tied: bool) -> str:
-    """Why these numbers are no parameters of their own; nothing where they are."""
+    """Why these numbers are no parameters of their own; empty where they are."""
     if _OTHER_BUFFER.search(tensor) or (_MASK_BUFFER.search(tensor) and len(shape) != 1):
         return _BUFFER
     if not tied:
@@ -213,38 +189,29 @@ def _starred(tensor: str) -> str:
     return re.sub(r"(?<=experts\.)\d+(?=\.)", "*", starred)
 
 
-def _matrices(source: str, shape: Shape, copies: int, sizes: _Sizes) -> Iterator[Matrix]:
-    """One group of tensors as matrices; a projection of all heads as one matrix per head."""
-    heads = _per_head(source, shape, copies, sizes)
-    if heads:
+def _matrices(source: str, shape: Shape, copies: int, sizes: ParameterCount) -> Iterator[Matrix]:
+    """One group of tensors as matrices; a projection of all heads gives one matrix per head."""
+    if heads := _per_head(source, shape, copies, sizes):
         yield from heads
         return
     *_, module, kind = ("", *source.split("."))
-    part: Part = (
-        "attention"
-        if _ATTENTION.search(source)
-        else "embedding"
-        if _EMBEDDING.search(source)
-        else "rest"
-    )
-    is_output = part == "attention" and _role(module) == "O" and kind == "bias"
+    part: Part = "embedding" if _EMBEDDING.search(source) else "rest"
+    if _ATTENTION.search(source):
+        part = "attention"
+    is_output = part == "attention" and _ROLES.get(module) == "O" and kind == "bias"
     name = "b_O" if is_output else _bare(source)
     yield Matrix(name, part, shape, "layer" if "*" in source else "model", copies, source)
 
 
-def _role(module: str) -> str | None:
-    return ROLES.get(module) or OUR_ROLES.get(module)
-
-
 def _bare(source: str) -> str:
-    """The name without what stands before the layers, which is the same for all."""
+    """The name without the prefix that all tensors of the model share."""
     return source.split("*.", 1)[-1].removeprefix("transformer.").removeprefix("model.")
 
 
-def _per_head(source: str, shape: Shape, copies: int, sizes: _Sizes) -> tuple[Matrix, ...]:
-    """A projection's matrices, one for each head; none where it is no such projection."""
+def _per_head(source: str, shape: Shape, copies: int, sizes: ParameterCount) -> tuple[Matrix, ...]:
+    """A projection's matrices, one for each head; none where the tensor is no projection."""
     *_, module, kind = ("", *source.split("."))
-    role = _role(module)
+    role = _ROLES.get(module)
     if not _ATTENTION.search(source) or role is None or not sizes.heads or not sizes.d_head:
         return ()
     kv_heads = sizes.kv_heads or sizes.heads
@@ -275,51 +242,8 @@ def _head_shape(letter: str, inner: int | None, d_head: int) -> Shape:
     return (d_head, inner) if letter == "O" else (inner, d_head)
 
 
-def _gpt2_shapes(sizes: GPTConfig) -> Shapes:
-    """Every tensor of a GPT-2 of these sizes, under GPT-2's names."""
-    d, d_mlp = sizes.n_embd, sizes.d_mlp
-    shapes: dict[str, Shape] = {"wte.weight": (sizes.vocab_size, d)}
-    shapes["wpe.weight"] = (sizes.n_positions, d)
-    for layer in range(sizes.n_layer):
-        block = {
-            "ln_1.weight": (d,),
-            "ln_1.bias": (d,),
-            "attn.c_attn.weight": (d, 3 * d),
-            "attn.c_attn.bias": (3 * d,),
-            "attn.c_proj.weight": (d, d),
-            "attn.c_proj.bias": (d,),
-            "ln_2.weight": (d,),
-            "ln_2.bias": (d,),
-            "mlp.c_fc.weight": (d, d_mlp),
-            "mlp.c_fc.bias": (d_mlp,),
-            "mlp.c_proj.weight": (d_mlp, d),
-            "mlp.c_proj.bias": (d,),
-        }
-        shapes |= {f"h.{layer}.{name}": shape for name, shape in block.items()}
-    return {**shapes, "ln_f.weight": (d,), "ln_f.bias": (d,)}
-
-
 def _is_tied(folder: Path, raw: Mapping[str, Any]) -> bool:
-    """Whether the output is the token embedding; where config.json leaves it out, the default."""
+    """Whether the output is tied to the token embedding, by config.json or by default."""
     if "tie_word_embeddings" in raw:
         return bool(raw["tie_word_embeddings"])
     return bool(transformers_config(folder).tie_word_embeddings)
-
-
-def _built_shapes(folder: Path) -> Shapes:
-    """What transformers builds from config.json, on the meta device: names and shapes only."""
-    import torch
-    import transformers
-
-    config = transformers_config(folder)
-    architecture = next(iter(config.architectures or ()), "")
-    built = getattr(transformers, architecture, None)
-    if built is None:
-        raise ModelError(
-            f"the config.json of this model names no architecture that transformers "
-            f"{transformers.__version__} has",
-            "use a model that names one",
-        )
-    with torch.device("meta"):
-        model = built(config)
-    return {name: tuple(p.shape) for name, p in model.named_parameters()}

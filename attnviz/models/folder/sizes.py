@@ -1,18 +1,17 @@
-"""What a capture needs to know of any model, whatever its architecture."""
+"""The facts that a capture needs of any model."""
 
 from dataclasses import dataclass
 
 from attnviz.data.capture import Kind
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 
 
 @dataclass(frozen=True)
 class ModelSizes:
-    """What a capture needs to know of any architecture.
+    """The facts that a capture needs of a model of any architecture.
 
-    `heads_per_layer` are those of `kind`: of an encoder-decoder's three attentions one is
-    shown. `context` is the largest number of tokens that it takes; `bos_id` its beginning
-    token.
+    `heads_per_layer`: those of `kind`, one of an encoder-decoder's three attentions.
+    `context`: the largest number of tokens that the model takes. `bos_id`: its beginning token.
     """
 
     architecture: str
@@ -24,17 +23,18 @@ class ModelSizes:
 
 
 def pair_kind(kind: Kind | None) -> Kind:
-    """The kind of an encoder-decoder's attention: cross unless another is asked for."""
+    """The kind of an encoder-decoder's attention, by default "cross"."""
     return "cross" if kind in (None, "self") else kind
 
 
 def check_kind(kind: Kind | None) -> None:
-    """A model that is no encoder-decoder has one kind of attention.
+    """Check the kind of attention of a model that is no encoder-decoder.
 
     Raises:
-        UsageError: another was asked for.
+        UsageError: it is not "self".
     """
     if kind not in (None, "self"):
         raise UsageError(
-            f"--kind {kind} is for encoder-decoders, which this model is not", "leave it out"
+            f"{option('kind', kind)} is for encoder-decoders, which this model is not",
+            "leave it out",
         )

@@ -11,16 +11,16 @@ from torch import Tensor
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import PICKLED, damaged, unpickled, weight_files
 
-LOOKED_THROUGH = 1 << 24
-"""A model of so many parameters is looked through for NaN when it is loaded; what a larger one
-computes is looked at instead."""
+SEARCHED = 1 << 24
+"""The most parameters that are searched for NaN when a model is loaded; of a larger model only
+the output is checked."""
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of model.safetensors, or of its several files, by name.
 
     Raises:
-        ModelError: the file is missing, truncated, or pickled and more than tensors.
+        ModelError: a file is missing or truncated, or a pickled one holds more than tensors.
     """
     tensors: dict[str, Tensor] = {}
     try:
@@ -32,18 +32,18 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def check_shapes(
-    expected: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor], folder: Path
+    expected: Mapping[str, tuple[int, ...]], tensors: Mapping[str, Tensor], folder: Path
 ) -> None:
-    """Every expected tensor is there, with the shape that the configuration says.
+    """Check that every expected tensor is there, with the shape that the configuration says.
 
     Raises:
-        ModelError: naming the first tensor that is missing or has another shape.
+        ModelError: a tensor is missing or has another shape; the first one is named.
     """
     for name, shape in expected.items():
-        if name not in found:
+        if name not in tensors:
             raise lacks(folder, name)
-        if tuple(found[name].shape) != shape:
-            raise other_shape(folder, name, tuple(found[name].shape), shape)
+        if tuple(tensors[name].shape) != shape:
+            raise other_shape(folder, name, tuple(tensors[name].shape), shape)
 
 
 def lacks(folder: Path, name: str) -> ModelError:
@@ -55,26 +55,26 @@ def lacks(folder: Path, name: str) -> ModelError:
 
 
 def other_shape(
-    folder: Path, name: str, found: tuple[int, ...], expected: tuple[int, ...]
+    folder: Path, name: str, shape: tuple[int, ...], expected: tuple[int, ...]
 ) -> ModelError:
-    """The error for a tensor whose shape is not the one that the configuration says."""
+    """The error for a tensor whose shape differs from the configuration."""
     return ModelError(
-        f"in {str(folder)!r} the weights of {name} have the shape {found}, but config.json "
+        f"in {str(folder)!r} the weights of {name} have the shape {shape}, but config.json "
         f"asks for {expected}",
         "use the config.json that belongs to these weights",
     )
 
 
 def check_finite(parameters: Mapping[str, Tensor], folder: Path) -> None:
-    """No weight of a model that is not too large to be looked through is NaN or infinite.
+    """Check that no weight is NaN or infinite, unless the model is too large for a search.
 
     Raises:
-        ModelError: naming the first tensor that holds one.
+        ModelError: a tensor holds such a number; the first one is named.
     """
-    if sum(parameter.numel() for parameter in parameters.values()) > LOOKED_THROUGH:
+    if sum(parameter.numel() for parameter in parameters.values()) > SEARCHED:
         return
     for name, parameter in parameters.items():
-        # One sum tells: a NaN or an infinity anywhere survives it.
+        # a NaN or an infinity anywhere makes the sum NaN or infinite
         if not torch.isfinite(parameter.float().sum()):
             raise ModelError(
                 f"the weights of {name} in {str(folder)!r} hold NaN or infinite numbers",

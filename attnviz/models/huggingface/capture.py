@@ -1,11 +1,11 @@
-"""Any transformers model at work: its attention handed over, its output untouched.
+"""A run of any transformers model: its attention is handed over, its output is unchanged.
 
-Where the architecture lets its attention function be switched, ours is put in its place
-(`registry.py`); where not, what its modules return is heard (`outputs.py`).
+Where the architecture lets its attention function be switched, ours takes its place
+(`functions.py`). Elsewhere the weights that its modules return are recorded (`outputs.py`).
 """
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +13,15 @@ import torch
 from torch import Tensor
 
 from attnviz.data.capture import Consumer, Kind, Wanted
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, option
 from attnviz.models.handover import Handover
-from attnviz.models.huggingface.functions import AttentionCall, Layers, recording
+from attnviz.models.huggingface.functions import AttentionCall, recording
+from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
 
 
 class _LastLayerSeen(Exception):
-    """Ends a forward pass after the last layer that was asked for."""
+    """Ends a forward pass after the last wanted layer."""
 
 
 def run_and_capture(
@@ -32,68 +33,83 @@ def run_and_capture(
     *,
     whole: bool = False,
 ) -> Any:
-    """Run a model's body on its inputs, as far as the last layer that is wanted, or as a whole.
+    """Run a model's body up to the last wanted layer, or `whole`, and hand over what is wanted.
 
     Args:
         model: a transformers model, in evaluation mode.
-        inputs: of its forward pass, for one text.
+        inputs: the arguments of its forward pass, for one text.
         wanted: which heads and rows.
         consume: is given the rows, layer after layer.
-        kind: of an encoder-decoder, which attention; else `self`.
-        whole: go on behind the last layer that is wanted.
+        kind: the attention of an encoder-decoder that is wanted, else "self".
+        whole: run all layers.
 
     Returns:
-        What the body returns; None where it was not run to its end.
+        The output of the body; None where it was not run to its end.
+
+    Raises:
+        ModelError: scores are wanted, and this architecture computes attention in its modules.
     """
-    layers, handover = Layers(model, kind), Handover(wanted, consume)
-
-    def on_call(call: AttentionCall) -> None:
-        layer = layers.at_work(call.module)
-        if layer is not None and layer in wanted.heads:
-            for queries in handover.rows(call.q.size(1), call.k.size(1), call.q.size(0)):
-                found = call.scores(queries) if wanted.scores else call.weights(queries)
-                handover.take(layer, queries, found)
-        if layer == wanted.last_layer and not whole:
-            raise _LastLayerSeen
-
-    def on_output(module: Any, pattern: Tensor) -> None:
-        layer = layers.at_work(module)
-        if layer is not None and layer in wanted.heads:
-            handover.take_rows(layer, 0, pattern)
-        if layer == wanted.last_layer and not whole:
-            raise _LastLayerSeen
-
-    switches = model._can_set_attn_implementation()
-    if wanted.scores and not switches:
-        raise ModelError(
-            f"{model.config.model_type} hands over its weights, but not its scores",
-            "leave --scores out",
-        )
-    heard = recording(model, on_call) if switches else listening(model, on_output)
-    with torch.inference_mode(), heard, suppress(_LastLayerSeen):
+    handing_over = _handing_over(model, kind, Handover(wanted, consume), whole=whole)
+    with torch.inference_mode(), handing_over, suppress(_LastLayerSeen):
         return model.base_model(**inputs)
     return None
 
 
+def _handing_over(
+    model: Any, kind: Kind, handover: Handover, *, whole: bool
+) -> AbstractContextManager[None]:
+    """Hand over the wanted rows of each layer that runs; after the last one, end the pass."""
+    layers, wanted = Layers(model, kind), handover.wanted
+
+    def at_layer(module: Any, hand_over: Callable[[int], None]) -> None:
+        layer = layers.at_work(module)
+        if layer is not None and layer in wanted.heads:
+            hand_over(layer)
+        if layer == wanted.last_layer and not whole:
+            raise _LastLayerSeen
+
+    def on_call(call: AttentionCall) -> None:
+        at_layer(call.module, lambda layer: _hand_over(call, layer, handover))
+
+    def on_output(module: Any, pattern: Tensor) -> None:
+        at_layer(module, lambda layer: handover.take_rows(layer, 0, pattern))
+
+    if model._can_set_attn_implementation():
+        return recording(model, on_call)
+    if wanted.scores:
+        raise ModelError(
+            f"{model.config.model_type} hands over its weights, but not its scores",
+            f"leave {option('scores')} out",
+        )
+    return listening(model, on_output)
+
+
+def _hand_over(call: AttentionCall, layer: int, handover: Handover) -> None:
+    """Hand over the wanted rows of one call, in blocks."""
+    rows = call.scores if handover.wanted.scores else call.weights
+    for queries in handover.rows(call.q.size(1), call.k.size(1), call.q.size(0)):
+        handover.take(layer, queries, rows(queries))
+
+
 @dataclass(frozen=True)
 class Attention:
-    """What attention a model has: heads of each layer (0: none), and whether it looks back only."""
+    """The attention of a model: heads of each layer (0: none), and whether it is causal."""
 
     heads_per_layer: tuple[int, ...]
     causal: bool
 
 
 def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind) -> Attention:
-    """What attention a model has, seen at work on a few tokens.
+    """The attention that a model has, seen at work on a few tokens.
 
     Raises:
-        ModelError: it has none.
+        ModelError: it has none, or none that is a matrix of the tokens.
     """
-    heads, looks_ahead = [0] * layers, False
+    heads, looks_ahead, numbering = [0] * layers, False, Layers(model, kind)
 
     def see(module: Any, pattern: Tensor) -> None:
         nonlocal looks_ahead
-        layer = at_work.at_work(module)
+        layer = numbering.at_work(module)
         if layer is not None and kind != "cross" and pattern.size(1) != pattern.size(2):
             raise ModelError(
                 f"the attention that {model.config.model_type} returns is no matrix of the tokens",
@@ -103,12 +119,11 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
             heads[layer] = pattern.size(0)
             looks_ahead |= bool(pattern.triu(1).any())
 
-    at_work = Layers(model, kind)
     if model._can_set_attn_implementation():
-        heard = recording(model, lambda call: see(call.module, call.weights()))
+        listener = recording(model, lambda call: see(call.module, call.weights()))
     else:
-        heard = listening(model, see)
-    with torch.inference_mode(), heard:
+        listener = listening(model, see)
+    with torch.inference_mode(), listener:
         model.base_model(**inputs)
     if not any(heads):
         raise ModelError(

@@ -1,15 +1,13 @@
-"""What a transformers model's attention computes, recorded at its own extension point.
+"""The attention of a transformers model, recorded at its own extension point.
 
 transformers looks an attention function up by name, in a mapping that can be changed.
 While a model is recorded, the function under the name of its own implementation is
-replaced by one that hands everything on to it, so that neither the model nor its
-configuration changes, its masks are its own, and nothing it computes changes; for the
-calls that a listener wants, the module's own `eager_attention_forward` gives the weights
-as well, with whatever the model adds to them (position bias, soft caps, windows, shared
-keys).
+replaced by one that calls it. The model, its configuration, its masks and its output do not
+change. For the calls that a listener wants, the module's own `eager_attention_forward` gives
+the weights as well, with everything that the model adds to them (position bias, soft caps,
+windows, shared keys).
 """
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -19,8 +17,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Kind
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, option
 
 NEAR = 1e-3
 
@@ -44,38 +41,38 @@ class AttentionCall:
 
     @property
     def mask(self) -> Tensor | None:
-        """What is added to the scores (n_q, n_k), lowest where a key is hidden; None: nothing."""
+        """The addend to the scores (n_q, n_k), lowest where a key is hidden; None: nothing."""
         mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))
         return None if mask is None else mask[0, 0]
 
     def weights(self, queries: Tensor | None = None) -> Tensor:
-        """The pattern of some query rows, (h, rows, n), by the module's own eager function.
+        """The pattern of query rows, (h, rows, n), by the module's own eager function.
 
-        The first n keys are all that these queries see of a causal module; None: all
-        rows, and all keys. Computed in float32 whatever the model runs in, as the softmax
-        of some runs in the type of its input.
+        The first n keys are all keys that these queries attend to in a causal module; None:
+        all rows, and all keys. It is computed in float32, since the softmax of some modules
+        runs in the type of its input.
         """
-        some = torch.arange(self.q.size(1)) if queries is None else queries
+        rows = torch.arange(self.q.size(1)) if queries is None else queries
         n = self.k.size(1) if queries is None else self._seen(queries)
         eager = sys.modules[type(self.module).__module__].eager_attention_forward
         more = dict(self._more)
         if self.bias is not None:
-            more["position_bias"] = self.bias[None, :, some, :n].float()
-        found: Tensor = eager(
+            more["position_bias"] = self.bias[None, :, rows, :n].float()
+        pattern: Tensor = eager(
             self.module,
-            self.q[None, :, some].float(),
+            self.q[None, :, rows].float(),
             self.k[None, :, :n].float(),
-            self.v[None, :, :n, :0].float(),  # the output is not looked at: nothing to weigh
-            self._additive(some, n),
+            self.v[None, :, :n, :0].float(),  # the output is not needed: no values
+            self._additive(rows, n),
             **more,
         )[1]
-        return found[0]
+        return pattern[0]
 
     def scores(self, queries: Tensor) -> Tensor:
-        """What the softmax of some query rows is given, before the mask: (h, rows, n).
+        """The scores of query rows before the mask, as softmax is given them: (h, rows, n).
 
         Raises:
-            ModelError: they do not lead to the weights; the model does more to them.
+            ModelError: their softmax is not the pattern, so the model does more to them.
         """
         n, group = self._seen(queries), self.q.size(0) // self.k.size(0)
         k = self.k[:, :n].float().repeat_interleave(group, dim=0)  # (h, n, d_k)
@@ -85,29 +82,29 @@ class AttentionCall:
         if self.bias is not None:
             scores = scores + self.bias[:, queries, :n].float()
         mask = self._additive(queries, n)
-        found = torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
+        pattern = torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
         weights = self.weights(queries)
         weights = weights / weights.sum(dim=-1, keepdim=True)  # a sink takes a part of each row
-        if (found - weights).abs().max() > NEAR:
+        if (pattern - weights).abs().max() > NEAR:
             raise ModelError(
                 f"{type(self.module).__name__} does more to its scores than attnviz knows of",
-                "leave --scores out",
+                f"leave {option('scores')} out",
             )
         return scores
 
     def _seen(self, queries: Tensor) -> int:
-        """How many keys, from the first, these queries see: all, but in a causal module."""
+        """How many of the first keys these queries attend to: all, except in a causal module."""
         n_q, n_k = self.q.size(1), self.k.size(1)
         if n_q != n_k or not self._causal():
             return n_k
         return int(queries.max()) + 1
 
     def _causal(self) -> bool:
-        told = self._more.get("is_causal")
-        return bool(getattr(self.module, "is_causal", False) if told is None else told)
+        given = self._more.get("is_causal")
+        return bool(getattr(self.module, "is_causal", False) if given is None else given)
 
     def _additive(self, queries: Tensor, n: int) -> Tensor | None:
-        """The mask of these rows and the first n keys, (1, 1, rows, n), as eager functions add it.
+        """The mask (1, 1, rows, n) of these rows and the first n keys, as eager functions add it.
 
         A missing mask may mean causal.
         """
@@ -130,10 +127,10 @@ Listener: TypeAlias = Callable[[AttentionCall], None]
 
 @contextmanager
 def recording(model: Any, listener: Listener) -> Iterator[None]:
-    """Let the listener hear every attention call, of this model or another; restored at the end.
+    """Hand every attention call, of this model or another, to the listener until the end.
 
     Raises:
-        ValueError: this architecture computes its attention without such a function.
+        ValueError: the attention function of this architecture cannot be switched.
     """
     if not model._can_set_attn_implementation():
         raise ValueError(f"{type(model).__name__} cannot switch its attention function")
@@ -154,7 +151,7 @@ FUNCTIONS = "ALL_ATTENTION_FUNCTIONS"
 
 @contextmanager
 def _replaced(functions: Any, name: str, listener: Listener) -> Iterator[None]:
-    """Put a function that listens and hands on under a name of a mapping of functions."""
+    """Replace the function under this name in a mapping by one that calls the listener, too."""
     inner = functions.get(name)  # None: eager, which each file has for itself
     try:
         del functions[name]
@@ -173,7 +170,7 @@ def _replaced(functions: Any, name: str, listener: Listener) -> Iterator[None]:
 def _listening(
     inner: Callable[..., Any] | None, listener: Listener
 ) -> Callable[..., tuple[Tensor, Tensor | None]]:
-    """A function that lets the listener hear the call, and returns what `inner` does."""
+    """A function that hands the call to the listener, and returns the output of `inner`."""
 
     def attend(
         module: Any,
@@ -203,51 +200,3 @@ def _listening(
         return output
 
     return attend
-
-
-class Layers:
-    """Which layer each attention module of a model is at work for, in one run.
-
-    A module's own number stands in its name; one that several layers share counts up.
-    """
-
-    def __init__(self, model: Any, kind: Kind) -> None:
-        self._names = {module: name for name, module in model.named_modules()}
-        self._architecture = model.config.model_type
-        self._kind = kind
-        self._last: dict[Any, int] = {}
-        self._at_work: dict[int, Any] = {}
-
-    def at_work(self, module: Any) -> int | None:
-        """The layer of this call; None where it is another model's, or of another kind.
-
-        Raises:
-            ModelError: two modules are at work for one layer, which could not be told apart.
-        """
-        name = self._names.get(module)
-        if name is None or self._kind not in ("self", kind_of(name)):
-            return None
-        layer = self._last[module] + 1 if module in self._last else layer_of(name)
-        self._last[module] = layer
-        if self._at_work.setdefault(layer, module) is not module:
-            raise ModelError(
-                f"{self._architecture} has several attentions in one layer, or layers within "
-                "layers, which attnviz cannot number",
-                "use another model",
-            )
-        return layer
-
-
-def layer_of(module: str) -> int:
-    """The layer that a module belongs to: the first number in its dotted name."""
-    found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", module)
-    return int(found[1]) if found else -1
-
-
-def kind_of(module: str) -> Kind:
-    """Which of an encoder-decoder's attentions a module is, by its dotted name."""
-    if re.search(
-        r"encoder_attn|encdecattention|cross_?attention|cross_attn", module, re.IGNORECASE
-    ):
-        return "cross"
-    return "encoder" if "encoder" in module.split(".") else "decoder"

@@ -1,52 +1,45 @@
-"""What a transformers model says comes next, after its last layer or after any other.
+"""The logits of a transformers model, after its last layer or after any other.
 
-The model itself makes the logits of what leaves its last layer, whatever stands between (a
-norm, a soft cap, a factor). For the logit lens, what leaves an earlier layer is put in the
-place of what leaves the last one, in a second run.
+The model itself turns the output of its last layer into logits, through whatever stands
+between them (a norm, a soft cap, a factor). For the logit lens, the output of an earlier
+layer replaces that of the last one in a second run.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from attnviz.data.capture import FloatArray
 from attnviz.data.predict import LogitConsumer, LogitRows
 from attnviz.models.handover import LOGIT_ROWS
-from attnviz.models.huggingface.outputs import attention_modules
+from attnviz.models.huggingface.layers import layers_of
 
 
 def predict(
     model: Any, ids: Tensor, positions: Sequence[int], consume: LogitConsumer, *, lens: bool
 ) -> None:
-    """Hand over logits; those of the lens, from the first layer on, before the model's own.
+    """Hand over logits: first those of the lens, from layer 0 on, then the model's own.
 
     Args:
         model: a causal transformers model with an output layer.
         ids: (1, n).
-        positions: those whose logits are wanted, in rising order.
-        consume: is given them, some at a time.
-        lens: also as if it stopped after each layer but the last.
+        positions: the positions whose logits are wanted, in rising order.
+        consume: is given the logits, in blocks.
+        lens: also as if the model stopped after each layer but the last.
     """
-    asked = torch.tensor(list(positions))
+    wanted = torch.tensor(list(positions))
     with torch.inference_mode():
         if lens:
             *earlier, last = layers_of(model)
             streams = _streams(model, ids, earlier)
             for layer, stream in enumerate(streams):
                 with _replaced(last, stream):
-                    _hand_over(layer, model(input_ids=ids, use_cache=False), asked, consume)
-        _hand_over(None, model(input_ids=ids, use_cache=False), asked, consume)
-
-
-def layers_of(model: nn.Module) -> list[nn.Module]:
-    """The modules that are a model's layers, in order: the list that its attention is in."""
-    names = {module: name for name, module in model.named_modules()}
-    path = names[attention_modules(model)[0]].split(".")
-    depth = next(i for i, part in enumerate(path) if part.isdigit())
-    return list(model.get_submodule(".".join(path[:depth])).children())
+                    _hand_over(layer, model(input_ids=ids, use_cache=False), wanted, consume)
+        _hand_over(None, model(input_ids=ids, use_cache=False), wanted, consume)
 
 
 def vectors(model: Any, ids: Tensor, position: int) -> FloatArray:
@@ -55,7 +48,7 @@ def vectors(model: Any, ids: Tensor, position: int) -> FloatArray:
     Args:
         model: a transformers model of one sequence, or an encoder.
         ids: (1, n).
-        position: of 0 to n - 1.
+        position: from 0 to n - 1.
     """
     layers, first = layers_of(model), list[Tensor]()
 
@@ -68,12 +61,11 @@ def vectors(model: Any, ids: Tensor, position: int) -> FloatArray:
     finally:
         handle.remove()
     streams = [stream[0, position].float().cpu() for stream in (*first, *after)]
-    found: FloatArray = torch.stack(streams).numpy()
-    return found
+    return np.asarray(torch.stack(streams).numpy())
 
 
 def _streams(model: Any, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
-    """What leaves each of the layers, (1, n, d)."""
+    """The stream after each of the layers, (1, n, d)."""
     streams: list[Tensor] = []
 
     def keep(_module: nn.Module, _args: Any, output: Any) -> None:
@@ -88,7 +80,7 @@ def _streams(model: Any, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tenso
 
 @contextmanager
 def _replaced(layer: nn.Module, stream: Tensor) -> Iterator[None]:
-    """Let the layer give the stream, whatever it is given."""
+    """Let the layer give this stream, whatever its input is."""
 
     def replace(_module: nn.Module, _args: Any, output: Any) -> Any:
         return (stream, *output[1:]) if isinstance(output, tuple) else stream
@@ -100,7 +92,7 @@ def _replaced(layer: nn.Module, stream: Tensor) -> Iterator[None]:
         handle.remove()
 
 
-def _hand_over(layer: int | None, output: Any, asked: Tensor, consume: LogitConsumer) -> None:
-    for part in torch.split(asked, LOGIT_ROWS):
+def _hand_over(layer: int | None, output: Any, wanted: Tensor, consume: LogitConsumer) -> None:
+    for part in torch.split(wanted, LOGIT_ROWS):
         logits = output.logits[0, part].float().cpu().numpy()
         consume(LogitRows(layer, part.numpy(), logits))

@@ -1,7 +1,7 @@
 """The projections of one head of a transformers model: found by name, told apart by values.
 
-Architectures name them differently (`models/parameters.py` knows the usual names), and some
-join queries, keys and values in one matrix: then that split of it is right which gives the
+Architectures name them differently (`folder/params.py` knows the usual names). Some join
+queries, keys and values in one matrix; the right way to split it is the one that gives the
 values that the model used.
 """
 
@@ -19,9 +19,9 @@ NEAR = 1e-4
 
 @dataclass(frozen=True)
 class Compared:
-    """Queries or keys (n, d_k) as they are compared, but for a `factor`, which is one for all.
+    """Queries or keys (n, d_k) as they are compared, without a `factor` that all of them share.
 
-    `plain`: as the projection gives them, None where that is what is compared.
+    `plain`: as the projection gives them; None where they are compared as they are.
     """
 
     used: Tensor
@@ -30,18 +30,18 @@ class Compared:
 
 
 def unknown(what: str) -> ModelError:
-    """The error for an architecture that cannot be taken apart, and how."""
+    """The error for an architecture that cannot be taken apart; `what` is the obstacle."""
     return ModelError(what, "its patterns can be shown; for this use one such as GPT-2 or Llama")
 
 
 def projections_of(module: nn.Module) -> dict[str, nn.Module]:
     """The query, key, value and output projections below a module, by role."""
-    found: dict[str, nn.Module] = {}
+    roles: dict[str, nn.Module] = {}
     for name, child in module.named_modules():
         role = ROLES.get(name.rsplit(".", 1)[-1])
         if role and isinstance(getattr(child, "weight", None), Tensor) and child.weight.dim() == 2:
-            found.setdefault(role, child)
-    return found
+            roles.setdefault(role, child)
+    return roles
 
 
 def weights_of_head(
@@ -65,15 +65,12 @@ def weights_of_head(
     side_by_side = {"Q": 0, "K": heads * d_k, "V": (heads + kv_heads) * d_k}
     by_head = {"Q": 0, "K": d_k, "V": 2 * d_k}  # head after head: q k v q k v
     for starts, stride in ((side_by_side, None), (by_head, 2 * d_k + d_v)):
-        found = {}
+        split = {}
         for letter, (n, wide) in at.items():
             start = starts[letter] + n * (stride or wide)
-            found[f"w_{letter.lower()}"] = _columns(joined, range(start, start + wide))
-        weight, bias = found["w_v"]
-        if weight.size(1) == d_v:
-            values = normed @ weight if bias is None else normed @ weight + bias
-            if near(values, call.v[kv]):
-                return found
+            split[f"w_{letter.lower()}"] = _columns(joined, range(start, start + wide))
+        if near(projected(normed, split["w_v"]), call.v[kv]):
+            return split
     raise unknown(f"queries, keys and values of {type(call.module).__name__} cannot be told apart")
 
 
@@ -85,6 +82,12 @@ def matrix_of(module: nn.Module) -> tuple[Tensor, Tensor | None]:
     return (weight if type(module).__name__ == "Conv1D" else weight.t()), bias
 
 
+def projected(x: Tensor, matrix: tuple[Tensor, Tensor | None]) -> Tensor:
+    """x·W + b for vectors x (n, d_in)."""
+    weight, bias = matrix
+    return x @ weight if bias is None else x @ weight + bias
+
+
 def _columns(matrix: tuple[Tensor, Tensor | None], span: range) -> tuple[Tensor, Tensor | None]:
     weight, bias = matrix
     cut = slice(span.start, span.stop)
@@ -92,7 +95,7 @@ def _columns(matrix: tuple[Tensor, Tensor | None], span: range) -> tuple[Tensor,
 
 
 def compared(plain: Tensor, used: Tensor) -> Compared:
-    """Queries or keys (n, d_k), as projected and as compared: the same, a multiple, or changed."""
+    """Queries or keys (n, d_k): compared as projected, as a multiple of that, or changed."""
     if near(plain, used):
         return Compared(used)
     if plain.shape == used.shape:
@@ -103,5 +106,5 @@ def compared(plain: Tensor, used: Tensor) -> Compared:
 
 
 def near(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors have one shape and, but for rounding, the same numbers."""
+    """Whether two tensors have the same shape and, up to rounding, the same numbers."""
     return a.shape == b.shape and bool((a - b).abs().max() <= NEAR * (1 + b.abs().max()))

@@ -1,9 +1,9 @@
-"""What attention and the MLP add to the residual stream, told by their own outputs.
+"""The additions of attention and the MLP to the residual stream, found among module outputs.
 
-Layers of different architectures add in different ways: as it is, times a factor
-(Granite), through a norm of its own (Gemma 2), or with a norm over the sum (BERT), where
-the two can no longer be told apart. The outputs that add up to what the layer did are
-looked for, so that no architecture's names are needed.
+Layers of different architectures add an output as it is, times a factor (Granite), through a
+norm of its own (Gemma 2), or with a norm over the sum (BERT), where the two can no longer be
+told apart. The outputs that sum up to the change of the stream are looked for, so that no
+architecture's names are needed.
 """
 
 import itertools
@@ -24,10 +24,10 @@ ENOUGH = 64  # tokens: two factors that fit so many rows fit them all
 
 @dataclass(frozen=True)
 class Added:
-    """What is added to the stream: attention and mlp (n, d), and `factors`, in them already.
+    """The additions to the stream: attention and mlp (n, d), which include their `factors`.
 
-    Where the two cannot be told apart, attention is the output projection's own output and
-    mlp whatever else the layer did.
+    Where the two cannot be told apart, attention is the output of the output projection, and
+    mlp is the rest of the change.
     """
 
     attention: Tensor
@@ -42,14 +42,14 @@ def is_norm(module: nn.Module) -> bool:
 
 
 def what_is_added(x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: Outputs) -> Added:
-    """Split what a layer adds between attention and the MLP.
+    """Split the change of the stream in a layer between attention and the MLP.
 
     Args:
         x: the stream that arrives (n, d).
         x_after: the stream that leaves (n, d).
-        attention_out: what the output projection gives (n, d).
-        outputs: those of the layer's modules outside attention, each (n, d), in the order
-            of their calls.
+        attention_out: the output of the output projection (n, d).
+        outputs: the outputs of the layer's modules outside attention, each (n, d), in the
+            order of their calls.
     """
     change = x_after - x
     near = EXACT * (1 + float(x_after.abs().max()))
@@ -67,7 +67,7 @@ def what_is_added(x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: Ou
 def _candidates(
     attention_out: Tensor, outputs: Outputs
 ) -> Iterator[tuple[Tensor, Tensor, Residual]]:
-    """What may be what attention adds, and the MLP: the plainest first, and the last called."""
+    """Possible additions of attention and the MLP: the plainest first, and the last called."""
     norms = [out for module, out in outputs if is_norm(module)]
     others = [out for module, out in reversed(outputs) if not is_norm(module)]
     for other in others:

@@ -1,4 +1,4 @@
-"""Heads ablated in the from-scratch model, by hooks at the outputs of its heads.
+"""Ablation in the from-scratch model, by hooks at the outputs of its heads.
 
 Letters in the shape comments as in `models/ablate.py`.
 """
@@ -30,37 +30,37 @@ def ablate_native(
     Args:
         model: in evaluation mode.
         ids: (1, n).
-        ablations: the heads of each run.
-        replacement: what stands in for their output.
-        consume: is given each run, in no particular order.
-        whole: the log-probabilities of all tokens that followed are wanted.
+        ablations: the ablated heads of each run.
+        replacement: the replacement for their output.
+        consume: is given the runs, in no particular order.
+        whole: compute the log-probabilities of all tokens that followed.
     """
     n, layers = ids.size(1), range(len(model.h))
     rows = rows_at_a_time(n, model.config.n_head)
 
-    def say(index: int, stream: Tensor) -> None:
-        consume(_said(model, ids[0], index, model.ln_f(stream), whole=whole))
+    def hand_over(index: int, stream: Tensor) -> None:
+        consume(_result(model, ids[0], index, model.ln_f(stream), whole=whole))
 
     stream = model.embed(ids)  # (1, n, d)
     for layer in layers:
-        mine = [i for i, heads in enumerate(ablations) if heads and min(heads).layer == layer]
-        for batch in batches(mine, max(1, BATCH_TOKENS // n)):
+        first_here = [i for i, heads in enumerate(ablations) if heads and min(heads).layer == layer]
+        for batch in batches(first_here, max(1, BATCH_TOKENS // n)):
             hooks = _hooks([ablations[i] for i in batch], layers, replacement)
             with attached(model, hooks):
                 start = stream.expand(len(batch), -1, -1)
                 streams = model.through(start, range(layer, len(layers)), rows=rows)
-            for i, found in zip(batch, streams, strict=True):
-                say(i, found)
+            for i, changed in zip(batch, streams, strict=True):
+                hand_over(i, changed)
         stream = model.through(stream, range(layer, layer + 1), rows=rows)
     for i, heads in enumerate(ablations):
         if not heads:
-            say(i, stream[0])
+            hand_over(i, stream[0])
 
 
 def _hooks(
     ablations: Sequence[Ablated], layers: range, replacement: Replacement
 ) -> Mapping[str, Hook]:
-    """Where heads are ablated, at the hook points of their z."""
+    """The hooks that ablate heads, at the hook points of their z."""
 
     def replacing(layer: int) -> Hook:
         return lambda z: replaced(z, of_layer(ablations, layer), replacement)
@@ -69,12 +69,12 @@ def _hooks(
     return {f"h.{layer}.attn.z": replacing(layer) for layer in layers if layer in named}
 
 
-def _said(model: GPT, ids: Tensor, index: int, normed: Tensor, *, whole: bool) -> AblatedRun:
-    """Of what the last norm gives (n, d): logits are made of some positions at a time."""
+def _result(model: GPT, ids: Tensor, index: int, normed: Tensor, *, whole: bool) -> AblatedRun:
+    """A run, from the output of the last norm (n, d); logits are computed in blocks."""
     followed = [
         log_probability(model.logits(normed[part]), ids[part + 1])
         for part in torch.split(torch.arange(len(ids) - 1), LOGIT_ROWS)
         if whole
     ]
-    found = torch.cat(followed) if followed else torch.empty(0)
-    return AblatedRun(index, found.cpu().numpy(), model.logits(normed[-1]).float().cpu().numpy())
+    after = torch.cat(followed) if followed else torch.empty(0)
+    return AblatedRun(index, after.cpu().numpy(), model.logits(normed[-1]).float().cpu().numpy())

@@ -30,7 +30,7 @@ PREFIX = "transformer."
 
 
 class _Undrawn(TorchFunctionMode):
-    """No random numbers are drawn: on the meta device that imports PyTorch's whole compiler."""
+    """Draws no random numbers, which on the meta device would import PyTorch's compiler."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is nn.init.normal_:
@@ -39,11 +39,11 @@ class _Undrawn(TorchFunctionMode):
 
 
 def load_checkpoint(folder: Path) -> GPT:
-    """A folder's model, ready to run (no gradients, evaluation mode).
+    """Load a folder's model, ready to run (no gradients, evaluation mode).
 
     Raises:
-        ModelError: a file is missing or damaged, the configuration asks for what gpt.py
-            does not compute, weights have other shapes than it says, or are not finite.
+        ModelError: a file is missing or damaged, gpt.py does not compute this configuration,
+            or weights have other shapes than the configuration says or are not finite.
     """
     config = gpt2_config(folder)
     check_computable(config, folder)
@@ -68,7 +68,7 @@ def save_checkpoint(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
 
 
 def _written_config(config: GPTConfig, tokenizer: Tokenizer) -> dict[str, Any]:
-    """config.json as GPT-2 has it; BOS and EOS are the tokenizer's `<|endoftext|>`."""
+    """The config.json of a GPT-2; BOS and EOS are the tokenizer's `<|endoftext|>`."""
     end = tokenizer.token_to_id("<|endoftext|>")
     return {
         "architectures": ["GPT2LMHeadModel"],

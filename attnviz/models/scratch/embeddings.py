@@ -1,8 +1,8 @@
 """Attention before there were queries, keys and values: token embeddings compared directly.
 
-The parameter-free self-attention that lessons begin with: weights are the softmax of the
-dot products of the token embeddings with each other, without W_Q, W_K, W_V, positions,
-scaling or (unless it is asked for) a mask.
+This is the parameter-free self-attention with which lessons begin: the weights are the
+softmax of the dot products of the token embeddings, without W_Q, W_K, W_V, positions or
+scaling, and without a mask unless `causal` is set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,9 @@ from torch import Tensor
 
 from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard, NamedHead
-from attnviz.data.explain import EmbeddingTrace, HeadTrace
+from attnviz.data.explain import EmbeddingTrace
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
-from attnviz.errors import UsageError
 from attnviz.models.attention import (
     attention_pattern,
     causal_mask,
@@ -28,7 +27,6 @@ from attnviz.models.attention import (
 from attnviz.models.folder.config import folder_sizes
 from attnviz.models.handover import Handover
 from attnviz.models.known import EMBEDDINGS
-from attnviz.models.loaded import WithoutNextToken, no_target
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import numbers
@@ -37,8 +35,8 @@ TITLE = "token embeddings compared with each other, nothing learned to be compar
 
 
 @dataclass(frozen=True)
-class EmbeddingModel(WithoutNextToken):
-    """The embedding (V, d) of a model as a model of one layer and one head."""
+class EmbeddingModel:
+    """The embedding (V, d) of a model, as a model with one layer and one head."""
 
     embedding: Tensor
     tokenizer: TextTokenizer
@@ -96,18 +94,9 @@ class EmbeddingModel(WithoutNextToken):
             products = masked(products, causal_mask(len(ids)))
         return x, products, attention_pattern(products)
 
-    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
-        raise no_target(EMBEDDINGS)
-
-    def read_target(self, text: str) -> tuple[Token, ...]:
-        raise no_target(EMBEDDINGS)
-
-    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
-        raise UsageError("this has no queries, keys and values", "choose another model")
-
 
 def load_embeddings(folder: Path, *, causal: bool) -> EmbeddingModel:
-    """The token embeddings of a GPT-2 folder.
+    """Load the token embeddings of a GPT-2 folder.
 
     Raises:
         ModelError: a file of the folder is missing or damaged.

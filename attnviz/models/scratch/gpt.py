@@ -13,18 +13,18 @@ import math
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.attention import MultiHeadAttention, Projection
+from attnviz.models.attention import Affine, MultiHeadAttention
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.hooks import HookPoint
 
 
 class MLP(nn.Module):
-    """Each position for itself: widen, GELU, narrow."""
+    """The MLP, applied to each position alone: widen, GELU, narrow."""
 
     def __init__(self, d_model: int, d_mlp: int) -> None:
         super().__init__()
-        self.c_fc = Projection(d_model, d_mlp)
-        self.c_proj = Projection(d_mlp, d_model)
+        self.c_fc = Affine(d_model, d_mlp)
+        self.c_proj = Affine(d_mlp, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = nn.functional.gelu(self.c_fc(x), approximate="tanh")  # (B, n, d_mlp)
@@ -35,8 +35,8 @@ class MLP(nn.Module):
 class Block(nn.Module):
     """One layer: attention, then MLP, each added to the residual stream.
 
-    Hook points (B, n, d): `resid_pre` (what arrives), `resid_mid` (after attention),
-    `resid_post` (what leaves).
+    Hook points (B, n, d): `resid_pre` (before the layer), `resid_mid` (after attention),
+    `resid_post` (after the layer).
     """
 
     def __init__(self, config: GPTConfig) -> None:
@@ -71,7 +71,7 @@ class GPT(nn.Module):
         self._initialise()
 
     def _initialise(self) -> None:
-        """GPT-2's: normal 0.02, the two projections into the residual stream scaled down."""
+        """As in GPT-2: normal 0.02, the two projections into the residual stream scaled down."""
         nn.init.normal_(self.wte.weight, std=0.02)
         nn.init.normal_(self.wpe.weight, std=0.02)
         for name, parameter in self.h.named_parameters():
@@ -97,16 +97,16 @@ class GPT(nn.Module):
 
         Args:
             ids: token ids (B, n).
-            mask: broadcast to (B, h, n, n), True where a query may look; None is causal.
+            mask: broadcast to (B, h, n, n), True where a query may attend; None is causal.
             positions: (B, n) or (n); None counts from 0.
-            n_layer: run only the first so many layers; None runs all.
-            rows: how many queries are taken at a time; None takes all at once.
+            n_layer: how many layers to run, from the first; None runs all.
+            rows: how many queries form a block; None takes all at once.
         """
         x = self.embed(ids, positions)
         return self.through(x, range(len(self.h[:n_layer])), mask, rows=rows)
 
     def embed(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
-        """What enters layer 0 (B, n, d); arguments as in `hidden`."""
+        """The input of layer 0 (B, n, d); arguments as in `hidden`."""
         if positions is None:
             positions = torch.arange(ids.size(1), device=ids.device)
         x: Tensor = self.wte(ids) + self.wpe(positions)
@@ -115,7 +115,7 @@ class GPT(nn.Module):
     def through(
         self, x: Tensor, layers: range, mask: Tensor | None = None, *, rows: int | None = None
     ) -> Tensor:
-        """The residual stream (B, n, d) through some layers; arguments as in `hidden`."""
+        """The residual stream (B, n, d) after these layers; arguments as in `hidden`."""
         for layer in layers:
             x = self.h[layer](x, mask, rows)  # (B, n, d)
         return x

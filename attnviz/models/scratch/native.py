@@ -22,13 +22,12 @@ from attnviz.models.folder.config import folder_sizes
 from attnviz.models.handover import LOGIT_ROWS, Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.known import BUILTIN
-from attnviz.models.loaded import no_target
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.scratch.ablate import ablate_native
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
-from attnviz.models.tracing import Recorded, head_trace
+from attnviz.models.tracing import Recorded, head_trace, numbers, present
 
 
 @dataclass(frozen=True)
@@ -52,12 +51,6 @@ class NativeModel:
     def versions(self) -> Mapping[str, str]:
         return {"torch": str(torch.__version__)}
 
-    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
-        raise no_target(self.identity.name)
-
-    def read_target(self, text: str) -> tuple[Token, ...]:
-        raise no_target(self.identity.name)
-
     def run(
         self,
         ids: Sequence[int],
@@ -75,7 +68,7 @@ class NativeModel:
         wanted: Wanted = NOTHING,
         consume: Consumer | None = None,
     ) -> Tensor:
-        """What leaves the last layer (1, n, d), with the wanted heads captured on the way."""
+        """The output of the last layer (1, n, d), with the wanted heads captured on the way."""
         if consume is None:
             return self.model.hidden(self._ids(ids))
         return self._hidden(ids, wanted, consume, None)
@@ -83,12 +76,12 @@ class NativeModel:
     def predict(
         self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
     ) -> None:
-        asked = torch.tensor(list(positions))
+        wanted = torch.tensor(list(positions))
         streams: dict[int | None, Tensor] = {}
 
         def keeper(layer: int) -> Hook:
             def keep(stream: Tensor) -> None:
-                streams[layer] = stream[0, asked]
+                streams[layer] = stream[0, wanted]
 
             return keep
 
@@ -96,11 +89,11 @@ class NativeModel:
         hooks = {f"h.{layer}.resid_post": keeper(layer) for layer in before_last}
         rows = rows_at_a_time(len(ids), self.model.config.n_head)
         with torch.inference_mode(), attached(self.model, hooks):
-            streams[None] = self.model.hidden(self._ids(ids), rows=rows)[0, asked]
+            streams[None] = self.model.hidden(self._ids(ids), rows=rows)[0, wanted]
             for layer, stream in streams.items():
-                for part in torch.split(torch.arange(len(asked)), LOGIT_ROWS):
+                for part in torch.split(torch.arange(len(wanted)), LOGIT_ROWS):
                     logits = self.model.logits(self.model.ln_f(stream[part]))  # (rows, V)
-                    consume(LogitRows(layer, asked[part].numpy(), logits.float().cpu().numpy()))
+                    consume(LogitRows(layer, wanted[part].numpy(), logits.float().cpu().numpy()))
 
     def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
         seen: list[Tensor] = []
@@ -112,8 +105,7 @@ class NativeModel:
         rows = rows_at_a_time(len(ids), self.model.config.n_head)
         with torch.inference_mode(), attached(self.model, dict.fromkeys(last, keep)):
             self.model.hidden(self._ids(ids), rows=rows)
-        found: FloatArray = torch.stack(seen).cpu().numpy()
-        return found
+        return numbers(torch.stack(seen))
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
         norms: list[Tensor] = []
@@ -129,8 +121,7 @@ class NativeModel:
         rows = rows_at_a_time(len(ids), self.model.config.n_head)
         with torch.inference_mode(), attached(self.model, hooks):
             self.model.hidden(self._ids(ids), rows=rows)
-        found: FloatArray = torch.stack(norms).cpu().numpy()
-        return found
+        return numbers(torch.stack(norms))
 
     def ablate(
         self,
@@ -150,7 +141,7 @@ class NativeModel:
         handover = Handover(wanted, consume)
 
         def recorder(layer: int) -> Hook:
-            ahead = 0  # rows that were handed over
+            ahead = 0  # rows that are handed over already
 
             def record(pattern: Tensor) -> None:  # (1, h, rows, n)
                 nonlocal ahead
@@ -166,7 +157,7 @@ class NativeModel:
             return self.model.hidden(self._ids(ids), n_layer=layers, rows=rows)
 
     def _ids(self, ids: Sequence[int]) -> Tensor:
-        """(1, n), where the model is."""
+        """(1, n), on the model's device."""
         return torch.tensor([list(ids)], device=self.model.wte.weight.device)
 
     def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
@@ -194,44 +185,40 @@ class NativeModel:
         attention = block.attn
         width = attention.w_q.weight.size(1) // attention.n_head
         mine = slice(head.head * width, (head.head + 1) * width)
+        matrices = {name: getattr(attention, name) for name in ("w_q", "w_k", "w_v")}
+        before, between, after = (seen[f"resid_{point}"] for point in ("pre", "mid", "post"))
         first = head.layer == 0
         return Recorded(
             head=head,
             query=query,
             kinds=Kinds(mlp=self.model.config.d_mlp),
             scale=1 / math.sqrt(width),
-            x=seen["resid_pre"],
-            normed=block.ln_1(seen["resid_pre"]),
-            weights={
-                name: (
-                    getattr(attention, name).weight[:, mine],
-                    getattr(attention, name).bias[mine],
-                )
-                for name in ("w_q", "w_k", "w_v")
-            },
+            weights={name: (m.weight[:, mine], m.bias[mine]) for name, m in matrices.items()},
             w_o=attention.w_o.weight.unflatten(0, (attention.n_head, width)),
             b_o=attention.w_o.bias,
-            q=seen["attn.q"][head.head],
-            k=seen["attn.k"][head.head],
-            v=seen["attn.v"][head.head],
-            mask=causal_mask(ids.size(1)),
-            pattern=seen["attn.pattern"][head.head],
             z=seen["attn.z"],
-            attention_out=seen["resid_mid"][query] - seen["resid_pre"][query],
-            mlp_out=seen["resid_post"][query] - seen["resid_mid"][query],
-            x_after=seen["resid_post"][query],
-            logits=self.model.logits(last),
-            final=last,
+            mask=causal_mask(ids.size(1)),
             unembedding=self.model.wte.weight,
-            embedding=self.model.wte(ids[0]) if first else None,
-            position=self.model.wpe.weight[: ids.size(1)] if first else None,
+            arrays=present(
+                **{name: seen[f"attn.{name}"][head.head] for name in ("q", "k", "v", "pattern")},
+                embedding=self.model.wte(ids[0]) if first else None,
+                position=self.model.wpe.weight[: ids.size(1)] if first else None,
+                x=before,
+                normed=block.ln_1(before),
+                attention_out=between[query] - before[query],
+                attention_added=between[query] - before[query],
+                mlp_out=after[query] - between[query],
+                x_after=after[query],
+                logits=self.model.logits(last),
+                final=last,
+            ),
         )
 
 
 def load_native(
     folder: Path, name: str, revision: str | None = None, placement: Placement = ANYWHERE
 ) -> NativeModel:
-    """A GPT-2 folder on the from-scratch model.
+    """Load a GPT-2 folder into the from-scratch model.
 
     Raises:
         ModelError: a file of the folder is missing or damaged, or there is no such device.

@@ -2,9 +2,9 @@
 
 Vaswani et al. 2017, "Attention Is All You Need", with LayerNorm before each sublayer, as
 in GPT-2, learned positions, and one embedding for both languages, tied to the output.
-The same `MultiHeadAttention` serves three times: the encoder looks both ways, the
-decoder only back (masked), and in cross-attention the decoder's queries look at keys and
-values that come from the encoder. Letters in the shape comments:
+The same `MultiHeadAttention` serves three times: the encoder attends both ways, the
+decoder only to earlier tokens (masked), and in cross-attention the decoder's queries attend to
+keys and values of the encoder. Letters in the shape comments:
 
     B batch   n_s source tokens   n_t target tokens   d d_model   V vocabulary
 """
@@ -70,7 +70,7 @@ class DecoderBlock(nn.Module):
 
 
 class Seq2Seq(nn.Module):
-    """Source ids and the target's ids so far in, logits of each next target token out.
+    """Source ids and target ids so far in, logits of each next target token out.
 
     Hook points are named as in `encoder.0.attn.pattern`, `decoder.1.cross.pattern`.
     """
@@ -97,11 +97,11 @@ class Seq2Seq(nn.Module):
                 nn.init.normal_(parameter, std=0.02 / math.sqrt(sublayers))
 
     def encode(self, source: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Source ids (B, n_s) to what the decoder looks at (B, n_s, d).
+        """Source ids (B, n_s) to the keys and values of the decoder's cross-attention (B, n_s, d).
 
-        `mask` broadcasts to (B, h, n_s, n_s), True where a query may look; None: everywhere.
+        `mask` broadcasts to (B, h, n_s, n_s), True where a query may attend; None: everywhere.
         """
-        x: Tensor = self.wte(source) + self.wpe_source(_places(source))  # (B, n_s, d)
+        x: Tensor = self.wte(source) + self.wpe_source(_positions(source))  # (B, n_s, d)
         for block in self.encoder:
             x = block(x, mask)  # (B, n_s, d)
         encoded: Tensor = self.ln_encoder(x)  # (B, n_s, d)
@@ -110,9 +110,9 @@ class Seq2Seq(nn.Module):
     def decode(self, target: Tensor, encoded: Tensor, source_mask: Tensor | None = None) -> Tensor:
         """Target ids so far (B, n_t) to the normalised stream (B, n_t, d) before the output.
 
-        `source_mask` broadcasts to (B, h, n_t, n_s), True where a query may look.
+        `source_mask` broadcasts to (B, h, n_t, n_s), True where a query may attend.
         """
-        x: Tensor = self.wte(target) + self.wpe_target(_places(target))  # (B, n_t, d)
+        x: Tensor = self.wte(target) + self.wpe_target(_positions(target))  # (B, n_t, d)
         mask = causal_mask(target.size(1), target.device)
         for block in self.decoder:
             x = block(x, mask, encoded, source_mask)  # (B, n_t, d)
@@ -133,8 +133,8 @@ class Seq2Seq(nn.Module):
 
         Args:
             source: ids (n_s).
-            begin: the id that the target starts with; not part of what is returned.
-            end: the id that ends it; neither.
+            begin: the id that the target starts with, which is not returned.
+            end: the id that ends the target, which is not returned either.
         """
         encoded = self.encode(source[None])
         target = [begin]
@@ -147,6 +147,6 @@ class Seq2Seq(nn.Module):
         return target[1:]
 
 
-def _places(ids: Tensor) -> Tensor:
-    """0, 1, 2, … for each of the tokens (n)."""
+def _positions(ids: Tensor) -> Tensor:
+    """0, 1, 2, …, one for each token (n)."""
     return torch.arange(ids.size(1), device=ids.device)

@@ -1,4 +1,4 @@
-"""An encoder-decoder of ours as a loaded model: its folder, read and written, and its attention."""
+"""The from-scratch encoder-decoder as a loaded model: its attention, and its folder."""
 
 import json
 import re
@@ -13,17 +13,14 @@ from torch import Tensor
 
 from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
 from attnviz.data.card import ModelCard
-from attnviz.data.explain import HeadTrace
-from attnviz.data.head import Head
 from attnviz.data.tokens import Token
-from attnviz.errors import ModelError, UsageError
+from attnviz.errors import ModelError
 from attnviz.models.folder.card import CARD, read_card
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.folder.weights import check_finite, check_shapes, read_weights
 from attnviz.models.handover import Handover
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.loaded import WithoutNextToken
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
 
@@ -35,8 +32,8 @@ POINTS: Mapping[Kind, str] = {
 
 
 @dataclass(frozen=True)
-class NativeTranslator(WithoutNextToken):
-    """A `seq2seq.Seq2Seq` with its tokenizer and card; shows one of its three attentions.
+class NativeTranslator:
+    """A `seq2seq.Seq2Seq` with its tokenizer and card; hands over one of its three attentions.
 
     `end` is the token that begins both sequences and ends the target.
     """
@@ -83,28 +80,22 @@ class NativeTranslator(WithoutNextToken):
                 self.model.decode(read, encoded)
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
-        found = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
-        text = _joined(self.tokenizer.backend.decode(found))
+        written = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
+        text = _joined(self.tokenizer.backend.decode(written))
         return text, self.read_target(text)
 
     def read_target(self, text: str) -> tuple[Token, ...]:
         return self.tokenizer.encode(text, bos=False, special=False)
 
-    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
-        raise UsageError(
-            "explain does not write out the translator's attention",
-            "use attnviz show --model translator, or explain another model",
-        )
-
 
 def _joined(text: str) -> str:
-    """Words with spaces between, as a person writes them: l'arbre, une créature bleue."""
+    """Decoded words with spaces as a person writes them: l'arbre, une créature bleue."""
     closed = re.sub(r"\s+([.,?!;:])", r"\1", text.strip())
     return re.sub(r"(?<=['’])\s+", "", closed)
 
 
 def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTranslator:
-    """A folder that `save_translator` wrote.
+    """Load a folder that `save_translator` wrote.
 
     Raises:
         ModelError: a file of the folder is missing or damaged.

@@ -17,7 +17,7 @@ from attnviz.models.similarity import general_scores, similarity_scores
 
 
 def work_out(given: Matrices, way: Way) -> Worked:
-    """Every step of attention on these matrices, whose shapes fit each other."""
+    """Every step of attention on these matrices, whose shapes must fit each other."""
     x, w_q, w_k, w_v = map(_tensor, (given.x, given.w_query, given.w_key, given.w_value))
     whole = [x @ w for w in (w_q, w_k, w_v)]  # (n, h·d_k or h·d_v)
     q, k, v = (split_heads(projected, given.heads) for projected in whole)  # (h, n, d_k or d_v)
@@ -67,17 +67,17 @@ def _rounded(pattern: Tensor) -> Tensor:
 def random_matrices(
     labels: tuple[str, ...], d_model: int, heads: int, init: Initialisation, seed: int
 ) -> Matrices:
-    """Seeded embeddings and weights, as a layer has them before training.
+    """Seeded embeddings and weights, like those of a layer before training.
 
     Args:
-        labels: of the n embeddings, which are drawn with variance 1: (n, d_model).
-        d_model: width of the embeddings; all four weights are (d_model, d_model).
-        heads: how many share the width; they divide it evenly.
+        labels: the names of the n embeddings (n, d_model), which are drawn with variance 1.
+        d_model: the width of the embeddings; all four weights are (d_model, d_model).
+        heads: how many heads share the width, which they divide evenly.
         init: the variance of the weights: "normal" 1; "xavier" 2 / (d_in + d_out), Glorot and
             Bengio 2010, "Understanding the difficulty of training deep feedforward neural
             networks", equation 12 (its normalised variance); "kaiming" 2 / d_in, He et al.
             2015, arXiv 1502.01852, equation 10. All are drawn from a normal distribution.
-        seed: the same one draws the same numbers.
+        seed: the same seed draws the same numbers.
     """
     generator = torch.Generator().manual_seed(seed)
 

@@ -17,7 +17,7 @@ from attnviz.data.capture import PatternBlock, Wanted
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, describe, load, tokenizer_of
 from attnviz.models.folder.files import builtin_folder
-from attnviz.models.huggingface.model import load_huggingface
+from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.native import load_native
 from tests.conftest import bytes_tokenizer

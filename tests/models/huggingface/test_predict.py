@@ -10,7 +10,8 @@ from transformers import GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from attnviz.data.predict import LogitRows
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface.predict import layers_of, predict
+from attnviz.models.huggingface.layers import layers_of
+from attnviz.models.huggingface.predict import predict
 
 IDS = list(range(40, 57))
 

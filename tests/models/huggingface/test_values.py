@@ -22,6 +22,7 @@ from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.capture import run_and_capture
 from attnviz.models.huggingface.values import value_norms
+from attnviz.models.loaded import valuing
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import prepare
 
@@ -41,7 +42,7 @@ def test_norms_are_the_lengths_of_values_after_the_output_projection(
 ) -> None:
     model = load(Source(str(gpt2_folder), engine=engine))
     ids = [token.id for token in prepare(model, TEXT, TextOptions()).source]
-    found = model.value_norms(ids)
+    found = valuing(model).value_norms(ids)
     theirs = GPT2LMHeadModel.from_pretrained(gpt2_folder).eval().double()
     with torch.no_grad():
         streams = theirs(torch.tensor([ids]), output_hidden_states=True).hidden_states

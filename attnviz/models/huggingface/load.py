@@ -1,0 +1,124 @@
+"""A model folder loaded through transformers, every weight of it checked."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attnviz.data.capture import Kind, ModelIdentity
+from attnviz.models.folder.architecture import reads_no_text, transformers_config
+from attnviz.models.folder.card import read_card
+from attnviz.models.folder.config import folder_sizes
+from attnviz.models.folder.files import PICKLED, damaged
+from attnviz.models.folder.sizes import ModelSizes
+from attnviz.models.folder.weights import check_finite, lacks, other_shape
+from attnviz.models.huggingface.capture import Attention, attention_of
+from attnviz.models.huggingface.model import (
+    CausalLM,
+    EncoderDecoder,
+    HuggingFaceModel,
+    OneSequence,
+    PairEncoder,
+)
+from attnviz.models.placement import ANYWHERE, Placement, check_weights
+from attnviz.models.tokenizer import load_tokenizer
+
+
+def load_huggingface(
+    folder: Path,
+    name: str,
+    revision: str | None,
+    kind: Kind | None = None,
+    placement: Placement = ANYWHERE,
+) -> HuggingFaceModel:
+    """Load a local folder through transformers; nothing is fetched and no remote code is run.
+
+    Raises:
+        ModelError: the architecture cannot be recorded, a file is missing or damaged, the
+            model does not fit into memory, or there is no such device.
+        UsageError: the model does not have this kind of attention.
+    """
+    sizes = folder_sizes(folder, kind)
+    card = read_card(folder, name, sizes.heads_per_layer)
+    tokenizer = load_tokenizer(folder, sizes, card.bos)
+    model = _load_weights(folder, placement)
+    attention = _attention(model, sizes)
+    identity = ModelIdentity(
+        name=name,
+        architecture=sizes.architecture,
+        heads_per_layer=attention.heads_per_layer,
+        parameters=model.num_parameters(),
+        engine="transformers",
+        dtype=str(model.dtype).removeprefix("torch."),
+        revision=revision,
+    )
+    made = _class_of(model, sizes.kind, causal=attention.causal)
+    return made(model, identity, card, tokenizer, attention.causal, sizes.kind)
+
+
+def _class_of(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceModel]:
+    """The class with the capabilities that this model has."""
+    if kind != "self":
+        return PairEncoder if kind == "encoder" else EncoderDecoder
+    predicts = causal and model.get_output_embeddings() is not None
+    return CausalLM if predicts else OneSequence
+
+
+def _attention(model: Any, sizes: ModelSizes) -> Attention:
+    """The attention that it has, seen at work: configurations leave it open, or name it wrongly."""
+    if "input_ids" not in inspect.signature(model.forward).parameters:
+        raise reads_no_text(model.config.model_type)
+    padding = model.config.get_text_config().pad_token_id
+    ids = [id_ for id_ in range(min(5, sizes.vocab_size)) if id_ != padding][:4]
+    text = torch.tensor([ids], device=model.device)
+    inputs = {"input_ids": text} | ({} if sizes.kind == "self" else {"decoder_input_ids": text})
+    return attention_of(model, inputs, len(sizes.heads_per_layer), sizes.kind)
+
+
+def _load_weights(folder: Path, placement: Placement) -> Any:
+    """The model with every weight of the folder checked."""
+    from transformers.utils import logging
+
+    check_weights(folder, placement)
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        model_class = _model_class(folder)
+        model, report = model_class.from_pretrained(
+            folder,
+            dtype=placement.torch_dtype(),
+            # None is transformers' own choice; modules that keep their attention to themselves
+            # return it only where it is computed eagerly
+            attn_implementation=None if model_class._can_set_attn_implementation() else "eager",
+            use_safetensors=not (folder / PICKLED).is_file() or None,
+            local_files_only=True,
+            ignore_mismatched_sizes=True,  # reported below, by name and shape
+            output_loading_info=True,
+        )
+    except Exception as error:  # a damaged file or setting can raise anything in there
+        raise damaged(folder, error) from None
+    for name, shape, expected in sorted(report["mismatched_keys"]):
+        raise other_shape(folder, name, tuple(shape), tuple(expected))
+    for name in sorted(report["missing_keys"]):
+        raise lacks(folder, name)
+    check_finite(dict(model.named_parameters()), folder)
+    return model.to(placement.torch_device()).eval().requires_grad_(False)
+
+
+def _model_class(folder: Path) -> Any:
+    """The transformers class that config.json names; where none fits, the bare model.
+
+    GPT-2's output is tied to its embedding, so its language model is always whole.
+    """
+    import transformers
+
+    config = transformers_config(folder)
+    names = [*(config.architectures or ())][:1]
+    if config.model_type == "gpt2" and names in ([], ["GPT2Model"]):
+        names = ["GPT2LMHeadModel"]
+    for name in names:
+        named = getattr(transformers, str(name), None)
+        if getattr(named, "config_class", None) is type(config):
+            return named
+    return transformers.AutoModel._model_mapping[type(config)]
