@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
 
 from attnviz.data.card import ModelFacts
-from attnviz.models.folder.params import GPT_SIZES, KNOWN_AS, known_total
+from attnviz.models.folder.shapes import GPT_SIZES, KNOWN_AS, known_total
 
 BUILTIN, TRANSLATOR, EMBEDDINGS = "builtin", "translator", "embeddings"
 BUNDLED = (BUILTIN, TRANSLATOR)

@@ -23,6 +23,7 @@ from attnviz.data.capture import FloatArray
 from attnviz.data.head import choose_heads
 from attnviz.data.predict import Candidate, LogitRows, NextTokens
 from attnviz.errors import InputError, UsageError, option
+from attnviz.models.loaded import predicting
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, encode, prepare

@@ -27,6 +27,7 @@ from attnviz.data.positions import one_position
 from attnviz.data.tokens import numbered
 from attnviz.data.transforms import SpecialDropped
 from attnviz.errors import InputError, UsageError, option
+from attnviz.models.loaded import HasStream
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare
 from attnviz.transforms.apply import Transforms, exhibit_of
@@ -64,8 +65,8 @@ def compare_texts(
         captured = prepared.with_norms(captured) if transforms.weighted else captured
         if query is not None:
             found = _position(captured, query, number)
-            vector = model.vectors(prepared.ids, found)
-            vectors += [] if vector is None else [vector]
+            if isinstance(model, HasStream):
+                vectors.append(model.vectors(prepared.ids, found))
         made.append(exhibit_of(captured, Choice(captured.heads), transforms))
         if query is not None:
             queries.append(_position(made[-1].capture, query, number))

@@ -18,6 +18,7 @@ from attnviz.data.tokens import Token
 from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
+from attnviz.models.loaded import tracing
 from attnviz.runs.choose import plan_heads
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare
@@ -59,16 +60,11 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
     """
     from attnviz.models.similarity import other_row
 
-    if model.kind in ("cross", "decoder"):
-        raise UsageError(
-            f"explain does not write out the {model.kind} attention of an encoder-decoder",
-            f"use attnviz show {option('model', model.identity.name)}; the "
-            f"{option('kind', 'encoder')} of any but the built-in translator can be explained",
-        )
+    able = tracing(model)
     prepared = prepare(model, text, options)
     tokens = prepared.source
     choice = _head(prepared, subject.head)
-    trace = model.trace(text, tokens, choice.heads[0], _position(tokens, subject.query))
+    trace = able.trace(text, tokens, choice.heads[0], _position(tokens, subject.query))
     trace = replace(trace, versions=prepared.empty.versions)
     other = other_row(trace, subject.similarity) if subject.similarity else None
     return Traced(trace, choice, prepared.empty.left_out, other)

@@ -44,7 +44,7 @@ def predict_text(
     prepared.budget.check(4 * len(ids) * model.tokenizer.vocab_size, "shorten the text")
     last = len(ids) - 1
     every, through = (KeepNextTokens(ids, reading.top, model.tokenizer.label) for _ in "12")
-    model.predict(ids, range(len(ids)) if reading.each else [last], every, lens=False)
+    able.predict(ids, range(len(ids)) if reading.each else [last], every, lens=False)
     if reading.lens:
         able.predict(ids, [last], through, lens=True)
     return Prediction(

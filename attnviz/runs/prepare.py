@@ -54,7 +54,7 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     """
     check_not_blank(text, "the text")
     check_encodable(text)
-    if options.bos and tokenizer.bos_id is None and not tokenizer.framed:
+    if options.bos and tokenizer.bos_id is None and not tokenizer.adds_special:
         raise UsageError("this model has no beginning token", f"leave {option('bos')} out")
     bos = tokenizer.bos if options.bos is None else options.bos
     return tokenizer.encode(text, bos=bos, special=options.special)
