@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_report, destination_of
@@ -37,42 +37,33 @@ attnviz ablate "Bark is very cute and he is a dog" -o ablation.png
 class HowAblated:
     """What is done to heads, and which prediction is looked at."""
 
-    answer: Annotated[
-        str | None,
-        g.panel_option(
-            g.TEXT,
-            "--answer",
-            metavar="TOKEN",
-            help="Look at how likely this token is after the text. Default: at all tokens of the "
-            "text.",
-        ),
-    ] = None
-    replacement: Annotated[
-        Replacement,
-        g.panel_option(
-            g.HEADS,
-            "--with",
-            help="What a head's output becomes: zero, or its mean over the text's positions.",
-        ),
-    ] = "zero"
-    together: Annotated[
-        bool,
-        g.panel_option(
-            g.HEADS,
-            "--together",
-            help="Ablate the chosen heads at once, and show what comes next before and after.",
-        ),
-    ] = False
-    top: Annotated[
-        int,
-        g.panel_option(
-            g.LOOK,
-            "--top",
-            metavar="K",
-            min=1,
-            help="The K heads that matter most; with --together, K candidates.",
-        ),
-    ] = 10
+    answer: str | None = g.option_field(
+        g.TEXT,
+        None,
+        "--answer",
+        metavar="TOKEN",
+        help="Look at how likely this token is after the text. Default: at all tokens of the text.",
+    )
+    replacement: Replacement = g.option_field(
+        g.HEADS,
+        "zero",
+        "--with",
+        help="What a head's output becomes: zero, or its mean over the text's positions.",
+    )
+    together: bool = g.option_field(
+        g.HEADS,
+        False,
+        "--together",
+        help="Ablate the chosen heads at once, and show what comes next before and after.",
+    )
+    top: int = g.option_field(
+        g.LOOK,
+        10,
+        "--top",
+        metavar="K",
+        min=1,
+        help="The K heads that matter most; with --together, K candidates.",
+    )
 
 
 @g.command
@@ -80,11 +71,11 @@ def ablate(
     session: Session,
     *,
     text: g.TextIn,
-    how: HowAblated,
     tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
     heads: g.WhichHeads,
+    how: HowAblated,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.ReportOutput,

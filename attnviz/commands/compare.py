@@ -49,35 +49,29 @@ TOP = 8
 class Compared:
     """What is compared."""
 
-    query: Annotated[
-        str | None,
-        g.panel_option(
-            g.TOKENS,
-            "--query",
-            metavar="TOKEN",
-            help="The word to be compared; mole#2 is the second one of each text.",
-        ),
-    ] = None
-    against: Annotated[
-        str | None,
-        g.panel_option(
-            g.MODEL,
-            "--against",
-            metavar="NAME",
-            help="Another model for the same text; as --model.",
-        ),
-    ] = None
-    top: Annotated[
-        int | None,
-        g.panel_option(
-            g.LOOK,
-            "--top",
-            metavar="K",
-            min=1,
-            help="The K heads that differ most, or are most alike.",
-            show_default=f"{TOP}; all as rows",
-        ),
-    ] = None
+    query: str | None = g.option_field(
+        g.TOKENS,
+        None,
+        "--query",
+        metavar="TOKEN",
+        help="The word to be compared; mole#2 is the second one of each text.",
+    )
+    against: str | None = g.option_field(
+        g.MODEL,
+        None,
+        "--against",
+        metavar="NAME",
+        help="Another model for the same text; as --model.",
+    )
+    top: int | None = g.option_field(
+        g.LOOK,
+        None,
+        "--top",
+        metavar="K",
+        min=1,
+        help="The K heads that differ most, or are most alike.",
+        show_default=f"{TOP}; all as rows",
+    )
 
 
 @g.command

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, cast
 
 from rich.console import RenderableType
 
@@ -63,63 +63,52 @@ STEPS, EXAMPLES = "The steps", "Examples without a model"
 class Followed:
     """Which head and which query are followed."""
 
-    head: Annotated[
-        str | None,
-        g.panel_option(
-            g.HEADS,
-            "--head",
-            "-H",
-            metavar="HEAD",
-            help="The head to explain: L1H2 or 1.2. Default: the one that show picks.",
-        ),
-    ] = None
-    query: Annotated[
-        str | None,
-        g.panel_option(
-            g.TOKENS,
-            "--query",
-            metavar="TOKEN",
-            help="The query to follow: a token, creature#2, or an index. Default: the last word.",
-        ),
-    ] = None
+    head: str | None = g.option_field(
+        g.HEADS,
+        None,
+        "--head",
+        "-H",
+        metavar="HEAD",
+        help="The head to explain: L1H2 or 1.2. Default: the one that show picks.",
+    )
+    query: str | None = g.option_field(
+        g.TOKENS,
+        None,
+        "--query",
+        metavar="TOKEN",
+        help="The query to follow: a token, creature#2, or an index. Default: the last word.",
+    )
 
 
 @dataclass(frozen=True)
 class Reading:
     """What of a calculation is told, and how, to a person."""
 
-    only: Annotated[
-        str | None,
-        g.panel_option(STEPS, "--only", metavar="STEPS", help="Only these steps: 3, 2,3 or 2-4."),
-    ] = None
-    digits: Annotated[
-        int | None,
-        g.panel_option(
-            STEPS,
-            "--digits",
-            metavar="N",
-            min=0,
-            max=9,
-            help="Decimals to show; nothing is rounded in the calculation.",
-            show_default="4",
-        ),
-    ] = None
-    columns: Annotated[
-        bool,
-        g.panel_option(
-            STEPS,
-            "--columns",
-            help="Tell it with tokens as columns too (Wᵀ·xᵀ), as some lessons do.",
-        ),
-    ] = False
-    as_lookup: Annotated[
-        bool,
-        g.panel_option(
-            STEPS,
-            "--as-lookup",
-            help="Tell the row as a look-up in a database: query, keys, values.",
-        ),
-    ] = False
+    only: str | None = g.option_field(
+        STEPS, None, "--only", metavar="STEPS", help="Only these steps: 3, 2,3 or 2-4."
+    )
+    digits: int | None = g.option_field(
+        STEPS,
+        None,
+        "--digits",
+        metavar="N",
+        min=0,
+        max=9,
+        help="Decimals to show; nothing is rounded in the calculation.",
+        show_default="4",
+    )
+    columns: bool = g.option_field(
+        STEPS,
+        False,
+        "--columns",
+        help="Tell it with tokens as columns too (Wᵀ·xᵀ), as some lessons do.",
+    )
+    as_lookup: bool = g.option_field(
+        STEPS,
+        False,
+        "--as-lookup",
+        help="Tell the row as a look-up in a database: query, keys, values.",
+    )
 
     def among(self, steps: Sequence[int]) -> tuple[int, ...]:
         """The steps that are asked for.
@@ -152,65 +141,53 @@ class Reading:
 class Likeness:
     """How query and key are compared."""
 
-    similarity: Annotated[
-        Similarity | None,
-        g.panel_option(
-            STEPS,
-            "--similarity",
-            help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·xᵀ (of a model: x̂, "
-            "behind its norm, and neither biases nor scaling), or a kernel of their distance.",
-        ),
-    ] = None
+    similarity: Similarity | None = g.option_field(
+        STEPS,
+        None,
+        "--similarity",
+        help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·xᵀ (of a model: x̂, "
+        "behind its norm, and neither biases nor scaling), or a kernel of their distance.",
+    )
 
 
 @dataclass(frozen=True)
 class WhichExample:
     """A calculation that needs no model."""
 
-    example: Annotated[
-        Example | None,
-        g.panel_option(
-            EXAMPLES,
-            "--example",
-            help="three-inputs: attention by hand, in whole numbers. multi-head: 楚留香 through "
-            "three heads of random weights.",
-        ),
-    ] = None
-    matrices: Annotated[
-        Path | None,
-        g.panel_option(
-            EXAMPLES,
-            "--matrices",
-            metavar="FILE.json",
-            help="Your own x, w_query, w_key and w_value, perhaps w_output, heads and labels "
-            "(docs/lessons.md has an example).",
-        ),
-    ] = None
+    example: Example | None = g.option_field(
+        EXAMPLES,
+        None,
+        "--example",
+        help="three-inputs: attention by hand, in whole numbers. multi-head: 楚留香 through "
+        "three heads of random weights.",
+    )
+    matrices: Path | None = g.option_field(
+        EXAMPLES,
+        None,
+        "--matrices",
+        metavar="FILE.json",
+        help="Your own x, w_query, w_key and w_value, perhaps w_output, heads and labels "
+        "(docs/lessons.md has an example).",
+    )
 
 
 @dataclass(frozen=True)
 class Drawn:
     """How the multi-head example draws its numbers."""
 
-    init: Annotated[
-        Initialisation,
-        g.panel_option(EXAMPLES, "--init", help="How multi-head draws its weights."),
-    ] = "normal"
-    seed: Annotated[
-        int, g.panel_option(EXAMPLES, "--seed", help="Of the numbers that multi-head draws.")
-    ] = 0
+    init: Initialisation = g.option_field(
+        EXAMPLES, "normal", "--init", help="How multi-head draws its weights."
+    )
+    seed: int = g.option_field(EXAMPLES, 0, "--seed", help="Of the numbers that multi-head draws.")
 
 
 @dataclass(frozen=True)
 class Rounding:
     """Whether the example rounds as one does on paper."""
 
-    rounded: Annotated[
-        bool,
-        g.panel_option(
-            EXAMPLES, "--rounded", help="Round the softmax to one decimal, as on paper."
-        ),
-    ] = False
+    rounded: bool = g.option_field(
+        EXAMPLES, False, "--rounded", help="Round the softmax to one decimal, as on paper."
+    )
 
 
 @dataclass(frozen=True, eq=False)

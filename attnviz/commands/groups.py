@@ -8,7 +8,7 @@ longer than most, as it is the one list of them all.
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
@@ -54,8 +54,10 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     spread = [_parameter("context", typer.Context, inspect.Parameter.empty)]
     for each in parameters:
         if each.name in groups:
-            of_group = fields(groups[each.name])
-            spread += [_parameter(one.name, one.type, one.default) for one in of_group]
+            spread += [
+                _parameter(one.name, Annotated[one.type, one.metadata["typer"]], one.default)
+                for one in fields(groups[each.name])
+            ]
         else:
             spread.append(_parameter(each.name, each.annotation, each.default))
     run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
@@ -69,14 +71,21 @@ def _parameter(name: str, annotation: object, default: object) -> inspect.Parame
 
 
 def panel_option(panel: str, *flags: str, help: str, **more: Any) -> Any:
-    """An option in a panel of the help."""
+    """An option in a panel of the help, for the `Annotated` of a single parameter."""
     return typer.Option(*flags, help=help, rich_help_panel=panel, **more)
+
+
+def option_field(panel: str, default: Any, *flags: str, help: str, **more: Any) -> Any:
+    """A field of a group: an option in a panel of the help."""
+    return field(
+        default=default, metadata={"typer": panel_option(panel, *flags, help=help, **more)}
+    )
 
 
 TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
 LOOK, OUTPUT = "How it is shown", "Where it goes"
 _text, _model, _heads, _tokens, _look, _output = (
-    partial(panel_option, panel) for panel in (TEXT, MODEL, HEADS, TOKENS, LOOK, OUTPUT)
+    partial(option_field, panel) for panel in (TEXT, MODEL, HEADS, TOKENS, LOOK, OUTPUT)
 )
 PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 
@@ -85,41 +94,35 @@ PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 class TextIn:
     """The one text of a command, or the saved capture in its place."""
 
-    text: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TEXT",
-            help="The text; - reads standard input; a name that ends in .npz is a saved capture.",
-            show_default=False,
-        ),
-    ] = None
-    file: Annotated[
-        Path | None, _text("--file", metavar="FILE", help="Read the text from a file.")
-    ] = None
+    text: str | None = field(
+        default=None,
+        metadata={
+            "typer": typer.Argument(
+                metavar="TEXT",
+                help="The text; - reads standard input; a name that ends in .npz is a saved capture.",
+                show_default=False,
+            )
+        },
+    )
+    file: Path | None = _text(None, "--file", metavar="FILE", help="Read the text from a file.")
 
 
 @dataclass(frozen=True)
 class Tokens:
     """How a text becomes tokens."""
 
-    truncate: Annotated[
-        Truncation | None,
-        _text("--truncate", help="Cut a text that exceeds the model's context, from this side."),
-    ] = None
-    bos: Annotated[
-        bool | None,
-        _text(
-            "--bos/--no-bos",
-            help="Put a beginning token in front. Default: as the model was trained.",
-            show_default=False,
-        ),
-    ] = None
-    special: Annotated[
-        bool,
-        _text(
-            "--special", help="Read <|endoftext|> in the text as the special token, not as text."
-        ),
-    ] = False
+    truncate: Truncation | None = _text(
+        None, "--truncate", help="Cut a text that exceeds the model's context, from this side."
+    )
+    bos: bool | None = _text(
+        None,
+        "--bos/--no-bos",
+        help="Put a beginning token in front. Default: as the model was trained.",
+        show_default=False,
+    )
+    special: bool = _text(
+        False, "--special", help="Read <|endoftext|> in the text as the special token, not as text."
+    )
 
     def options(self, run: "ModelRun | None" = None, target: str | None = None) -> TextOptions:
         """The record that runs take."""
@@ -131,63 +134,57 @@ class Tokens:
 class Fetched:
     """How a model of the hub may be had."""
 
-    revision: Annotated[
-        str | None,
-        _model("--revision", metavar="REV", help="A branch, tag or commit of a hub model."),
-    ] = None
-    offline: Annotated[
-        bool,
-        _model("--offline", help="Never use the network; a hub model must be in the cache."),
-    ] = False
+    revision: str | None = _model(
+        None, "--revision", metavar="REV", help="A branch, tag or commit of a hub model."
+    )
+    offline: bool = _model(
+        False, "--offline", help="Never use the network; a hub model must be in the cache."
+    )
 
 
 @dataclass(frozen=True)
-class WhichModel(Fetched):
-    """The model, and how it may be had."""
+class Named:
+    """The model's name."""
 
-    model: Annotated[
-        str,
-        _model(
-            "--model",
-            "-m",
-            metavar="NAME",
-            envvar="ATTNVIZ_MODEL",
-            help="builtin, translator, embeddings, a hub id such as gpt2, or a model's folder.",
-        ),
-    ] = "builtin"
+    model: str = _model(
+        "builtin",
+        "--model",
+        "-m",
+        metavar="NAME",
+        envvar="ATTNVIZ_MODEL",
+        help="builtin, translator, embeddings, a hub id such as gpt2, or a model's folder.",
+    )
+
+
+@dataclass(frozen=True)
+class WhichModel(Fetched, Named):
+    """The model, and how it may be had."""
 
 
 @dataclass(frozen=True)
 class ModelRun:
     """Where and how the model runs."""
 
-    engine: Annotated[
-        Engine,
-        _model(
-            "--engine",
-            help="What runs a GPT-2: the from-scratch model (native), or transformers as for all "
-            "others. auto: native where it can.",
-        ),
-    ] = "auto"
-    device: Annotated[
-        Device,
-        _model("--device", help="Where it runs. auto: a graphics processor where there is one."),
-    ] = "auto"
-    dtype: Annotated[
-        DType,
-        _model(
-            "--dtype",
-            help="The type of number it runs in. auto: float32. What is shown is always float32.",
-        ),
-    ] = "auto"
-    max_memory: Annotated[
-        str | None,
-        _model(
-            "--max-memory",
-            metavar="SIZE",
-            help="Stop before more than this is used: 4GB, 1.5GiB. Default: 80% of what is free.",
-        ),
-    ] = None
+    engine: Engine = _model(
+        "auto",
+        "--engine",
+        help="What runs a GPT-2: the from-scratch model (native), or transformers as for all "
+        "others. auto: native where it can.",
+    )
+    device: Device = _model(
+        "auto", "--device", help="Where it runs. auto: a graphics processor where there is one."
+    )
+    dtype: DType = _model(
+        "auto",
+        "--dtype",
+        help="The type of number it runs in. auto: float32. What is shown is always float32.",
+    )
+    max_memory: str | None = _model(
+        None,
+        "--max-memory",
+        metavar="SIZE",
+        help="Stop before more than this is used: 4GB, 1.5GiB. Default: 80% of what is free.",
+    )
 
     @property
     def placement(self) -> Placement:
@@ -212,55 +209,47 @@ class ModelRun:
 class Verify:
     """Whether the capture is checked against transformers."""
 
-    verify: Annotated[
-        bool,
-        _model(
-            "--verify",
-            help="Compare the model's output with and without capture, and the weights with "
-            "transformers' own eager attention; in float32 a difference above 1e-5 ends with 1.",
-        ),
-    ] = False
+    verify: bool = _model(
+        False,
+        "--verify",
+        help="Compare the model's output with and without capture, and the weights with "
+        "transformers' own eager attention; in float32 a difference above 1e-5 ends with 1.",
+    )
 
 
 @dataclass(frozen=True)
 class Target:
     """What an encoder-decoder is to have written."""
 
-    target: Annotated[
-        str | None,
-        _model(
-            "--target",
-            metavar="TEXT",
-            help="What an encoder-decoder is to have written. Default: what it writes itself.",
-        ),
-    ] = None
+    target: str | None = _model(
+        None,
+        "--target",
+        metavar="TEXT",
+        help="What an encoder-decoder is to have written. Default: what it writes itself.",
+    )
 
 
 @dataclass(frozen=True)
 class Kind:
     """Which attention of an encoder-decoder."""
 
-    kind: Annotated[
-        PairKind | None,
-        _model(
-            "--kind",
-            help="Which attention of an encoder-decoder: what it writes on what it reads (cross), "
-            "or either by itself. Default: cross.",
-        ),
-    ] = None
+    kind: PairKind | None = _model(
+        None,
+        "--kind",
+        help="Which attention of an encoder-decoder: what it writes on what it reads (cross), "
+        "or either by itself. Default: cross.",
+    )
 
 
 @dataclass(frozen=True)
 class Causal:
     """Whether later tokens are masked."""
 
-    causal: Annotated[
-        bool,
-        _model(
-            "--causal",
-            help="Mask what comes later, where that is open: --model embeddings, examples.",
-        ),
-    ] = False
+    causal: bool = _model(
+        False,
+        "--causal",
+        help="Mask what comes later, where that is open: --model embeddings, examples.",
+    )
 
 
 RUN = (WhichModel, ModelRun, Verify, Target, Kind, Causal, Tokens)
@@ -291,24 +280,20 @@ def source_of(
 class WhichHeads:
     """Which heads: all that are named."""
 
-    layers: Annotated[
-        str | None,
-        _heads(
-            "--layer",
-            "-l",
-            metavar="LAYERS",
-            help="Layers, from 0: 1, 0-3, 0,2 or all. Without --head: every head of these layers.",
-        ),
-    ] = None
-    heads: Annotated[
-        str | None,
-        _heads(
-            "--head",
-            "-H",
-            metavar="HEADS",
-            help="Heads, from 0: L1H2 or 1.2; 2 is head 2 of every chosen layer; 0-3, 0,2 or all.",
-        ),
-    ] = None
+    layers: str | None = _heads(
+        None,
+        "--layer",
+        "-l",
+        metavar="LAYERS",
+        help="Layers, from 0: 1, 0-3, 0,2 or all. Without --head: every head of these layers.",
+    )
+    heads: str | None = _heads(
+        None,
+        "--head",
+        "-H",
+        metavar="HEADS",
+        help="Heads, from 0: L1H2 or 1.2; 2 is head 2 of every chosen layer; 0-3, 0,2 or all.",
+    )
 
     @property
     def options(self) -> HeadOptions:
@@ -320,71 +305,54 @@ class WhichHeads:
 class Joining:
     """Transforms that join heads, or show what their weights are made of."""
 
-    reduce: Annotated[
-        How | None,
-        _heads(
-            "--reduce",
-            help="Show the mean or the maximum of the chosen heads (all, if none is chosen).",
-        ),
-    ] = None
-    over: Annotated[
-        Over | None,
-        _heads(
-            "--over",
-            help="Reduce over the heads of each layer, over layers, or over all. Default: all.",
-        ),
-    ] = None
-    rollout: Annotated[
-        bool,
-        _heads(
-            "--rollout",
-            help="Attention through all layers, multiplied; --layer: to these instead of the last.",
-        ),
-    ] = False
-    scores: Annotated[
-        bool,
-        _heads(
-            "--scores",
-            help="Scores in the place of weights: queries times keys, scaled, before mask and "
-            "softmax.",
-        ),
-    ] = False
+    reduce: How | None = _heads(
+        None,
+        "--reduce",
+        help="Show the mean or the maximum of the chosen heads (all, if none is chosen).",
+    )
+    over: Over | None = _heads(
+        None,
+        "--over",
+        help="Reduce over the heads of each layer, over layers, or over all. Default: all.",
+    )
+    rollout: bool = _heads(
+        False,
+        "--rollout",
+        help="Attention through all layers, multiplied; --layer: to these instead of the last.",
+    )
+    scores: bool = _heads(
+        False,
+        "--scores",
+        help="Scores in the place of weights: queries times keys, scaled, before mask and softmax.",
+    )
 
 
 @dataclass(frozen=True)
 class HeadTransforms:
     """Transforms that keep heads apart."""
 
-    weighted: Annotated[
-        bool,
-        _heads(
-            "--weighted",
-            help="Norm-based attention: each weight times the length of what its key adds.",
-        ),
-    ] = False
-    chars: Annotated[
-        bool, _tokens("--chars", help="Merge the tokens that are parts of one character.")
-    ] = False
-    words: Annotated[
-        bool,
-        _tokens("--words", help="Merge the pieces of each word; a Chinese character is a word."),
-    ] = False
-    drop_sink: Annotated[
-        bool,
-        _tokens(
-            "--drop-sink",
-            help="Leave the first token (BOS, where there is one) out as a key; the rest sums "
-            "to 1.",
-        ),
-    ] = False
-    drop_keys: Annotated[
-        list[str] | None,
-        _tokens(
-            "--drop-key",
-            metavar="TOKEN",
-            help="Leave these keys out in the same way; as --query.",
-        ),
-    ] = None
+    weighted: bool = _heads(
+        False,
+        "--weighted",
+        help="Norm-based attention: each weight times the length of what its key adds.",
+    )
+    chars: bool = _tokens(
+        False, "--chars", help="Merge the tokens that are parts of one character."
+    )
+    words: bool = _tokens(
+        False, "--words", help="Merge the pieces of each word; a Chinese character is a word."
+    )
+    drop_sink: bool = _tokens(
+        False,
+        "--drop-sink",
+        help="Leave the first token (BOS, where there is one) out as a key; the rest sums to 1.",
+    )
+    drop_keys: list[str] | None = _tokens(
+        None,
+        "--drop-key",
+        metavar="TOKEN",
+        help="Leave these keys out in the same way; as --query.",
+    )
 
     def transforms(self, joining: Joining | None = None) -> Transforms:
         """The record that runs take."""
@@ -396,38 +364,30 @@ class HeadTransforms:
 class Filtering:
     """What is shown of the patterns."""
 
-    queries: Annotated[
-        list[str] | None,
-        _tokens(
-            "--query",
-            metavar="TOKEN",
-            help="Only these queries (rows): a token, creature#2 for the second one, an index, or "
-            "a /regular expression/. May be given several times.",
-        ),
-    ] = None
-    keys: Annotated[
-        list[str] | None,
-        _tokens("--key", metavar="TOKEN", help="Only these keys (columns); as --query."),
-    ] = None
-    top: Annotated[
-        int | None,
-        _tokens("--top", metavar="K", min=1, help="Only the K strongest keys of each query."),
-    ] = None
-    least: Annotated[
-        float,
-        _tokens(
-            "--min",
-            metavar="W",
-            min=0.0,
-            max=1.0,
-            help="Only links of at least this weight.",
-            show_default=False,
-        ),
-    ] = 0.0
-    no_self: Annotated[bool, _tokens("--no-self", help="No links from a token to itself.")] = False
-    no_previous: Annotated[
-        bool, _tokens("--no-previous", help="No links to the token just before.")
-    ] = False
+    queries: list[str] | None = _tokens(
+        None,
+        "--query",
+        metavar="TOKEN",
+        help="Only these queries (rows): a token, creature#2 for the second one, an index, or "
+        "a /regular expression/. May be given several times.",
+    )
+    keys: list[str] | None = _tokens(
+        None, "--key", metavar="TOKEN", help="Only these keys (columns); as --query."
+    )
+    top: int | None = _tokens(
+        None, "--top", metavar="K", min=1, help="Only the K strongest keys of each query."
+    )
+    least: float = _tokens(
+        0.0,
+        "--min",
+        metavar="W",
+        min=0.0,
+        max=1.0,
+        help="Only links of at least this weight.",
+        show_default=False,
+    )
+    no_self: bool = _tokens(False, "--no-self", help="No links from a token to itself.")
+    no_previous: bool = _tokens(False, "--no-previous", help="No links to the token just before.")
 
     @property
     def filters(self) -> Filters:
@@ -446,19 +406,16 @@ def _known_view(name: str | None) -> str | None:
 class Canvas:
     """How a picture is drawn."""
 
-    cmap: Annotated[
-        str | None,
-        _look(
-            "--cmap",
-            metavar="NAME",
-            help="Matplotlib's colour map for pictures.",
-            show_default="viridis",
-        ),
-    ] = None
-    dpi: Annotated[
-        int | None,
-        _look("--dpi", metavar="N", help="Dots per inch of a picture.", show_default="150"),
-    ] = None
+    cmap: str | None = _look(
+        None,
+        "--cmap",
+        metavar="NAME",
+        help="Matplotlib's colour map for pictures.",
+        show_default="viridis",
+    )
+    dpi: int | None = _look(
+        None, "--dpi", metavar="N", help="Dots per inch of a picture.", show_default="150"
+    )
 
     @property
     def given(self) -> dict[str, Any]:
@@ -470,40 +427,32 @@ class Canvas:
 class Looks(Canvas):
     """How an exhibit is drawn, in the terminal or as a picture."""
 
-    view: Annotated[
-        str | None,
-        _look(
-            "--view",
-            metavar=f"<{'|'.join(VIEWS)}>",
-            help=" ".join(f"{name}: {what}." for name, what in VIEWS.items()),
-            callback=_known_view,
-        ),
-    ] = None
-    orient: Annotated[
-        Orient | None,
-        _look(
-            "--orient",
-            help="key-rows draws keys as rows, as some lessons do (columns then sum to 1).",
-            show_default="query-rows",
-        ),
-    ] = None
-    color_scale: Annotated[
-        ColorScale | None,
-        _look(
-            "--color-scale",
-            help="Colours of pictures: linear, log (small weights show), or each row by itself.",
-            show_default="linear",
-        ),
-    ] = None
-    title: Annotated[
-        str | None,
-        _look(
-            "--title",
-            metavar="TITLE",
-            help="The title of a picture.",
-            show_default="model and head",
-        ),
-    ] = None
+    view: str | None = _look(
+        None,
+        "--view",
+        metavar=f"<{'|'.join(VIEWS)}>",
+        help=" ".join(f"{name}: {what}." for name, what in VIEWS.items()),
+        callback=_known_view,
+    )
+    orient: Orient | None = _look(
+        None,
+        "--orient",
+        help="key-rows draws keys as rows, as some lessons do (columns then sum to 1).",
+        show_default="query-rows",
+    )
+    color_scale: ColorScale | None = _look(
+        None,
+        "--color-scale",
+        help="Colours of pictures: linear, log (small weights show), or each row by itself.",
+        show_default="linear",
+    )
+    title: str | None = _look(
+        None,
+        "--title",
+        metavar="TITLE",
+        help="The title of a picture.",
+        show_default="model and head",
+    )
 
     @property
     def look(self) -> Look:
@@ -515,23 +464,21 @@ class Looks(Canvas):
 class NoColor:
     """Whether the terminal shows colours."""
 
-    no_color: Annotated[bool, _look("--no-color", help="No colours (also: NO_COLOR=1).")] = False
+    no_color: bool = _look(False, "--no-color", help="No colours (also: NO_COLOR=1).")
 
 
 @dataclass(frozen=True)
 class Screen:
     """What the terminal shows."""
 
-    width: Annotated[
-        int | None,
-        _look(
-            "--width",
-            metavar="N",
-            help="Columns of terminal output, 40 or more.",
-            show_default="the terminal's",
-        ),
-    ] = None
-    no_color: Annotated[bool, _look("--no-color", help="No colours (also: NO_COLOR=1).")] = False
+    width: int | None = _look(
+        None,
+        "--width",
+        metavar="N",
+        help="Columns of terminal output, 40 or more.",
+        show_default="the terminal's",
+    )
+    no_color: bool = _look(False, "--no-color", help="No colours (also: NO_COLOR=1).")
 
 
 def _set(name: str) -> Callable[[typer.Context, bool], bool]:
@@ -549,65 +496,56 @@ def _set(name: str) -> Callable[[typer.Context, bool], bool]:
 class Noise:
     """What is said on stderr."""
 
-    quiet: Annotated[
-        bool,
-        _output("--quiet", "-q", help="No notes or progress on stderr.", callback=_set("quiet")),
-    ] = False
-    debug: Annotated[
-        bool,
-        _output(
-            "--debug",
-            help="Show the traceback of an error.",
-            callback=_set("debug"),
-            is_eager=True,
-        ),
-    ] = False
-
-
-def _format(formats: tuple[str, ...]) -> Any:
-    *first, last = formats[1:]
-    return _output(
-        "--format",
-        "-f",
-        metavar="FORMAT",
-        help=f"txt (what the terminal shows), {', '.join(first)} or {last}.",
-        show_default="txt",
+    quiet: bool = _output(
+        False, "--quiet", "-q", help="No notes or progress on stderr.", callback=_set("quiet")
+    )
+    debug: bool = _output(
+        False,
+        "--debug",
+        help="Show the traceback of an error.",
+        callback=_set("debug"),
+        is_eager=True,
     )
 
 
-ROWS = ("txt", "json", "jsonl", "csv", "tsv")
-PICTURES = ("png", "svg", "pdf")
-_File: TypeAlias = Annotated[
-    Path | None,
-    _output(
-        "--output", "-o", metavar="FILE", help="Write to a file; its suffix decides the format."
-    ),
-]
+def _format(*formats: str) -> Any:
+    *first, last = formats
+    said = f"txt (what the terminal shows), {', '.join(first)} or {last}."
+    return _output(None, "--format", "-f", metavar="FORMAT", help=said, show_default="txt")
+
+
+ROWS, PICTURES = ("json", "jsonl", "csv", "tsv"), ("png", "svg", "pdf")
 
 
 @dataclass(frozen=True)
 class Output:
     """Where a result goes, and in which of the formats that the command writes."""
 
-    formats: ClassVar[tuple[str, ...]] = (*ROWS, "npz", "html", *PICTURES)
-    format: Annotated[str | None, _format(formats)] = None
-    output: _File = None
+    formats: ClassVar[tuple[str, ...]] = ("txt", *ROWS, "npz", "html", *PICTURES)
+    format: str | None = _format(*formats[1:])
+    output: Path | None = _output(
+        None,
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to a file; its suffix decides the format.",
+    )
 
 
 @dataclass(frozen=True)
 class RecordOutput(Output):
     """Where records go."""
 
-    formats = ROWS
-    format: Annotated[str | None, _format(formats)] = None
+    formats = ("txt", *ROWS)
+    format: str | None = _format(*formats[1:])
 
 
 @dataclass(frozen=True)
 class ReportOutput(Output):
     """Where records go, or a picture of them."""
 
-    formats = (*ROWS, *PICTURES)
-    format: Annotated[str | None, _format(formats)] = None
+    formats = ("txt", *ROWS, *PICTURES)
+    format: str | None = _format(*formats[1:])
 
 
 @dataclass(frozen=True)
@@ -615,13 +553,4 @@ class CalculationOutput(Output):
     """Where a calculation goes."""
 
     formats = ("txt", "json", "npz")
-    format: Annotated[
-        str | None,
-        _output(
-            "--format",
-            "-f",
-            metavar="FORMAT",
-            help="txt (what the terminal shows), json or npz (every number, in full).",
-            show_default="txt",
-        ),
-    ] = None
+    format: str | None = _format("json", "npz (every number, in full)")

@@ -49,25 +49,20 @@ PROBE = "The probe"
 class HowProbed:
     """How the probe is made."""
 
-    convention: Annotated[
-        Convention,
-        g.panel_option(
-            PROBE,
-            "--convention",
-            help="Means over the rows of the second copy, or over whole diagonals, as "
-            "TransformerLens takes them.",
-        ),
-    ] = "second"
-    length: Annotated[
-        int, g.panel_option(PROBE, "--length", metavar="N", min=2, help="Tokens repeated.")
-    ] = Probe.length
-    samples: Annotated[
-        int,
-        g.panel_option(PROBE, "--samples", metavar="N", min=1, help="How often they are drawn."),
-    ] = Probe.samples
-    seed: Annotated[
-        int, g.panel_option(PROBE, "--seed", metavar="N", min=0, help="Of the draw.")
-    ] = Probe.seed
+    convention: Convention = g.option_field(
+        PROBE,
+        "second",
+        "--convention",
+        help="Means over the rows of the second copy, or over whole diagonals, as "
+        "TransformerLens takes them.",
+    )
+    length: int = g.option_field(
+        PROBE, Probe.length, "--length", metavar="N", min=2, help="Tokens repeated."
+    )
+    samples: int = g.option_field(
+        PROBE, Probe.samples, "--samples", metavar="N", min=1, help="How often they are drawn."
+    )
+    seed: int = g.option_field(PROBE, Probe.seed, "--seed", metavar="N", min=0, help="Of the draw.")
 
     @property
     def record(self) -> Probe:
@@ -79,17 +74,13 @@ class HowProbed:
 class Rows:
     """Which heads are listed, and in which order."""
 
-    sort: Annotated[
-        Metric | None,
-        g.panel_option(g.LOOK, "--sort", help="Largest first. Default: by layer and head."),
-    ] = None
-    top: Annotated[
-        int | None,
-        g.panel_option(g.LOOK, "--top", metavar="K", min=1, help="Only the first K heads."),
-    ] = None
-    role: Annotated[
-        RoleName | None, g.panel_option(g.LOOK, "--role", help="Only heads of this role.")
-    ] = None
+    sort: Metric | None = g.option_field(
+        g.LOOK, None, "--sort", help="Largest first. Default: by layer and head."
+    )
+    top: int | None = g.option_field(
+        g.LOOK, None, "--top", metavar="K", min=1, help="Only the first K heads."
+    )
+    role: RoleName | None = g.option_field(g.LOOK, None, "--role", help="Only heads of this role.")
 
 
 @g.command

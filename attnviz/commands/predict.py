@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
@@ -28,26 +27,21 @@ attnviz predict "Harry Potter went to" --model gpt2 --top 3 -f jsonl | jq -r .to
 class Candidates:
     """Which predictions are listed."""
 
-    each: Annotated[
-        bool,
-        g.panel_option(
-            g.LOOK,
-            "--each",
-            help="After every position: the token that followed, its probability and rank.",
-        ),
-    ] = False
-    lens: Annotated[
-        bool,
-        g.panel_option(
-            g.LOOK,
-            "--lens",
-            help="What the model would say if it stopped after each layer (the logit lens).",
-        ),
-    ] = False
-    top: Annotated[
-        int,
-        g.panel_option(g.LOOK, "--top", metavar="K", min=1, help="How many candidates."),
-    ] = Reading.top
+    each: bool = g.option_field(
+        g.LOOK,
+        False,
+        "--each",
+        help="After every position: the token that followed, its probability and rank.",
+    )
+    lens: bool = g.option_field(
+        g.LOOK,
+        False,
+        "--lens",
+        help="What the model would say if it stopped after each layer (the logit lens).",
+    )
+    top: int = g.option_field(
+        g.LOOK, Reading.top, "--top", metavar="K", min=1, help="How many candidates."
+    )
 
 
 @g.command

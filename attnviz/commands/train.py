@@ -33,28 +33,25 @@ SIZES, RUN = "The model", "The training"
 PLAN = Plan()
 
 
-def _count(panel: str, flag: str, what: str, least: int = 1) -> Any:
-    return g.panel_option(panel, flag, metavar="N", min=least, help=what)
+def _count(default: int, panel: str, flag: str, what: str, least: int = 1) -> Any:
+    return g.option_field(panel, default, flag, metavar="N", min=least, help=what)
 
 
 @dataclass(frozen=True)
 class Planned:
     """The sizes of the model, and how it is trained."""
 
-    n_layer: Annotated[int, _count(SIZES, "--n-layer", "Layers.")] = PLAN.n_layer
-    n_head: Annotated[int, _count(SIZES, "--n-head", "Heads a layer.")] = PLAN.n_head
-    n_embd: Annotated[int, _count(SIZES, "--n-embd", "The width, d_model.", 2)] = PLAN.n_embd
-    context_size: Annotated[int, _count(SIZES, "--context", "Tokens the model takes.", 8)] = (
-        PLAN.context
+    n_layer: int = _count(PLAN.n_layer, SIZES, "--n-layer", "Layers.")
+    n_head: int = _count(PLAN.n_head, SIZES, "--n-head", "Heads a layer.")
+    n_embd: int = _count(PLAN.n_embd, SIZES, "--n-embd", "The width, d_model.", 2)
+    context_size: int = _count(PLAN.context, SIZES, "--context", "Tokens the model takes.", 8)
+    vocab: int = _count(PLAN.vocab, SIZES, "--vocab", "Tokens it knows, at most.", 300)
+    max_steps: int = _count(PLAN.max_steps, RUN, "--max-steps", "Steps to take.")
+    batch: int = _count(PLAN.batch, RUN, "--batch", "Texts a step, each of two workers.")
+    lr: float = g.option_field(
+        RUN, PLAN.lr, "--lr", metavar="RATE", min=0.0, help="Highest learning rate."
     )
-    vocab: Annotated[int, _count(SIZES, "--vocab", "Tokens it knows, at most.", 300)] = PLAN.vocab
-    max_steps: Annotated[int, _count(RUN, "--max-steps", "Steps to take.")] = PLAN.max_steps
-    batch: Annotated[int, _count(RUN, "--batch", "Texts a step, each of two workers.")] = PLAN.batch
-    lr: Annotated[
-        float,
-        g.panel_option(RUN, "--lr", metavar="RATE", min=0.0, help="Highest learning rate."),
-    ] = PLAN.lr
-    seed: Annotated[int, _count(RUN, "--seed", "The same seed, the same weights.", 0)] = PLAN.seed
+    seed: int = _count(PLAN.seed, RUN, "--seed", "The same seed, the same weights.", 0)
 
     @property
     def plan(self) -> Plan:
