@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from attnviz.data.capture import Capture, FloatArray, Kind
+from attnviz.data.blocks import FloatArray
+from attnviz.data.capture import Capture, Kind
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Filters, links_of
 from attnviz.data.head import Head, listed

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from attnviz.console import Display
-from attnviz.data.capture import Capture, FloatArray, LayerPattern, ModelIdentity
+from attnviz.data.blocks import FloatArray, LayerPattern
+from attnviz.data.capture import Capture, ModelIdentity
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.data.head import Head

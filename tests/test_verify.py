@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import GPTJConfig, GPTJForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from attnviz.data.capture import KeepEverything, PatternBlock
+from attnviz.data.blocks import KeepEverything, PatternBlock
 from attnviz.data.verify import Verified
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface import functions as registry
@@ -60,7 +60,7 @@ def test_a_capture_that_is_not_exact_ends_with_1_and_shows_nothing(
 ) -> None:
     """The mask is left away: each row then sees one token more than the model does."""
     monkeypatch.setattr(registry.AttentionCall, "_additive", lambda *_: None)
-    monkeypatch.setattr("attnviz.transforms.check._looks_ahead", lambda _: False)
+    monkeypatch.setattr("attnviz.data.blocks._looks_ahead", lambda _: False)
     ended = run("show", "a fluffy creature", "--model", str(llama), "--verify")
     assert ended.status is ExitStatus.BUG
     assert ended.out == ""

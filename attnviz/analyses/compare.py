@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.analyses.heads import entropy
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 
 Exact = NDArray[np.float64]
 

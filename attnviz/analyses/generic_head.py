@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.capture import Capture, FloatArray, IntArray, PatternBlock
+from attnviz.data.blocks import FloatArray, IntArray, PatternBlock
+from attnviz.data.capture import Capture
 from attnviz.data.head import Head
 
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.capture import IntArray, PatternBlock
+from attnviz.data.blocks import IntArray, PatternBlock
 from attnviz.data.head import Head
 from attnviz.data.heads import METRICS, Estimate, Role
 

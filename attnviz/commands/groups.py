@@ -99,7 +99,8 @@ class TextIn:
         metadata={
             "typer": typer.Argument(
                 metavar="TEXT",
-                help="The text; - reads standard input; a name that ends in .npz is a saved capture.",
+                help="The text; - reads standard input; a name that ends in .npz is a saved "
+                "capture.",
                 show_default=False,
             )
         },

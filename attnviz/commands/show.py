@@ -2,24 +2,22 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import LINE, Destination, deliver, destination_of
 from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session
-from attnviz.commands.texts import note_left_out, text_or_capture
+from attnviz.commands.texts import text_or_capture
 from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice, Exhibit
 from attnviz.data.verify import EXACT
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
 from attnviz.inputs.lines import read_lines
 from attnviz.models.catalog import Source
-from attnviz.renderers.terminal.heading import line_heading
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.outputs import Output, Piece, Request, Show, choose_output
+from attnviz.runs.outputs import Output, Piece, Request, Setting, Show, choose_output
 from attnviz.runs.prepare import load_model, verify
-from attnviz.runs.show import make, show_capture, show_text
+from attnviz.runs.show import Made, make_capture, make_text
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -88,9 +86,8 @@ def show(
     _check_lines(to, chosen, lines=lines)
     source = g.source_of(session, model, run, kind, causal)
     options = tokens.options(run, target.target)
-    asked = _Asked(session, source, options, chosen.show(request), verify=check.verify)
-    exhibits = _of_lines(asked, text) if lines else _of_text(asked, text)
-    deliver(session, to, _made(session, exhibits, chosen, request))
+    asked = _Asked(session, source, options, request, chosen, verify=check.verify)
+    deliver(session, to, _of_lines(asked, text) if lines else _of_text(asked, text))
 
 
 def _check_lines(to: Destination, output: Output, *, lines: bool) -> None:
@@ -112,22 +109,6 @@ def _check_lines(to: Destination, output: Output, *, lines: bool) -> None:
         )
 
 
-def _made(
-    session: Session,
-    exhibits: Iterable[tuple[int | None, Exhibit]],
-    output: Output,
-    request: Request,
-) -> Iterator[tuple[int | None, Iterable[Piece]]]:
-    """The exhibits as they go out; in the terminal the lines of a stream are numbered."""
-    for number, (line, exhibit) in enumerate(exhibits):
-        made = make(exhibit, output, request, line=line, first=number == 0)
-        for note in made.notes:
-            session.note(note)
-        numbered = line is not None and output.medium == "terminal"
-        above = [line_heading(line, first=number == 0)] if line is not None and numbered else []
-        yield line, (*above, *made.pieces) if above else made.pieces
-
-
 @dataclass(frozen=True)
 class _Asked:
     """What was asked for, apart from the text and from where the answer goes."""
@@ -135,40 +116,40 @@ class _Asked:
     session: Session
     source: Source
     text: TextOptions
-    show: Show
+    request: Request
+    output: Output
     verify: bool
 
+    def note(self, made: Made, where: str = "") -> None:
+        """Say on stderr what there is to say beside an exhibit."""
+        for note in made.notes:
+            self.session.note(where + note)
 
-def _of_text(asked: _Asked, given: g.TextIn) -> Iterator[tuple[None, Exhibit]]:
+
+Results: TypeAlias = Iterator[tuple[int | None, Iterable[Piece]]]
+"""What goes out for each text, with the number of its line."""
+
+
+def _of_text(asked: _Asked, given: g.TextIn) -> Results:
     """The one exhibit of a text, or of a saved capture.
 
     Raises:
         AttnvizError: the text, the model or an option cannot be used.
     """
     text = text_or_capture(asked.session, given)
+    show, setting = asked.output.show(asked.request), Setting(asked.output, asked.request)
     if isinstance(text, Capture):
-        exhibit = show_capture(text, asked.show)
+        made = make_capture(text, show, setting)
     else:
-        model = load_model(asked.source)
-        exhibit = _shown(asked, model, text, asked.show)
-    note_left_out(asked.session, exhibit.capture.left_out)
-    _note_layers_without(asked.session, exhibit)
-    yield None, exhibit
+        made = _made(asked, load_model(asked.source), text, show, setting)
+    asked.note(made)
+    yield None, made.pieces
 
 
-def _shown(asked: _Asked, model: "LoadedModel", text: str, show: Show) -> Exhibit:
+def _made(asked: _Asked, model: "LoadedModel", text: str, show: Show, setting: Setting) -> Made:
     if asked.verify:
         _verify(asked, model, text)
-    return show_text(model, text, asked.text, show)
-
-
-def _note_layers_without(session: Session, exhibit: Exhibit) -> None:
-    """One line on stderr where a hybrid's layers stand side by side, and some have no attention."""
-    heads_per_layer = exhibit.capture.model.heads_per_layer
-    without = [str(layer) for layer, heads in enumerate(heads_per_layer) if not heads]
-    if without and len(exhibit.maps) > 1:
-        layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
-        session.note(f"{layers} of this model {'have' if len(without) > 1 else 'has'} no attention")
+    return make_text(model, text, asked.text, show, setting)
 
 
 def _verify(asked: _Asked, model: "LoadedModel", text: str) -> None:
@@ -187,7 +168,7 @@ def _verify(asked: _Asked, model: "LoadedModel", text: str) -> None:
     asked.session.consoles.err.print(said, markup=False, highlight=False)
 
 
-def _of_lines(asked: _Asked, given: g.TextIn) -> Iterator[tuple[int, Exhibit]]:
+def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
     """The exhibit of each line, as soon as the line is there.
 
     A head that nobody chose is picked on the first good line and kept. A bad line is
@@ -198,29 +179,28 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Iterator[tuple[int, Exhibit]]:
         ModelError: the model cannot be had.
         InputError: at the end, where no line was good.
     """
-    session, show = asked.session, asked.show
+    session, show = asked.session, asked.output.show(asked.request)
     lines = read_lines(given.text, given.file, session.stdin)
     model = load_model(asked.source)
-    kept: Choice | None = None
     bad = good = 0
     for number, text in lines:
+        setting = Setting(asked.output, asked.request, number, first=good == 0)
         try:
             if isinstance(text, InputError):  # it names the line
                 raise text
-            exhibit = _shown(asked, model, text, show)
+            made = _made(asked, model, text, show, setting)
         except (InputError, UsageError) as error:
             where = "" if error is text else f"line {number}: "
             session.complain(where + error.spelled(as_flag))
             bad += 1
             continue
-        if kept is not None:
-            exhibit = replace(exhibit, choice=kept)
-        elif exhibit.choice is not None and exhibit.choice.why not in ("asked", "only"):
-            kept = replace(exhibit.choice, line=number)
-            show = replace(show, heads=HeadOptions(heads=",".join(map(str, kept.heads))))
+        if made.choice is not None and made.choice.why not in ("asked", "only"):
+            kept = replace(made.choice, line=made.choice.line or number)
+            named = HeadOptions(heads=",".join(map(str, kept.heads)))
+            show = replace(show, heads=named, kept=kept)
         good += 1
-        note_left_out(session, exhibit.capture.left_out, f"line {number}: ")
-        yield number, exhibit
+        asked.note(made, f"line {number}: ")
+        yield number, made.pieces
     if bad and not good:
         raise InputError("no line could be shown", "see the errors above")
     if bad:

@@ -6,6 +6,7 @@ from attnviz.data.capture import Capture
 from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
+from attnviz.renderers.titles import left_out_note
 
 
 def text_or_capture(session: Session, given: TextIn) -> str | Capture:
@@ -45,7 +46,6 @@ def text_alone(
 
 def note_left_out(session: Session, left_out: tuple[int, int], where: str = "") -> None:
     """One line on stderr where the text was cut to fit the model."""
-    before, after = left_out
-    if before or after:
-        side = "first" if before else "last"
-        session.note(f"{where}the {side} {before or after} tokens are left out, to fit the model")
+    note = left_out_note(left_out)
+    if note:
+        session.note(where + note)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from attnviz.data.capture import Capture, FloatArray
+from attnviz.data.blocks import FloatArray
+from attnviz.data.capture import Capture
 from attnviz.data.head import Head
 from attnviz.data.predict import Candidate, NextTokens
 

@@ -3,83 +3,24 @@
 Axes, everywhere: (layer, head, query, key). Rows are queries and columns are keys.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.data.blocks import FloatArray, IntArray, LayerPattern
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import Difference, Scores, Transform
 
-FloatArray: TypeAlias = NDArray[np.float32]
-IntArray: TypeAlias = NDArray[np.int64]
 Kind: TypeAlias = Literal["self", "cross", "encoder", "decoder"]
 
 
-@dataclass(frozen=True, eq=False)
-class PatternBlock:
-    """Some query rows of some heads of one layer, as a model hands them to its consumer.
-
-    `weights` has the shape (len(heads), len(queries), n): the weights on the first n keys;
-    none of these queries sees a later one. The array may be used only during the call.
-    """
-
-    layer: int
-    heads: tuple[int, ...]
-    queries: IntArray
-    weights: FloatArray
-
-    @cached_property
-    def sums(self) -> FloatArray:
-        """The sum of each row (heads, queries)."""
-        # numpy's own sum takes three times as long
-        sums: FloatArray = self.weights @ np.ones(self.weights.shape[2], np.float32)
-        return sums
-
-
-Consumer: TypeAlias = Callable[[PatternBlock], None]
-"""Is given the wanted rows of each layer, some at a time, layers and rows in order."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a model hands over: which heads of which layers, and which query rows of them.
-
-    `heads`: layer to heads; a layer that is not named is not recorded. `queries`: positions
-    in rising order; None for all of them. `scores`: not the weights, but what they are made
-    of: q·k / √d_k, before mask and softmax.
-    """
-
-    heads: Mapping[int, tuple[int, ...]]
-    queries: tuple[int, ...] | None = None
-    scores: bool = False
-
-    @property
-    def last_layer(self) -> int:
-        """The last layer that has to run; -1 where none is wanted."""
-        return max(self.heads, default=-1)
-
-
-NOTHING = Wanted({})
 VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
-
-
-@dataclass(frozen=True, eq=False)
-class LayerPattern:
-    """The chosen heads of one layer: `weights` (len(heads), n_queries, n_keys), read-only."""
-
-    layer: int
-    heads: tuple[int, ...]
-    weights: FloatArray
-
-    def __post_init__(self) -> None:
-        self.weights.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -189,22 +130,3 @@ class Capture:
                 rows = [layer.heads.index(h) for h in kept]
                 layers.append(LayerPattern(layer.layer, kept, layer.weights[rows]))
         return replace(self, layers=tuple(layers))
-
-
-@dataclass
-class KeepEverything:
-    """The plainest consumer: whole patterns by layer; `shape` is (n_queries, n_keys)."""
-
-    shape: tuple[int, int]
-    _kept: dict[int, tuple[tuple[int, ...], FloatArray]] = field(default_factory=dict)
-
-    def __call__(self, block: PatternBlock) -> None:
-        if block.layer not in self._kept:
-            zeros = np.zeros((len(block.heads), *self.shape), np.float32)
-            self._kept[block.layer] = block.heads, zeros
-        columns = block.weights.shape[2]
-        self._kept[block.layer][1][:, block.queries, :columns] = block.weights
-
-    def layers(self) -> tuple[LayerPattern, ...]:
-        """What was kept."""
-        return tuple(LayerPattern(layer, *kept) for layer, kept in sorted(self._kept.items()))

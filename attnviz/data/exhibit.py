@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from attnviz.data.capture import Capture, FloatArray, IntArray
+from attnviz.data.blocks import FloatArray, IntArray
+from attnviz.data.capture import Capture
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.errors import UsageError, option

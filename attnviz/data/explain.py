@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from attnviz.data.capture import FloatArray, ModelIdentity
+from attnviz.data.blocks import FloatArray
+from attnviz.data.capture import ModelIdentity
 from attnviz.data.tokens import Token
 from attnviz.data.worked import Similarity
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from attnviz.data.capture import Capture, FloatArray, IntArray
+from attnviz.data.blocks import FloatArray, IntArray
+from attnviz.data.capture import Capture
 from attnviz.data.head import Head
 
 

@@ -4,13 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast, get_args
 
-from attnviz.data.capture import (
-    Capture,
-    FloatArray,
-    Kind,
-    LayerPattern,
-    ModelIdentity,
-)
+from attnviz.data.blocks import FloatArray, LayerPattern
+from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.serial import CAPTURE_SCHEMA, CAPTURE_VERSION

@@ -15,7 +15,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.capture import Capture, FloatArray
+from attnviz.data.blocks import FloatArray
+from attnviz.data.capture import Capture
 from attnviz.data.restore import (
     JsonObject,
     NewerCaptureError,

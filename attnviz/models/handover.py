@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Consumer, PatternBlock, Wanted
+from attnviz.data.blocks import Consumer, PatternBlock, Wanted
+from attnviz.models.hooks import Hook
 
 ENTRIES = 1 << 20
 """Weights of all heads to compute at a time, in at least LEAST_ROWS rows: 4 MiB, which stay in a
@@ -57,6 +58,17 @@ class Handover:
             pattern = pattern[:, queries - first]
         if len(queries):
             self.take(layer, queries, pattern)
+
+    def hook(self, layer: int) -> Hook:
+        """What hands over the patterns (1, h, rows, n) that pass a hook point, in their order."""
+        after = 0  # the query behind the rows that are handed over already
+
+        def hand_over(pattern: Tensor) -> None:
+            nonlocal after
+            self.take_rows(layer, after, pattern[0])
+            after += pattern.size(2)
+
+        return hand_over
 
 
 def rows_at_a_time(n_keys: int, n_heads: int) -> int:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attnviz.data.ablate import Ablated, Replacement, RunConsumer
-from attnviz.data.capture import Consumer, FloatArray, Kind, ModelIdentity, Wanted
+from attnviz.data.blocks import Consumer, FloatArray, Wanted
+from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace
 from attnviz.data.head import Head

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.data.explain import HeadTrace, Kinds, Predicted, Projection
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token

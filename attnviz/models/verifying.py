@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import KeepEverything, Kind, Wanted
+from attnviz.data.blocks import KeepEverything, Wanted
+from attnviz.data.capture import Kind
 from attnviz.data.verify import Verified
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.catalog import Source, locate

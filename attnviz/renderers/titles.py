@@ -229,3 +229,24 @@ def about_models(found: ModelComparison) -> list[str]:
         names = ", ".join(map(str, found.silent))
         lines.append(f"heads without weight on these: {names}")
     return lines
+
+
+def notes_of(exhibit: Exhibit) -> tuple[str, ...]:
+    """What is to be said beside an exhibit: tokens that were cut off, layers without attention."""
+    notes = [left_out_note(exhibit.capture.left_out)]
+    heads_per_layer = exhibit.capture.model.heads_per_layer
+    without = [str(layer) for layer, heads in enumerate(heads_per_layer) if not heads]
+    if without and len(exhibit.maps) > 1:
+        layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
+        verb = "have" if len(without) > 1 else "has"
+        notes.append(f"{layers} of this model {verb} no attention")
+    return tuple(note for note in notes if note)
+
+
+def left_out_note(left_out: tuple[int, int]) -> str:
+    """How many tokens were cut off; empty where all are there."""
+    before, after = left_out
+    if not before and not after:
+        return ""
+    side = "first" if before else "last"
+    return f"the {side} {before or after} tokens are left out, to fit the model"

@@ -19,7 +19,7 @@ from attnviz.data.ablate import (
     Replacement,
     RunConsumer,
 )
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.data.head import choose_heads
 from attnviz.data.predict import Candidate, LogitRows, NextTokens
 from attnviz.errors import InputError, UsageError, option

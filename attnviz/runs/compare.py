@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.analyses.compare import divergence, mean_cosine, shares_of, similarities
-from attnviz.data.capture import Capture, FloatArray, LayerPattern
+from attnviz.data.blocks import FloatArray, LayerPattern
+from attnviz.data.capture import Capture
 from attnviz.data.compare import (
     By,
     HeadDifference,

@@ -19,7 +19,8 @@ from attnviz.analyses.heads import (
     marks_of_tokens,
     role_of,
 )
-from attnviz.data.capture import Capture, PatternBlock
+from attnviz.data.blocks import PatternBlock
+from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, whole_map
 from attnviz.data.head import Head, choose_heads
 from attnviz.data.heads import HeadMetrics, HeadReport

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit, Filters, Look, PictureLook, Place
+from attnviz.data.exhibit import Choice, Exhibit, Filters, Look, PictureLook, Place
 from attnviz.data.head import Head
 from attnviz.errors import UsageError, option
 from attnviz.renderers.titles import about
@@ -44,12 +44,16 @@ class Needs:
 
 @dataclass(frozen=True)
 class Show:
-    """What is to be shown of a text or a capture, and what its output needs."""
+    """What is to be shown of a text or a capture, and what its output needs.
+
+    `kept` is the choice of heads that was made on an earlier line, and is named as such.
+    """
 
     heads: HeadOptions = field(default_factory=HeadOptions)
     transforms: Transforms = PLAIN
     filters: Filters = EVERYTHING
     needs: Needs = field(default_factory=Needs)
+    kept: Choice | None = None
 
 
 @dataclass(frozen=True)
@@ -259,15 +263,28 @@ def choose_output(request: Request) -> Output:
     return row
 
 
-def for_signed(output: Output, request: Request, exhibit: Exhibit) -> Output:
+@dataclass(frozen=True)
+class Setting:
+    """Where an exhibit goes out: its output, among the lines of a stream the number of its own.
+
+    `first`: nothing went out before it, so that rows begin with their header.
+    """
+
+    output: Output
+    request: Request
+    line: int | None = None
+    first: bool = True
+
+
+def for_signed(output: Output, view: str | None, *, signed: bool) -> Output:
     """The same output, or the one that stands in for it where the values have a sign.
 
     Raises:
         UsageError: the user named a view that shows weights alone.
     """
-    if output.signed or not exhibit.capture.signed:
+    if output.signed or not signed:
         return output
-    if request.look.view is not None:
+    if view is not None:
         raise UsageError(
             f"{option('view', output.view)} shows weights, and these are scores", "leave it out"
         )

@@ -9,14 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attnviz.data.capture import (
-    VALUE_NORMS,
-    Capture,
-    Consumer,
-    KeepEverything,
-    Kind,
-    Wanted,
-)
+from attnviz.data.blocks import Checked, Consumer, KeepEverything, Wanted
+from attnviz.data.capture import VALUE_NORMS, Capture, Kind
 from attnviz.data.head import Head, every_head
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import Scores
@@ -27,7 +21,6 @@ from attnviz.models.catalog import Source
 from attnviz.models.loaded import valuing, writing
 from attnviz.runs.budget import Budget
 from attnviz.runs.options import TextOptions, Truncation
-from attnviz.transforms.check import Checked
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -131,7 +124,7 @@ class Prepared:
         for layer, head in sorted(heads):
             wanted[layer] = (*wanted.get(layer, ()), head)
         asked = Wanted(wanted, queries, scores)
-        checked = Checked(consume, _of_scores(self.empty) if scores else self.empty)
+        checked = Checked(consume, self.blank(scores=scores))
         self.model.run(
             [token.id for token in self.source], asked, checked, [t.id for t in self.target]
         )
@@ -151,12 +144,23 @@ class Prepared:
         Raises:
             ModelError: they do not fit into memory.
         """
+        keep = self.keeping(heads, queries)
+        self.run(heads, keep, queries, scores=scores)
+        return replace(self.blank(scores=scores), layers=keep.layers())
+
+    def keeping(
+        self, heads: Sequence[Head], queries: tuple[int, ...] | None = None
+    ) -> KeepEverything:
+        """The consumer that keeps whole patterns; raises what `record` raises."""
         rows = self.shape[0] if queries is None else len(queries)
         self.budget.check_patterns(heads, 4 * len(heads) * rows * self.shape[1])
-        keep = KeepEverything(self.shape)  # memory is taken only by rows that are written
-        self.run(heads, keep, queries, scores=scores)
-        empty = _of_scores(self.empty) if scores else self.empty
-        return replace(empty, layers=keep.layers())
+        # memory is taken only by rows that are written
+        return KeepEverything(self.shape)
+
+    def blank(self, *, scores: bool) -> Capture:
+        """The capture to be, without any pattern; or of scores."""
+        done = self.empty.transforms
+        return replace(self.empty, transforms=(*done, Scores())) if scores else self.empty
 
     def with_norms(self, captured: Capture) -> Capture:
         """A capture of this text, with how long the values of all keys are beside it.
@@ -166,10 +170,6 @@ class Prepared:
         """
         norms = valuing(self.model).value_norms([token.id for token in self.source])
         return replace(captured, extras={**captured.extras, VALUE_NORMS: norms})
-
-
-def _of_scores(empty: Capture) -> Capture:
-    return replace(empty, transforms=(*empty.transforms, Scores()))
 
 
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:

@@ -16,10 +16,12 @@ from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, Exhibit, Look
 from attnviz.data.head import Head
 from attnviz.renderers.picture.words import options_of
+from attnviz.renderers.terminal.heading import line_heading
+from attnviz.renderers.titles import notes_of
 from attnviz.runs.budget import LINK_BYTES, PICTURE_BYTES
 from attnviz.runs.choose import HeadPlan, plan_capture, plan_heads
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.outputs import Output, Piece, Request, Show, choose_output, for_signed
+from attnviz.runs.outputs import Piece, Request, Setting, Show, choose_output, for_signed
 from attnviz.runs.prepare import Prepared, prepare
 from attnviz.transforms.apply import (
     EVERYTHING,
@@ -35,14 +37,34 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 
-def show_capture(captured: Capture, show: Show) -> Exhibit:
-    """Put heads of a saved capture on show.
+@dataclass(frozen=True)
+class Made:
+    """An exhibit as it goes out; `notes` are sentences to be said beside it."""
+
+    pieces: Iterable[Piece]
+    choice: Choice | None
+    notes: tuple[str, ...] = ()
+
+
+def make_capture(captured: Capture, show: Show, setting: Setting) -> Made:
+    """Show heads of a saved capture.
 
     Raises:
         UsageError: heads, queries or keys that are not there, or a transform that it cannot have.
     """
-    plan = plan_capture(captured, show.heads)
-    choice = plan.pick(captured)
+    return make(show_capture(captured, show), setting)
+
+
+def make_text(
+    model: "LoadedModel", text: str, options: TextOptions, show: Show, setting: Setting
+) -> Made:
+    """Run a text and show its heads; raises what `show_text` raises."""
+    return make(show_text(model, text, options, show), setting)
+
+
+def show_capture(captured: Capture, show: Show) -> Exhibit:
+    """Put heads of a saved capture on show; raises what `make_capture` raises."""
+    choice = plan_capture(captured, show.heads).pick(captured)
     return _exhibit(captured.only(choice.heads), choice, show)
 
 
@@ -56,33 +78,49 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
     prepared = prepare(model, text, options)
     plan = plan_heads(model.identity, model.card.heads, show.heads)
     plan = _pick_before(prepared, plan)
-    if plan.choice is None:
-        captured = prepared.record(plan.recorded)
-        choice = plan.pick(captured)
-        if show.transforms.scores:
-            captured = prepared.record(choice.heads, scores=True)
-        captured = captured.only(choice.heads)
-        return _exhibit(_with_norms(prepared, captured, show), choice, show)
-    return _show_heads(prepared, plan.choice, show)
+    if plan.choice is not None:
+        return _show_heads(prepared, plan.choice, show)
+    captured = _recorded(prepared, plan.recorded)
+    choice = plan.pick(captured)
+    if show.transforms.scores:
+        captured = _recorded(prepared, choice.heads, scores=True)
+    captured = captured.only(choice.heads)
+    return _exhibit(_with_norms(prepared, captured, show), choice, show)
 
 
 def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
     """Run a text for heads that are known before anything is kept."""
-    keep = _reducing(prepared, choice.heads, show)
+    heads, keep = choice.heads, _reducing(prepared, choice.heads, show)
     rows = _rows(prepared, show)
     if keep is None:
-        captured = prepared.record(choice.heads, rows, scores=show.transforms.scores)
+        captured = _recorded(prepared, heads, rows, scores=show.transforms.scores)
         return _exhibit(_with_norms(prepared, captured, show), choice, show)
     links = prepared.shape[0] * (show.needs.links or 0) * LINK_BYTES
-    heads = choice.heads
     prepared.budget.check_patterns(heads, len(heads) * (links or PICTURE_BYTES))
     prepared.run(heads, keep, rows)
     return replace(_exhibit(prepared.empty, choice, show), maps=keep.maps())
 
 
+def _recorded(
+    prepared: Prepared,
+    heads: Sequence[Head],
+    rows: tuple[int, ...] | None = None,
+    *,
+    scores: bool = False,
+) -> Capture:
+    keep = prepared.keeping(heads, rows)
+    prepared.run(heads, keep, rows, scores=scores)
+    return replace(prepared.blank(scores=scores), layers=keep.layers())
+
+
 def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
-    one_query = show.needs.one_query
-    return exhibit_of(captured, choice, show.transforms, show.filters, one_query=one_query)
+    return exhibit_of(
+        captured,
+        show.kept or choice,
+        show.transforms,
+        show.filters,
+        one_query=show.needs.one_query,
+    )
 
 
 def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
@@ -132,45 +170,32 @@ def _reducing(
     return None
 
 
-@dataclass(frozen=True)
-class Made:
-    """An exhibit as it goes out, and what is to be said about it beside: a sentence each."""
-
-    pieces: Iterable[Piece]
-    notes: tuple[str, ...] = ()
-
-
-def make(
-    exhibit: Exhibit, output: Output, request: Request, *, line: int | None, first: bool
-) -> Made:
-    """Render an exhibit, or write it, as its output says.
-
-    Args:
-        exhibit: what is shown.
-        output: the row of the table.
-        request: what was asked.
-        line: the number of the input line; None for a single text.
-        first: whether nothing was made before it, so that a table begins with its header.
+def make(exhibit: Exhibit, setting: Setting) -> Made:
+    """Render an exhibit, or write it, for its setting.
 
     Raises:
         UsageError: a view that cannot show these values.
     """
-    output = for_signed(output, request, exhibit)
-    maker, look = output.load(), request.look
+    request = setting.request
+    output = for_signed(setting.output, request.look.view, signed=exhibit.capture.signed)
+    maker, look, notes = output.load(), request.look, notes_of(exhibit)
     if output.medium == "terminal":
         turned = {"orient": look.orient or "query-rows"} if output.turns else {}
-        return Made([maker(exhibit, request.display, **turned)])
+        above = [] if setting.line is None else [line_heading(setting.line, first=setting.first)]
+        return Made([*above, maker(exhibit, request.display, **turned)], exhibit.choice, notes)
     if output.medium == "file":
-        return Made(maker(exhibit, request.format, line, first))
+        pieces = maker(exhibit, request.format, setting.line, setting.first)
+        return Made(pieces, exhibit.choice, notes)
     from attnviz.renderers.picture.canvas import figure_bytes
 
     options = options_of(look, look.orient, by_row=exhibit.by_row)
     drawn = maker(exhibit, options)
-    return Made([figure_bytes(drawn.figure, request.format, options.dpi)], drawn.notes)
+    content = figure_bytes(drawn.figure, request.format, options.dpi)
+    return Made([content], exhibit.choice, (*notes, *drawn.notes))
 
 
 def pieces_of(exhibit: Exhibit, format: str) -> Iterable[Piece]:
     """An exhibit in a format, as it is without any option."""
     heads = HeadOptions(everything=True)
     request = Request(format, Look(), heads, PLAIN, EVERYTHING, Display())
-    return make(exhibit, choose_output(request), request, line=None, first=True).pieces
+    return make(exhibit, Setting(choose_output(request), request)).pieces

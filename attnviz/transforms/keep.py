@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.capture import FloatArray, IntArray, PatternBlock
+from attnviz.data.blocks import FloatArray, IntArray, PatternBlock
 from attnviz.data.exhibit import CellMap, LinkMap, Links
 from attnviz.data.head import Head
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.capture import Capture, FloatArray, LayerPattern
+from attnviz.data.blocks import FloatArray, LayerPattern
+from attnviz.data.capture import Capture
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import Merged, Unit
 

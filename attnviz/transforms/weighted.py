@@ -7,7 +7,8 @@ A weight is never negative, so this is A[i, j] · ‖f(x_j)‖.
 
 from dataclasses import replace
 
-from attnviz.data.capture import VALUE_NORMS, Capture, LayerPattern
+from attnviz.data.blocks import LayerPattern
+from attnviz.data.capture import VALUE_NORMS, Capture
 from attnviz.data.transforms import NormBased
 from attnviz.errors import UsageError, option
 

@@ -6,7 +6,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 from attnviz.data.ablate import BeforeAfter
-from attnviz.data.capture import Capture, KeepEverything, PatternBlock
+from attnviz.data.blocks import KeepEverything, PatternBlock
+from attnviz.data.capture import Capture
 from attnviz.data.head import Head, every_head
 from attnviz.runs.ablate import Cut, ablate_together
 from attnviz.runs.options import HeadOptions, TextOptions

@@ -11,7 +11,8 @@ from typing import TypeAlias
 import numpy as np
 
 from attnviz.analyses.default_head import default_head
-from attnviz.data.capture import Capture, FloatArray
+from attnviz.data.blocks import FloatArray
+from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
 from attnviz.data.head import Head, every_head
 from attnviz.data.positions import last_word

@@ -17,7 +17,7 @@ from attnviz.analyses.heads import (
     marks_of_tokens,
     role_of,
 )
-from attnviz.data.capture import FloatArray, PatternBlock
+from attnviz.data.blocks import FloatArray, PatternBlock
 from attnviz.data.head import Head
 from attnviz.data.heads import METRICS, Estimate
 from tests.factories import random_patterns

@@ -8,7 +8,7 @@ import numpy as np
 from attnviz.cli import main
 from attnviz.commands.session import Session
 from attnviz.console import Environment
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.inputs.text import Stdin

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from attnviz.data.capture import Capture, LayerPattern
+from attnviz.data.blocks import LayerPattern
+from attnviz.data.capture import Capture
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token

@@ -13,7 +13,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel
 
-from attnviz.data.capture import KeepEverything, PatternBlock, Wanted
+from attnviz.data.blocks import KeepEverything, PatternBlock, Wanted
 from attnviz.errors import ExitStatus, ModelError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import check_computable, gpt2_config

@@ -11,7 +11,8 @@ import pytest
 import torch
 import transformers
 
-from attnviz.data.capture import Kind, Wanted
+from attnviz.data.blocks import Wanted
+from attnviz.data.capture import Kind
 from attnviz.data.head import Head
 from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source, load

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.renderers import matrix
 from attnviz.renderers.picture import figure

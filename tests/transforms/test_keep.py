@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.data.capture import FloatArray, PatternBlock
+from attnviz.data.blocks import FloatArray, PatternBlock
 from attnviz.data.exhibit import Exhibit, HeadMap, links_of, row_totals
 from attnviz.transforms.keep import KeepCells, KeepLinks
 from tests.factories import make_capture

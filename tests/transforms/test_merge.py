@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.data.capture import Capture, LayerPattern
+from attnviz.data.blocks import LayerPattern
+from attnviz.data.capture import Capture
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import Merged
 from attnviz.models.tokenizer import TextTokenizer

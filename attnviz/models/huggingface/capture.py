@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Consumer, Kind, Wanted
+from attnviz.data.blocks import Consumer, Wanted
+from attnviz.data.capture import Kind
 from attnviz.errors import ModelError, option
 from attnviz.models.handover import Handover
 from attnviz.models.huggingface.functions import AttentionCall, recording

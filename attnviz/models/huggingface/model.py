@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from attnviz.data.ablate import Ablated, Replacement, RunConsumer
-from attnviz.data.capture import NOTHING, Consumer, FloatArray, Kind, ModelIdentity, Wanted
+from attnviz.data.blocks import NOTHING, Consumer, FloatArray, Wanted
+from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace
 from attnviz.data.head import Head

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.data.predict import LogitConsumer, LogitRows
 from attnviz.models.handover import LOGIT_ROWS
 from attnviz.models.huggingface.layers import layers_of

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.models.huggingface.functions import AttentionCall, recording
 from attnviz.models.huggingface.layers import Layers, parts_of
 from attnviz.models.huggingface.projections import matrix_of, unknown

@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
+from attnviz.data.blocks import Consumer, Wanted
+from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.data.card import ModelCard, NamedHead
 from attnviz.data.explain import EmbeddingTrace
 from attnviz.data.head import Head

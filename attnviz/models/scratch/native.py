@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from attnviz.data.ablate import Ablated, Replacement, RunConsumer
-from attnviz.data.capture import NOTHING, Consumer, FloatArray, Kind, ModelIdentity, Wanted
+from attnviz.data.blocks import NOTHING, Consumer, FloatArray, Wanted
+from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace, Kinds
 from attnviz.data.head import Head
@@ -139,19 +140,8 @@ class NativeModel:
         self, ids: Sequence[int], wanted: Wanted, consume: Consumer, layers: int | None
     ) -> Tensor:
         handover = Handover(wanted, consume)
-
-        def recorder(layer: int) -> Hook:
-            ahead = 0  # rows that are handed over already
-
-            def record(pattern: Tensor) -> None:  # (1, h, rows, n)
-                nonlocal ahead
-                handover.take_rows(layer, ahead, pattern[0])
-                ahead += pattern.size(2)
-
-            return record
-
         point = "scores" if wanted.scores else "pattern"
-        hooks = {f"h.{layer}.attn.{point}": recorder(layer) for layer in wanted.heads}
+        hooks = {f"h.{layer}.attn.{point}": handover.hook(layer) for layer in wanted.heads}
         rows = rows_at_a_time(len(ids), self.model.config.n_head)
         with attached(self.model, hooks):
             return self.model.hidden(self._ids(ids), n_layer=layers, rows=rows)

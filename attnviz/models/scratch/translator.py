@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
-from torch import Tensor
 
-from attnviz.data.capture import Consumer, Kind, ModelIdentity, Wanted
+from attnviz.data.blocks import Consumer, Wanted
+from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.tokens import Token
 from attnviz.errors import ModelError
@@ -20,7 +20,7 @@ from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.folder.weights import check_finite, check_shapes, read_weights
 from attnviz.models.handover import Handover
-from attnviz.models.hooks import Hook, attached
+from attnviz.models.hooks import attached
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
 
@@ -65,14 +65,7 @@ class NativeTranslator:
         target: Sequence[int] = (),
     ) -> None:
         handover = Handover(wanted, consume)
-
-        def recorder(layer: int) -> Hook:
-            def record(pattern: Tensor) -> None:  # (1, h, n_q, n_k)
-                handover.take_rows(layer, 0, pattern[0])
-
-            return record
-
-        hooks = {POINTS[self.kind].format(layer): recorder(layer) for layer in wanted.heads}
+        hooks = {POINTS[self.kind].format(layer): handover.hook(layer) for layer in wanted.heads}
         with torch.inference_mode(), attached(self.model, hooks):
             encoded = self.model.encode(torch.tensor([list(ids)]))
             if self.kind != "encoder":

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from rich.text import Text
 
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.data.explain import HeadTrace, OtherRow, Projection
 from attnviz.data.tokens import readable
 from attnviz.renderers.calculation.explained import TOLERANCE, Explained, left_out

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from rich.text import Text
 
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.data.explain import HeadTrace, OtherRow
 from attnviz.renderers.calculation.page import Page, strongest_keys
 

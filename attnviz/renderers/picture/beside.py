@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.capture import Capture, FloatArray
+from attnviz.data.blocks import FloatArray
+from attnviz.data.capture import Capture
 from attnviz.data.compare import Side, SideBySide
 from attnviz.data.tokens import readable
 from attnviz.data.transforms import NormBased

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.renderers.colors import is_light
 from attnviz.renderers.picture.canvas import (
     check_dpi,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.data.exhibit import Exhibit
 from attnviz.renderers.colors import is_light
 from attnviz.renderers.matrix import Cells, cells_of, shown

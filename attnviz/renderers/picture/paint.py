@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.data.exhibit import ColorScale, Exhibit
 from attnviz.errors import UsageError
 from attnviz.renderers.matrix import farthest

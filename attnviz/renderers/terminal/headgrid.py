@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.renderers.arrangement import digits_for
 from attnviz.renderers.terminal.colors import shade_of
 from attnviz.renderers.terminal.prose import folded

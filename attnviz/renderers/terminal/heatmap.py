@@ -17,7 +17,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.capture import FloatArray
+from attnviz.data.blocks import FloatArray
 from attnviz.data.exhibit import Exhibit, Orient
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import distinct_labels

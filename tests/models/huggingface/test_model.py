@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel
 
-from attnviz.data.capture import PatternBlock, Wanted
+from attnviz.data.blocks import PatternBlock, Wanted
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, describe, load, tokenizer_of
 from attnviz.models.folder.files import builtin_folder

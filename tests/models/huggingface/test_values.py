@@ -16,7 +16,7 @@ from transformers import (
     LlamaConfig,
 )
 
-from attnviz.data.capture import PatternBlock, Wanted
+from attnviz.data.blocks import PatternBlock, Wanted
 from attnviz.data.head import Head, every_head
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.catalog import Source, load

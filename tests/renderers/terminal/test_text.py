@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from attnviz.commands.flags import as_flag
 from attnviz.console import Display
-from attnviz.data.capture import LayerPattern
+from attnviz.data.blocks import LayerPattern
 from attnviz.data.exhibit import Exhibit
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
