@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from attnviz.console import Consoles, Environment, make_consoles
+from attnviz.console import Consoles, Environment, display_of, make_consoles
 from attnviz.errors import UsageError
 
 
@@ -58,13 +58,13 @@ def test_width_comes_from_the_option_then_columns_then_the_terminal(
     terminal: bool, columns: int | None, variables: dict[str, str], option: int | None, width: int
 ) -> None:
     made = consoles(variables, stdout=Stream(terminal=terminal), columns=columns, width=option)
-    assert made.display.width == made.out.width == width
+    assert display_of(made.out).width == made.out.width == width
 
 
 def test_a_width_under_40_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"--width 39 .*give 40 or more"):
+    with pytest.raises(UsageError, match=r"width 39 .*give 40 or more"):
         consoles(width=39)
-    assert consoles(width=40).display.width == 40
+    assert display_of(consoles(width=40).out).width == 40
 
 
 TRUE = {"COLORTERM": "truecolor"}
@@ -93,8 +93,8 @@ def test_the_number_of_colours_comes_from_the_environment(
 ) -> None:
     made = consoles(variables, stdout=Stream(terminal=terminal), no_color=no_color)
     assert made.out.color_system == system
-    assert made.display.color == (system is not None)
-    assert made.display.sixteen == (system == "standard")
+    assert display_of(made.out).color == (system is not None)
+    assert display_of(made.out).sixteen == (system == "standard")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_no_color_means_that_a_terminal_gets_no_colour(
     stream = Stream()
     made = consoles(variables, stdout=stream, no_color=no_color)
     made.out.print("word", style="red on blue")
-    assert not made.display.color
+    assert not display_of(made.out).color
     assert b"31" not in stream.written()
 
 
@@ -127,19 +127,19 @@ def test_a_stream_that_cannot_write_every_letter_is_never_a_crash(encoding: str)
     stream = Stream(encoding=encoding)
     made = consoles(stdout=stream)
     made.out.print("楚")
-    assert not made.display.unicode
+    assert not display_of(made.out).unicode
     assert stream.written() == b"\\u695a\n"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "gb18030"])
 def test_a_stream_that_can_write_every_letter_gets_them(encoding: str) -> None:
-    assert consoles(stdout=Stream(encoding=encoding)).display.unicode
+    assert display_of(consoles(stdout=Stream(encoding=encoding)).out).unicode
 
 
 def test_a_closed_stream_is_no_terminal() -> None:
     stream = Stream()
     stream.close()
-    assert not consoles(TRUE, stdout=stream).display.color
+    assert not display_of(consoles(TRUE, stdout=stream).out).color
 
 
 @pytest.mark.parametrize("gone", [("stdout",), ("stderr",), ("stdout", "stderr")])

@@ -92,7 +92,6 @@ def test_a_command_prints_the_same_in_a_process_of_its_own(printed: Printed, fol
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
-WRITTEN_LATER = {ROOT / "docs" / "architecture.md"}
 
 
 def _anchors(document: Path) -> set[str]:
@@ -107,9 +106,8 @@ def test_every_link_of_a_document_leads_somewhere(document: Path) -> None:
     text = FENCED.sub("", document.read_text(encoding="utf-8"))
     for path, anchor in LINK.findall(text):
         target = (document.parent / path).resolve() if path else document
-        if target not in WRITTEN_LATER:
-            assert target.exists(), path
-            assert not anchor or anchor in _anchors(target), f"{path}#{anchor}"
+        assert target.exists(), path
+        assert not anchor or anchor in _anchors(target), f"{path}#{anchor}"
 
 
 def test_the_index_of_the_documents_names_each() -> None:

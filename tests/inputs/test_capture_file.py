@@ -19,10 +19,11 @@ from attnviz.data.capture import Capture
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
-from attnviz.data.transforms import KeysDropped, Merged
+from attnviz.data.transforms import KeysDropped, Merged, NormBased, Scores, Transform
 from attnviz.errors import InputError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.writers.npz import npz_chunks
+from tests.conftest import Run
 from tests.factories import make_capture, make_tokens
 
 Meta = dict[str, Any]
@@ -325,3 +326,27 @@ def test_a_token_is_written_with_all_it_has(tmp_path: Path) -> None:
     token = Token(0, 5, "楚", 0, 1, part=(1, 3))
     capture = replace(make_capture(["楚"]), query_tokens=(token,), key_tokens=(token,))
     assert load_capture(saved(capture, tmp_path / "c.npz")).query_tokens == (token,)
+
+
+LAYOUT_1 = Path(__file__).parent / "layout_1"
+
+
+@pytest.mark.parametrize(
+    ("name", "transforms", "said"),
+    [
+        ("plain", (), "9 tokens with BOS"),
+        ("scores", (Scores(),), "scores before mask and softmax: queries times keys, scaled"),
+        ("merged", (Merged("words"),), "pieces of words merged"),
+        ("weighted", (NormBased(),), "norm-based: each weight times the length of what its key"),
+    ],
+)
+def test_a_capture_of_layout_1_means_what_it_meant(
+    run: Run, name: str, transforms: tuple[Transform, ...], said: str
+) -> None:
+    """These files were saved when transforms were sentences."""
+    path = LAYOUT_1 / f"{name}.npz"
+    record = load_capture(path)
+    assert record.transforms == transforms
+    assert record.signed == (name == "scores")
+    shown = " ".join(run("show", str(path), "--head", "L2H3").out.split())
+    assert said in shown

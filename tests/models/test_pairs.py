@@ -159,7 +159,7 @@ def test_a_model_of_one_sequence_has_no_target(gpt2_folder: Path) -> None:
     with pytest.raises(UsageError, match="no encoder-decoder"):
         model.write([1, 2])
     heads = recorded_heads(model, HeadOptions())
-    with pytest.raises(UsageError, match="--target is the text"):
+    with pytest.raises(UsageError, match="target is the text"):
         capture(model, TEXT, heads, TextOptions(target=TARGET))
 
 

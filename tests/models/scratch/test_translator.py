@@ -96,7 +96,7 @@ def test_other_attentions_have_no_named_head(kind: Kind) -> None:
 
 
 def test_the_encoder_takes_no_target() -> None:
-    with pytest.raises(UsageError, match="--target is the text"):
+    with pytest.raises(UsageError, match="target is the text"):
         captured(load(Source("translator", kind="encoder")), CREATURE, "une créature")
 
 

@@ -1,0 +1,47 @@
+"""docs/architecture.md is true: the files that it names exist, and weights take the way it says."""
+
+import re
+from pathlib import Path
+
+import typer
+
+from attnviz.commands import groups
+from attnviz.commands.flags import as_flag
+from attnviz.data.exhibit import Filters, Look
+from attnviz.runs.outputs import OUTPUTS, VIEWS
+from attnviz.transforms.apply import Transforms
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_every_file_that_the_architecture_names_exists() -> None:
+    named = re.findall(r"`((?:attnviz|tests|docs)/[\w./-]+)`", TEXT)
+    written_by_the_reader = {name for name in named if "NAME" in name}
+    missing = [n for n in named if n not in written_by_the_reader and not (ROOT / n).exists()]
+    assert len(named) > 30
+    assert missing == []
+
+
+def test_every_room_is_named() -> None:
+    rooms = {path.name for path in (ROOT / "attnviz").iterdir() if (path / "__init__.py").exists()}
+    assert {room for room in rooms if f"`{room}/`" not in TEXT} == set()
+
+
+def test_what_an_output_refuses_is_an_option_that_there_is() -> None:
+    known = {*vars(Transforms()), *vars(Filters()), *vars(Look())}
+    assert {name for output in OUTPUTS for name in output.refuses} <= known
+    assert len(VIEWS) == len({output.view for output in OUTPUTS if output.view})
+
+
+def test_every_option_is_spelled_as_it_is_declared() -> None:
+    """A message names a parameter, and the reader types the flag."""
+    for name, group in vars(groups).items():
+        if not isinstance(group, type) or not hasattr(group, "__dataclass_fields__"):
+            continue
+        for field in group.__dataclass_fields__.values():
+            info = field.metadata.get("typer")
+            if isinstance(info, typer.models.OptionInfo):  # the first flag is kept as its default
+                declared = (info.default, *(info.param_decls or ()))
+                flags = {flag for each in declared for flag in each.split("/")}
+                assert as_flag(field.name) in flags, (name, field.name)
