@@ -62,7 +62,7 @@ def test_width_comes_from_the_option_then_columns_then_the_terminal(
 
 
 def test_a_width_under_40_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"width 39 .*give 40 or more"):
+    with pytest.raises(UsageError, match=r"width=39 .*give 40 or more"):
         consoles(width=39)
     assert display_of(consoles(width=40).out).width == 40
 

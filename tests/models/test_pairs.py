@@ -19,6 +19,7 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import EncoderDecoder
 from attnviz.models.loaded import tracing, writing
+from attnviz.models.loaded import writing
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import capture
 from tests.conftest import bytes_tokenizer
@@ -157,7 +158,7 @@ def test_what_is_computed_is_the_same_with_a_capture(folder_of: Callable[[str], 
 def test_a_model_of_one_sequence_has_no_target(gpt2_folder: Path) -> None:
     model = load_huggingface(gpt2_folder, "tiny", None)
     with pytest.raises(UsageError, match="no encoder-decoder"):
-        model.write([1, 2])
+        writing(model)
     heads = recorded_heads(model, HeadOptions())
     with pytest.raises(UsageError, match="target is the text"):
         capture(model, TEXT, heads, TextOptions(target=TARGET))
