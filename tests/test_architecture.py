@@ -8,8 +8,8 @@ import typer
 from attnviz.commands import groups
 from attnviz.commands.flags import as_flag
 from attnviz.data.exhibit import Filters, Look
+from attnviz.data.transforms import Transforms
 from attnviz.runs.outputs import OUTPUTS, VIEWS
-from attnviz.transforms.apply import Transforms
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

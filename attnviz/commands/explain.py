@@ -1,4 +1,8 @@
-"""`attnviz explain`: one head's calculation, number by number."""
+"""`attnviz explain`: one head's calculation, number by number.
+
+The file is long because it has three subjects (a head, bare embeddings, an example), and the
+options of each.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

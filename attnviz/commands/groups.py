@@ -17,14 +17,13 @@ import typer
 
 from attnviz.commands.session import Session, session_of
 from attnviz.data.exhibit import ColorScale, Filters, Look, Orient
-from attnviz.data.transforms import How, Over
+from attnviz.data.transforms import How, Over, Transforms
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.memory import size_of
 from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.runs.options import HeadOptions, TextOptions, Truncation
 from attnviz.runs.outputs import VIEWS
-from attnviz.transforms.apply import Transforms
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

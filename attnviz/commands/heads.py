@@ -11,6 +11,7 @@ from attnviz.commands.session import Session
 from attnviz.commands.texts import note_left_out, text_or_capture
 from attnviz.data.capture import Capture
 from attnviz.data.heads import METRICS, HeadMetrics, HeadReport
+from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.renderers.terminal import heads as table
@@ -18,7 +19,6 @@ from attnviz.renderers.titles import heads_title
 from attnviz.runs.heads import Probe, score_capture, score_probe, score_text
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
-from attnviz.transforms.apply import Transforms
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

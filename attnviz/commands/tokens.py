@@ -7,7 +7,7 @@ from attnviz.commands.texts import text_alone
 from attnviz.data.serial import token_to_dict
 from attnviz.models.catalog import tokenizer_of
 from attnviz.renderers.terminal import tokens as table
-from attnviz.runs.prepare import encode, fit
+from attnviz.runs.fit import encode, fit
 
 EPILOG = """
 [bold]Examples[/]

@@ -97,6 +97,10 @@ class Capture:
         """Whether a transform of this kind was applied."""
         return any(isinstance(transform, kind) for transform in self.transforms)
 
+    def named(self, layer: int | None, head: int | None) -> tuple[NamedHead, ...]:
+        """What the model's card says of a head."""
+        return tuple(each for each in self.named_heads if each.head == (layer, head))
+
     def weights(self, head: Head) -> FloatArray:
         """The pattern of one head, (n_queries, n_keys).
 

@@ -1,16 +1,74 @@
-"""What was done to the patterns of a capture: a closed set of records, with a serial form.
+"""Transforms of patterns: those that are asked for, and those that were applied.
+
+What was applied is a closed set of records with a serial form.
 
 Programs compare and save these; `renderers/titles.py` makes sentences of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
+from attnviz.errors import UsageError, option
+
 Unit: TypeAlias = Literal["chars", "words"]
 How: TypeAlias = Literal["mean", "max"]
 Over: TypeAlias = Literal["heads", "layers", "all"]
+
+
+@dataclass(frozen=True)
+class SavedTransforms:
+    """The transforms whose result a capture can hold.
+
+    `scores` puts scores in the place of weights. `weighted` multiplies each weight by the norm
+    of its key's value. `words` or `chars` merge the pieces of a word or of a character.
+    """
+
+    scores: bool = False
+    weighted: bool = False
+    words: bool = False
+    chars: bool = False
+
+
+@dataclass(frozen=True)
+class Transforms(SavedTransforms):
+    """All transforms of a pattern; those of `SavedTransforms` are applied first.
+
+    `rollout` multiplies the layers, and shows the last one or those of `rollout_layers`.
+    `drop_sink` takes the first token's column away, `drop_keys` the columns of other tokens,
+    as a user names them. `reduce` joins heads, `over` the heads of each layer, over layers, or
+    over all (None).
+    """
+
+    rollout: bool = False
+    rollout_layers: str | None = None
+    drop_sink: bool = False
+    drop_keys: Sequence[str] = ()
+    reduce: How | None = None
+    over: Over | None = None
+
+    @property
+    def merge(self) -> Unit | None:
+        """The unit that tokens are merged to.
+
+        Raises:
+            UsageError: both are asked for.
+        """
+        if self.words and self.chars:
+            raise UsageError(
+                f"{option('words')} merges what {option('chars')} does, and more",
+                "give one of them",
+            )
+        return "words" if self.words else "chars" if self.chars else None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a transform, so that whole patterns are needed."""
+        return any(vars(self).values())
+
+
+PLAIN = Transforms()
 
 
 @dataclass(frozen=True)

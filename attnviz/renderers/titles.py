@@ -5,7 +5,6 @@ from types import MappingProxyType
 
 from attnviz.data.ablate import AblationReport
 from attnviz.data.capture import Capture
-from attnviz.data.card import NamedHead
 from attnviz.data.compare import ModelComparison, TextComparison
 from attnviz.data.exhibit import Choice, Exhibit, Map, Why
 from attnviz.data.head import listed
@@ -24,10 +23,6 @@ from attnviz.data.transforms import (
 )
 from attnviz.errors import Speller
 from attnviz.renderers.direction import fenced
-
-FLAT = (
-    "rows are nearly flat, as nothing here was trained to be compared; each is coloured by itself"
-)
 
 
 def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
@@ -116,10 +111,10 @@ def facts(capture: Capture) -> str:
     """`builtin, 9 tokens with BOS`: what was run, on how much."""
     model = readable(capture.model.name)
     if capture.kind == "cross":
-        size = f"{_count(len(capture.query_tokens), 'query token')} to "
-        size += _count(len(capture.key_tokens), "key token")
+        size = f"{amount(len(capture.query_tokens), 'query token')} to "
+        size += amount(len(capture.key_tokens), "key token")
     else:
-        size = _count(len(capture.query_tokens), "token")
+        size = amount(len(capture.query_tokens), "token")
     around = dict.fromkeys(token.label for token in capture.key_tokens if token.special)
     parts = [model, f"{size} {'with ' + ' and '.join(around) if around else 'without BOS'}"]
     before, after = capture.left_out
@@ -142,26 +137,27 @@ def map_title(exhibit: Exhibit, head_map: Map) -> str:
 
     A head that is known for several behaviours has all their titles.
     """
-    titles = dict.fromkeys(readable(named.title) for named in _named(exhibit, head_map))
+    titles = dict.fromkeys(
+        readable(named.title) for named in exhibit.capture.named(head_map.layer, head_map.head)
+    )
     return f"{head_map.label}: {'; '.join(titles)}" if titles else head_map.label
 
 
 def pane_titles(exhibit: Exhibit, head_map: Map) -> tuple[str, ...]:
     """Titles for a small place, the fullest first: `L1H2 adjectives, induction` ... `L1H2`."""
-    names = [*dict.fromkeys(readable(named.behaviour) for named in _named(exhibit, head_map))]
+    names = [
+        *dict.fromkeys(
+            readable(named.behaviour)
+            for named in exhibit.capture.named(head_map.layer, head_map.head)
+        )
+    ]
     known = (f"{head_map.label} {', '.join(names[:n])}" for n in range(len(names), 0, -1))
     return *known, head_map.label
 
 
-def _named(exhibit: Exhibit, head_map: Map) -> list[NamedHead]:
-    """What the model's card says of this head."""
-    place = head_map.layer, head_map.head
-    named_heads = exhibit.capture.named_heads
-    return [named for named in named_heads if (named.head.layer, named.head.head) == place]
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+def amount(number: int, what: str) -> str:
+    """`1 layer`, `2 layers`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def ablate_title(report: AblationReport) -> str:
@@ -177,7 +173,7 @@ def ablate_title(report: AblationReport) -> str:
     else:
         n = report.tokens
         told = (
-            f"mean log-probability of the {n:,} token{'s' * (n != 1)} that followed: "
+            f"mean log-probability of the {amount(n, 'token')} that followed: "
             f"{report.baseline:.3f} nats"
         )
     changes = "; changes in nats, below 0 where the head helps"

@@ -25,8 +25,9 @@ from attnviz.data.predict import Candidate, LogitRows, NextTokens
 from attnviz.errors import InputError, UsageError, option
 from attnviz.models.loaded import predicting
 from attnviz.models.memory import BATCH_TOKENS
+from attnviz.runs.fit import encode
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import Prepared, encode, prepare
+from attnviz.runs.prepare import Prepared, prepare
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -1,6 +1,8 @@
 """Does it attend alike? One word in several texts, or one text in two models.
 
 texts ─► tokens ─► runs ─► transforms ─► differences
+
+The file is long because both comparisons share their steps.
 """
 
 from collections.abc import Sequence
@@ -26,12 +28,12 @@ from attnviz.data.exhibit import Choice, Exhibit, HeadMap, Map, whole_map
 from attnviz.data.head import Head, choose_heads, every_head
 from attnviz.data.positions import one_position
 from attnviz.data.tokens import numbered
-from attnviz.data.transforms import SpecialDropped
+from attnviz.data.transforms import SpecialDropped, Transforms
 from attnviz.errors import InputError, UsageError, option
 from attnviz.models.loaded import HasStream
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare
-from attnviz.transforms.apply import Transforms, exhibit_of
+from attnviz.transforms.apply import exhibit_of
 from attnviz.transforms.drop import NOTHING
 
 if TYPE_CHECKING:

@@ -25,11 +25,12 @@ from attnviz.data.exhibit import Choice, whole_map
 from attnviz.data.head import Head, choose_heads
 from attnviz.data.heads import HeadMetrics, HeadReport
 from attnviz.data.tokens import Token, numbered
+from attnviz.data.transforms import PLAIN, Transforms
 from attnviz.errors import InputError, UsageError, option
 from attnviz.runs.choose import plan_capture
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare, prepare_tokens
-from attnviz.transforms.apply import PLAIN, Transforms, exhibit_of
+from attnviz.transforms.apply import exhibit_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -199,7 +200,7 @@ def _report(
     heads = []
     for head in samples[0]:
         metrics = estimates([sample[head] for sample in samples])
-        named = tuple(each.behaviour for each in empty.named_heads if each.head == head)
+        named = tuple(each.behaviour for each in empty.named(*head))
         heads.append(HeadMetrics(head, metrics, role_of(metrics), named))
     sinks = sum(found.metrics["first"].mean > SINK for found in heads) / len(heads)
     return HeadReport(empty, heads, sinks, probe)

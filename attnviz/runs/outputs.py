@@ -1,7 +1,8 @@
 """Every way in which an exhibit can go out: one row for each pair of format and view.
 
 A row says what the output needs of the run, which options it refuses and why, whether it
-takes every head, and who renders or writes it. A new view is a renderer and a row.
+takes every head, and who renders or writes it. A new view is a renderer and a row. The
+file is long because it is the one table, with what its rows name.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from attnviz.console import Display
 from attnviz.data.exhibit import Choice, Exhibit, Filters, Look, PictureLook, Place
 from attnviz.data.head import Head
+from attnviz.data.transforms import PLAIN, SavedTransforms, Transforms
 from attnviz.errors import UsageError, option
 from attnviz.renderers.titles import about
 from attnviz.runs.options import HeadOptions
-from attnviz.transforms.apply import EVERYTHING, PLAIN, SavedTransforms, Transforms
+from attnviz.transforms.apply import EVERYTHING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -20,11 +20,11 @@ from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import valuing, writing
 from attnviz.runs.budget import Budget
-from attnviz.runs.options import TextOptions, Truncation
+from attnviz.runs.fit import Fitted, encode, fit
+from attnviz.runs.options import TextOptions
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
-    from attnviz.models.tokenizer import TextTokenizer
 
 
 def load_model(source: Source) -> "LoadedModel":
@@ -36,54 +36,6 @@ def load_model(source: Source) -> "LoadedModel":
     from attnviz.models.catalog import load
 
     return load(source)
-
-
-def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[Token, ...]:
-    """All tokens of a text, be they more than the model takes.
-
-    Raises:
-        InputError: nothing but blanks, or no text that UTF-8 can write.
-        UsageError: a beginning token was asked for, and the model has none.
-    """
-    check_not_blank(text, "the text")
-    check_encodable(text)
-    if options.bos and tokenizer.bos_id is None and not tokenizer.adds_special:
-        raise UsageError("this model has no beginning token", f"leave {option('bos')} out")
-    bos = tokenizer.bos if options.bos is None else options.bos
-    return tokenizer.encode(text, bos=bos, special=options.special)
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """Tokens that fit the context, and how many were left out before and after them."""
-
-    tokens: tuple[Token, ...]
-    left_out: tuple[int, int] = (0, 0)
-
-
-def fit(tokens: tuple[Token, ...], context: int, side: Truncation | None) -> Fitted:
-    """Cut to the context, on the side asked for; special tokens at the ends stay.
-
-    Raises:
-        InputError: the text is too long and no side was named.
-    """
-    if side not in (None, "left", "right"):
-        raise UsageError(f"truncate is {side!r}", "give left or right")
-    more = len(tokens) - context
-    if more <= 0:
-        return Fitted(tokens)
-    if side is None:
-        raise InputError(
-            f"the text has {len(tokens)} tokens, but the model takes at most {context}",
-            f"shorten it, or cut it with {option('truncate', 'left')} or "
-            f"{option('truncate', 'right')}",
-        )
-    first = tokens[:1] if tokens[0].special else ()
-    last = tokens[-1:] if tokens[-1].special and len(tokens) > 1 else ()
-    text = tokens[len(first) : len(tokens) - len(last)]
-    if side == "left":
-        return Fitted(numbered(first + text[more:] + last), (more, 0))
-    return Fitted(numbered(first + text[:-more] + last), (0, more))
 
 
 @dataclass(frozen=True, eq=False)

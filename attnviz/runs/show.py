@@ -15,6 +15,7 @@ from attnviz.console import Display
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, Exhibit, Look
 from attnviz.data.head import Head
+from attnviz.data.transforms import PLAIN
 from attnviz.renderers.picture.words import options_of
 from attnviz.renderers.terminal.heading import line_heading
 from attnviz.renderers.titles import notes_of
@@ -23,14 +24,7 @@ from attnviz.runs.choose import HeadPlan, plan_capture, plan_heads
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Piece, Request, Setting, Show, choose_output, for_signed
 from attnviz.runs.prepare import Prepared, prepare
-from attnviz.transforms.apply import (
-    EVERYTHING,
-    PLAIN,
-    distances_of,
-    exhibit_of,
-    keys_of,
-    queries_of,
-)
+from attnviz.transforms.apply import EVERYTHING, distances_of, exhibit_of, keys_of, queries_of
 from attnviz.transforms.keep import KeepCells, KeepLinks
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from attnviz.data.exhibit import Exhibit
 from attnviz.data.head import Head, every_head
 from attnviz.data.heads import HeadMetrics
 from attnviz.errors import AttnvizError
-from attnviz.renderers.webpage import AT_FIRST, Start, Words, page_chunks
+from attnviz.renderers.webpage import AT_FIRST, PageWords, Start, page_chunks
 from attnviz.runs.heads import score_capture
 from attnviz.runs.options import HeadOptions
 from attnviz.transforms.apply import whole_exhibit
@@ -22,7 +22,7 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
     Where `start` names no head, it begins with the one that tells most about the text.
     """
     captured = exhibit.capture
-    words = Words(*groups_of(captured, "words"), *groups_of(captured, "chars"))
+    words = PageWords(*groups_of(captured, "words"), *groups_of(captured, "chars"))
     # a changed pattern has no metrics of its own, and no rule picks a head by it
     if captured.transforms:
         return page_chunks(exhibit, words, start or AT_FIRST)

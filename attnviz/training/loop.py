@@ -1,8 +1,7 @@
 """The training loop: AdamW, a warm-up, a plateau and a linear decay; resumable, seeded, on CPU.
 
-Each worker is a process with one thread, its own batches and a copy of the model; after every
-step the workers average their gradients. On matrices this small, two such processes do almost
-twice the work of one, which two threads in one process do not.
+Each worker is a process with one thread, its own batches and a copy of the model; the workers
+average their gradients. On small matrices two processes, unlike threads, do twice the work of one.
 """
 
 import contextlib
@@ -29,8 +28,7 @@ from attnviz.training.loss import chunked_cross_entropy
 from attnviz.training.recipe import Recipe
 
 Source: TypeAlias = Callable[[str, int, float], list[Batch]]
-"""From a seed, the number of batches and the share of the training that is done: the batches,
-the same for the same arguments. A source is pickled for the other processes."""
+"""From a seed, a number of batches and the share of the training done, always the same batches."""
 
 
 def train(

@@ -6,7 +6,7 @@ Each is recorded in the capture, so that nobody takes its result for a raw patte
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 from attnviz.data.capture import Capture
@@ -15,14 +15,13 @@ from attnviz.data.head import choose_heads, every_head
 from attnviz.data.positions import find_positions, last_word, one_position
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import (
-    How,
+    PLAIN,
     KeysDropped,
     NormBased,
-    Over,
     Reduced,
     RolledOut,
     Transform,
-    Unit,
+    Transforms,
 )
 from attnviz.errors import UsageError, option
 from attnviz.transforms.drop import without_keys
@@ -31,59 +30,6 @@ from attnviz.transforms.reduce import reduce_maps
 from attnviz.transforms.rollout import rollout
 from attnviz.transforms.weighted import weighted
 
-
-@dataclass(frozen=True)
-class SavedTransforms:
-    """The transforms whose result a capture can hold.
-
-    `scores` puts scores in the place of weights. `weighted` multiplies each weight by the norm
-    of its key's value. `words` or `chars` merge the pieces of a word or of a character.
-    """
-
-    scores: bool = False
-    weighted: bool = False
-    words: bool = False
-    chars: bool = False
-
-
-@dataclass(frozen=True)
-class Transforms(SavedTransforms):
-    """All transforms of a pattern; those of `SavedTransforms` are applied first.
-
-    `rollout` multiplies the layers, and shows the last one or those of `rollout_layers`.
-    `drop_sink` takes the first token's column away, `drop_keys` the columns of other tokens,
-    as a user names them. `reduce` joins heads, `over` the heads of each layer, over layers, or
-    over all (None).
-    """
-
-    rollout: bool = False
-    rollout_layers: str | None = None
-    drop_sink: bool = False
-    drop_keys: Sequence[str] = ()
-    reduce: How | None = None
-    over: Over | None = None
-
-    @property
-    def merge(self) -> Unit | None:
-        """The unit that tokens are merged to.
-
-        Raises:
-            UsageError: both are asked for.
-        """
-        if self.words and self.chars:
-            raise UsageError(
-                f"{option('words')} merges what {option('chars')} does, and more",
-                "give one of them",
-            )
-        return "words" if self.words else "chars" if self.chars else None
-
-    @property
-    def any(self) -> bool:
-        """Whether there is a transform, so that whole patterns are needed."""
-        return any(vars(self).values())
-
-
-PLAIN = Transforms()
 EVERYTHING = Filters()
 
 

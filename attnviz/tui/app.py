@@ -4,7 +4,8 @@
     a key or a click ─► Chosen ─► another scene ─► panes
 
 The scene is the only thing that changes; panes only show it. Runs, pictures and pages are made
-in threads (`threads.py`), so that no key has to wait.
+in threads (`threads.py`), so that no key has to wait. The file is long because every key's
+action stands here.
 """
 
 from dataclasses import replace

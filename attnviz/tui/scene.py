@@ -17,12 +17,12 @@ from attnviz.data.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
 from attnviz.data.head import Head, every_head
 from attnviz.data.positions import last_word
 from attnviz.data.tokens import Token
-from attnviz.data.transforms import Merged
+from attnviz.data.transforms import Merged, Transforms
 from attnviz.errors import UsageError
 from attnviz.renderers.arrangement import Grid, grid_of
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import shown, strongest
-from attnviz.transforms.apply import Transforms, exhibit_of
+from attnviz.transforms.apply import exhibit_of
 
 Slot: TypeAlias = tuple[int, int]
 """Row and column of a head in the grid of heads."""

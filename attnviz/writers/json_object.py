@@ -90,9 +90,7 @@ def _head(capture: Capture, head_map: Map) -> dict[str, Any]:
         "layer": layer,
         "head": head,
         "name": head_map.label,
-        "behaviours": [
-            named.behaviour for named in capture.named_heads if named.head == (layer, head)
-        ],
+        "behaviours": [named.behaviour for named in capture.named(head_map.layer, head_map.head)],
     }
 
 

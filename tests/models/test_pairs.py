@@ -19,7 +19,6 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import EncoderDecoder
 from attnviz.models.loaded import tracing, writing
-from attnviz.models.loaded import writing
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import capture
 from tests.conftest import bytes_tokenizer

@@ -14,9 +14,10 @@ from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source
 from attnviz.models.scratch.native import NativeModel
 from attnviz.runs.choose import plan_capture
+from attnviz.runs.fit import encode
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Show
-from attnviz.runs.prepare import capture, encode, load_model
+from attnviz.runs.prepare import capture, load_model
 from attnviz.runs.show import show_capture
 from tests.factories import recorded_heads
 

@@ -1,4 +1,7 @@
-"""One head's calculation, written out number by number: seven steps, from tokens to prediction."""
+"""One head's calculation, written out number by number: seven steps, from tokens to prediction.
+
+The file is long because the steps are read one after the other, as they are shown.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

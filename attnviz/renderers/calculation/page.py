@@ -1,7 +1,8 @@
 """A page of a calculation: steps with formulas, vectors, matrices, weighted sums and bars.
 
 Numbers are cut to decimals here and nowhere else. A line that is too long loses the
-entries of its vectors, with `…`; a sentence is folded.
+entries of its vectors, with `…`; a sentence is folded. The file is long because
+a page can hold many kinds of line, all of them short.
 """
 
 import math

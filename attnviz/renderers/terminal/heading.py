@@ -9,7 +9,11 @@ from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import ascii_only
 from attnviz.renderers.terminal.cells import cut
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import FLAT, about, facts, map_title, written
+from attnviz.renderers.titles import about, facts, map_title, written
+
+FLAT = (
+    "rows are nearly flat, as nothing here was trained to be compared; each is coloured by itself"
+)
 
 
 def heading(exhibit: Exhibit, display: Display) -> list[Text]:

@@ -8,6 +8,7 @@ width is cropped, and a last line says so.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -77,9 +78,8 @@ def render(
         full = farthest([matrix]) if signed else most
         shares = _by_row(matrix, orient) if exhibit.by_row else matrix / full
         parts += _rows(shares, matrix, rows, layout, display, signed=signed)
-    parts.append(Text())
-    numbers = layout.numbers
-    parts += legend(exhibit, display, most, numbers=numbers, orient=orient, sums=sums)
+    below = legend(exhibit, display, most, numbers=layout.numbers, orient=orient, sums=sums)
+    parts += [Text(), *below]
     if layout.columns < len(columns.indices):
         parts += folded(_left_out(columns, layout, display), display.width)
     return Group(*parts)
@@ -91,11 +91,9 @@ def _by_row(matrix: FloatArray, orient: Orient) -> FloatArray:
 
 
 def _side(exhibit: Exhibit, what: str, display: Display) -> _Side:
-    tokens, indices = (
-        (exhibit.capture.query_tokens, exhibit.queries)
-        if what == "query"
-        else (exhibit.capture.key_tokens, exhibit.keys)
-    )
+    captured, queries = exhibit.capture, what == "query"
+    tokens = captured.query_tokens if queries else captured.key_tokens
+    indices = exhibit.queries if queries else exhibit.keys
     labels = distinct_labels(tokens, unicode=display.unicode)
     return _Side(what, indices, tuple(labels[index] for index in indices))
 
@@ -140,11 +138,11 @@ def column_labels(
     height = max(map(len, stacks), default=0)
     # labels stand on the cells below them
     full = [[""] * (height - len(stack)) + stack for stack in stacks]
-    return ["".join(_in_column(stack[level], cell) for stack in full) for level in range(height)]
-
-
-def _in_column(letter: str, cell: int) -> str:
-    return pad(pad(fenced(letter), (cell + 1) // 2, right=True), cell)
+    middle = (cell + 1) // 2
+    return [
+        "".join(pad(pad(fenced(s[level]), middle, right=True), cell) for s in full)
+        for level in range(height)
+    ]
 
 
 def _letters(label: str) -> list[tuple[str, int]]:
@@ -167,10 +165,9 @@ def _rows(
         line = Text(no_wrap=True, overflow="crop")
         label = fenced(cut(label, layout.label, unicode=display.unicode))
         line.append(pad(label, layout.label, right=True) + " ")
-        shown_columns = slice(layout.columns)
-        for share, weight in zip(
-            row_shares[shown_columns].tolist(), row_weights[shown_columns].tolist(), strict=True
-        ):
+        seen = slice(layout.columns)
+        cells = zip(row_shares[seen].tolist(), row_weights[seen].tolist(), strict=True)
+        for share, weight in cells:
             line.append(*write(share, weight, layout.cell, display))
         if not display.color:
             line.rstrip()
@@ -185,17 +182,12 @@ def _writer(weights: FloatArray, *, signed: bool) -> Writer:
     if not signed:
         return cell_of
     small = np.nanmax(np.abs(weights), initial=0.0) <= 1
-    number_of = _less if small else _score
-
-    def write(share: float, weight: float, cell: int, display: Display) -> tuple[str, Style | None]:
-        return _cell(share, weight, cell, display, number_of, signed=True)
-
-    return write
+    return partial(_cell, number_of=_less if small else _score, signed=True)
 
 
 def cell_of(share: float, weight: float, cell: int, display: Display) -> tuple[str, Style | None]:
     """A cell, `cell` wide: `share` is the weight over the strongest of all; NaN is left blank."""
-    return _cell(share, weight, cell, display, _number, signed=False)
+    return _cell(share, weight, cell, display, number_of=_number, signed=False)
 
 
 def _cell(
@@ -203,8 +195,8 @@ def _cell(
     weight: float,
     cell: int,
     display: Display,
-    number_of: Callable[[float, int], str],
     *,
+    number_of: Callable[[float, int], str],
     signed: bool,
 ) -> tuple[str, Style | None]:
     numbers = cell >= min(NUMBER_CELLS)

@@ -79,8 +79,3 @@ def _stacked(
                 said = Text(f"{column.name}: " if column.name else "").append(value, column.style)
                 for line in folded(said, width - INDENT):
                     yield Text(" " * INDENT, no_wrap=True, overflow="crop").append_text(line)
-
-
-def amount(number: int, what: str) -> str:
-    """`1 layer`, `2 layers`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

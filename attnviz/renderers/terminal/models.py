@@ -6,8 +6,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.data.card import Figure, ModelCard, ModelFacts
-from attnviz.renderers.terminal.listing import Column, amount, listing
+from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
+from attnviz.renderers.titles import amount
 
 
 def listed(known: Sequence[ModelFacts], width: int) -> Iterator[RenderableType]:

@@ -7,8 +7,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.data.params import CROSS, Matrix, ParameterCount
-from attnviz.renderers.terminal.listing import Column, amount, listing
+from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
+from attnviz.renderers.titles import amount
 
 
 def whole(count: ParameterCount) -> int:

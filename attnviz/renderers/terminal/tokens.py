@@ -8,6 +8,7 @@ from rich.text import Text
 from attnviz.data.tokens import Token
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.titles import amount
 
 COLUMNS = (
     Column("index", right=True),
@@ -19,8 +20,7 @@ COLUMNS = (
 
 def render(model: str, cut: Sequence[Token], width: int) -> Iterator[RenderableType]:
     """How many tokens there are, and each of them."""
-    words = f"{len(cut)} token" + "s" * (len(cut) != 1)
-    yield Text(f"{words}, model {model}", style="dim")
+    yield Text(f"{amount(len(cut), 'token')}, model {model}", style="dim")
     yield Text()
     rows = [(str(t.index), str(t.id), fenced(t.label), _characters(t)) for t in cut]
     yield from listing(COLUMNS, rows, width)

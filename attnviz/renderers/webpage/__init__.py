@@ -9,7 +9,6 @@ import base64
 import hashlib
 import json
 import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -17,9 +16,6 @@ from importlib.resources import files
 from itertools import accumulate
 from math import isnan
 from types import MappingProxyType
-
-import numpy as np
-from numpy.typing import NDArray
 
 from attnviz.data.exhibit import Exhibit, HeadMap, whole_map
 from attnviz.data.head import Head
@@ -29,16 +25,14 @@ from attnviz.data.transforms import KeysDropped, SpecialDropped
 from attnviz.renderers.colors import VIRIDIS
 from attnviz.renderers.labels import distinct_labels, told_apart
 from attnviz.renderers.titles import facts, map_title
+from attnviz.renderers.webpage import packing
 
-THUMBNAIL = 32
-"""Cells along a side of a head's thumbnail, at most."""
-LEVELS = 255
 TITLE = 80  # letters
 NOTHING_KNOWN: Mapping[Head, HeadMetrics] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Words:
+class PageWords:
     """Which tokens are pieces of one word: ranges of query and of key positions.
 
     `query_pieces` and `key_pieces`: the same of one letter.
@@ -68,7 +62,7 @@ AT_FIRST = Start()
 
 def page_chunks(
     exhibit: Exhibit,
-    words: Words,
+    words: PageWords,
     start: Start = Start(),  # frozen
     metrics: Mapping[Head, HeadMetrics] = NOTHING_KNOWN,
 ) -> Iterator[str]:
@@ -82,11 +76,11 @@ def page_chunks(
     """
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
-    levels = [_levels(exhibit, head_map, top) for head_map in maps]
+    levels = [packing.levels(exhibit, head_map, top) for head_map in maps]
     style, script, body = (_source(name) for name in ("page.css", "page.js", "page.html"))
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
-        **_facts(exhibit, maps, words, top, _error(exhibit, maps, levels, top)),
+        **_facts(exhibit, maps, words, top, packing.error(exhibit, maps, levels, top)),
         "heads": [_head(exhibit, m, metrics) for m in maps],
         "initial": {
             "heads": shown[:1] or [0],
@@ -101,12 +95,12 @@ def page_chunks(
         "policy": _policy(style, script),
         "style": style,
         "data": _safe_json(facts_of_page),
-        "thumbnails": _packed(_thumbnails(exhibit, maps, top)),
+        "thumbnails": packing.packed(packing.thumbnails(exhibit, maps, top)),
     }
     # in one go: what a text holds is never taken for a place to fill
     yield re.sub(r"{{(\w+)}}", lambda place: values[place[1]], before)
     for number, some in enumerate(levels):
-        yield f'<script type="text/plain" id="head-{number}">{_packed(some)}</script>\n'
+        yield f'<script type="text/plain" id="head-{number}">{packing.packed(some)}</script>\n'
     yield after.replace("{{script}}", script)
 
 
@@ -127,60 +121,8 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
-    """The links that stand on the page, row by row: the lower triangle where causal."""
-    weights = head_map.weights
-    if not exhibit.capture.causal:
-        return weights.ravel()
-    found: NDArray[np.float32] = weights[np.tril_indices(len(weights), m=weights.shape[1])]
-    return found
-
-
-def _levels(exhibit: Exhibit, head_map: HeadMap, top: float) -> NDArray[np.uint8]:
-    """Each weight as the nearest of 256 levels on a square-root scale."""
-    shares = np.sqrt(np.maximum(_allowed(exhibit, head_map), 0) / top)
-    levels: NDArray[np.uint8] = np.rint(shares * LEVELS).astype(np.uint8)
-    return levels
-
-
-def _error(
-    exhibit: Exhibit, maps: Sequence[HeadMap], levels: Sequence[NDArray[np.uint8]], top: float
-) -> float:
-    """The largest difference between a weight and what the page shows of it."""
-    errors = (
-        np.abs(_allowed(exhibit, m) - (some.astype(np.float32) / LEVELS) ** 2 * top).max(initial=0)
-        for m, some in zip(maps, levels, strict=True)
-    )
-    return max(map(float, errors), default=0.0)
-
-
-def _thumbnails(exhibit: Exhibit, maps: Sequence[HeadMap], top: float) -> NDArray[np.uint8]:
-    """(heads, cells, cells), each cell the strongest of its block, on the same scale."""
-    made = []
-    for head_map in maps:
-        values = head_map.weights
-        for axis in (0, 1):
-            step = -(-values.shape[axis] // THUMBNAIL)
-            starts = np.arange(0, values.shape[axis], step)
-            values = np.maximum.reduceat(values, starts, axis=axis)
-        made.append(np.rint(np.sqrt(np.maximum(values, 0) / top) * LEVELS).astype(np.uint8))
-    return np.array(made)
-
-
-def _packed(levels: NDArray[np.uint8]) -> str:
-    """Deflated, in base64; real patterns repeat themselves, noisy ones have only rare levels."""
-    content = levels.tobytes()
-    ways = [_deflated(content, way) for way in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)]
-    return base64.b64encode(min(ways, key=len)).decode("ascii")
-
-
-def _deflated(content: bytes, strategy: int) -> bytes:
-    packing = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS, 9, strategy)
-    return packing.compress(content) + packing.flush()
-
-
 def _facts(
-    exhibit: Exhibit, maps: Sequence[HeadMap], words: Words, top: float, error: float
+    exhibit: Exhibit, maps: Sequence[HeadMap], words: PageWords, top: float, error: float
 ) -> Mapping[str, object]:
     """Everything of the page but its weights."""
     capture = exhibit.capture
@@ -193,7 +135,7 @@ def _facts(
         "cross": cross,
         "top": top,
         "error": error,
-        "thumbnail": list(_thumbnail_shape(maps)),
+        "thumbnail": list(packing.thumbnail_shape(maps)),
         "viridis": [list(color) for color in VIRIDIS],
         "queries": _side(capture.query_tokens, texts[0], words.queries, words.query_pieces),
         "keys": _side(capture.key_tokens, texts[1], words.keys, words.key_pieces),
@@ -223,11 +165,6 @@ def _title(exhibit: Exhibit) -> str:
     """The beginning of the text."""
     text = readable(" ".join(exhibit.capture.text.split()))
     return text if len(text) <= TITLE else text[: TITLE - 1] + "…"
-
-
-def _thumbnail_shape(maps: Sequence[HeadMap]) -> tuple[int, ...]:
-    rows, columns = maps[0].weights.shape if maps else (1, 1)
-    return tuple(-(-n // -(-n // THUMBNAIL)) for n in (rows, columns))
 
 
 def _side(

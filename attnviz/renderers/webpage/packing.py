@@ -1,0 +1,71 @@
+"""The weights of a page: one byte each on a square-root scale, deflated head by head."""
+
+import base64
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.exhibit import Exhibit, HeadMap
+
+THUMBNAIL = 32
+"""Cells along a side of a head's thumbnail, at most."""
+LEVELS = 255
+
+
+def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
+    """The links that stand on the page, row by row: the lower triangle where causal."""
+    weights = head_map.weights
+    if not exhibit.capture.causal:
+        return weights.ravel()
+    found: NDArray[np.float32] = weights[np.tril_indices(len(weights), m=weights.shape[1])]
+    return found
+
+
+def levels(exhibit: Exhibit, head_map: HeadMap, top: float) -> NDArray[np.uint8]:
+    """Each weight as the nearest of 256 levels on a square-root scale."""
+    shares = np.sqrt(np.maximum(_allowed(exhibit, head_map), 0) / top)
+    levels: NDArray[np.uint8] = np.rint(shares * LEVELS).astype(np.uint8)
+    return levels
+
+
+def error(
+    exhibit: Exhibit, maps: Sequence[HeadMap], levels: Sequence[NDArray[np.uint8]], top: float
+) -> float:
+    """The largest difference between a weight and what the page shows of it."""
+    errors = (
+        np.abs(_allowed(exhibit, m) - (some.astype(np.float32) / LEVELS) ** 2 * top).max(initial=0)
+        for m, some in zip(maps, levels, strict=True)
+    )
+    return max(map(float, errors), default=0.0)
+
+
+def thumbnails(exhibit: Exhibit, maps: Sequence[HeadMap], top: float) -> NDArray[np.uint8]:
+    """(heads, cells, cells), each cell the strongest of its block, on the same scale."""
+    made = []
+    for head_map in maps:
+        values = head_map.weights
+        for axis in (0, 1):
+            step = -(-values.shape[axis] // THUMBNAIL)
+            starts = np.arange(0, values.shape[axis], step)
+            values = np.maximum.reduceat(values, starts, axis=axis)
+        made.append(np.rint(np.sqrt(np.maximum(values, 0) / top) * LEVELS).astype(np.uint8))
+    return np.array(made)
+
+
+def packed(levels: NDArray[np.uint8]) -> str:
+    """Deflated, in base64; real patterns repeat themselves, noisy ones have only rare levels."""
+    content = levels.tobytes()
+    ways = [_deflated(content, way) for way in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)]
+    return base64.b64encode(min(ways, key=len)).decode("ascii")
+
+
+def _deflated(content: bytes, strategy: int) -> bytes:
+    packing = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS, 9, strategy)
+    return packing.compress(content) + packing.flush()
+
+
+def thumbnail_shape(maps: Sequence[HeadMap]) -> tuple[int, ...]:
+    rows, columns = maps[0].weights.shape if maps else (1, 1)
+    return tuple(-(-n // -(-n // THUMBNAIL)) for n in (rows, columns))
