@@ -4,15 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
 from rich.console import RenderableType
 
 from attnviz.commands.flags import as_flag
-from attnviz.commands.groups import Canvas, Output, ReportOutput
+from attnviz.commands.groups import Canvas, OutputOptions, ReportOutput
 from attnviz.commands.session import Session, plain_text
 from attnviz.console import Display
 from attnviz.errors import UsageError, option
+from attnviz.runs.outputs import Piece
 from attnviz.writers.atomic import check_target, encoded, is_terminal, write_bytes
 from attnviz.writers.formats import Format, choose_format
 from attnviz.writers.records import record_chunks
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 LINE = "{line}"
 """Stands for the number of the line in the name of a file that each line gets."""
-
-Piece: TypeAlias = RenderableType | str | bytes
-"""A renderable where the format is txt; else a chunk of a file."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Destination:
         return Display(session.display.width, speller=as_flag)
 
 
-def destination_of(session: Session, given: Output) -> Destination:
+def destination_of(session: Session, given: OutputOptions) -> Destination:
     """Where the result of a command goes; seen to be possible before anything is run.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from rich.console import RenderableType
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import Piece, deliver, destination_of
+from attnviz.commands.deliver import deliver, destination_of
 from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_left_out, text_alone
@@ -41,6 +41,7 @@ from attnviz.runs.explain import (
     work_matrices,
 )
 from attnviz.runs.explain import explain as trace_head
+from attnviz.runs.outputs import Piece
 from attnviz.runs.prepare import load_model
 from attnviz.writers.explain import Numbers, calculation_json, calculation_npz
 

@@ -518,7 +518,7 @@ ROWS, PICTURES = ("json", "jsonl", "csv", "tsv"), ("png", "svg", "pdf")
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputOptions:
     """Where a result goes, and in which of the formats that the command writes."""
 
     formats: ClassVar[tuple[str, ...]] = ("txt", *ROWS, "npz", "html", *PICTURES)
@@ -533,7 +533,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class RecordOutput(Output):
+class RecordOutput(OutputOptions):
     """Where records go."""
 
     formats = ("txt", *ROWS)
@@ -541,7 +541,7 @@ class RecordOutput(Output):
 
 
 @dataclass(frozen=True)
-class ReportOutput(Output):
+class ReportOutput(OutputOptions):
     """Where records go, or a picture of them."""
 
     formats = ("txt", *ROWS, *PICTURES)
@@ -549,7 +549,7 @@ class ReportOutput(Output):
 
 
 @dataclass(frozen=True)
-class CalculationOutput(Output):
+class CalculationOutput(OutputOptions):
     """Where a calculation goes."""
 
     formats = ("txt", "json", "npz")

@@ -63,7 +63,7 @@ def show(
     filtering: g.Filtering,
     looks: g.Looks,
     screen: g.Screen,
-    output: g.Output,
+    output: g.OutputOptions,
     noise: g.Noise,
 ) -> None:
     """Show which tokens attend to which.

@@ -1,4 +1,4 @@
-"""Sentences above and beside what is shown: the one room where records become prose."""
+"""Sentences that several media show: what records, choices and transforms are called."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

@@ -83,7 +83,7 @@ class Output:
         needs: what it needs of the run.
         every_head: whether it shows every head, where the user names none.
         refuses: for each parameter that has no meaning here, why.
-        signed: whether it can show values below zero.
+        shows_signed: whether it can show values below zero, such as scores.
         turns: whether it can draw keys as rows.
         help: what `--view` says of it.
     """
@@ -95,7 +95,7 @@ class Output:
     needs: Callable[[Request], Needs]
     every_head: bool = False
     refuses: Mapping[str, str] = field(default_factory=dict)
-    signed: bool = True
+    shows_signed: bool = True
     turns: bool = False
     help: str = ""
 
@@ -200,7 +200,8 @@ _TERMINAL, _PICTURES = "attnviz.renderers.terminal", ("png", "svg", "pdf")
 
 def _view(name: str, needs: Callable[[Request], Needs], help: str, **more: Any) -> Output:
     """A view of the terminal: the module of its name in `renderers/terminal/`."""
-    more = {"refuses": _NO_PICTURE if more.get("turns") else _NO_TURN, **more}
+    usual = _NO_PICTURE if more.get("turns") else _NO_TURN
+    more["refuses"] = usual | more.get("refuses", {})
     make = f"{_TERMINAL}.{name}", "render"
     return Output(("txt",), name, make, "terminal", needs, help=help, **more)
 
@@ -211,23 +212,23 @@ def _picture(view: str, **more: Any) -> Output:
 
 
 def _file(*formats: str, writer: str, needs: Callable[[Request], Needs], **more: Any) -> Output:
-    more = {"refuses": _NO_VIEW, **more}
+    more["refuses"] = _NO_VIEW | more.get("refuses", {})
     return Output(formats, None, (__name__, writer), "file", needs, **more)
 
 
 OUTPUTS: tuple[Output, ...] = (
-    _view("table", _links_of_table, "each query's strongest keys", signed=False),
+    _view("table", _links_of_table, "each query's strongest keys", shows_signed=False),
     _view("heatmap", _whole, "coloured cells", turns=True),
     _view(
         "grid", _blocks_of_grid, "every head in miniature",
-        every_head=True, turns=True, signed=False,
+        every_head=True, turns=True, shows_signed=False,
     ),
     _view(
-        "text", _one_row, "the words, shaded by how much one query attends to them", signed=False
+        "text", _one_row, "the words, shaded by how much one query attends to them", shows_signed=False
     ),
     _view(
         "links", _links_of_table, "the strongest links of all heads",
-        every_head=True, signed=False,
+        every_head=True, shows_signed=False,
     ),
     _picture("heatmap"),
     _picture("grid", every_head=True),
@@ -284,13 +285,13 @@ def for_signed(output: Output, view: str | None, *, signed: bool) -> Output:
     Raises:
         UsageError: the user named a view that shows weights alone.
     """
-    if output.signed or not signed:
+    if output.shows_signed or not signed:
         return output
     if view is not None:
         raise UsageError(
             f"{option('view', output.view)} shows weights, and these are scores", "leave it out"
         )
-    return next(row for row in OUTPUTS if row.formats == output.formats and row.signed)
+    return next(row for row in OUTPUTS if row.formats == output.formats and row.shows_signed)
 
 
 def _check(row: Output, request: Request) -> None:
@@ -308,9 +309,11 @@ def _check(row: Output, request: Request) -> None:
     _check_transforms(request)
     if request.transforms.scores:
         _check_scores(request, changed)
+    view = request.look.view
     for name in changed:
         if name in row.refuses:
-            raise UsageError(f"{option(name)} does nothing for {request.format}", row.refuses[name])
+            where = option("view", view) if view and row.view else request.format
+            raise UsageError(f"{option(name)} does nothing for {where}", row.refuses[name])
 
 
 def _check_transforms(request: Request) -> None:
@@ -335,7 +338,7 @@ def _check_scores(request: Request, changed: Sequence[str]) -> None:
         if name not in SHOWN_OF_SCORES:
             raise UsageError("scores are shown as they are", f"leave {option(name)} out")
     view = request.look.view
-    if view is not None and not any(row.view == view and row.signed for row in OUTPUTS):
+    if view is not None and not any(row.view == view and row.shows_signed for row in OUTPUTS):
         raise UsageError(
             f"{option('view', view)} shows weights", f"leave it or {option('scores')} out"
         )
