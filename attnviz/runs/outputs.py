@@ -201,7 +201,7 @@ _TERMINAL, _PICTURES = "attnviz.renderers.terminal", ("png", "svg", "pdf")
 def _view(name: str, needs: Callable[[Request], Needs], help: str, **more: Any) -> Output:
     """A view of the terminal: the module of its name in `renderers/terminal/`."""
     usual = _NO_PICTURE if more.get("turns") else _NO_TURN
-    more["refuses"] = usual | more.get("refuses", {})
+    more = {"shows_signed": False, **more, "refuses": usual | more.get("refuses", {})}
     make = f"{_TERMINAL}.{name}", "render"
     return Output(("txt",), name, make, "terminal", needs, help=help, **more)
 
@@ -217,26 +217,18 @@ def _file(*formats: str, writer: str, needs: Callable[[Request], Needs], **more:
 
 
 OUTPUTS: tuple[Output, ...] = (
-    _view("table", _links_of_table, "each query's strongest keys", shows_signed=False),
-    _view("heatmap", _whole, "coloured cells", turns=True),
-    _view(
-        "grid", _blocks_of_grid, "every head in miniature",
-        every_head=True, turns=True, shows_signed=False,
-    ),
-    _view(
-        "text", _one_row, "the words, shaded by how much one query attends to them", shows_signed=False
-    ),
-    _view(
-        "links", _links_of_table, "the strongest links of all heads",
-        every_head=True, shows_signed=False,
-    ),
+    _view("table", _links_of_table, "each query's strongest keys"),
+    _view("heatmap", _whole, "coloured cells", turns=True, shows_signed=True),
+    _view("grid", _blocks_of_grid, "every head in miniature", every_head=True, turns=True),
+    _view("text", _one_row, "the words, shaded by how much one query attends to them"),
+    _view("links", _links_of_table, "the strongest links of all heads", every_head=True),
     _picture("heatmap"),
     _picture("grid", every_head=True),
     _file("jsonl", "csv", "tsv", writer="rows", needs=_links),
     _file("json", writer="json_object", needs=_whole),
     _file("npz", writer="saved", needs=_norms, every_head=True, refuses=_NO_FILTER),
     _file("html", writer="page", needs=_whole, every_head=True, refuses=_NO_CHOICE),
-)  # fmt: skip
+)
 """The table. Of a format, the first row stands for it where no view is named."""
 
 VIEWS: Mapping[str, str] = MappingProxyType(
