@@ -23,6 +23,7 @@ from attnviz.runs.prepare import prepare
 from attnviz.runs.show import pieces_of, show_capture
 from attnviz.transforms.apply import whole_exhibit
 from attnviz.writers.atomic import encoded, write_bytes
+from attnviz.writers.formats import choose_format
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -157,7 +158,7 @@ class AttentionCapture:
             UsageError: the name does not end in `.npz`.
             OutputError: the file cannot be written.
         """
-        if Path(path).suffix.lower() != ".npz":
+        if choose_format(Path(path), None, False).name != "npz":
             raise UsageError(f"{str(path)!r} does not end in .npz", "name it capture.npz")
         write_bytes(Path(path), encoded(pieces_of(whole_exhibit(self.record), "npz")))
 

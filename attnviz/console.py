@@ -5,9 +5,9 @@ terminal), so that a test asks for a pipe or a 16-colour terminal by saying so.
 
 What decides, strongest first:
 
-- width: `--width`, `COLUMNS`, the terminal's own, 80. Never under 40, which is the
+- width: the option, `COLUMNS`, the terminal's own, 80. Never under 40, which is the
   narrowest that every view is laid out for.
-- colour: `--no-color`, `NO_COLOR`, `FORCE_COLOR` (`0` and nothing do not force it),
+- colour: the option, `NO_COLOR`, `FORCE_COLOR` (`0` and nothing do not force it),
   whether the stream is a terminal; then `COLORTERM` and `TERM` say how many colours there
   are.
 - letters: a stream whose encoding cannot write every character (`LANG=C`, latin-1)
@@ -91,7 +91,7 @@ class Consoles:
 def make_consoles(
     environment: Environment, *, width: int | None = None, no_color: bool = False
 ) -> Consoles:
-    """Both consoles, as the environment and the options `--width` and `--no-color` say.
+    """Both consoles, as the environment and the options for width and colour say.
 
     A stream that cannot encode a character writes its escape instead of failing; for
     that, the stream's error handler is set.

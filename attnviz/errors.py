@@ -40,8 +40,11 @@ def spelled(message: str, speller: Speller) -> str:
 
 
 def as_argument(name: str, value: str | None) -> str:
-    """A parameter as Python writes it."""
-    return name if value is None else f"{name}={value}"
+    """A parameter as Python writes it: `top=5`, `heads='all'`."""
+    if value is None:
+        return name
+    number = re.fullmatch(r"-?\d+(\.\d+)?|None|True|False|['\"].*", value, re.DOTALL)
+    return f"{name}={value if number else repr(value)}"
 
 
 # Control characters, which no text that is shown to a user has in it.
@@ -63,9 +66,11 @@ class AttnvizError(Exception):
     status = ExitStatus.BUG
 
     def __init__(self, wrong: str, hint: str) -> None:
-        super().__init__(wrong, hint)
-        self.wrong = wrong
-        self.hint = hint
+        self.wrong, self.hint = wrong, hint
+        found = _OPTION.search(wrong)
+        self.about = found[1] if found else None
+        """The parameter that is wrong, where there is one."""
+        super().__init__(str(self))
 
     def __str__(self) -> str:
         return self.spelled(as_argument)
@@ -73,12 +78,6 @@ class AttnvizError(Exception):
     def spelled(self, speller: Speller) -> str:
         """The whole sentence, with parameters as the reader types them."""
         return spelled(f"{self.wrong}; {self.hint}.", speller)
-
-    @property
-    def about(self) -> str | None:
-        """The parameter that is wrong, where the error names one."""
-        found = _OPTION.search(self.wrong)
-        return found[1] if found else None
 
 
 class UsageError(AttnvizError):

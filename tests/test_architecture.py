@@ -1,11 +1,12 @@
 """docs/architecture.md is true: the files that it names exist, and weights take the way it says."""
 
+import importlib
 import re
 from pathlib import Path
 
 import typer
 
-from attnviz.commands import groups
+from attnviz.cli import COMMANDS
 from attnviz.commands.flags import as_flag
 from attnviz.data.exhibit import Filters, Look
 from attnviz.data.transforms import Transforms
@@ -36,7 +37,10 @@ def test_what_an_output_refuses_is_an_option_that_there_is() -> None:
 
 def test_every_option_is_spelled_as_it_is_declared() -> None:
     """A message names a parameter, and the reader types the flag."""
-    for name, group in vars(groups).items():
+    modules = [
+        importlib.import_module(f"attnviz.commands.{name}") for name in ("groups", *COMMANDS)
+    ]
+    for name, group in (item for module in modules for item in vars(module).items()):
         if not isinstance(group, type) or not hasattr(group, "__dataclass_fields__"):
             continue
         for field in group.__dataclass_fields__.values():

@@ -46,7 +46,7 @@ TOP = 8
 
 
 @dataclass(frozen=True)
-class Compared:
+class WhatCompared:
     """What is compared."""
 
     query: str | None = g.option_field(
@@ -86,7 +86,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    compared: Compared,
+    compared: WhatCompared,
     tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,

@@ -16,7 +16,6 @@ from attnviz.errors import UsageError, option
 from attnviz.runs.outputs import Piece
 from attnviz.writers.atomic import check_target, encoded, is_terminal, write_bytes
 from attnviz.writers.formats import Format, choose_format
-from attnviz.writers.records import record_chunks
 from attnviz.writers.stream import write_stream
 
 if TYPE_CHECKING:
@@ -130,5 +129,7 @@ def deliver_report(
 
         pieces = [figure_bytes(draw(), to.format.name)]
     else:
+        from attnviz.writers.records import record_chunks
+
         pieces = record_chunks(records(), to.format.name)
     deliver(session, to, [(None, pieces)])

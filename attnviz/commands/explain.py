@@ -86,7 +86,7 @@ class Followed:
 
 
 @dataclass(frozen=True)
-class Reading:
+class HowTold:
     """What of a calculation is told, and how, to a person."""
 
     only: str | None = g.option_field(
@@ -177,7 +177,7 @@ class WhichExample:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RandomWeights:
     """How the multi-head example draws its numbers."""
 
     init: Initialisation = g.option_field(
@@ -221,11 +221,11 @@ def explain(
     kind: g.Kind,
     causal: g.Causal,
     followed: Followed,
-    reading: Reading,
+    reading: HowTold,
     likeness: Likeness,
     which: WhichExample,
     rounding: Rounding,
-    drawn: Drawn,
+    drawn: RandomWeights,
     screen: g.Screen,
     output: g.CalculationOutput,
     noise: g.Noise,
@@ -239,7 +239,7 @@ def explain(
     to = destination_of(session, output)
     if to.format.name != "txt":
         hint = f"leave it out: {to.format.name} holds every step's numbers in full"
-        session.refuse(Reading, wrong="is for the text that a person reads", hint=hint)
+        session.refuse(HowTold, wrong="is for the text that a person reads", hint=hint)
     display = to.display(session)
     if which.example is not None or which.matrices is not None:
         _check_without_a_model(session, text, which)
@@ -269,7 +269,7 @@ def explain(
     deliver(session, to, [(None, calculation.pieces(to.format.name))])
 
 
-def _explained(display: Display, traced: Traced, reading: Reading) -> Calculation:
+def _explained(display: Display, traced: Traced, reading: HowTold) -> Calculation:
     """One head of a model over a text."""
     page, trace = reading.page(display), traced.trace
     about = choice_title(traced.choice)
@@ -295,7 +295,7 @@ def _note_a_piece(session: Session, trace: HeadTrace) -> None:
         )
 
 
-def _compared(display: Display, trace: EmbeddingTrace, reading: Reading) -> Calculation:
+def _compared(display: Display, trace: EmbeddingTrace, reading: HowTold) -> Calculation:
     """Token embeddings compared with each other."""
     only = reading.among(embeddings_page.STEPS)
     shown = embeddings_page.render(trace, reading.page(display), only=only)
@@ -303,7 +303,7 @@ def _compared(display: Display, trace: EmbeddingTrace, reading: Reading) -> Calc
 
 
 def _worked(
-    display: Display, which: WhichExample, way: Way, drawn: Drawn, reading: Reading
+    display: Display, which: WhichExample, way: Way, drawn: RandomWeights, reading: HowTold
 ) -> Calculation:
     """One of the examples, or a user's own matrices."""
     if which.example is not None:
@@ -324,9 +324,9 @@ TITLES: dict[Example, str] = {
 }
 
 
-def _check_with_a_model(session: Session, model: g.WhichModel, reading: Reading) -> None:
+def _check_with_a_model(session: Session, model: g.WhichModel, reading: HowTold) -> None:
     hint = f"add {option('example')} or {option('matrices')}"
-    session.refuse(Rounding, Drawn, wrong="is for the examples", hint=hint)
+    session.refuse(Rounding, RandomWeights, wrong="is for the examples", hint=hint)
     if model.model == EMBEDDINGS:
         wrong = f"does nothing for {option('model', EMBEDDINGS)}"
         session.refuse("head", Likeness, "as_lookup", wrong=wrong)
@@ -347,4 +347,4 @@ def _check_without_a_model(session: Session, text: g.TextIn, which: WhichExample
     session.refuse("file", Followed, "as_lookup", g.WhichModel, g.Kind, g.Tokens, wrong=wrong)
     if which.example != "multi-head":
         hint = f"it is for {option('example', 'multi-head')}"
-        session.refuse(Drawn, wrong="does nothing here", hint=hint)
+        session.refuse(RandomWeights, wrong="does nothing here", hint=hint)

@@ -2,6 +2,7 @@
 
 UNLIKE = {
     "output": "-o",
+    "format": "-f",
     "layers": "--layer",
     "heads": "--head",
     "queries": "--query",
@@ -17,6 +18,4 @@ UNLIKE = {
 def as_flag(name: str, value: str | None = None) -> str:
     """A parameter as it is typed: `--drop-sink`, `--top 5`, `-o FILE.png`."""
     flag = UNLIKE.get(name, f"--{name.replace('_', '-')}")
-    if value is None:
-        return flag
-    return f"{'-f' if name == 'format' else flag} {value}"
+    return flag if value is None else f"{flag} {value}"

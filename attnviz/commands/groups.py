@@ -24,6 +24,7 @@ from attnviz.models.memory import size_of
 from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.runs.options import HeadOptions, TextOptions, Truncation
 from attnviz.runs.outputs import VIEWS
+from attnviz.writers.formats import PICTURES, ROWS
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -46,7 +47,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             for name, group in groups.items()
         }
         session = session_of(context)
-        screens = (vars(each) for each in packed.values() if isinstance(each, Screen | NoColor))
+        screens = (vars(each) for each in packed.values() if isinstance(each, NoColor))
         session.begin(context, **next(screens, {}))
         function(session, **packed, **values)
 
@@ -468,7 +469,7 @@ class NoColor:
 
 
 @dataclass(frozen=True)
-class Screen:
+class Screen(NoColor):
     """What the terminal shows."""
 
     width: int | None = _look(
@@ -478,7 +479,6 @@ class Screen:
         help="Columns of terminal output, 40 or more.",
         show_default="the terminal's",
     )
-    no_color: bool = _look(False, "--no-color", help="No colours (also: NO_COLOR=1).")
 
 
 def _set(name: str) -> Callable[[typer.Context, bool], bool]:
@@ -514,14 +514,14 @@ def _format(*formats: str) -> Any:
     return _output(None, "--format", "-f", metavar="FORMAT", help=said, show_default="txt")
 
 
-ROWS, PICTURES = ("json", "jsonl", "csv", "tsv"), ("png", "svg", "pdf")
+RECORDS = ("txt", "json", *ROWS)
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """Where a result goes, and in which of the formats that the command writes."""
 
-    formats: ClassVar[tuple[str, ...]] = ("txt", *ROWS, "npz", "html", *PICTURES)
+    formats: ClassVar[tuple[str, ...]] = (*RECORDS, "npz", "html", *PICTURES)
     format: str | None = _format(*formats[1:])
     output: Path | None = _output(
         None,
@@ -536,7 +536,7 @@ class OutputOptions:
 class RecordOutput(OutputOptions):
     """Where records go."""
 
-    formats = ("txt", *ROWS)
+    formats = RECORDS
     format: str | None = _format(*formats[1:])
 
 
@@ -544,7 +544,7 @@ class RecordOutput(OutputOptions):
 class ReportOutput(OutputOptions):
     """Where records go, or a picture of them."""
 
-    formats = ("txt", *ROWS, *PICTURES)
+    formats = (*RECORDS, *PICTURES)
     format: str | None = _format(*formats[1:])
 
 

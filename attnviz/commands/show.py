@@ -17,7 +17,7 @@ from attnviz.models.catalog import Source
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Output, Piece, Request, Setting, Show, choose_output
 from attnviz.runs.prepare import load_model, verify
-from attnviz.runs.show import Made, make_capture, make_text
+from attnviz.runs.show import Made, make, show_capture, show_text
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -139,7 +139,7 @@ def _of_text(asked: _Asked, given: g.TextIn) -> Results:
     text = text_or_capture(asked.session, given)
     show, setting = asked.output.show(asked.request), Setting(asked.output, asked.request)
     if isinstance(text, Capture):
-        made = make_capture(text, show, setting)
+        made = make(show_capture(text, show), setting)
     else:
         made = _made(asked, load_model(asked.source), text, show, setting)
     asked.note(made)
@@ -149,7 +149,7 @@ def _of_text(asked: _Asked, given: g.TextIn) -> Results:
 def _made(asked: _Asked, model: "LoadedModel", text: str, show: Show, setting: Setting) -> Made:
     if asked.verify:
         _verify(asked, model, text)
-    return make_text(model, text, asked.text, show, setting)
+    return make(show_text(model, text, asked.text, show), setting)
 
 
 def _verify(asked: _Asked, model: "LoadedModel", text: str) -> None:
@@ -194,7 +194,7 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
             session.complain(where + error.spelled(as_flag))
             bad += 1
             continue
-        if made.choice is not None and made.choice.why not in ("asked", "only"):
+        if made.choice is not None and made.choice.picked:
             kept = replace(made.choice, line=made.choice.line or number)
             named = HeadOptions(heads=",".join(map(str, kept.heads)))
             show = replace(show, heads=named, kept=kept)

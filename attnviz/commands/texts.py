@@ -16,15 +16,13 @@ def text_or_capture(session: Session, given: TextIn) -> str | Capture:
         InputError: it cannot be read.
         UsageError: there is none; or a saved capture with options that concern a run.
     """
-    read = read_text(given.text, given.file, session.stdin)
+    read = _read(session, given)
     if isinstance(read, SavedCapture):
         refused = session.spelled(*RUN)
         if refused:
             raise UsageError("a saved capture was run already", f"leave {refused} out")
         return load_capture(read.path)
-    if read.note:
-        session.note(read.note)
-    return read.text
+    return read
 
 
 def text_alone(
@@ -36,9 +34,16 @@ def text_alone(
         InputError: it cannot be read.
         UsageError: there is none, or a saved capture in its place.
     """
-    read = read_text(given.text, given.file, session.stdin)
+    read = _read(session, given)
     if isinstance(read, SavedCapture):
         raise UsageError(refusal, hint)
+    return read
+
+
+def _read(session: Session, given: TextIn) -> str | SavedCapture:
+    read = read_text(given.text, given.file, session.stdin)
+    if isinstance(read, SavedCapture):
+        return read
     if read.note:
         session.note(read.note)
     return read.text

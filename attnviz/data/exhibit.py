@@ -106,6 +106,11 @@ class Choice:
     named: NamedHead | None = None
     line: int | None = None
 
+    @property
+    def picked(self) -> bool:
+        """Whether a rule picked the head, among others."""
+        return self.why not in ("asked", "only")
+
 
 @dataclass(frozen=True)
 class Filters:

@@ -39,6 +39,9 @@ class Transforms(SavedTransforms):
     `drop_sink` takes the first token's column away, `drop_keys` the columns of other tokens,
     as a user names them. `reduce` joins heads, `over` the heads of each layer, over layers, or
     over all (None).
+
+    Raises:
+        UsageError: both `words` and `chars`.
     """
 
     rollout: bool = False
@@ -48,18 +51,16 @@ class Transforms(SavedTransforms):
     reduce: How | None = None
     over: Over | None = None
 
-    @property
-    def merge(self) -> Unit | None:
-        """The unit that tokens are merged to.
-
-        Raises:
-            UsageError: both are asked for.
-        """
+    def __post_init__(self) -> None:
         if self.words and self.chars:
             raise UsageError(
                 f"{option('words')} merges what {option('chars')} does, and more",
                 "give one of them",
             )
+
+    @property
+    def merge(self) -> Unit | None:
+        """The unit that tokens are merged to."""
         return "words" if self.words else "chars" if self.chars else None
 
     @property

@@ -34,7 +34,7 @@ from attnviz.inputs.files import opened
 CHUNK = 1 << 20
 META_AT_MOST = 1 << 28  # bytes: some hundred thousand tokens
 DEFLATE_AT_MOST = 1100  # deflate cannot shrink further than 1:1032; more is a lie
-MAKE_ONE = f"make one by showing a text with {option('output', 'FILE.npz')}"
+MAKE_ONE = "make one by saving what is shown of a text as FILE.npz"
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,

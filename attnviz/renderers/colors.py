@@ -12,16 +12,17 @@ _TABLE = bytes.fromhex(
 VIRIDIS = tuple((_TABLE[i], _TABLE[i + 1], _TABLE[i + 2]) for i in range(0, len(_TABLE), 3))
 
 
-def is_light(color: ArrayLike) -> NDArray[np.bool_]:
+def is_light(color: ArrayLike, least: float = 110) -> NDArray[np.bool_]:
     """Whether black letters stand out on a colour better than white ones.
 
     Args:
         color: red, green and blue from 0 to 255, (..., 3).
+        least: the luma, from 0 to 255, above which a colour is light.
 
     Returns:
         (...), by luma (ITU-R BT.601).
     """
-    light: NDArray[np.bool_] = np.asarray(color, np.float32) @ LUMA > 110
+    light: NDArray[np.bool_] = np.asarray(color, np.float32) @ LUMA > least
     return light
 
 

@@ -10,7 +10,7 @@ from attnviz.data.tokens import Token
 def distinct_labels(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:
     """One label per token; where a label occurs more than once, `the#1`, `the#2` and so on.
 
-    The number is the one that `--query the#2` takes. Without `unicode`, letters beyond
+    The number is the one that a user types to name the token. Without `unicode`, letters beyond
     ASCII are written as escapes.
     """
     named = told_apart([standing(token.label) for token in tokens])

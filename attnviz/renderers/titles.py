@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from attnviz.data.ablate import AblationReport
 from attnviz.data.capture import Capture
-from attnviz.data.compare import ModelComparison, TextComparison
 from attnviz.data.exhibit import Choice, Exhibit, Map, Why
 from attnviz.data.head import listed
-from attnviz.data.heads import HeadReport
 from attnviz.data.tokens import readable
 from attnviz.data.transforms import (
     Difference,
@@ -23,6 +21,11 @@ from attnviz.data.transforms import (
 )
 from attnviz.errors import Speller
 from attnviz.renderers.direction import fenced
+
+if TYPE_CHECKING:
+    from attnviz.data.ablate import AblationReport
+    from attnviz.data.compare import ModelComparison, TextComparison
+    from attnviz.data.heads import HeadReport
 
 
 def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
@@ -126,9 +129,9 @@ def facts(capture: Capture) -> str:
     return ", ".join(parts)
 
 
-def written(capture: Capture) -> str:
-    """What an encoder-decoder wrote, and what its rows stand for."""
-    rows = "each row is the word that a position produces; its input is the word before"
+def written(capture: Capture, *, row: str = "row") -> str:
+    """What an encoder-decoder wrote, and what its rows stand for (columns, where it is turned)."""
+    rows = f"each {row} is the word that a position produces; its input is the word before"
     return f"written: “{readable(capture.target)}” ({rows})"
 
 
@@ -160,7 +163,7 @@ def amount(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def ablate_title(report: AblationReport) -> str:
+def ablate_title(report: "AblationReport") -> str:
     """What was run, what is looked at, and what stands in for a head."""
     replaced = "0" if report.replacement == "zero" else "its mean over the positions"
     if report.answer is not None and report.first is not None:
@@ -180,31 +183,31 @@ def ablate_title(report: AblationReport) -> str:
     return f"{facts(report.capture)}; a head's output replaced by {replaced}; {told}{changes}"
 
 
-def heads_title(report: HeadReport) -> str:
+def heads_title(report: "HeadReport") -> str:
     """What was measured on what."""
     if report.probe:
         return f"{readable(report.capture.model.name)}, probe: {report.probe}"
     return facts(report.capture)
 
 
-def texts_title(found: TextComparison) -> str:
+def texts_title(comparison: "TextComparison") -> str:
     """The head that differs most over the texts, and by how much."""
-    first = found.heads[0]
-    title = f"{first.head} in {len(found.captures)} texts: difference {first.difference:.2f}"
-    if found.queries is not None:
-        word = found.captures[0].query_tokens[found.queries[0]].label
+    first = comparison.heads[0]
+    title = f"{first.head} in {len(comparison.captures)} texts: difference {first.difference:.2f}"
+    if comparison.queries is not None:
+        word = comparison.captures[0].query_tokens[comparison.queries[0]].label
         title += f" of the rows of “{word}”"
-    return title + ("" if len(found.heads) == 1 else ", the head that differs most")
+    return title + ("" if len(comparison.heads) == 1 else ", the head that differs most")
 
 
-def about_texts(found: TextComparison) -> list[str]:
+def about_texts(comparison: "TextComparison") -> list[str]:
     """The model, each text with the word's place in it, and what a causal model means for it."""
-    first = found.captures[0]
-    lines = [f"{readable(first.model.name)}, {len(found.captures)} texts"]
-    for n, captured in enumerate(found.captures, start=1):
+    first = comparison.captures[0]
+    lines = [f"{readable(first.model.name)}, {len(comparison.captures)} texts"]
+    for n, captured in enumerate(comparison.captures, start=1):
         lines.append(f"{n}  {fenced(readable(captured.text))}{_done(captured)}")
-    if found.queries is not None and first.causal:
-        word = fenced(first.query_tokens[found.queries[0]].label)
+    if comparison.queries is not None and first.causal:
+        word = fenced(first.query_tokens[comparison.queries[0]].label)
         lines.append(f"the model looks back only: “{word}” sees what stands before it, and itself")
     return lines
 
@@ -214,15 +217,15 @@ def _done(captured: Capture) -> str:
     return f" ({done})" if done else ""
 
 
-def about_models(found: ModelComparison) -> list[str]:
+def about_models(comparison: "ModelComparison") -> list[str]:
     """Both models, and over what they are compared."""
-    unit = "words, as their tokens differ" if found.words else "tokens"
-    lines = [facts(captured) for captured in found.captures]
+    unit = "words, as their tokens differ" if comparison.words else "tokens"
+    lines = [facts(captured) for captured in comparison.captures]
     lines.append(
         f"for each head of the first the one of the second whose rows are most alike, over {unit}"
     )
-    if found.silent:
-        names = ", ".join(map(str, found.silent))
+    if comparison.silent:
+        names = ", ".join(map(str, comparison.silent))
         lines.append(f"heads without weight on these: {names}")
     return lines
 

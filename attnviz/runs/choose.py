@@ -64,6 +64,13 @@ def plan_capture(captured: Capture, options: HeadOptions) -> HeadPlan:
     return plan_heads(captured.model, captured.named_heads, options, captured.heads)
 
 
+def start_head(captured: Capture) -> Head | None:
+    """The head to begin with where every head is on show; None where not all are held."""
+    if captured.heads != every_head(captured.model.heads_per_layer):
+        return None
+    return default_head(captured).heads[0]
+
+
 def _check_held(heads: Sequence[Head], held: Sequence[Head]) -> None:
     missing = [str(head) for head in heads if head not in held]
     if missing:

@@ -19,6 +19,7 @@ from attnviz.errors import UsageError, option
 from attnviz.renderers.titles import about
 from attnviz.runs.options import HeadOptions
 from attnviz.transforms.apply import EVERYTHING
+from attnviz.writers.formats import PICTURES, ROWS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -85,7 +86,8 @@ class Output:
         refuses: for each parameter that has no meaning here, why.
         shows_signed: whether it can show values below zero, such as scores.
         turns: whether it can draw keys as rows.
-        help: what `--view` says of it.
+        alone: whether one file holds one exhibit only.
+        help: what the option of views says of it.
     """
 
     formats: tuple[str, ...]
@@ -97,12 +99,8 @@ class Output:
     refuses: Mapping[str, str] = field(default_factory=dict)
     shows_signed: bool = True
     turns: bool = False
+    alone: bool = False
     help: str = ""
-
-    @property
-    def alone(self) -> bool:
-        """Whether one file holds one exhibit only."""
-        return self.medium == "picture" or self.formats in (("npz",), ("html",))
 
     def show(self, request: Request) -> Show:
         """What is to be shown for this output: its heads, transforms, filters and needs."""
@@ -195,7 +193,7 @@ _NO_FILTER = _NO_VIEW | _refuse(
 _NO_CHOICE = _NO_VIEW | _refuse(
     "a page shows whole patterns, to look around in", *_names(Filters), "scores"
 )
-_TERMINAL, _PICTURES = "attnviz.renderers.terminal", ("png", "svg", "pdf")
+_TERMINAL = "attnviz.renderers.terminal"
 
 
 def _view(name: str, needs: Callable[[Request], Needs], help: str, **more: Any) -> Output:
@@ -208,7 +206,9 @@ def _view(name: str, needs: Callable[[Request], Needs], help: str, **more: Any) 
 
 def _picture(view: str, **more: Any) -> Output:
     make = "attnviz.renderers.picture.figure", "draw"
-    return Output(_PICTURES, view, make, "picture", _blocks_of_picture, turns=True, **more)
+    return Output(
+        PICTURES, view, make, "picture", _blocks_of_picture, turns=True, alone=True, **more
+    )
 
 
 def _file(*formats: str, writer: str, needs: Callable[[Request], Needs], **more: Any) -> Output:
@@ -224,10 +224,10 @@ OUTPUTS: tuple[Output, ...] = (
     _view("links", _links_of_table, "the strongest links of all heads", every_head=True),
     _picture("heatmap"),
     _picture("grid", every_head=True),
-    _file("jsonl", "csv", "tsv", writer="rows", needs=_links),
+    _file(*ROWS, writer="rows", needs=_links),
     _file("json", writer="json_object", needs=_whole),
-    _file("npz", writer="saved", needs=_norms, every_head=True, refuses=_NO_FILTER),
-    _file("html", writer="page", needs=_whole, every_head=True, refuses=_NO_CHOICE),
+    _file("npz", writer="saved", needs=_norms, every_head=True, alone=True, refuses=_NO_FILTER),
+    _file("html", writer="page", needs=_whole, every_head=True, alone=True, refuses=_NO_CHOICE),
 )
 """The table. Of a format, the first row stands for it where no view is named."""
 
@@ -254,6 +254,7 @@ def choose_output(request: Request) -> Output:
                 f"use {' or '.join(option('view', row.view) for row in rows)}",
             )
         row = named[0]
+    row = for_signed(row, view, signed=request.transforms.scores)
     _check(row, request)
     return row
 
@@ -281,7 +282,7 @@ def for_signed(output: Output, view: str | None, *, signed: bool) -> Output:
         return output
     if view is not None:
         raise UsageError(
-            f"{option('view', output.view)} shows weights, and these are scores", "leave it out"
+            f"{option('view', view)} shows weights, and these are scores", "leave it out"
         )
     return next(row for row in OUTPUTS if row.formats == output.formats and row.shows_signed)
 
@@ -295,14 +296,14 @@ def _check(row: Output, request: Request) -> None:
     changed = [
         name
         for record in (request.transforms, request.filters, request.look)
-        for name, value in vars(record).items()
-        if value != getattr(type(record)(), name)
+        for name, plain in vars(type(record)()).items()
+        if getattr(record, name) != plain
     ]
     _check_transforms(request)
-    if request.transforms.scores:
-        _check_scores(request, changed)
     view = request.look.view
     for name in changed:
+        if request.transforms.scores and name not in SHOWN_OF_SCORES:
+            raise UsageError("scores are shown as they are", f"leave {option(name)} out")
         if name in row.refuses:
             where = option("view", view) if view and row.view else request.format
             raise UsageError(f"{option(name)} does nothing for {where}", row.refuses[name])
@@ -310,7 +311,6 @@ def _check(row: Output, request: Request) -> None:
 
 def _check_transforms(request: Request) -> None:
     transforms = request.transforms
-    assert transforms.merge in (None, "words", "chars")  # raises where both are asked for
     if transforms.over and not transforms.reduce:
         raise UsageError(
             f"{option('over')} says over what to reduce",
@@ -323,17 +323,6 @@ def _check_transforms(request: Request) -> None:
 
 SHOWN_OF_SCORES = ("scores", *_names(Filters, "least"), *_names(Look, "color_scale"))
 """What may be said of scores: all else would take them for shares of attention."""
-
-
-def _check_scores(request: Request, changed: Sequence[str]) -> None:
-    for name in changed:
-        if name not in SHOWN_OF_SCORES:
-            raise UsageError("scores are shown as they are", f"leave {option(name)} out")
-    view = request.look.view
-    if view is not None and not any(row.view == view and row.shows_signed for row in OUTPUTS):
-        raise UsageError(
-            f"{option('view', view)} shows weights", f"leave it or {option('scores')} out"
-        )
 
 
 def rows(exhibit: Exhibit, format: str, line: int | None, first: bool) -> Iterable[Piece]:

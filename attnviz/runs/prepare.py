@@ -18,7 +18,6 @@ from attnviz.data.verify import Verified
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
-from attnviz.models.loaded import valuing, writing
 from attnviz.runs.budget import Budget
 from attnviz.runs.fit import Fitted, encode, fit
 from attnviz.runs.options import TextOptions
@@ -120,6 +119,8 @@ class Prepared:
         Raises:
             UsageError: the model has none.
         """
+        from attnviz.models.loaded import valuing
+
         norms = valuing(self.model).value_norms([token.id for token in self.source])
         return replace(captured, extras={**captured.extras, VALUE_NORMS: norms})
 
@@ -191,17 +192,12 @@ def verify(model: "LoadedModel", source: Source, text: str, options: TextOptions
     return verified(model, source, ids, [token.id for token in prepared.target])
 
 
-def capture(
-    model: "LoadedModel", text: str, heads: Sequence[Head], options: TextOptions
-) -> Capture:
-    """Run a text and record the patterns of these heads; raises what `prepare` raises."""
-    return prepare(model, text, options).record(heads)
-
-
 def _target(
     model: "LoadedModel", source: Sequence[Token], given: str | None
 ) -> tuple[str, tuple[Token, ...]]:
     """The text that an encoder-decoder writes, or is given, with its tokens; else nothing."""
+    from attnviz.models.loaded import writing
+
     if model.kind in ("self", "encoder"):
         if given is not None:
             raise UsageError(

@@ -40,24 +40,12 @@ class Made:
     notes: tuple[str, ...] = ()
 
 
-def make_capture(captured: Capture, show: Show, setting: Setting) -> Made:
-    """Show heads of a saved capture.
+def show_capture(captured: Capture, show: Show) -> Exhibit:
+    """Put heads of a saved capture on show.
 
     Raises:
         UsageError: heads, queries or keys that are not there, or a transform that it cannot have.
     """
-    return make(show_capture(captured, show), setting)
-
-
-def make_text(
-    model: "LoadedModel", text: str, options: TextOptions, show: Show, setting: Setting
-) -> Made:
-    """Run a text and show its heads; raises what `show_text` raises."""
-    return make(show_text(model, text, options, show), setting)
-
-
-def show_capture(captured: Capture, show: Show) -> Exhibit:
-    """Put heads of a saved capture on show; raises what `make_capture` raises."""
     choice = plan_capture(captured, show.heads).pick(captured)
     return _exhibit(captured.only(choice.heads), choice, show)
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from html import escape
 
-from attnviz.analyses.default_head import default_head
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit
-from attnviz.data.head import Head, every_head
+from attnviz.data.head import Head
 from attnviz.data.heads import HeadMetrics
 from attnviz.errors import AttnvizError
 from attnviz.renderers.webpage import AT_FIRST, PageWords, Start, page_chunks
+from attnviz.runs.choose import start_head
 from attnviz.runs.heads import score_capture
 from attnviz.runs.options import HeadOptions
 from attnviz.transforms.apply import whole_exhibit
@@ -26,8 +26,7 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
     # a changed pattern has no metrics of its own, and no rule picks a head by it
     if captured.transforms:
         return page_chunks(exhibit, words, start or AT_FIRST)
-    whole = captured.heads == every_head(captured.model.heads_per_layer)
-    start = start or Start(default_head(captured).heads[0] if whole else None)
+    start = start or Start(start_head(captured))
     return page_chunks(exhibit, words, start, _metrics(captured))
 
 

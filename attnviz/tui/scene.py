@@ -10,11 +10,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from attnviz.analyses.default_head import default_head
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
-from attnviz.data.head import Head, every_head
+from attnviz.data.head import Head
 from attnviz.data.positions import last_word
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import Merged, Transforms
@@ -22,6 +21,7 @@ from attnviz.errors import UsageError
 from attnviz.renderers.arrangement import Grid, grid_of
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import shown, strongest
+from attnviz.runs.choose import start_head
 from attnviz.transforms.apply import exhibit_of
 
 Slot: TypeAlias = tuple[int, int]
@@ -215,8 +215,9 @@ def scene_of(captured: Capture, toggles: Toggles, *, choose: bool = True) -> Sce
         raise UsageError("pieces of words are merged in this capture", "leave them so")
     made = exhibit_of(captured, Choice(captured.heads), toggles.transforms)
     start = Scene(made, grid_of(made.maps).slot(made.maps[0]), 0, 0)
-    if choose and captured.heads == every_head(captured.model.heads_per_layer):
-        start = start._through(*default_head(captured).heads[0])
+    head = start_head(captured) if choose else None
+    if head is not None:
+        start = start._through(*head)
     return start.at(last_word(made.capture.query_tokens))
 
 

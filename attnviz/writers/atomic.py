@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attnviz.errors import OutputError, option
 
-ELSEWHERE = f"choose another place with {option('output')}"
+ELSEWHERE = "choose another place"
 LINKS_AT_MOST = 40  # as the Linux kernel
 
 

@@ -45,6 +45,9 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
     }
 )
 
+ROWS = ("jsonl", "csv", "tsv")
+PICTURES = tuple(name for name, form in FORMATS.items() if form.picture)
+
 
 def choose_format(output: Path | None, name: str | None, stdout_is_terminal: bool) -> Format:
     """The format that an output file and the name of a format choose together.

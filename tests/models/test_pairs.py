@@ -20,7 +20,7 @@ from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import EncoderDecoder
 from attnviz.models.loaded import tracing, writing
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import capture
+from attnviz.runs.prepare import prepare
 from tests.conftest import bytes_tokenizer
 from tests.factories import recorded_heads
 
@@ -104,7 +104,7 @@ def test_each_attention_is_the_models_own(
     model = load_huggingface(folder_of(name), name, None, kind)
     target = None if kind == "encoder" else TARGET
     heads = recorded_heads(model, HeadOptions(everything=True))
-    found = capture(model, TEXT, heads, TextOptions(bos=False, target=target))
+    found = prepare(model, TEXT, TextOptions(bos=False, target=target)).record(heads)
     source = [token.id for token in model.tokenizer.encode(TEXT, bos=False, special=False)]
     written = [token.id for token in writing(model).read_target(TARGET)]
     own = own_attentions(folder_of(name), name, source, written)
@@ -126,7 +126,7 @@ def test_cross_attention_has_the_target_as_rows_and_the_source_as_columns(
 ) -> None:
     model = load(Source(str(folder_of(name))))
     heads = recorded_heads(model, HeadOptions(everything=True))
-    found = capture(model, TEXT, heads, TextOptions(bos=False, target=TARGET))
+    found = prepare(model, TEXT, TextOptions(bos=False, target=TARGET)).record(heads)
     assert "".join(token.text for token in found.query_tokens) == TARGET
     assert "".join(token.text for token in found.key_tokens) == TEXT
     assert found.target == TARGET
@@ -160,7 +160,7 @@ def test_a_model_of_one_sequence_has_no_target(gpt2_folder: Path) -> None:
         writing(model)
     heads = recorded_heads(model, HeadOptions())
     with pytest.raises(UsageError, match="target is the text"):
-        capture(model, TEXT, heads, TextOptions(target=TARGET))
+        prepare(model, TEXT, TextOptions(target=TARGET)).record(heads)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in get_args(Kind) if kind != "self"])
@@ -189,7 +189,7 @@ def test_a_model_that_writes_nothing_is_told(
     model = load_huggingface(folder_of("bart"), "bart", None)
     monkeypatch.setattr(EncoderDecoder, "write", lambda *_: ("", ()))
     with pytest.raises(InputError, match="wrote nothing"):
-        capture(model, TEXT, recorded_heads(model, HeadOptions()), TextOptions(bos=False))
+        prepare(model, TEXT, TextOptions(bos=False)).record(recorded_heads(model, HeadOptions()))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -197,7 +197,7 @@ def test_a_head_of_the_encoder_is_traced(folder_of: Callable[[str], Path], name:
     model = load_huggingface(folder_of(name), name, None, "encoder")
     tokens = model.tokenizer.encode(TEXT, bos=False, special=False)
     heads = recorded_heads(model, HeadOptions(heads="L1H2"))
-    weights = capture(model, TEXT, heads, TextOptions(bos=False)).weights(Head(1, 2))
+    weights = prepare(model, TEXT, TextOptions(bos=False)).record(heads).weights(Head(1, 2))
     found = tracing(model).trace(TEXT, tokens, Head(1, 2), 3)
     np.testing.assert_allclose(found.pattern, weights, atol=1e-5)
     scores = found.scores.astype(np.float64)

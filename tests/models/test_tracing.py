@@ -22,7 +22,7 @@ from attnviz.models.similarity import other_row
 from attnviz.renderers.calculation.explain import render
 from attnviz.renderers.calculation.page import Page
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import capture
+from attnviz.runs.prepare import prepare
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.conftest import bytes_tokenizer
 from tests.factories import recorded_heads
@@ -123,7 +123,7 @@ def check(model: LoadedModel, head: Head) -> HeadTrace:
     """The trace agrees with the captured pattern, and its own numbers with each other."""
     found = traced(model, head, query := 3)
     heads = recorded_heads(model, HeadOptions(heads=str(head)))
-    captured = capture(model, TEXT, heads, TextOptions(bos=False)).weights(head)
+    captured = prepare(model, TEXT, TextOptions(bos=False)).record(heads).weights(head)
     np.testing.assert_allclose(found.pattern, captured, atol=1e-5)
     t = {name: array.astype(np.float64) for name, array in found.arrays().items()}
     for letter in "qkv":

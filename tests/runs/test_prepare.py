@@ -17,7 +17,7 @@ from attnviz.runs.choose import plan_capture
 from attnviz.runs.fit import encode
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Show
-from attnviz.runs.prepare import capture, load_model
+from attnviz.runs.prepare import load_model, prepare
 from attnviz.runs.show import show_capture
 from tests.factories import recorded_heads
 
@@ -39,7 +39,7 @@ def test_for_any_text_rows_sum_to_one_and_nothing_looks_ahead(
     builtin: NativeModel, text: str
 ) -> None:
     heads = recorded_heads(builtin, HeadOptions(everything=True))
-    record = capture(builtin, text, heads, TextOptions())
+    record = prepare(builtin, text, TextOptions()).record(heads)
     for head in record.heads:
         weights = record.weights(head)
         np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
@@ -88,17 +88,17 @@ def test_a_text_that_fills_the_context_is_taken_and_one_token_more_is_not(
     context = builtin.tokenizer.context
     heads = recorded_heads(builtin, HeadOptions(heads="L0H0"))
     fits = " ".join(["the"] * (context - 1))  # and BOS
-    assert len(capture(builtin, fits, heads, TextOptions()).query_tokens) == context
+    assert len(prepare(builtin, fits, TextOptions()).record(heads).query_tokens) == context
     with pytest.raises(InputError, match=rf"{context + 1} tokens.*at most {context}"):
-        capture(builtin, fits + " the", heads, TextOptions())
+        prepare(builtin, fits + " the", TextOptions()).record(heads)
 
 
 def test_what_was_cut_off_is_recorded(builtin: NativeModel) -> None:
     context = builtin.tokenizer.context
     heads = recorded_heads(builtin, HeadOptions(heads="L0H0"))
     long = " ".join(["the"] * (context + 9))
-    left = capture(builtin, long, heads, TextOptions(truncate="left"))
-    right = capture(builtin, long, heads, TextOptions(truncate="right"))
+    left = prepare(builtin, long, TextOptions(truncate="left")).record(heads)
+    right = prepare(builtin, long, TextOptions(truncate="right")).record(heads)
     assert (left.left_out, right.left_out) == ((10, 0), (0, 10))
     assert len(left.query_tokens) == len(right.query_tokens) == context
 
@@ -120,7 +120,7 @@ def test_a_saved_capture_picks_the_same_default_without_the_model(builtin: Nativ
     everything = recorded_heads(builtin, HeadOptions(everything=True))
     few = recorded_heads(builtin, HeadOptions())
     text = "a fluffy blue creature roamed the verdant forest"
-    captures = [capture(builtin, text, heads, TextOptions()) for heads in (everything, few)]
+    captures = [prepare(builtin, text, TextOptions()).record(heads) for heads in (everything, few)]
     all_held, few_held = (plan_capture(each, HeadOptions()).pick(each) for each in captures)
     assert all_held == few_held
     assert all_held.why == "fits best"

@@ -99,5 +99,5 @@ def _draw_one(axes: "Axes", pane: Pane, cell: float, cmap: str) -> None:
         if not isnan(value):
             color = colors((value - low) / (high - low), bytes=True)[:3]
             # what rounds to nothing has no sign
-            said, ink = f"{value:z.{pane.digits}f}", "black" if is_light(color) else "white"
+            said, ink = f"{value:z.{pane.digits}f}", "black" if is_light(color, 127.5) else "white"
             axes.text(head, layer, said, ha="center", va="center", fontsize=7, color=ink)

@@ -81,7 +81,7 @@ def _write_numbers(
     """The weights themselves in the cells, black or white, whichever can be read."""
     size = min(9.0, cell * POINTS * (0.3 if cell >= ROOM_FOR_FOUR else 0.36))
     digits = 1 if scale.low < 0 else 2
-    light = is_light(scale.paint(cells.values)[..., :3])
+    light = is_light(scale.paint(cells.values)[..., :3], 130)
     for row, column in np.argwhere(~np.isnan(weights)):
         number = f"{weights[row, column]:z.{digits}f}"
         axes.text(

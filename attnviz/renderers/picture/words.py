@@ -85,9 +85,7 @@ def _subtitle(capture: Capture, orient: Orient) -> str:
     """What was run, on how much; of an encoder-decoder what it read and wrote, too."""
     if not capture.target:
         return facts(capture)
-    said = written(capture)
-    if orient == "key-rows":
-        said = said.replace("each row is", "each column is")
+    said = written(capture, row="column" if orient == "key-rows" else "row")
     return f"{facts(capture)}; read: “{readable(capture.text)}”, {said}"
 
 

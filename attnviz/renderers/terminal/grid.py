@@ -32,7 +32,7 @@ GAP = 1
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _GridLayout:
     """In cells: the layer labels and each miniature; and how many heads stand side by side."""
 
     label: int
@@ -91,7 +91,7 @@ def most_cells(maps: Sequence[Place], tokens: int, display: Display) -> int:
     return _layout(grid_of(maps), max(1, tokens), display).size
 
 
-def _layout(grid: Grid, tokens: int, display: Display) -> _Layout:
+def _layout(grid: Grid, tokens: int, display: Display) -> _GridLayout:
     """Miniatures as large as fit, all heads side by side; in bands if they would be too small."""
     label = widest([layer_name(layer) for layer in grid.layers]) + 1
     room, n = display.width - label + GAP, len(grid.heads)
@@ -99,14 +99,14 @@ def _layout(grid: Grid, tokens: int, display: Display) -> _Layout:
     if room // n - GAP < least:
         bands = math.ceil(n / max(1, room // (least + GAP)))
         n = math.ceil(n / bands)  # as many in each band
-    return _Layout(label, min(LARGEST, room // n - GAP), n)
+    return _GridLayout(label, min(LARGEST, room // n - GAP), n)
 
 
 def _band(
     grid: Grid,
     slots: dict[tuple[int, int], FloatArray],
     heads: Sequence[int],
-    layout: _Layout,
+    layout: _GridLayout,
     display: Display,
 ) -> Iterator[Text]:
     """All layers of some heads: a line of head names, then a row of miniatures per layer."""

@@ -27,7 +27,7 @@ LONGEST = 24  # cells of a label
 
 
 @dataclass(frozen=True)
-class Line:
+class LinkLine:
     """One query of one head, and its strongest keys with their weights."""
 
     head: str
@@ -55,7 +55,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
     return Group(*parts)
 
 
-def _lines(exhibit: Exhibit) -> Iterator[Line]:
+def _lines(exhibit: Exhibit) -> Iterator[LinkLine]:
     seen = exhibit.capture.allowed_count()
     most = exhibit.top or MOST_KEYS
     for head_map in exhibit.maps:
@@ -66,14 +66,14 @@ def _lines(exhibit: Exhibit) -> Iterator[Line]:
             keys = zip(links.key[start:end].tolist(), links.weight[start:end].tolist(), strict=True)
             strongest = [(key, weight) for key, weight in keys if _counts(exhibit, weight)]
             if strongest and seen[query] > 1:
-                yield Line(head_map.label, query, tuple(strongest[:most]))
+                yield LinkLine(head_map.label, query, tuple(strongest[:most]))
 
 
 def _counts(exhibit: Exhibit, weight: float) -> bool:
     return exhibit.weakest_left_out or weight >= FAINT
 
 
-def _written(exhibit: Exhibit, lines: list[Line], display: Display) -> Iterator[Text]:
+def _written(exhibit: Exhibit, lines: list[LinkLine], display: Display) -> Iterator[Text]:
     unicode = display.unicode
     queries = distinct_labels(exhibit.capture.query_tokens, unicode=unicode)
     keys = distinct_labels(exhibit.capture.key_tokens, unicode=unicode)

@@ -7,7 +7,7 @@ from attnviz.data.tokens import SPECIAL_LABEL, readable
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextPiece:
     """A stretch of the text: what is written, its weight (None: not looked at), what precedes it.
 
     `lines` line ends and `spaces` spaces stand in front of it in the source. `unseen`: it
@@ -35,7 +35,7 @@ class _Span:
     keys: tuple[int, ...]
 
 
-def pieces_of(exhibit: Exhibit, head_map: Map) -> list[Piece]:
+def pieces_of(exhibit: Exhibit, head_map: Map) -> list[TextPiece]:
     """The source text in pieces, a piece per token, with the weights of the one query.
 
     Tokens that share a letter are one piece, with the sum of their weights. Text between
@@ -43,11 +43,11 @@ def pieces_of(exhibit: Exhibit, head_map: Map) -> list[Piece]:
     behind the last one was cut off, and `…` stands there.
     """
     text = exhibit.capture.texts[1]
-    pieces: list[Piece] = []
+    pieces: list[TextPiece] = []
     end, first = 0, True
     for span in _spans(exhibit, head_map):
         if span.special:
-            pieces.append(Piece(SPECIAL_LABEL, span.weight, span.query, 0, 1, keys=span.keys))
+            pieces.append(TextPiece(SPECIAL_LABEL, span.weight, span.query, 0, 1, keys=span.keys))
             continue
         before = text[end : span.start]
         pieces += _cut_off(before) if first else [_piece(before)]
@@ -60,7 +60,7 @@ def pieces_of(exhibit: Exhibit, head_map: Map) -> list[Piece]:
     return [p for p in pieces if p.written or p.lines or p.spaces or p.weight or p.query]
 
 
-def joined(first: Piece, second: Piece) -> Piece:
+def joined(first: TextPiece, second: TextPiece) -> TextPiece:
     """Two pieces of one word as one, with the sum of their weights."""
     return replace(
         first,
@@ -109,7 +109,7 @@ def _spans(exhibit: Exhibit, head_map: Map) -> list[_Span]:
     return spans
 
 
-def _cut_off(source: str) -> list[Piece]:
+def _cut_off(source: str) -> list[TextPiece]:
     """What stands for a part at an end of the text that no token covers.
 
     Blanks are no token's in some models; anything else the model has not seen.
@@ -121,12 +121,12 @@ def _cut_off(source: str) -> list[Piece]:
     return [replace(_piece(before), written="…", unseen=True), _piece(behind)]
 
 
-def _piece(source: str) -> Piece:
+def _piece(source: str) -> TextPiece:
     """Line ends and spaces in front of a token lay the text out; what else it has is written."""
     bare = source.lstrip(" \n")
     before = source[: len(source) - len(bare)]
     lines, spaces = before.count("\n"), len(before) - before.rfind("\n") - 1
     if not bare and "\n" not in before:
-        return Piece("", spaces=spaces)
+        return TextPiece("", spaces=spaces)
     behind = " " * (len(bare) - len(bare.rstrip(" ")))
-    return Piece(readable(bare) + behind if bare else "", lines=lines, spaces=spaces)
+    return TextPiece(readable(bare) + behind if bare else "", lines=lines, spaces=spaces)

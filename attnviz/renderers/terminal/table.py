@@ -24,7 +24,7 @@ from attnviz.renderers.terminal.colors import bar_style
 from attnviz.renderers.terminal.columns import GAP, NUMBER, SHORTEST_BAR, Columns, Rank, arrange
 from attnviz.renderers.terminal.heading import heading, map_heading
 
-# Without --top: so many keys side by side, or so many below each other, and none but the
+# Without a number of keys: so many keys side by side, or so many below each other, and none but the
 # first that is weaker than this; what is left over goes into the rest.
 SIDE_BY_SIDE, FAINT = (5, 4, 3, 2), 0.01
 MOST_SHOWN = max(SIDE_BY_SIDE)

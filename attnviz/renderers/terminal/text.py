@@ -23,7 +23,7 @@ from attnviz.renderers.terminal.cells import cut, pad
 from attnviz.renderers.terminal.colors import cell_style
 from attnviz.renderers.terminal.heading import heading, map_heading
 from attnviz.renderers.terminal.legend import ramp
-from attnviz.renderers.terminal.pieces import Piece, pieces_of
+from attnviz.renderers.terminal.pieces import TextPiece, pieces_of
 from attnviz.renderers.terminal.prose import fenced_line, folded
 from attnviz.renderers.terminal.words import LEAST, below, summed, words_of
 from attnviz.renderers.titles import left_out
@@ -69,7 +69,7 @@ class Line:
     `shown`: the words, and where there is no colour, the numbers below them.
     """
 
-    pieces: tuple[tuple[int, Piece], ...]
+    pieces: tuple[tuple[int, TextPiece], ...]
     shown: tuple[Text, ...]
 
 
@@ -83,26 +83,26 @@ def lines_of(exhibit: Exhibit, display: Display) -> list[Line]:
     ]
 
 
-def _whole(exhibit: Exhibit, head_map: Map, display: Display) -> list[Piece]:
+def _whole(exhibit: Exhibit, head_map: Map, display: Display) -> list[TextPiece]:
     return [_spelled(piece, display) for piece in pieces_of(exhibit, head_map)]
 
 
-def _strongest(maps: Sequence[list[Piece]]) -> float:
+def _strongest(maps: Sequence[list[TextPiece]]) -> float:
     return max((piece.weight or 0.0 for pieces in maps for piece in pieces), default=0.0) or 1.0
 
 
-def _shown(line: list[tuple[int, Piece]], most: float, display: Display) -> Iterator[Text]:
+def _shown(line: list[tuple[int, TextPiece]], most: float, display: Display) -> Iterator[Text]:
     return _colored(line, most, display) if display.color else _numbered(line, display)
 
 
-def _placed(line: list[tuple[int, Piece]], display: Display) -> Iterator[tuple[int, Piece]]:
+def _placed(line: list[tuple[int, TextPiece]], display: Display) -> Iterator[tuple[int, TextPiece]]:
     at = 0
     for space, piece in line:
         yield at + space, piece
         at += space + _cells(piece, display)
 
 
-def _spelled(piece: Piece, display: Display) -> Piece:
+def _spelled(piece: TextPiece, display: Display) -> TextPiece:
     """The piece in letters that the display has, at most a line wide.
 
     A token of nothing but white space is written out if there is something to say of it.
@@ -116,16 +116,16 @@ def _spelled(piece: Piece, display: Display) -> Piece:
     return replace(piece, written=cut(written, display.width, unicode=display.unicode))
 
 
-def _readable(pieces: list[Piece], display: Display) -> list[Piece]:
+def _readable(pieces: list[TextPiece], display: Display) -> list[TextPiece]:
     """The pieces as they are shown: without colour, those whose numbers do not fit are summed."""
     if display.color:
         return pieces
     return [piece for word in words_of(pieces) for piece in summed(word, display.width)]
 
 
-def _wrapped(pieces: list[Piece], display: Display) -> Iterator[list[tuple[int, Piece]]]:
+def _wrapped(pieces: list[TextPiece], display: Display) -> Iterator[list[tuple[int, TextPiece]]]:
     """Lines of (cells of space in front, piece); a word whose pieces fit a line stays whole."""
-    line: list[tuple[int, Piece]] = []
+    line: list[tuple[int, TextPiece]] = []
     used = 0
     for n, word in enumerate(words_of(pieces)):
         cells = sum(_cells(piece, display) for piece in word)
@@ -148,13 +148,13 @@ def _wrapped(pieces: list[Piece], display: Display) -> Iterator[list[tuple[int, 
         yield line
 
 
-def _cells(piece: Piece, display: Display) -> int:
+def _cells(piece: TextPiece, display: Display) -> int:
     """How wide the piece is with what stands below it."""
     wide = cell_len(piece.written)
     return wide if display.color else max(wide, len(below(piece)))
 
 
-def _colored(line: list[tuple[int, Piece]], most: float, display: Display) -> Iterator[Text]:
+def _colored(line: list[tuple[int, TextPiece]], most: float, display: Display) -> Iterator[Text]:
     text = Text(no_wrap=True, overflow="crop")
     for space, piece in line:
         text.append(" " * space)
@@ -172,7 +172,7 @@ def _least(most: float) -> float:
     return max(LEAST, FAINT * most)
 
 
-def _numbered(line: list[tuple[int, Piece]], display: Display) -> Iterator[Text]:
+def _numbered(line: list[tuple[int, TextPiece]], display: Display) -> Iterator[Text]:
     above = numbers = ""
     for space, piece in line:
         cells = _cells(piece, display)
@@ -183,7 +183,7 @@ def _numbered(line: list[tuple[int, Piece]], display: Display) -> Iterator[Text]
         yield Text(numbers.rstrip(), no_wrap=True, overflow="crop")
 
 
-def _summary(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> list[Text]:
+def _summary(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> list[Text]:
     """The strongest pieces in words, for those who see no colour and who copy the text."""
     names = _names(exhibit, pieces, display)
     ranked = sorted(range(len(pieces)), key=lambda n: -(pieces[n].weight or 0.0))
@@ -197,7 +197,7 @@ def _summary(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> lis
     return folded(Text(said, style="dim"), display.width)
 
 
-def _names(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> list[str]:
+def _names(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> list[str]:
     """What each piece is called: its token's label; of several tokens, what is written."""
     keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
     numbered = told_apart([piece.written.strip() for piece in pieces])
@@ -207,7 +207,7 @@ def _names(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> list[
     ]
 
 
-def _query(exhibit: Exhibit, pieces: Sequence[Piece], display: Display) -> str:
+def _query(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> str:
     """`creature (^)`: the query, and how it is marked where it is a part of the text.
 
     `atures in creatures (^)` where the mark is that of a whole word.

@@ -189,7 +189,7 @@ def _side(
 
 
 def _word(first: Token, last: Token, text: str) -> str:
-    """A word as a person reads it, as `--words` calls it; pieces of one letter hold all of it."""
+    """A word as a person reads it, as merging calls it; pieces of one letter hold all of it."""
     return first.label if first.special else readable(text[first.start : last.end]) or "␣"
 
 

@@ -16,7 +16,7 @@ from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.translator import load_translator
 from attnviz.runs.choose import plan_capture
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import capture
+from attnviz.runs.prepare import prepare
 from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.translation.evaluate import ALIGNED, EXACT, alignment, exact_match, held_out
 from tests.conftest import Run
@@ -32,7 +32,7 @@ def translator() -> LoadedModel:
 
 def captured(model: LoadedModel, text: str, target: str | None = None) -> Capture:
     heads = recorded_heads(model, HeadOptions(everything=True))
-    return capture(model, text, heads, TextOptions(target=target))
+    return prepare(model, text, TextOptions(target=target)).record(heads)
 
 
 @pytest.mark.parametrize(
