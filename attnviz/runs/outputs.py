@@ -254,7 +254,8 @@ def choose_output(request: Request) -> Output:
                 f"use {' or '.join(option('view', row.view) for row in rows)}",
             )
         row = named[0]
-    row = for_signed(row, view, signed=request.transforms.scores)
+    hint = f"leave it or {option('scores')} out"
+    row = for_signed(row, view, signed=request.transforms.scores, hint=hint)
     _check(row, request)
     return row
 
@@ -272,7 +273,9 @@ class Setting:
     first: bool = True
 
 
-def for_signed(output: Output, view: str | None, *, signed: bool) -> Output:
+def for_signed(
+    output: Output, view: str | None, *, signed: bool, hint: str = "leave it out"
+) -> Output:
     """The same output, or the one that stands in for it where the values have a sign.
 
     Raises:
@@ -281,9 +284,7 @@ def for_signed(output: Output, view: str | None, *, signed: bool) -> Output:
     if output.shows_signed or not signed:
         return output
     if view is not None:
-        raise UsageError(
-            f"{option('view', view)} shows weights, and these are scores", "leave it out"
-        )
+        raise UsageError(f"{option('view', view)} shows weights, and these are scores", hint)
     return next(row for row in OUTPUTS if row.formats == output.formats and row.shows_signed)
 
 

@@ -220,3 +220,12 @@ def test_a_capture_of_weights_has_no_scores_and_one_without_norms_says_so(
     run("show", TEXT, "-o", saved)
     assert "holds weights, not scores" in run("show", saved, "--scores").err
     assert "again with --weighted" in run("show", saved, "--weighted").err
+
+
+@pytest.mark.parametrize("view", ["grid", "text", "links", "table"])
+def test_a_view_of_weights_is_refused_for_scores_before_a_model_is_looked_for(
+    run: Run, view: str
+) -> None:
+    ended = run("show", "-", "--lines", "--scores", "--view", view, "-m", "nope", stdin=b"a\nb\n")
+    assert ended.status is ExitStatus.USAGE
+    assert ended.err.count("\n") == 1

@@ -37,7 +37,7 @@ REFUSED: list[tuple[str | None, str | None, str]] = [
     ("0", "4", "there is no head 4; this model's heads are 0 to 2"),
     (None, "L0H4", "there is no head L0H4; layer 0 of this model has heads 0 to 2"),
     (None, "L9H0", "there is no layer 9"),
-    ("1", "L0H0", "heads=L0H0 is not in layers=1"),
+    ("1", "L0H0", "heads='L0H0' is not in layers="),
     (None, "fluffy", "heads='fluffy' cannot be read"),
     (None, "1.2.3", "cannot be read"),
     ("", None, "layers='' cannot be read"),

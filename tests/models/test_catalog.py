@@ -268,7 +268,7 @@ def test_an_option_that_cannot_be_is_refused(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
 def test_a_device_that_is_not_there_is_said(gpt2_copy: Path) -> None:
     source = Source(str(gpt2_copy), placement=Placement(device="cuda"))
-    with pytest.raises(ModelError, match="this machine has no cuda device; use device=cpu"):
+    with pytest.raises(ModelError, match="this machine has no cuda device; use device='cpu'"):
         load(source)
 
 

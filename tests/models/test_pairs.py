@@ -165,7 +165,7 @@ def test_a_model_of_one_sequence_has_no_target(gpt2_folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in get_args(Kind) if kind != "self"])
 def test_a_model_of_one_sequence_has_one_kind_of_attention(gpt2_folder: Path, kind: Kind) -> None:
-    with pytest.raises(UsageError, match=f"kind={kind} is for encoder-decoders"):
+    with pytest.raises(UsageError, match=f"kind='{kind}' is for encoder-decoders"):
         load(Source(str(gpt2_folder), kind=kind))
 
 

@@ -461,6 +461,9 @@ def test_the_next_key_stops_the_run_of_an_older_text(monkeypatch: pytest.MonkeyP
             await there.pilot.pause(0.02)
         monkeypatch.setattr("attnviz.tui.app.PAUSE", 60)  # and not only the run that follows
         await there.press("c")
+        for _ in range(250):  # the older run sees that it is stopped in a thread of its own
+            if not runs.stopped:
+                await there.pilot.pause(0.02)
         assert runs.stopped == ["ab"]
 
     explore(Opened("a", runs), does)  # type: ignore[arg-type]

@@ -35,12 +35,12 @@ def test_the_format_is(
 @pytest.mark.parametrize(
     ("output", "name", "is_terminal", "sentence"),
     [
-        ("a.png", "svg", False, "'a.png' and -f svg disagree; leave --format out"),
-        ("a.txt", "json", False, "'a.txt' and -f json disagree; leave --format out"),
+        ("a.png", "svg", False, "'a.png' and -f svg disagree; leave -f out"),
+        ("a.txt", "json", False, "'a.txt' and -f json disagree; leave -f out"),
         ("a.jsn", None, False, "the suffix of 'a.jsn' .*; did you mean json\\? suffixes are .txt"),
         ("a.xyz", None, False, "the suffix of 'a.xyz' .*; suffixes are .txt, .json"),
         ("a.xyz", "png", False, "the suffix of 'a.xyz'"),
-        ("a", None, False, "'a' has no suffix .*; add one or give --format: txt"),
+        ("a", None, False, "'a' has no suffix .*; add one or give -f: txt"),
         ("-", "json", False, "-o - names no file; leave -o out"),
         (None, "pgn", False, "there is no format 'pgn'; did you mean png\\? formats are txt"),
         (None, "yaml", False, "there is no format 'yaml'; formats are txt"),
