@@ -169,13 +169,13 @@ def _record(report: AblationReport, effect: Effect) -> dict[str, object]:
     }
 
 
-def _candidates(found: BeforeAfter) -> Iterator[dict[str, object]]:
+def _candidates(both: BeforeAfter) -> Iterator[dict[str, object]]:
     """A row for each candidate before and after, with the effect on all of them."""
-    (effect,) = found.report.effects
-    for when, outlook in (("before", found.before), ("after", found.after)):
-        for rank, candidate in enumerate(outlook.candidates, start=1):
+    (effect,) = both.report.effects
+    for when, next_tokens in (("before", both.before), ("after", both.after)):
+        for rank, candidate in enumerate(next_tokens.candidates, start=1):
             yield {
-                **_record(found.report, effect),
+                **_record(both.report, effect),
                 "when": when,
                 "rank": rank,
                 "id": candidate.id,

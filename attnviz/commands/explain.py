@@ -26,11 +26,11 @@ from attnviz.errors import UsageError, option
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
 from attnviz.models.known import EMBEDDINGS
-from attnviz.renderers.calculation import embeddings as embeddings_page
+from attnviz.renderers.calculation import embeddings as embeddings_sheet
 from attnviz.renderers.calculation import explain as explained
 from attnviz.renderers.calculation import lookup
 from attnviz.renderers.calculation import worked as examples
-from attnviz.renderers.calculation.page import Page
+from attnviz.renderers.calculation.sheet import Sheet
 from attnviz.renderers.titles import choice_title
 from attnviz.runs.explain import (
     RandomInit,
@@ -135,11 +135,11 @@ class HowTold:
             chosen |= set(named)
         return tuple(sorted(chosen))
 
-    def page(self, display: Display, digits: int = 4) -> Page:
-        """The page to write on; `digits` where the user said nothing."""
+    def sheet(self, display: Display, digits: int = 4) -> Sheet:
+        """The sheet to write on; `digits` where the user said nothing."""
         chosen = digits if self.digits is None else self.digits
         in_sums = 2 if self.digits is None else self.digits
-        return Page(display, chosen, self.columns, in_sums)
+        return Sheet(display, chosen, self.columns, in_sums)
 
 
 @dataclass(frozen=True)
@@ -271,13 +271,13 @@ def explain(
 
 def _explained(display: Display, traced: Traced, reading: HowTold) -> Calculation:
     """One head of a model over a text."""
-    page, trace = reading.page(display), traced.trace
+    sheet, trace = reading.sheet(display), traced.trace
     about = choice_title(traced.choice)
     if reading.as_lookup:
-        shown = lookup.render(trace, page, about=about)
+        shown = lookup.render(trace, sheet, about=about)
     else:
         only = reading.among(explained.STEPS)
-        shown = explained.render(trace, page, about=about, only=only, other=traced.other)
+        shown = explained.render(trace, sheet, about=about, only=only, other=traced.other)
     facts, arrays = trace_to_dict(trace), trace.arrays()
     if traced.other:
         facts["other_similarity"] = traced.other.kind
@@ -297,8 +297,8 @@ def _note_a_piece(session: Session, trace: HeadTrace) -> None:
 
 def _compared(display: Display, trace: EmbeddingTrace, reading: HowTold) -> Calculation:
     """Token embeddings compared with each other."""
-    only = reading.among(embeddings_page.STEPS)
-    shown = embeddings_page.render(trace, reading.page(display), only=only)
+    only = reading.among(embeddings_sheet.STEPS)
+    shown = embeddings_sheet.render(trace, reading.sheet(display), only=only)
     return Calculation(shown, embedding_trace_to_dict(trace), trace.arrays())
 
 
@@ -313,8 +313,8 @@ def _worked(
         assert which.matrices is not None
         name = readable(str(which.matrices))
         worked, title = work_matrices(read_matrices(which.matrices), way), f"Attention on {name}"
-    page = reading.page(display, digits=1 if way.rounded else 4)
-    shown = examples.render(worked, page, title=title, only=reading.among(examples.STEPS))
+    sheet = reading.sheet(display, digits=1 if way.rounded else 4)
+    shown = examples.render(worked, sheet, title=title, only=reading.among(examples.STEPS))
     return Calculation(shown, worked_to_dict(worked), worked.arrays())
 
 

@@ -172,10 +172,10 @@ def _over_text(
 
 def _narrowed(report: HeadReport, rows: Rows) -> HeadReport:
     """Sorted and filtered; the share of sinks stays that of all heads measured."""
-    found: Sequence[HeadMetrics] = report.heads
+    listed: Sequence[HeadMetrics] = report.heads
     if rows.role is not None:
-        found = [each for each in found if each.role is not None and each.role.name == rows.role]
-        if not found:
+        listed = [each for each in listed if each.role is not None and each.role.name == rows.role]
+        if not listed:
             roles = dict.fromkeys(each.role.name for each in report.heads if each.role)
             raise UsageError(
                 f"no head here has the role {rows.role!r}",
@@ -183,28 +183,28 @@ def _narrowed(report: HeadReport, rows: Rows) -> HeadReport:
             )
     metric = rows.sort
     if metric is not None:
-        found = sorted(found, key=lambda each: _descending(each.metrics[metric].mean))
-    return replace(report, heads=found[: rows.top])
+        listed = sorted(listed, key=lambda each: _descending(each.metrics[metric].mean))
+    return replace(report, heads=listed[: rows.top])
 
 
 def _descending(value: float) -> float:
     return 1.0 if isnan(value) else -value
 
 
-def _record(report: HeadReport, found: HeadMetrics) -> dict[str, object]:
+def _record(report: HeadReport, head: HeadMetrics) -> dict[str, object]:
     return {
         "model": report.capture.model.name,
-        "head": str(found.head),
-        "role": found.role.name if found.role else None,
-        "passed": f"{found.role.metric} ≥ {found.role.least:g}" if found.role else None,
-        "card": list(found.named),
-        **dict(_numbers(found)),
+        "head": str(head.head),
+        "role": head.role.name if head.role else None,
+        "passed": f"{head.role.metric} ≥ {head.role.least:g}" if head.role else None,
+        "card": list(head.named),
+        **dict(_numbers(head)),
         "measured": heads_title(report),
     }
 
 
-def _numbers(found: HeadMetrics) -> Iterator[tuple[str, float | None]]:
+def _numbers(head: HeadMetrics) -> Iterator[tuple[str, float | None]]:
     for name in METRICS:
-        score = found.metrics[name]
+        score = head.metrics[name]
         yield name, None if isnan(score.mean) else score.mean
         yield f"{name}_error", None if score.error is None or isnan(score.error) else score.error

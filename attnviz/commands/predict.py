@@ -78,22 +78,22 @@ def predict(
 
 def _records(prediction: Prediction) -> Iterator[dict[str, object]]:
     """A row for each candidate: of every position, of every layer, of the whole model."""
-    for outlook in (*prediction.each, *prediction.lens[:-1], prediction.last):
-        yield from _candidates(prediction, outlook)
+    for next_tokens in (*prediction.each, *prediction.lens[:-1], prediction.last):
+        yield from _candidates(prediction, next_tokens)
 
 
-def _candidates(prediction: Prediction, outlook: NextTokens) -> Iterator[dict[str, object]]:
-    true = outlook.followed
-    for rank, candidate in enumerate(outlook.candidates, start=1):
+def _candidates(prediction: Prediction, next_tokens: NextTokens) -> Iterator[dict[str, object]]:
+    true = next_tokens.followed
+    for rank, candidate in enumerate(next_tokens.candidates, start=1):
         yield {
-            "position": outlook.position,
-            "after": prediction.capture.query_tokens[outlook.position].label,
-            "layer": outlook.layer,
+            "position": next_tokens.position,
+            "after": prediction.capture.query_tokens[next_tokens.position].label,
+            "layer": next_tokens.layer,
             "rank": rank,
             "id": candidate.id,
             "token": candidate.label,
             "probability": candidate.probability,
             "followed": true.label if true else None,
             "followed_probability": true.probability if true else None,
-            "followed_rank": outlook.rank,
+            "followed_rank": next_tokens.rank,
         }

@@ -43,10 +43,10 @@ def head_name(head: int | None) -> str:
 
 def by_head(values: Iterable[tuple[Head, float]]) -> FloatArray:
     """(layers, heads), NaN where there is no head."""
-    found = list(values)
-    shape = max(head.layer for head, _ in found) + 1, max(head.head for head, _ in found) + 1
+    pairs = list(values)
+    shape = max(head.layer for head, _ in pairs) + 1, max(head.head for head, _ in pairs) + 1
     made = np.full(shape, np.nan, np.float32)
-    for head, value in found:
+    for head, value in pairs:
         made[head] = value
     return made
 

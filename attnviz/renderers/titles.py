@@ -168,19 +168,19 @@ def ablate_title(report: "AblationReport") -> str:
     replaced = "0" if report.replacement == "zero" else "its mean over the positions"
     if report.answer is not None and report.first is not None:
         word, best = report.answer, report.first
-        told = (
+        measured = (
             f"{fenced(word.label)} next: probability {word.probability:.3f}, rank {report.rank:,}"
         )
         if report.rank != 1:
-            told += f" ({fenced(best.label)} {best.probability:.3f} is first)"
+            measured += f" ({fenced(best.label)} {best.probability:.3f} is first)"
     else:
         n = report.tokens
-        told = (
+        measured = (
             f"mean log-probability of the {amount(n, 'token')} that followed: "
             f"{report.baseline:.3f} nats"
         )
     changes = "; changes in nats, below 0 where the head helps"
-    return f"{facts(report.capture)}; a head's output replaced by {replaced}; {told}{changes}"
+    return f"{facts(report.capture)}; a head's output replaced by {replaced}; {measured}{changes}"
 
 
 def heads_title(report: "HeadReport") -> str:

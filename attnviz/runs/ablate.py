@@ -79,13 +79,13 @@ def ablate_together(
     prepared = prepare(model, text, options)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     answer = _answer_of(prepared, options, cut)
-    outlooks = _KeepLast(prepared, top)
-    report = _report(prepared, [(), chosen], answer, cut, also=outlooks)
-    told = None
+    next_tokens = _KeepLast(prepared, top)
+    report = _report(prepared, [(), chosen], answer, cut, also=next_tokens)
+    probabilities = None
     if answer is not None:
-        before, after = (float(np.exp(log_softmax(outlooks.last[i])[answer])) for i in (0, 1))
-        told = before, after
-    return BeforeAfter(report, outlooks.of(0), outlooks.of(1), told)
+        before, after = (float(np.exp(log_softmax(next_tokens.last[i])[answer])) for i in (0, 1))
+        probabilities = before, after
+    return BeforeAfter(report, next_tokens.of(0), next_tokens.of(1), probabilities)
 
 
 @dataclass
@@ -137,14 +137,14 @@ def _report(
     predicting(prepared.model).ablate(ids, ablations, cut.replacement, consume, whole=whole)
     before = keep.kept[0]
     effects = [effect_of(heads, before, keep.kept[i]) for i, heads in enumerate(ablations) if i > 0]
-    told = float(before.mean()), len(before), effects
+    measured = float(before.mean()), len(before), effects
     if answer is None:
-        return AblationReport(prepared.empty, cut.replacement, *told)
+        return AblationReport(prepared.empty, cut.replacement, *measured)
     label = prepared.model.tokenizer.label(answer)
     known = Candidate(answer, label, float(np.exp(before[0])))
     rank = int((plain.last[0] > plain.last[0][answer]).sum()) + 1
     first = plain.of(0).candidates[0]
-    return AblationReport(prepared.empty, cut.replacement, *told, known, rank, first)
+    return AblationReport(prepared.empty, cut.replacement, *measured, known, rank, first)
 
 
 def _check_memory(prepared: Prepared) -> None:
@@ -164,12 +164,12 @@ def _answer_of(prepared: Prepared, options: TextOptions, cut: Cut) -> int | None
         return None
     text, tokenizer = prepared.empty.text, prepared.model.tokenizer
     before = [token.id for token in encode(tokenizer, text, options)]
-    found = []
+    continuations = []
     for space in (" ", ""):
         ids = [token.id for token in encode(tokenizer, text + space + cut.answer, options)]
         if ids[: len(before)] == before and len(ids) > len(before):
-            found.append(ids[len(before) :])
-    shortest = min(found, key=len, default=[])
+            continuations.append(ids[len(before) :])
+    shortest = min(continuations, key=len, default=[])
     if len(shortest) != 1:
         labels = [tokenizer.label(id_) for id_ in shortest]
         such = f", such as its first, {labels[0]}" if labels else ""

@@ -67,9 +67,9 @@ def compare_texts(
         captured = prepared.record(chosen)
         captured = prepared.with_norms(captured) if transforms.weighted else captured
         if query is not None:
-            found = _position(captured, query, number)
+            position = _position(captured, query, number)
             if isinstance(model, HasStream):
-                vectors.append(model.vectors(prepared.ids, found))
+                vectors.append(model.vectors(prepared.ids, position))
         made.append(exhibit_of(captured, Choice(captured.heads), transforms))
         if query is not None:
             queries.append(_position(made[-1].capture, query, number))
@@ -257,23 +257,25 @@ def _stacked(captured: Capture, heads: Sequence[Head]) -> FloatArray:
     return np.stack([captured.weights(head) for head in heads])
 
 
-def texts_beside(found: TextComparison, head: Head) -> SideBySide:
+def texts_beside(comparison: TextComparison, head: Head) -> SideBySide:
     """One head in all texts; of two that align, also the difference."""
-    queries: Sequence[int | None] = found.queries or [None] * len(found.captures)
+    queries: Sequence[int | None] = comparison.queries or [None] * len(comparison.captures)
     sides = [
         Side(f"text {n}", captured, HeadMap(*head, weights=captured.weights(head)), query)
-        for n, (captured, query) in enumerate(zip(found.captures, queries, strict=True), start=1)
+        for n, (captured, query) in enumerate(
+            zip(comparison.captures, queries, strict=True), start=1
+        )
     ]
     align = len(sides) == 2 and sides[0].map.weights.shape == sides[1].map.weights.shape
-    align = align and found.by == "rows"
+    align = align and comparison.by == "rows"
     return SideBySide(sides, _less(sides) if align else None)
 
 
-def models_beside(found: ModelComparison, match: HeadMatch) -> SideBySide:
+def models_beside(comparison: ModelComparison, match: HeadMatch) -> SideBySide:
     """A head of the first model, the head of the second that is most like it, the difference."""
     sides = [
         Side(f"{c.model.name} {head}", c, HeadMap(*head, weights=c.weights(head)))
-        for c, head in zip(found.captures, (match.head, match.other), strict=True)
+        for c, head in zip(comparison.captures, (match.head, match.other), strict=True)
     ]
     return SideBySide(sides, _less(sides))
 

@@ -202,5 +202,5 @@ def _report(
         metrics = estimates([sample[head] for sample in samples])
         named = tuple(each.behaviour for each in empty.named(*head))
         heads.append(HeadMetrics(head, metrics, role_of(metrics), named))
-    sinks = sum(found.metrics["first"].mean > SINK for found in heads) / len(heads)
+    sinks = sum(head.metrics["first"].mean > SINK for head in heads) / len(heads)
     return HeadReport(empty, heads, sinks, probe)

@@ -65,11 +65,11 @@ def _evidence(prepared: Prepared, position: int) -> list[Evidence]:
     keep = KeepLinks(position + 1, keys, prepared.empty.causal, PER_LAYER, FAINT)
     heads = every_head(prepared.model.identity.heads_per_layer)
     prepared.run(heads, keep, (position,))
-    found = [
+    evidence = [
         Evidence(head, int(key), float(weight))
         for head, head_map in zip(heads, keep.maps(), strict=True)
         for key, weight in zip(head_map.links.key, head_map.links.weight, strict=True)
     ]
-    found.sort(key=lambda link: (link.head.layer, -link.weight))
-    layers = groupby(found, key=lambda link: link.head.layer)
+    evidence.sort(key=lambda link: (link.head.layer, -link.weight))
+    layers = groupby(evidence, key=lambda link: link.head.layer)
     return [link for _, links in layers for link in islice(links, PER_LAYER)]

@@ -18,7 +18,7 @@ TEXT = "a fluffy blue creature"
 
 
 def explained(run: Run, *more: str) -> str:
-    """The page on one line, with single spaces."""
+    """The sheet on one line, with single spaces."""
     ended = run("explain", *more)
     assert ended.status is ExitStatus.OK, ended.err
     return " ".join(ended.out.split())
@@ -346,14 +346,14 @@ def test_plain_ascii_is_written_where_nothing_else_can_be(run: Run) -> None:
 
     from attnviz.console import Display
     from attnviz.data.worked import Way
-    from attnviz.renderers.calculation.page import Page
+    from attnviz.renderers.calculation.sheet import Sheet
     from attnviz.renderers.calculation.worked import render
     from attnviz.runs.explain import RandomInit, work_example
 
     worked = work_example("multi-head", Way("scaled-dot"), RandomInit())
-    page = Page(Display(80, unicode=False))
+    sheet = Sheet(Display(80, unicode=False))
     console = Console(file=io.StringIO(), width=80)
     with console.capture() as shown:
-        for line in render(worked, page, title="ascii"):
+        for line in render(worked, sheet, title="ascii"):
             console.print(line)
     assert shown.get().isascii()

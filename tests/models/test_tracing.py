@@ -20,7 +20,7 @@ from attnviz.models.loaded import LoadedModel, tracing
 from attnviz.models.scratch.native import load_native
 from attnviz.models.similarity import other_row
 from attnviz.renderers.calculation.explain import render
-from attnviz.renderers.calculation.page import Page
+from attnviz.renderers.calculation.sheet import Sheet
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare
 from tests.architectures import ARCHITECTURES, Architecture
@@ -272,8 +272,8 @@ def test_a_page_says_that_narrow_embeddings_cannot_be_compared(
 
 
 def written(trace: HeadTrace) -> str:
-    """The page of a trace on one line, with single spaces."""
-    lines = render(trace, Page(Display(200, unicode=True)), about="")
+    """The sheet of a trace on one line, with single spaces."""
+    lines = render(trace, Sheet(Display(200, unicode=True)), about="")
     return " ".join(" ".join(line.plain for line in lines).split())
 
 

@@ -6,45 +6,45 @@ import numpy as np
 from rich.text import Text
 
 from attnviz.data.explain import EmbeddingTrace
-from attnviz.renderers.calculation.page import Page, shape, strongest_keys
+from attnviz.renderers.calculation.sheet import Sheet, shape, strongest_keys
 from attnviz.renderers.labels import distinct_labels
 
 STEPS = range(1, 4)
 
 
-def render(trace: EmbeddingTrace, page: Page, *, only: Sequence[int] = STEPS) -> Iterator[Text]:
+def render(trace: EmbeddingTrace, sheet: Sheet, *, only: Sequence[int] = STEPS) -> Iterator[Text]:
     """The lines of the calculation: a heading, then the steps that are asked for."""
     labels = distinct_labels(trace.tokens)
-    yield from page.title(
+    yield from sheet.title(
         f"What “{labels[trace.query]}” takes from the tokens, without queries, keys and values",
         f"the built-in model's token embeddings, {len(labels)} tokens, no positions",
     )
     steps = {1: _inputs, 2: _weights, 3: _output}
     for number in only:
-        yield from steps[number](trace, page, labels)
+        yield from steps[number](trace, sheet, labels)
 
 
-def _inputs(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[Text]:
-    yield from page.heading(1, "Token embeddings: what each token is, wherever it stands")
-    yield from page.formula(
+def _inputs(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
+    yield from sheet.heading(1, "Token embeddings: what each token is, wherever it stands")
+    yield from sheet.formula(
         f"x {shape(t.x)}: (n, d_model)", f"E = xᵀ {shape(t.x.T)}: one column for each token"
     )
-    yield from page.vectors(
+    yield from sheet.vectors(
         [(f"x({labels[i]})", t.x[i]) for i in strongest_keys(t.products[t.query])]
     )
 
 
-def _weights(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[Text]:
+def _weights(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
     n, d = t.x.shape
-    yield from page.heading(2, "Dot products with each other, and their softmax")
+    yield from sheet.heading(2, "Dot products with each other, and their softmax")
     sizes = f"({n}, {d})·({d}, {n}) = ({n}, {n})"
-    yield from page.formula(
+    yield from sheet.formula(
         f"W = softmax(x·xᵀ)   {sizes}", f"Wᵀ = softmax of each column of Eᵀ·E   {sizes}"
     )
     mask = "keys that come later are masked" if t.causal else "no mask: every token sees all"
-    yield from page.say(f"The row of “{labels[t.query]}”; {mask}.")
+    yield from sheet.say(f"The row of “{labels[t.query]}”; {mask}.")
     row = t.query + 1
-    yield from page.table(
+    yield from sheet.table(
         ["key", "x·x", "softmax"],
         [
             (labels[i], [float(t.products[t.query, i]), float(t.pattern[t.query, i])])
@@ -52,9 +52,9 @@ def _weights(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[T
         ],
     )
     lowest, highest = _range(t)
-    yield from page.say(
-        f"W{row},1 … W{row},{n}: the weights lie between {page.number(lowest)} and "
-        f"{page.number(highest)}. Such rows are nearly flat, as nothing here was trained to be "
+    yield from sheet.say(
+        f"W{row},1 … W{row},{n}: the weights lie between {sheet.number(lowest)} and "
+        f"{sheet.number(highest)}. Such rows are nearly flat, as nothing here was trained to be "
         "compared: an embedding is made to be read by the model's own W_Q and W_K, which pick "
         "out what matters. Heatmaps are therefore coloured row by row."
     )
@@ -65,15 +65,15 @@ def _range(t: EmbeddingTrace) -> tuple[float, float]:
     return float(row.min()), float(row.max())
 
 
-def _output(t: EmbeddingTrace, page: Page, labels: Sequence[str]) -> Iterator[Text]:
-    yield from page.heading(3, "The new vector: all embeddings, each by its weight")
-    yield from page.formula(f"y = W·x   {shape(t.output)}", f"yᵀ = E·Wᵀ   {shape(t.output.T)}")
+def _output(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
+    yield from sheet.heading(3, "The new vector: all embeddings, each by its weight")
+    yield from sheet.formula(f"y = W·x   {shape(t.output)}", f"yᵀ = E·Wᵀ   {shape(t.output.T)}")
     terms = [
         (float(t.pattern[t.query, i]), f"x({labels[i]})")
         for i in strongest_keys(t.products[t.query])
     ]
-    yield from page.line(f"y({labels[t.query]}) = {page.sum(terms)}")
-    yield from page.vectors(
+    yield from sheet.line(f"y({labels[t.query]}) = {sheet.sum(terms)}")
+    yield from sheet.vectors(
         [
             (f"x({labels[t.query]})", t.x[t.query]),
             (f"y({labels[t.query]})", t.output[t.query]),

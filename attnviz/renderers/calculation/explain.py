@@ -12,8 +12,8 @@ from attnviz.data.blocks import FloatArray
 from attnviz.data.explain import HeadTrace, OtherRow, Projection
 from attnviz.data.tokens import readable
 from attnviz.renderers.calculation.explained import TOLERANCE, Explained, left_out
-from attnviz.renderers.calculation.page import Page, shape
 from attnviz.renderers.calculation.scores import scores
+from attnviz.renderers.calculation.sheet import Sheet, shape
 from attnviz.renderers.labels import distinct_labels
 
 STEPS = range(1, 8)
@@ -21,44 +21,44 @@ STEPS = range(1, 8)
 
 def render(
     trace: HeadTrace,
-    page: Page,
+    sheet: Sheet,
     *,
     about: str,
     only: Sequence[int] = STEPS,
     other: OtherRow | None = None,
 ) -> Iterator[Text]:
     """The lines of the explanation: a heading, then the steps that are asked for."""
-    explained = Explained(trace, page, distinct_labels(trace.tokens), other)
+    explained = Explained(trace, sheet, distinct_labels(trace.tokens), other)
     model = f"{readable(trace.model.name)}, {len(trace.tokens)} tokens"
     title = f"How {explained.head} computes what “{explained.query}” takes from the tokens"
-    yield from page.title(title, f"{about} · {model}" if about else model)
+    yield from sheet.title(title, f"{about} · {model}" if about else model)
     for number in only:
         yield from _STEPS[number](explained)
 
 
 def _tokens(e: Explained) -> Iterator[Text]:
-    t, page = e.trace, e.page
+    t, sheet = e.trace, e.sheet
     if t.embedding is not None:
-        yield from page.heading(1, "Tokens become vectors, and what attention reads of them")
+        yield from sheet.heading(1, "Tokens become vectors, and what attention reads of them")
         yield from _listed(e)
         yield from _embedded(e)
     elif t.layer == 0:
-        yield from page.heading(1, "Tokens become vectors, and what attention reads of them")
+        yield from sheet.heading(1, "Tokens become vectors, and what attention reads of them")
         yield from _listed(e)
-        yield from page.formula(f"x = what the embedding layer gives {shape(t.x)}: (n, d_model)")
-        yield from page.say("Token and position embeddings, added up and scaled or normalised.")
+        yield from sheet.formula(f"x = what the embedding layer gives {shape(t.x)}: (n, d_model)")
+        yield from sheet.say("Token and position embeddings, added up and scaled or normalised.")
         yield from e.vectors("x", t.x, [t.query])
     else:
-        yield from page.heading(1, f"What arrives at layer {t.layer}")
+        yield from sheet.heading(1, f"What arrives at layer {t.layer}")
         yield from _listed(e)
-        yield from page.formula(f"x = the residual stream {shape(t.x)}: (n, d_model)")
-        yield from page.say("Each token's vector, with all that the layers before have added.")
+        yield from sheet.formula(f"x = the residual stream {shape(t.x)}: (n, d_model)")
+        yield from sheet.say("Each token's vector, with all that the layers before have added.")
         yield from e.vectors("x", t.x, [t.query])
     if not t.kinds.norm:
-        yield from page.say("No norm stands before attention here: it reads x as it is.")
+        yield from sheet.say("No norm stands before attention here: it reads x as it is.")
         return
-    yield from page.formula(f"x̂ = {t.kinds.norm}(x) {shape(t.normed)}")
-    yield from page.say(
+    yield from sheet.formula(f"x̂ = {t.kinds.norm}(x) {shape(t.normed)}")
+    yield from sheet.say(
         "Before attention each vector is brought to one scale; q, k and v are made of x̂."
     )
     yield from e.vectors("x̂", t.normed, [t.query])
@@ -66,42 +66,42 @@ def _tokens(e: Explained) -> Iterator[Text]:
 
 def _listed(e: Explained) -> Iterator[Text]:
     numbered = " ".join(f"{i}:{label}" for i, label in enumerate(e.labels))
-    yield from e.page.line(f"tokens: {numbered}")
+    yield from e.sheet.line(f"tokens: {numbered}")
 
 
 def _embedded(e: Explained) -> Iterator[Text]:
-    t, page = e.trace, e.page
+    t, sheet = e.trace, e.sheet
     if t.embedding is None:
         return
     if t.position is None:
-        yield from page.formula(f"x = token embedding {shape(t.x)}: (n, d_model)")
+        yield from sheet.formula(f"x = token embedding {shape(t.x)}: (n, d_model)")
         yield from e.vectors("x", t.x, [t.query])
         return
-    yield from page.formula(
+    yield from sheet.formula(
         f"x = token embedding + position embedding {shape(t.x)}: (n, d_model)",
         f"E = xᵀ {shape(t.x.T)}: one column for each token",
     )
-    yield from page.say("What the token is, and where it stands, added up.")
+    yield from sheet.say("What the token is, and where it stands, added up.")
     yield from e.vectors("embedding", t.embedding, [t.query])
     yield from e.vectors("position", t.position, [t.query])
     yield from e.vectors("x", t.x, [t.query])
 
 
 def _queries_and_keys(e: Explained) -> Iterator[Text]:
-    t, page = e.trace, e.page
-    yield from page.heading(2, "The query asks, the keys answer")
+    t, sheet = e.trace, e.sheet
+    yield from sheet.heading(2, "The query asks, the keys answer")
     plain = {"q": t.q_plain, "k": t.k_plain}
     for letter, projection, array in (("q", t.w_q, t.q), ("k", t.w_k, t.k)):
         before = plain[letter]
         yield from _projected(e, letter, projection, array)
         if before is not None:
-            yield from page.say(f"{letter} before it is {t.kinds.changed}, and after:")
+            yield from sheet.say(f"{letter} before it is {t.kinds.changed}, and after:")
             of = [t.query] if letter == "q" else e.seen
             yield from e.vectors(f"{letter}₀", before, of)
         yield from e.vectors(letter, array, [t.query] if letter == "q" else e.seen)
     yield from left_out(e)
     if t.kinds.group > 1:
-        yield from page.say(
+        yield from sheet.say(
             f"{t.kinds.group} query heads share these keys, and the values below (grouped queries)."
         )
 
@@ -117,126 +117,127 @@ def _projected(
     rows = f"{letter} = {source}·W_{big}{f' + b_{big}' if biased else ''}   {sizes}"
     turned = f"{letter}ᵀ = W_{big}ᵀ·{source}ᵀ{f' + b_{big}ᵀ' if biased else ''}"
     columns = f"{turned}   {shape(projection.weight.T)}·({d}, {n}) = {shape(array.T)}"
-    yield from e.page.formula(rows, columns)
+    yield from e.sheet.formula(rows, columns)
     meaning = {
         "q": f"What “{e.query}” asks for.",
         "k": "What each token offers to be found by.",
         "v": "What each token hands over if it is looked at.",
     }
-    yield from e.page.say(meaning[letter])
+    yield from e.sheet.say(meaning[letter])
 
 
 def _values(e: Explained) -> Iterator[Text]:
-    t, page = e.trace, e.page
-    yield from page.heading(4, "Values, weighted and added up")
+    t, sheet = e.trace, e.sheet
+    yield from sheet.heading(4, "Values, weighted and added up")
     yield from _projected(e, "v", t.w_v, t.v)
     yield from e.vectors("v", t.v, e.seen)
     weights = t.pattern[t.query]
     n, d_v = t.v.shape
-    yield from page.formula(
+    yield from sheet.formula(
         f"z = Σ weight·v   {shape(t.z[t.query])}: (d_v)",
         f"zᵀ = vᵀ·weightsᵀ   ({d_v}, {n})·({n}, 1) = ({d_v}, 1)",
     )
-    yield from page.say("Each value counts as much as its key's weight.")
-    yield from page.vectors(
-        [(page.times(weights[i], f"v({e.labels[i]})"), t.weighted[i]) for i in e.seen]
+    yield from sheet.say("Each value counts as much as its key's weight.")
+    yield from sheet.vectors(
+        [(sheet.times(weights[i], f"v({e.labels[i]})"), t.weighted[i]) for i in e.seen]
     )
     yield from left_out(e)
     terms = [(float(weights[i]), f"v({e.labels[i]})") for i in e.seen]
-    yield from page.line(f"z({e.query}) = {page.sum(terms)}")
+    yield from sheet.line(f"z({e.query}) = {sheet.sum(terms)}")
     yield from e.vectors("z", t.z, [t.query])
 
 
 def _value_up(e: Explained) -> Iterator[Text]:
-    t, page = e.trace, e.page
-    yield from page.heading(5, "What the head adds to the stream")
+    t, sheet = e.trace, e.sheet
+    yield from sheet.heading(5, "What the head adds to the stream")
     d_v, d = t.w_o.weight.shape
     factor = _times(t.factor)
-    yield from page.formula(
+    yield from sheet.formula(
         f"ΔE = {factor}z·W_O   {shape(t.z[t.query])}·{shape(t.w_o.weight)} = {shape(t.added)}",
         f"ΔEᵀ = {factor}W_Oᵀ·zᵀ   ({d}, {d_v})·({d_v}, 1) = ({d}, 1)",
     )
     if factor:
-        yield from page.say(f"This model multiplies what attention gives by {t.factor:.4g}.")
+        yield from sheet.say(f"This model multiplies what attention gives by {t.factor:.4g}.")
     if t.kinds.residual != "plain":
-        yield from page.say("A norm follows, so that not just this reaches the stream: step 7.")
-    yield from page.say(
+        yield from sheet.say("A norm follows, so that not just this reaches the stream: step 7.")
+    yield from sheet.say(
         "This head's slice of W_O is the “value up” half of its value map W_V·W_O, "
         f"{t.normed.shape[1]} to {t.v.shape[1]} and back to {t.added.shape[0]} numbers; what "
         "each key gives to the sum:"
     )
     given = t.contributions
     rows = [(f"from {e.labels[i]}", given[i]) for i in e.seen]
-    yield from page.vectors([*rows, ("ΔE, their sum", t.added)])
+    yield from sheet.vectors([*rows, ("ΔE, their sum", t.added)])
     yield from left_out(e)
     length, stream = float(np.linalg.norm(t.added)), float(np.linalg.norm(t.x[t.query]))
-    yield from page.line(
-        f"Its length is {page.number(length)}, that of the x it is added to {page.number(stream)}."
-    )
+    lengths = sheet.number(length), sheet.number(stream)
+    yield from sheet.line("Its length is {}, that of the x it is added to {}.".format(*lengths))
     if not t.nearest:
-        yield from page.say(
+        yield from sheet.say(
             "It cannot be compared with the tokens of the vocabulary: their vectors have another "
             "width."
         )
         return
     near = ", ".join(f"{p.label} {p.score:.2f}" for p in t.nearest)
-    yield from page.line(f"Closest tokens of the vocabulary, by cosine: {near}")
+    yield from sheet.line(f"Closest tokens of the vocabulary, by cosine: {near}")
 
 
 def _merged(e: Explained) -> Iterator[Text]:
-    t, page = e.trace, e.page
+    t, sheet = e.trace, e.sheet
     heads, d = t.head_outputs.shape
     n, d_v = t.z.shape
-    yield from page.heading(6, "Split and merge: all heads of the layer")
-    yield from page.formula(f"split   (n, d_model) → ({heads}, {n}, {t.q.shape[1]}): (h, n, d_k)")
-    yield from page.formula(f"attend  every head for itself → ({heads}, {n}, {d_v})")
+    yield from sheet.heading(6, "Split and merge: all heads of the layer")
+    yield from sheet.formula(f"split   (n, d_model) → ({heads}, {n}, {t.q.shape[1]}): (h, n, d_k)")
+    yield from sheet.formula(f"attend  every head for itself → ({heads}, {n}, {d_v})")
     b_o = " + b_O" if t.w_o.bias is not None else ""
     b_o_turned = b_o and f"{b_o}ᵀ"
-    yield from page.formula(
+    yield from sheet.formula(
         f"merge   ({heads}, {n}, {d_v}) → ({n}, {heads * d_v}), then ·W_O{b_o} "
         f"({heads * d_v}, {d}) = ({n}, {d})",
         f"W_Oᵀ·mergedᵀ{b_o_turned}   ({d}, {heads * d_v})·({heads * d_v}, {n}) = ({d}, {n})",
     )
     if t.factor != 1:
-        yield from page.say(f"All of it times {t.factor:.4g}, as this model adds it:")
-    yield from page.say("Concatenated heads times W_O is the sum of each head times its slice:")
+        yield from sheet.say(f"All of it times {t.factor:.4g}, as this model adds it:")
+    yield from sheet.say("Concatenated heads times W_O is the sum of each head times its slice:")
     labels = [f"L{t.layer}H{head}" for head in range(heads)]
     lengths = [float(np.linalg.norm(row)) for row in t.head_outputs]
     named = [(f"ΔE of {label}", row) for label, row in zip(labels, t.head_outputs, strict=True)]
     if t.output_bias is not None:
         named.append(("b_O", t.output_bias))
-    yield from page.vectors([*named, ("layer's output", t.attention_out)])
-    said = ", ".join(f"{a} {page.number(b)}" for a, b in zip(labels, lengths, strict=True))
-    yield from page.line(f"lengths: {said}")
+    yield from sheet.vectors([*named, ("layer's output", t.attention_out)])
+    said = ", ".join(f"{a} {sheet.number(b)}" for a, b in zip(labels, lengths, strict=True))
+    yield from sheet.line(f"lengths: {said}")
     away = t.merge_error
     same = away <= TOLERANCE
     verdict = f"equals the layer's output to {TOLERANCE:g}" if same else "is not the layer's output"
-    yield from page.say(
+    yield from sheet.say(
         f"Checked: the sum over the heads{b_o} {verdict} (largest difference {away:.1g})."
     )
 
 
 def _rest(e: Explained) -> Iterator[Text]:
-    t, page = e.trace, e.page
+    t, sheet = e.trace, e.sheet
     n, d = t.x.shape
-    yield from page.heading(7, "The way on: residual, MLP, next layer, prediction")
+    yield from sheet.heading(7, "The way on: residual, MLP, next layer, prediction")
     wide = f"({n}, {d}) → ({n}, {t.kinds.mlp}) → ({n}, {d})" if t.kinds.mlp else f"({n}, {d})"
     norm, (one, two) = t.kinds.norm, (_times(factor) for factor in t.kinds.factors)
     before = f"{norm}(x)" if norm else "x"
     added = "+ MLP"
     if t.kinds.residual == "plain":
-        yield from page.formula(f"residual  x + {one}attention({'x̂' if norm else 'x'}) ({n}, {d})")
-        yield from page.formula(f"MLP       x + {two}MLP({before}) {wide}")
+        yield from sheet.formula(f"residual  x + {one}attention({'x̂' if norm else 'x'}) ({n}, {d})")
+        yield from sheet.formula(f"MLP       x + {two}MLP({before}) {wide}")
     elif t.kinds.residual == "normed":
-        yield from page.formula(f"residual  x + {one}norm(attention) ({n}, {d})")
-        yield from page.formula(f"MLP       x + {two}norm(MLP) {wide}")
-        yield from page.say("Norms stand behind them; what is added is shown:")
+        yield from sheet.formula(f"residual  x + {one}norm(attention) ({n}, {d})")
+        yield from sheet.formula(f"MLP       x + {two}norm(MLP) {wide}")
+        yield from sheet.say("Norms stand behind them; what is added is shown:")
     else:
-        yield from page.formula(f"residual  x + attention, then a norm ({n}, {d})")
-        yield from page.formula(f"MLP       x + MLP, then a norm {wide}")
-        yield from page.say("The norms work on the sums, so that their parts cannot be told apart:")
+        yield from sheet.formula(f"residual  x + attention, then a norm ({n}, {d})")
+        yield from sheet.formula(f"MLP       x + MLP, then a norm {wide}")
+        yield from sheet.say(
+            "The norms work on the sums, so that their parts cannot be told apart:"
+        )
         added = "+ rest of layer"
-    yield from page.vectors(
+    yield from sheet.vectors(
         [
             (f"x({e.query})", t.x[t.query]),
             ("+ attention", t.attention_added),
@@ -253,7 +254,7 @@ def _times(factor: float) -> str:
 
 
 def _prediction(e: Explained) -> Iterator[Text]:
-    t, page = e.trace, e.page
+    t, sheet = e.trace, e.sheet
     left = t.model.n_layer - 1 - t.layer
     ahead = (
         "This is the last layer."
@@ -261,14 +262,14 @@ def _prediction(e: Explained) -> Iterator[Text]:
         else f"{left} more layer{'s do' if left > 1 else ' does'} the same."
     )
     if not t.next_tokens:
-        yield from page.say(f"{ahead} This model has no output layer.")
+        yield from sheet.say(f"{ahead} This model has no output layer.")
         return
     gives = "the next token after" if t.kinds.causal else "the token in the place of"
-    yield from page.say(
+    yield from sheet.say(
         f"{ahead} Then the last token's vector, times each token's output vector, gives {gives} "
         f"“{e.labels[-1]}”, with probability:"
     )
-    yield from page.weights([(p.label, p.score) for p in t.next_tokens])
+    yield from sheet.weights([(p.label, p.score) for p in t.next_tokens])
 
 
 _STEPS: Mapping[int, Callable[[Explained], Iterator[Text]]] = {

@@ -1,4 +1,4 @@
-"""A head's trace on its way to a page: what every step of the calculation looks up."""
+"""A head's trace on its way to a sheet: what every step of the calculation looks up."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from rich.text import Text
 
 from attnviz.data.blocks import FloatArray
 from attnviz.data.explain import HeadTrace, OtherRow
-from attnviz.renderers.calculation.page import Page, strongest_keys
+from attnviz.renderers.calculation.sheet import Sheet, strongest_keys
 
 TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A trace on a page, with the labels of its tokens, which tell repeated ones apart."""
+    """A trace on a sheet, with the labels of its tokens, which tell repeated ones apart."""
 
     trace: HeadTrace
-    page: Page
+    sheet: Sheet
     labels: tuple[str, ...]
     other: OtherRow | None = None
 
@@ -37,7 +37,7 @@ class Explained:
 
     def vectors(self, name: str, array: FloatArray, of: Sequence[int]) -> Iterator[Text]:
         """`k(fluffy) [...]` for each of these tokens."""
-        yield from self.page.vectors([(f"{name}({self.labels[i]})", array[i]) for i in of])
+        yield from self.sheet.vectors([(f"{name}({self.labels[i]})", array[i]) for i in of])
 
 
 def left_out(e: Explained) -> Iterator[Text]:
@@ -45,5 +45,5 @@ def left_out(e: Explained) -> Iterator[Text]:
     allowed = int(np.isfinite(e.trace.scores[e.trace.query]).sum())
     if allowed > len(e.seen):
         more = allowed - len(e.seen)
-        every = e.page.display.speller("format", "json")
-        yield from e.page.say(f"… and {more} weaker keys; {every} has them all.")
+        every = e.sheet.display.speller("format", "json")
+        yield from e.sheet.say(f"… and {more} weaker keys; {every} has them all.")

@@ -7,56 +7,56 @@ from rich.text import Text
 
 from attnviz.data.explain import HeadTrace
 from attnviz.data.tokens import readable
-from attnviz.renderers.calculation.page import Page, shape, strongest_keys
+from attnviz.renderers.calculation.sheet import Sheet, shape, strongest_keys
 from attnviz.renderers.labels import distinct_labels
 
 
-def render(trace: HeadTrace, page: Page, *, about: str) -> Iterator[Text]:
+def render(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterator[Text]:
     """The query, every key with similarity, weight and value, and what comes out."""
     labels = distinct_labels(trace.tokens)
     query, row = trace.query, trace.pattern[trace.query]
     keys = np.flatnonzero(np.isfinite(trace.scores[query]))
     shown = strongest_keys(trace.scores[query])
     title = f"L{trace.layer}H{trace.head} as a look-up: “{labels[query]}” asks"
-    yield from page.title(title, f"{about} · {readable(trace.model.name)}")
-    yield from page.heading(1, "The query")
-    yield from page.vectors([(f"q({labels[query]})", trace.q[query])])
-    yield from page.heading(2, "The keys: each is compared, and gets a weight")
-    yield from page.table(
+    yield from sheet.title(title, f"{about} · {readable(trace.model.name)}")
+    yield from sheet.heading(1, "The query")
+    yield from sheet.vectors([(f"q({labels[query]})", trace.q[query])])
+    yield from sheet.heading(2, "The keys: each is compared, and gets a weight")
+    yield from sheet.table(
         ["key", "similarity", "weight"],
         [(labels[i], [float(trace.scores[query, i]), float(row[i])]) for i in shown],
     )
     if len(keys) > len(shown):
-        yield from page.say(f"… and {len(keys) - len(shown)} weaker keys.")
-    yield from page.heading(3, "The values behind the keys")
-    yield from page.vectors([(f"v({labels[i]})", trace.v[i]) for i in shown])
-    yield from _exact(trace, page, labels, keys.tolist())
-    yield from _soft(trace, page, labels, shown)
+        yield from sheet.say(f"… and {len(keys) - len(shown)} weaker keys.")
+    yield from sheet.heading(3, "The values behind the keys")
+    yield from sheet.vectors([(f"v({labels[i]})", trace.v[i]) for i in shown])
+    yield from _exact(trace, sheet, labels, keys.tolist())
+    yield from _soft(trace, sheet, labels, shown)
 
 
 def _exact(
-    trace: HeadTrace, page: Page, labels: tuple[str, ...], keys: list[int]
+    trace: HeadTrace, sheet: Sheet, labels: tuple[str, ...], keys: list[int]
 ) -> Iterator[Text]:
     """What a dictionary would have returned."""
     query = trace.query
     equal = [i for i in keys if np.array_equal(trace.q[query], trace.k[i])]
     best = max(keys, key=lambda i: float(trace.pattern[query, i]))
-    yield from page.heading(4, "An exact look-up, as a dictionary does it")
+    yield from sheet.heading(4, "An exact look-up, as a dictionary does it")
     if equal:
-        yield from page.line(f"The key of “{labels[equal[0]]}” equals the query:")
-        yield from page.vectors([(f"v({labels[equal[0]]})", trace.v[equal[0]])])
+        yield from sheet.line(f"The key of “{labels[equal[0]]}” equals the query:")
+        yield from sheet.vectors([(f"v({labels[equal[0]]})", trace.v[equal[0]])])
         return
-    yield from page.line("No key equals the query: a dictionary returns nothing.")
-    yield from page.line(f"The nearest key alone, “{labels[best]}”, would return")
-    yield from page.vectors([(f"v({labels[best]})", trace.v[best])])
+    yield from sheet.line("No key equals the query: a dictionary returns nothing.")
+    yield from sheet.line(f"The nearest key alone, “{labels[best]}”, would return")
+    yield from sheet.vectors([(f"v({labels[best]})", trace.v[best])])
 
 
 def _soft(
-    trace: HeadTrace, page: Page, labels: tuple[str, ...], shown: list[int]
+    trace: HeadTrace, sheet: Sheet, labels: tuple[str, ...], shown: list[int]
 ) -> Iterator[Text]:
     """What attention returns instead."""
     row = trace.pattern[trace.query]
-    yield from page.heading(5, "The soft look-up: all values, each by its weight")
+    yield from sheet.heading(5, "The soft look-up: all values, each by its weight")
     terms = [(float(row[i]), f"v({labels[i]})") for i in shown]
-    yield from page.line(f"z({labels[trace.query]}) = {page.sum(terms)}   {shape(trace.z[0])}")
-    yield from page.vectors([(f"z({labels[trace.query]})", trace.z[trace.query])])
+    yield from sheet.line(f"z({labels[trace.query]}) = {sheet.sum(terms)}   {shape(trace.z[0])}")
+    yield from sheet.vectors([(f"z({labels[trace.query]})", trace.z[trace.query])])

@@ -7,37 +7,37 @@ from rich.text import Text
 
 from attnviz.data.explain import HeadTrace, OtherRow
 from attnviz.renderers.calculation.explained import TOLERANCE, Explained, left_out
-from attnviz.renderers.calculation.page import FORMULAS, MOST_KEYS
+from attnviz.renderers.calculation.sheet import FORMULAS, MOST_KEYS
 
 SINK = 1e-3  # a row that sums to less than 1 by this leaves something to a sink
 
 
 def scores(e: Explained) -> Iterator[Text]:
     """Step 3: how the keys compare with the query, and the weights that come of it."""
-    t, page = e.trace, e.page
-    yield from page.heading(3, "Scores, mask, softmax")
+    t, sheet = e.trace, e.sheet
+    yield from sheet.heading(3, "Scores, mask, softmax")
     d_k = t.q.shape[1]
     scaled = _scaling(t.scale, d_k)
     biased = " + bias" if t.bias is not None else ""
     n = len(t.tokens)
-    yield from page.formula(
+    yield from sheet.formula(
         f"scores = q·kᵀ{scaled}{biased}   ({n}, {d_k})·({d_k}, {n}) = ({n}, {n})",
         f"scoresᵀ = k·qᵀ{scaled}{biased}   ({n}, {d_k})·({d_k}, {n}) = ({n}, {n})",
     )
-    yield from page.say(
+    yield from sheet.say(
         "How well each key answers the query; −∞ where it may not look (the mask), which "
         "softmax turns into 0."
     )
-    yield from page.say_columns(f"the row of “{e.query}”, told here, is a column there.")
+    yield from sheet.say_columns(f"the row of “{e.query}”, told here, is a column there.")
     hidden = [i for i in range(n) if not np.isfinite(t.scores[t.query, i])]
     shown = sorted([*e.seen, *hidden[:MOST_KEYS]])
     bias = [] if t.bias is None else ["bias"]
     header = ["key", "q·k", scaled.strip() or "as it is", *bias, "masked", "softmax"]
     rows = [(e.labels[i], _score_row(t, i)) for i in shown]
-    yield from page.table(header, rows)
+    yield from sheet.table(header, rows)
     yield from left_out(e)
     if hidden[MOST_KEYS:]:
-        yield from page.say(f"… and {len(hidden) - MOST_KEYS} more keys behind the mask.")
+        yield from sheet.say(f"… and {len(hidden) - MOST_KEYS} more keys behind the mask.")
     yield from _sum(e)
     if e.other:
         yield from _compared(e, e.other)
@@ -58,36 +58,38 @@ def _score_row(t: HeadTrace, key: int) -> list[float]:
 
 def _compared(e: Explained, other: OtherRow) -> Iterator[Text]:
     """The row by another similarity beside the model's own."""
-    t, page = e.trace, e.page
+    t, sheet = e.trace, e.sheet
     formula = FORMULAS[other.kind]
     if other.kind == "general" and t.kinds.norm:
         formula = formula.replace("x", "x̂")  # what the projections read
-    yield from page.formula(f"the same vectors by {other.kind}: softmax({formula})")
+    yield from sheet.formula(f"the same vectors by {other.kind}: softmax({formula})")
     if other.kind == "general":
-        yield from page.say("Without the biases and the scaling that the model's own row may have.")
+        yield from sheet.say(
+            "Without the biases and the scaling that the model's own row may have."
+        )
     own = t.pattern[t.query]
     rows = [
         (e.labels[i], [float(other.scores[i]), float(own[i]), float(other.weights[i])])
         for i in e.seen
     ]
-    yield from page.table(["key", "score", "the model", other.kind], rows)
+    yield from sheet.table(["key", "score", "the model", other.kind], rows)
     away = float(np.abs(own - other.weights).max())
     if away > TOLERANCE:
-        yield from page.say(
+        yield from sheet.say(
             f"The last column is not what the model computes (largest difference {away:.2g})."
         )
     else:
-        yield from page.say("The same as the model's own row: this is what it computes.")
+        yield from sheet.say("The same as the model's own row: this is what it computes.")
 
 
 def _sum(e: Explained) -> Iterator[Text]:
     """What the row sums to; where the model does more than the formula, that is said."""
     pattern = e.trace.pattern[e.trace.query].astype(np.float64)
     total = float(pattern.sum())
-    yield from e.page.say(f"The row's sum: {e.page.number(total)}.")
+    yield from e.sheet.say(f"The row's sum: {e.sheet.number(total)}.")
     if total < 1 - SINK:
-        yield from e.page.say(
-            f"The other {e.page.number(1 - total)} goes to a sink: a score that this model has "
+        yield from e.sheet.say(
+            f"The other {e.sheet.number(1 - total)} goes to a sink: a score that this model has "
             "beside the keys' and that softmax counts too; it has no value to give."
         )
     row = e.trace.scores[e.trace.query].astype(np.float64)
@@ -95,7 +97,7 @@ def _sum(e: Explained) -> Iterator[Text]:
     expected = exponentials / exponentials.sum() * total
     away = np.abs(expected - pattern).max()
     if away > TOLERANCE:
-        yield from e.page.say(
+        yield from e.sheet.say(
             f"The model's own row differs from this softmax by up to {away:.2g}: it does more "
             "than the formula here (such as a soft cap)."
         )

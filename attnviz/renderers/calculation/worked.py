@@ -5,30 +5,30 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from attnviz.data.worked import DoubleArray, Worked
-from attnviz.renderers.calculation.page import FORMULAS, TURNED, Page, shape
+from attnviz.renderers.calculation.sheet import FORMULAS, TURNED, Sheet, shape
 
 STEPS = range(1, 7)
 
 
 def render(
-    worked: Worked, page: Page, *, title: str, only: Sequence[int] = STEPS
+    worked: Worked, sheet: Sheet, *, title: str, only: Sequence[int] = STEPS
 ) -> Iterator[Text]:
     """The lines of the calculation: a heading, then the steps that are asked for."""
-    yield from page.title(title)
+    yield from sheet.title(title)
     steps = {1: _inputs, 2: _projections, 3: _scores, 4: _softmax, 5: _weighted, 6: _output}
     for number in only:
-        yield from steps[number](worked, page)
+        yield from steps[number](worked, sheet)
 
 
-def _inputs(w: Worked, page: Page) -> Iterator[Text]:
-    also = " (as columns: one column)" if page.columns else ""
-    yield from page.heading(1, f"Inputs: one row{also} for each token")
-    yield from page.matrix("x", w.given.x, w.given.labels)
-    yield from page.say_columns("lessons call xᵀ E or X; every product is turned: (x·W)ᵀ = Wᵀ·xᵀ.")
+def _inputs(w: Worked, sheet: Sheet) -> Iterator[Text]:
+    also = " (as columns: one column)" if sheet.columns else ""
+    yield from sheet.heading(1, f"Inputs: one row{also} for each token")
+    yield from sheet.matrix("x", w.given.x, w.given.labels)
+    yield from sheet.say_columns("lessons call xᵀ E or X; every product is turned: (x·W)ᵀ = Wᵀ·xᵀ.")
 
 
-def _projections(w: Worked, page: Page) -> Iterator[Text]:
-    yield from page.heading(2, "Queries, keys and values")
+def _projections(w: Worked, sheet: Sheet) -> Iterator[Text]:
+    yield from sheet.heading(2, "Queries, keys and values")
     given = w.given
     for letter, name, weight, whole in (
         ("k", "keys", given.w_key, w.all_keys),
@@ -36,24 +36,24 @@ def _projections(w: Worked, page: Page) -> Iterator[Text]:
         ("v", "values", given.w_value, w.all_values),
     ):
         turned = f"{letter}ᵀ = W_{letter.upper()}ᵀ·xᵀ"
-        yield from page.formula(
+        yield from sheet.formula(
             f"{letter} = x·W_{letter.upper()}   {shape(given.x)}·{shape(weight)} = {shape(whole)}",
             f"{turned}   {shape(weight.T)}·{shape(given.x.T)} = {shape(whole.T)}",
         )
-        yield from page.matrix(f"W_{letter.upper()}", weight)
-        yield from page.matrix(name, whole, given.labels, turned=turned)
+        yield from sheet.matrix(f"W_{letter.upper()}", weight)
+        yield from sheet.matrix(name, whole, given.labels, turned=turned)
     if given.heads > 1:
-        yield from _split(w, page)
+        yield from _split(w, sheet)
 
 
-def _split(w: Worked, page: Page) -> Iterator[Text]:
+def _split(w: Worked, sheet: Sheet) -> Iterator[Text]:
     h, n, d_k = w.queries.shape
-    yield from page.formula(f"split    ({n}, {h * d_k}) → ({n}, {h}, {d_k}): (n, h, d_k)")
-    yield from page.formula(f"swap     ({n}, {h}, {d_k}) → ({h}, {n}, {d_k}): (h, n, d_k)")
-    yield from page.say("Each head gets its own columns of q, k and v, and attends by itself:")
+    yield from sheet.formula(f"split    ({n}, {h * d_k}) → ({n}, {h}, {d_k}): (n, h, d_k)")
+    yield from sheet.formula(f"swap     ({n}, {h}, {d_k}) → ({h}, {n}, {d_k}): (h, n, d_k)")
+    yield from sheet.say("Each head gets its own columns of q, k and v, and attends by itself:")
     for head in range(h):
         for name, made in (("q", w.queries), ("k", w.keys), ("v", w.values)):
-            yield from page.matrix(
+            yield from sheet.matrix(
                 f"{name} of head {head}",
                 made[head],
                 w.given.labels,
@@ -61,53 +61,53 @@ def _split(w: Worked, page: Page) -> Iterator[Text]:
             )
 
 
-def _scores(w: Worked, page: Page) -> Iterator[Text]:
-    yield from page.heading(3, "Scores: how well each key answers each query")
+def _scores(w: Worked, sheet: Sheet) -> Iterator[Text]:
+    yield from sheet.heading(3, "Scores: how well each key answers each query")
     _, n, d_k = w.queries.shape
     d = w.given.x.shape[1]
     sizes = f"({n}, {d_k})·({d_k}, {n}) = ({n}, {n})"
     if w.way.similarity == "general":
         sizes = f"({n}, {d})·({d}, {d})·({d}, {n}) = ({n}, {n})"
     formula = FORMULAS[w.way.similarity]
-    yield from page.formula(
+    yield from sheet.formula(
         f"scores = {formula}   {sizes}",
         f"scoresᵀ = {TURNED[w.way.similarity]}   {sizes}",
     )
     mask = "a causal mask: −∞ on the keys that come later" if w.way.causal else "no mask"
     scaling = "no scaling, " if w.way.similarity in ("dot", "general") else ""
-    yield from page.say(f"One row for each query; {scaling}{mask}.")
-    yield from page.say_columns("one column for each query, one row for each key.")
-    yield from _per_head(w, page, "scores", w.scores)
+    yield from sheet.say(f"One row for each query; {scaling}{mask}.")
+    yield from sheet.say_columns("one column for each query, one row for each key.")
+    yield from _per_head(w, sheet, "scores", w.scores)
 
 
-def _softmax(w: Worked, page: Page) -> Iterator[Text]:
-    also = " (as columns: each column)" if page.columns else ""
-    yield from page.heading(4, f"Softmax: each row{also} becomes weights that sum to 1")
+def _softmax(w: Worked, sheet: Sheet) -> Iterator[Text]:
+    also = " (as columns: each column)" if sheet.columns else ""
+    yield from sheet.heading(4, f"Softmax: each row{also} becomes weights that sum to 1")
     rounded = ", rounded to one decimal as on paper" if w.way.rounded else ""
-    yield from page.formula(
+    yield from sheet.formula(
         f"weights = softmax(scores){rounded}",
         f"weightsᵀ = softmax of each column of scoresᵀ{rounded}",
     )
-    yield from _per_head(w, page, "weights", w.pattern)
+    yield from _per_head(w, sheet, "weights", w.pattern)
 
 
-def _weighted(w: Worked, page: Page) -> Iterator[Text]:
-    yield from page.heading(5, "Values times weights, added up")
+def _weighted(w: Worked, sheet: Sheet) -> Iterator[Text]:
+    yield from sheet.heading(5, "Values times weights, added up")
     h, n, d_v = w.z.shape
-    yield from page.formula(
+    yield from sheet.formula(
         f"z = weights·v   ({n}, {n})·({n}, {d_v}) = ({n}, {d_v})",
         f"zᵀ = vᵀ·weightsᵀ   ({d_v}, {n})·({n}, {n}) = ({d_v}, {n})",
     )
     for head in range(h):
         if h > 1:
-            yield from page.line(f"head {head}", "bold")
+            yield from sheet.line(f"head {head}", "bold")
         for query, label in enumerate(w.given.labels):
             terms = [
                 (float(w.pattern[head, query, key]), f"v({other})")
                 for key, other in enumerate(w.given.labels)
             ]
-            yield from page.line(f"z({label}) = {page.sum(terms, ordered=False)}")
-            yield from page.vectors(
+            yield from sheet.line(f"z({label}) = {sheet.sum(terms, ordered=False)}")
+            yield from sheet.vectors(
                 [
                     *(
                         (f"weight·v({other})", w.weighted[head, query, key])
@@ -118,40 +118,40 @@ def _weighted(w: Worked, page: Page) -> Iterator[Text]:
             )
 
 
-def _output(w: Worked, page: Page) -> Iterator[Text]:
+def _output(w: Worked, sheet: Sheet) -> Iterator[Text]:
     h, n, d_v = w.z.shape
     if h > 1:
-        yield from page.heading(6, "Merge the heads, and the output")
-        yield from page.formula(f"swap     ({h}, {n}, {d_v}) → ({n}, {h}, {d_v}): (n, h, d_v)")
-        yield from page.formula(f"merge    ({n}, {h}, {d_v}) → ({n}, {h * d_v}): (n, h·d_v)")
-        yield from page.matrix("merged", w.merged, w.given.labels)
+        yield from sheet.heading(6, "Merge the heads, and the output")
+        yield from sheet.formula(f"swap     ({h}, {n}, {d_v}) → ({n}, {h}, {d_v}): (n, h, d_v)")
+        yield from sheet.formula(f"merge    ({n}, {h}, {d_v}) → ({n}, {h * d_v}): (n, h·d_v)")
+        yield from sheet.matrix("merged", w.merged, w.given.labels)
     else:
-        yield from page.heading(6, "The outputs")
+        yield from sheet.heading(6, "The outputs")
     if w.given.w_output is not None:
         sizes = f"{shape(w.merged)}·{shape(w.given.w_output)} = {shape(w.output)}"
         turned = f"{shape(w.given.w_output.T)}·{shape(w.merged.T)} = {shape(w.output.T)}"
-        yield from page.formula(
+        yield from sheet.formula(
             f"outputs = merged·W_O   {sizes}", f"outputsᵀ = W_Oᵀ·mergedᵀ   {turned}"
         )
-        yield from page.matrix("W_O", w.given.w_output)
-    yield from page.matrix("outputs", w.output, w.given.labels)
+        yield from sheet.matrix("W_O", w.given.w_output)
+    yield from sheet.matrix("outputs", w.output, w.given.labels)
     if h > 1:
-        yield from _parameters(w, page)
+        yield from _parameters(w, sheet)
 
 
-def _parameters(w: Worked, page: Page) -> Iterator[Text]:
+def _parameters(w: Worked, sheet: Sheet) -> Iterator[Text]:
     """Why several heads cost no more than one."""
     d, wide = w.given.w_query.shape
     h = w.given.heads
-    yield from page.say(
+    yield from sheet.say(
         f"{h} heads have as many parameters as one: W_Q of a head is {d}×{wide // h}, and {h} of "
         f"them beside each other are the one {d}×{wide} matrix that a single head would have; "
         f"the same holds for W_K and W_V{' and W_O' if w.given.w_output is not None else ''}."
     )
 
 
-def _per_head(w: Worked, page: Page, name: str, made: DoubleArray) -> Iterator[Text]:
+def _per_head(w: Worked, sheet: Sheet, name: str, made: DoubleArray) -> Iterator[Text]:
     for head, array in enumerate(made):
         of = f" of head {head}" if w.given.heads > 1 else ""
         labels = w.given.labels
-        yield from page.matrix(f"{name}{of}", array, labels, labels, turned=f"{name}ᵀ{of}")
+        yield from sheet.matrix(f"{name}{of}", array, labels, labels, turned=f"{name}ᵀ{of}")

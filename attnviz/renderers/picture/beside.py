@@ -47,7 +47,7 @@ LETTERS = 13  # of the lines above, in an inch
 
 
 def draw(
-    found: SideBySide,
+    beside: SideBySide,
     title: str,
     about: Sequence[str],
     *,
@@ -60,24 +60,24 @@ def draw(
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
     check_dpi(dpi)
-    labels = [distinct_labels(side.capture.key_tokens) for side in found.sides]
+    labels = [distinct_labels(side.capture.key_tokens) for side in beside.sides]
     with drawing():
         check_cmap(cmap)
         fonts = lettering([title, *about, *(label for some in labels for label in some)])
         use_fonts(fonts.families)
         figure = new_figure(dpi)
-        panes = [_visible(side.capture, side.map.weights) for side in found.sides]
+        panes = [_visible(side.capture, side.map.weights) for side in beside.sides]
         scale = scale_for(cmap, "linear", panes)
-        if found.sides[0].capture.transformed_by(NormBased):
+        if beside.sides[0].capture.transformed_by(NormBased):
             scale = replace(scale, label="weight × norm")
         left = 0.0
-        for side, pane, names in zip(found.sides, panes, labels, strict=True):
+        for side, pane, names in zip(beside.sides, panes, labels, strict=True):
             left = _draw_one(figure, left, side, pane, scale, names, fonts)
         left = _bar(figure, left, panes[-1], scale)
-        if found.difference is not None:
-            less = _visible(found.sides[0].capture, found.difference)
+        if beside.difference is not None:
+            less = _visible(beside.sides[0].capture, beside.difference)
             signed = signed_scale(DIVERGING, [less], "first less second")
-            difference = replace(found.sides[0], title="difference")
+            difference = replace(beside.sides[0], title="difference")
             left = _draw_one(figure, left, difference, less, signed, labels[0], fonts)
             _bar(figure, left, less, signed)
         letters = max(50, int(left * LETTERS))

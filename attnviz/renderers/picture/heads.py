@@ -27,7 +27,7 @@ def draw(report: HeadReport, *, dpi: int = 150, cmap: str = "viridis") -> "Figur
 
 def _pane(report: HeadReport, name: str) -> Pane | None:
     """One score; None where nothing was measured."""
-    values = by_head((found.head, found.metrics[name].mean) for found in report.heads)
+    values = by_head((head.head, head.metrics[name].mean) for head in report.heads)
     if np.isnan(values).all():
         return None
     high = (float(np.nanmax(values)) or 1.0) if name in UNBOUNDED else 1.0

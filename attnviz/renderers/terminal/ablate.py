@@ -51,15 +51,15 @@ def render(
         yield from folded(Text(said, style="dim"), display.width)
 
 
-def render_together(found: BeforeAfter, display: Display) -> Iterator[RenderableType]:
+def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableType]:
     """What comes next with the heads and without them, side by side."""
-    report = found.report
+    report = both.report
     (effect,) = report.effects
     yield from _heading(report, display)
     yield Text()
     names = ", ".join(map(str, effect.heads))
-    if found.answer and report.answer:
-        before, after = found.answer
+    if both.answer and report.answer:
+        before, after = both.answer
         said = f"without {names}: {fenced(report.answer.label)} {before:.3f} → {after:.3f}"
         change = f" ({effect.change:+.3f} nats)"
     else:
@@ -74,7 +74,7 @@ def render_together(found: BeforeAfter, display: Display) -> Iterator[Renderable
         *(Column("before"), Column("", right=True)),
         *(Column("after"), Column("", right=True)),
     ]
-    pairs = zip(_said(found.before), _said(found.after), strict=True)
+    pairs = zip(_said(both.before), _said(both.after), strict=True)
     yield from listing(columns, [(*a, *b) for a, b in pairs], display.width)
 
 
@@ -91,5 +91,5 @@ def _named(report: AblationReport, effect: Effect) -> str:
     return readable(", ".join(each.behaviour for each in named))
 
 
-def _said(outlook: NextTokens) -> list[tuple[str, str]]:
-    return [(fenced(c.label), f"{c.probability:.3f}") for c in outlook.candidates]
+def _said(next_tokens: NextTokens) -> list[tuple[str, str]]:
+    return [(fenced(c.label), f"{c.probability:.3f}") for c in next_tokens.candidates]

@@ -39,7 +39,7 @@ BY = {
 
 
 def render_texts(
-    found: TextComparison,
+    comparison: TextComparison,
     heads: Sequence[HeadDifference],
     alone: SideBySide | None,
     display: Display,
@@ -48,36 +48,36 @@ def render_texts(
 
     `alone`: the patterns of the only head that was compared.
     """
-    yield from _texts(found, heads, display)
+    yield from _texts(comparison, heads, display)
     if alone:
         yield from render_beside(alone, display)
 
 
 def _texts(
-    found: TextComparison, heads: Sequence[HeadDifference], display: Display
+    comparison: TextComparison, heads: Sequence[HeadDifference], display: Display
 ) -> Iterator[RenderableType]:
-    for line in about_texts(found):
+    for line in about_texts(comparison):
         yield from folded(Text(line, style="dim"), display.width)
     yield Text()
-    if found.cosines:
+    if comparison.cosines:
         said = "how alike the word's vectors are: mean cosine of all pairs"
         yield from folded(Text(said, style="bold"), display.width)
-        yield from folded(Text(_cosines(found.cosines)), display.width)
+        yield from folded(Text(_cosines(comparison.cosines)), display.width)
         yield Text()
-    values = by_head((each.head, each.difference) for each in found.heads)
-    alone = len(found.heads) == 1
-    what = f"{found.heads[0].head} {found.heads[0].difference:.2f}, " if alone else ""
-    said = f"{what}how differently each head attends, 0 to 1: divergence of {BY[found.by]}"
+    values = by_head((each.head, each.difference) for each in comparison.heads)
+    alone = len(comparison.heads) == 1
+    what = f"{comparison.heads[0].head} {comparison.heads[0].difference:.2f}, " if alone else ""
+    said = f"{what}how differently each head attends, 0 to 1: divergence of {BY[comparison.by]}"
     yield from folded(Text(said, style="bold"), display.width)
     if not alone:
         yield from head_grid(values, 1.0, cell_style, display)
     yield Text()
-    if found.queries is None:
+    if comparison.queries is None:
         rows = [(str(each.head), f"{each.difference:.3f}") for each in heads]
         yield from listing([Column("head"), Column("difference", right=True)], rows, display.width)
         return
     yield Text("what the word attends to", style="bold")
-    labels = [distinct_labels(c.key_tokens, unicode=display.unicode) for c in found.captures]
+    labels = [distinct_labels(c.key_tokens, unicode=display.unicode) for c in comparison.captures]
     for each in heads:
         yield from _sights(each, labels, display)
 
@@ -106,7 +106,7 @@ def _sights(
 
 
 def render_models(
-    found: ModelComparison,
+    comparison: ModelComparison,
     matches: Sequence[HeadMatch],
     alone: SideBySide | None,
     display: Display,
@@ -115,10 +115,10 @@ def render_models(
 
     `alone`: the patterns of the only head that was compared.
     """
-    for line in about_models(found):
+    for line in about_models(comparison):
         yield from folded(Text(line, style="dim"), display.width)
     yield Text()
-    ours, theirs = (readable(captured.model.name) for captured in found.captures)
+    ours, theirs = (readable(captured.model.name) for captured in comparison.captures)
     columns = (Column(fenced(ours)), Column(fenced(theirs)), Column("similarity", right=True))
     rows = [(str(m.head), str(m.other), f"{m.similarity:.3f}") for m in matches]
     yield from listing(columns, rows, display.width)
@@ -126,17 +126,17 @@ def render_models(
         yield from render_beside(alone, display)
 
 
-def render_beside(found: SideBySide, display: Display) -> Iterator[RenderableType]:
+def render_beside(beside: SideBySide, display: Display) -> Iterator[RenderableType]:
     """The patterns one below the other, then the difference."""
-    for side in found.sides:
+    for side in beside.sides:
         yield Text()
         yield heatmap.render(exhibit_of(side.capture, side.map, side.title, side.query), display)
-    if found.difference is not None:
+    if beside.difference is not None:
         yield Text()
-        side = found.sides[0]
-        captured = replace(_both(found.sides), transforms=(Difference(),))
-        less = HeadMap(side.map.layer, side.map.head, weights=found.difference)
-        titles = " less ".join(each.title for each in found.sides)
+        side = beside.sides[0]
+        captured = replace(_both(beside.sides), transforms=(Difference(),))
+        less = HeadMap(side.map.layer, side.map.head, weights=beside.difference)
+        titles = " less ".join(each.title for each in beside.sides)
         yield heatmap.render(exhibit_of(captured, less, titles, side.query), display)
 
 

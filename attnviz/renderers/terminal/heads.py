@@ -43,11 +43,11 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
     ]
     rows = [
         (
-            str(found.head),
-            found.role.name if found.role else "",
-            *(_number(name, found.metrics[name]) for name in measured),
+            str(head.head),
+            head.role.name if head.role else "",
+            *(_number(name, head.metrics[name]) for name in measured),
         )
-        for found in report.heads
+        for head in report.heads
     ]
     yield from listing(columns, rows, width)
     yield Text()
@@ -56,25 +56,25 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
 
 
 def _is_measured(report: HeadReport, name: str) -> bool:
-    return not all(isnan(found.metrics[name].mean) for found in report.heads)
+    return not all(isnan(head.metrics[name].mean) for head in report.heads)
 
 
-def _number(name: str, found: Estimate) -> str:
-    if isnan(found.mean):
+def _number(name: str, head: Estimate) -> str:
+    if isnan(head.mean):
         return "–"
-    return f"{found.mean:.1f}" if name == "distance" else f"{found.mean:.2f}"
+    return f"{head.mean:.1f}" if name == "distance" else f"{head.mean:.2f}"
 
 
 def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Iterator[str]:
-    roles = dict.fromkeys(found.role for found in report.heads if found.role)
+    roles = dict.fromkeys(head.role for head in report.heads if head.role)
     passed = [f"{role.name}: {SHORT[role.metric]} ≥ {role.least:g}" for role in roles]
     if passed:
         yield f"roles, the first that is reached: {', '.join(passed)}"
-    named = [f"{found.head} {', '.join(found.named)}" for found in report.heads if found.named]
+    named = [f"{head.head} {', '.join(head.named)}" for head in report.heads if head.named]
     if named:
         yield f"the model's card names: {readable('; '.join(named))}"
     yield f"sinks (first > 0.3): {report.sinks:.0%} of these heads"
-    errors = [_largest_error(found, measured) for found in report.heads]
+    errors = [_largest_error(head, measured) for head in report.heads]
     if any(errors):
         every = speller("format", "json")
         yield f"standard errors: {max(errors):.3f} at most, distances apart (all with {every})"
@@ -83,7 +83,7 @@ def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Itera
         yield f"no token comes twice here, so nothing shows dup and ind; {probe} does"
 
 
-def _largest_error(found: HeadMetrics, measured: list[str]) -> float:
+def _largest_error(head: HeadMetrics, measured: list[str]) -> float:
     """The largest standard error among the metrics that are shares of weight."""
-    errors = (found.metrics[name].error for name in measured if name != "distance")
+    errors = (head.metrics[name].error for name in measured if name != "distance")
     return max((error for error in errors if error is not None), default=0.0)

@@ -21,7 +21,7 @@ BAR = 24  # cells at most
 
 
 def render(prediction: Prediction, display: Display) -> Iterator[RenderableType]:
-    """The outlook after the text; then whatever else was asked for."""
+    """The next_tokens after the text; then whatever else was asked for."""
     labels = distinct_labels(prediction.capture.query_tokens, unicode=display.unicode)
     yield from folded(Text(facts(prediction.capture), style="dim"), display.width)
     yield Text()
@@ -42,11 +42,11 @@ def render(prediction: Prediction, display: Display) -> Iterator[RenderableType]
         yield from _evidence(prediction.evidence, labels, display)
 
 
-def _candidates(outlook: NextTokens, display: Display) -> Iterator[Text]:
-    names = [candidate.label for candidate in outlook.candidates]
+def _candidates(next_tokens: NextTokens, display: Display) -> Iterator[Text]:
+    names = [candidate.label for candidate in next_tokens.candidates]
     longest = min(widest(names), display.width // 3)
     bar = min(BAR, display.width - longest - 9)
-    for name, candidate in zip(names, outlook.candidates, strict=True):
+    for name, candidate in zip(names, next_tokens.candidates, strict=True):
         line = Text(no_wrap=True, overflow="crop")
         label = cut(name, longest, unicode=display.unicode)
         line.append("  " + pad(fenced(label), longest), "bold")
@@ -57,9 +57,7 @@ def _candidates(outlook: NextTokens, display: Display) -> Iterator[Text]:
         yield line
 
 
-def _each(
-    outlooks: Sequence[NextTokens], labels: Sequence[str], display: Display
-) -> Iterator[Text]:
+def _each(every: Sequence[NextTokens], labels: Sequence[str], display: Display) -> Iterator[Text]:
     columns = (
         Column("after"),
         Column("followed"),
@@ -69,14 +67,14 @@ def _each(
         Column("", right=True),
     )
     rows = []
-    for outlook in outlooks:
-        best, true = outlook.candidates[0], outlook.followed
+    for next_tokens in every:
+        best, true = next_tokens.candidates[0], next_tokens.followed
         rows.append(
             (
-                fenced(labels[outlook.position]),
+                fenced(labels[next_tokens.position]),
                 fenced(true.label) if true else "",
                 f"{true.probability:.3f}" if true else "",
-                f"{outlook.rank:,}" if outlook.rank else "",
+                f"{next_tokens.rank:,}" if next_tokens.rank else "",
                 fenced(best.label),
                 f"{best.probability:.3f}",
             )
@@ -84,11 +82,11 @@ def _each(
     yield from listing(columns, rows, display.width)
 
 
-def _lens(outlooks: Sequence[NextTokens], display: Display) -> Iterator[Text]:
-    for outlook in outlooks:
-        name = "whole model" if outlook.layer is None else f"L{outlook.layer}"
+def _lens(every: Sequence[NextTokens], display: Display) -> Iterator[Text]:
+    for next_tokens in every:
+        name = "whole model" if next_tokens.layer is None else f"L{next_tokens.layer}"
         line = Text(pad(name, len("whole model")) + "  ", no_wrap=True, overflow="crop")
-        for rank, candidate in enumerate(outlook.candidates[:5]):
+        for rank, candidate in enumerate(next_tokens.candidates[:5]):
             label = cut(candidate.label, display.width // 3, unicode=display.unicode)
             more = Text(f"{'  ' if rank else ''}{fenced(label)} {candidate.probability:.2f}")
             if rank and line.cell_len + more.cell_len > display.width:

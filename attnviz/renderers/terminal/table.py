@@ -96,8 +96,9 @@ def rows_of(exhibit: Exhibit, head_map: Map) -> list[Row]:
     rows, start = [], 0
     for query, total in zip(exhibit.queries, totals, strict=True):
         end = start + int(per_query[query])
-        found = zip(links.key[start:end].tolist(), links.weight[start:end].tolist(), strict=True)
-        keys, start = tuple(found), end
+        some = slice(start, end)
+        keys = tuple(zip(links.key[some].tolist(), links.weight[some].tolist(), strict=True))
+        start = end
         rest = total - sum(weight for _, weight in keys)
         seen = int(allowed[query]) - sum(key < allowed[query] for key in exhibit.dropped)
         rows.append(Row(query, keys, rest, seen - len(keys)))
@@ -147,9 +148,9 @@ def _ranks(rows: list[Row], keys: tuple[str, ...], longest: int) -> list[Rank]:
     """What the k-th strongest keys need, with labels of at most `longest` cells."""
     ranks = []
     for k in range(max((len(row.keys) for row in rows), default=0)):
-        found = [row.keys[k] for row in rows if len(row.keys) > k]
-        label = min(longest, widest([keys[key] for key, _ in found]))
-        ranks.append(Rank(label, max(weight for _, weight in found)))
+        strongest = [row.keys[k] for row in rows if len(row.keys) > k]
+        label = min(longest, widest([keys[key] for key, _ in strongest]))
+        ranks.append(Rank(label, max(weight for _, weight in strongest)))
     return ranks
 
 

@@ -187,12 +187,12 @@ def _summary(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) ->
     """The strongest pieces in words, for those who see no colour and who copy the text."""
     names = _names(exhibit, pieces, display)
     ranked = sorted(range(len(pieces)), key=lambda n: -(pieces[n].weight or 0.0))
-    found = [
+    seen = [
         f"{fenced(names[n])} {weight:.2f}"
         for n in ranked[:STRONGEST]
         if (weight := pieces[n].weight or 0.0) >= LEAST
     ]
-    looks = f"looks at {', '.join(found) or 'nothing that is shown'}"
+    looks = f"looks at {', '.join(seen) or 'nothing that is shown'}"
     said = f"{_query(exhibit, pieces, display)} {looks}"
     return folded(Text(said, style="dim"), display.width)
 

@@ -1,8 +1,8 @@
-"""A page of a calculation: steps with formulas, vectors, matrices, weighted sums and bars.
+"""A sheet of a calculation: steps with formulas, vectors, matrices, weighted sums and bars.
 
 Numbers are cut to decimals here and nowhere else. A line that is too long loses the
 entries of its vectors, with `…`; a sentence is folded. The file is long because
-a page can hold many kinds of line, all of them short.
+a sheet can hold many kinds of line, all of them short.
 """
 
 import math
@@ -49,7 +49,7 @@ TURNED: dict[Similarity, str] = {  # the same with tokens as columns: one for ea
 
 
 @dataclass(frozen=True)
-class Page:
+class Sheet:
     """Where a calculation is written: `digits` decimals, of a weight in a sum `in_sums`.
 
     `columns` tells it a second time, with tokens as columns (xᵀ, W·xᵀ), as some lessons do.
@@ -61,7 +61,7 @@ class Page:
     in_sums: int = 2
 
     def title(self, text: str, about: str = "") -> Iterator[Text]:
-        """What the whole page is about, at the left edge."""
+        """What the whole sheet is about, at the left edge."""
         yield from self._folded(Text(text, style="bold"))
         if about:
             yield from self._folded(Text(about, style="dim"))
@@ -161,20 +161,20 @@ class Page:
         lines = _side_by_side(widths, self.display.width - len(INDENT) - cells)
         heads = [self._plain(head) for head in header[1:]]
 
-        def told(label: str, cells_of: Sequence[str]) -> Iterator[str]:
+        def lines_of(label: str, cells_of: Sequence[str]) -> Iterator[str]:
             for number, shown in enumerate(lines):
                 padded = "  ".join(pad(cells_of[i], widths[i], right=True) for i in shown)
                 yield f"{INDENT}{' ' * cells if number else label}  {padded}"
 
-        for text in told(pad(header[0], cells), heads):
+        for text in lines_of(pad(header[0], cells), heads):
             yield Text(text, style="bold", no_wrap=True)
         for (name, values), numbers in zip(rows, written, strict=True):
-            *before, last = told(self._padded(name, cells), numbers)
+            *before, last = lines_of(self._padded(name, cells), numbers)
             yield from (Text(text, no_wrap=True) for text in before)
             yield self._with_bar(Text(f"{last} ", no_wrap=True), values[-1])
 
     def number(self, value: float) -> str:
-        """A number with the decimals of this page; −∞ as such."""
+        """A number with the decimals of this sheet; −∞ as such."""
         return self._decimal(value, self.digits)
 
     def _decimal(self, value: float, digits: int) -> str:
