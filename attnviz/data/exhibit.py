@@ -12,6 +12,7 @@ from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.errors import UsageError, option
 
+ROWS = 512  # sorted at a time, as sorting takes many times what it keeps
 Reduction: TypeAlias = Literal["mean", "max", "rollout"]
 Orient: TypeAlias = Literal["query-rows", "key-rows"]
 ColorScale: TypeAlias = Literal["linear", "log", "row"]
@@ -89,16 +90,16 @@ Map: TypeAlias = HeadMap | LinkMap | CellMap
 
 
 Why: TypeAlias = Literal["asked", "only", "fits best", "card", "generic"]
-"""Why these heads are shown: the user named them; the model has no other; of the named heads
-this one fits the text best; the card names no other; it has the highest generic score."""
+"""Named by the user; the model's only one; of the named heads the one that fits the text best; the
+only one that the card names; the one with the highest generic score."""
 
 
 @dataclass(frozen=True)
 class Choice:
     """Which heads are shown, and why.
 
-    `named` is what the model's card says of the head that was picked; `line` is the number
-    of the input line on which it was picked, where it was kept for the lines after it.
+    `named` is what the model's card says of the head that was picked; `line` the number of the
+    input line on which it was picked, where it was kept for the lines after it.
     """
 
     heads: tuple[Head, ...]
@@ -114,11 +115,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Filters:
-    """What is shown of a pattern; tokens as a user names them.
+    """What is shown of a pattern: rows and columns (`queries`, `keys`; none: all), as named.
 
-    `queries` and `keys` are the rows and columns (none: all), `top` is how many keys are kept
-    for each query, `least` is the smallest weight, `no_self` and `no_previous` leave out the
-    links to the token itself and to the token before it.
+    `top` is how many keys are kept for each query, `least` the smallest weight; `no_self` and
+    `no_previous` leave out the links to the token itself and to the token before it.
 
     Raises:
         UsageError: `top` is under 1.
@@ -212,10 +212,6 @@ def links_of(exhibit: Exhibit, head_map: Map) -> Links:
     return Links(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-ROWS = 512
-"""Rows that are sorted at a time: of a long text, sorting takes many times what it keeps."""
-
-
 def _links_of_rows(
     exhibit: Exhibit, whole: HeadMap, asked: Sequence[int]
 ) -> tuple[IntArray, IntArray, FloatArray]:
@@ -248,6 +244,6 @@ def whole_map(head_map: Map) -> HeadMap:
     Raises:
         TypeError: it was reduced, which is a mistake of the program.
     """
-    if isinstance(head_map, LinkMap | CellMap):
+    if not isinstance(head_map, HeadMap):
         raise TypeError(f"of {head_map.label} only a reduced form was kept")
     return head_map

@@ -245,7 +245,5 @@ def notes_of(exhibit: Exhibit) -> tuple[str, ...]:
 def left_out_note(left_out: tuple[int, int]) -> str:
     """How many tokens were cut off; empty where all are there."""
     before, after = left_out
-    if not before and not after:
-        return ""
-    side = "first" if before else "last"
-    return f"the {side} {before or after} tokens are left out, to fit the model"
+    said = f"{'first' if before else 'last'} {before or after} tokens are left out"
+    return f"the {said}, to fit the model" if before or after else ""
