@@ -106,7 +106,9 @@ def compare(
     to = destination_of(session, output)
     refusal = "saved captures are not compared"
     hint = "give the texts again"
-    given = [text_alone(session, g.TextIn(text), refusal, hint) for text in texts or ()]
+    given = [
+        text_alone(session, g.TextIn(text), refusal, hint, alone=False) for text in texts or ()
+    ]
     source = g.source_of(session, model, run, kind)
     how = tokens.options(run), heads.options, transforms.transforms()
     if compared.against is None:

@@ -425,8 +425,8 @@ class Canvas:
 
 
 @dataclass(frozen=True)
-class Looks(Canvas):
-    """How an exhibit is drawn, in the terminal or as a picture."""
+class Views:
+    """Which view, and which way round."""
 
     view: str | None = _look(
         None,
@@ -441,6 +441,12 @@ class Looks(Canvas):
         help="key-rows draws keys as rows, as some lessons do (columns then sum to 1).",
         show_default="query-rows",
     )
+
+
+@dataclass(frozen=True)
+class Looks(Canvas, Views):
+    """How an exhibit is drawn, in the terminal or as a picture."""
+
     color_scale: ColorScale | None = _look(
         None,
         "--color-scale",

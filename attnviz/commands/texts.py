@@ -26,22 +26,27 @@ def text_or_capture(session: Session, given: TextIn) -> str | Capture:
 
 
 def text_alone(
-    session: Session, given: TextIn, refusal: str, hint: str = "give the text again"
+    session: Session,
+    given: TextIn,
+    refusal: str,
+    hint: str = "give the text again",
+    *,
+    alone: bool = True,
 ) -> str:
-    """The text, for a command that needs a run.
+    """The text, or (not `alone`) one of several, for a command that needs a run.
 
     Raises:
         InputError: it cannot be read.
         UsageError: there is none, or a saved capture in its place.
     """
-    read = _read(session, given)
+    read = _read(session, given, alone=alone)
     if isinstance(read, SavedCapture):
         raise UsageError(refusal, hint)
     return read
 
 
-def _read(session: Session, given: TextIn) -> str | SavedCapture:
-    read = read_text(given.text, given.file, session.stdin)
+def _read(session: Session, given: TextIn, *, alone: bool = True) -> str | SavedCapture:
+    read = read_text(given.text, given.file, session.stdin, alone=alone)
     if isinstance(read, SavedCapture):
         return read
     if read.note:

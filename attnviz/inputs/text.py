@@ -47,13 +47,16 @@ class Stdin:
 Place: TypeAlias = str | Path | BinaryIO
 
 
-def read_text(argument: str | None, file: Path | None, stdin: Stdin) -> Given | SavedCapture:
+def read_text(
+    argument: str | None, file: Path | None, stdin: Stdin, *, alone: bool = True
+) -> Given | SavedCapture:
     """The input of a command: a text from the argument, a file or standard input, or a capture.
 
     An argument is the text itself, unless it is `-` (standard input) or ends in `.npz` (a saved
     capture). Without an argument and a file, the text is standard input. One newline at the end
     of a file or of standard input is dropped, as it comes from an editor or `echo`, and so is a
-    byte order mark at the start; everything else stays exactly as it is.
+    byte order mark at the start; everything else stays exactly as it is. `alone`: it is the one
+    text of a command, which may come from a file instead.
 
     Raises:
         UsageError: there are two texts, or none.
@@ -65,7 +68,7 @@ def read_text(argument: str | None, file: Path | None, stdin: Stdin) -> Given | 
             return SavedCapture(Path(place))
         text = argument_text(place)
         check_not_blank(text, "the text")
-        return Given(text, _doubt(place))
+        return Given(text, _doubt(place, alone=alone))
     text, origin = _read(place)
     check_not_blank(text, origin)
     return Given(without_newline(text))
@@ -123,9 +126,10 @@ def without_newline(text: str) -> str:
     return text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
 
 
-def _doubt(argument: str) -> str | None:
+def _doubt(argument: str, *, alone: bool) -> str | None:
     """A note for an argument that is also the name of a file."""
     if not os.path.isfile(argument):
         return None
-    meant = option("file", shlex.quote(argument))
+    name = shlex.quote(argument)
+    meant = option("file", name) if alone else f'"$(cat {name})"'
     return f"{argument!r} is taken as the text, and is a file too: did you mean {meant}?"

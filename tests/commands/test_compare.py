@@ -207,3 +207,16 @@ def test_a_picture_says_what_it_is_of(run: Run, tmp_path: Path) -> None:
     assert "norm-based" in drawn
     assert "weight × norm" in drawn
     assert "first less second" in drawn
+
+
+def test_a_file_that_is_given_as_a_text_is_pointed_out(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("the cat sat")
+    ended = run("compare", "a.txt", "b.txt")
+    assert ended.status is ExitStatus.OK
+    assert "'a.txt' is taken as the text, and is a file too" in ended.err
+    assert 'did you mean "$(cat a.txt)"?' in ended.err  # there is no --file for one of several
+    assert "'b.txt' is taken as the text" in ended.err
