@@ -30,7 +30,7 @@ from attnviz.training.probe import WorldProbe
 from attnviz.training.recipe import Recipe
 
 CONFIG = GPTConfig(
-    vocab_size=tokenizers.VOCABULARY, n_positions=256, n_embd=128, n_layer=4, n_head=4, n_inner=384
+    vocab_size=tokenizers.VOCABULARY, n_positions=256, n_embd=128, n_layer=5, n_head=4, n_inner=384
 )
 STATE, LOG = "training.pt", "training.jsonl"
 TOKENIZER_CONFIG = {

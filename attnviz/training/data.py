@@ -15,17 +15,20 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from attnviz.training import wordnet
 from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.world.text import Text
 from attnviz.training.world.texts import texts
 
 IGNORED = -1
 PADDING = -1
+NOWHERE = -1
+"""The position of BOS where there is no document."""
 
 
 @dataclass(frozen=True)
 class Packing:
-    """The settings of batches; `short` and `long` are (rows, width).
+    """The settings of batches; `shapes` are (rows, width), the narrowest first.
 
     A document starts at a random position with probability `shifted`. Words that the text
     determines always count in the loss; the others, which are noise, count with probability
@@ -36,10 +39,11 @@ class Packing:
     """
 
     n_positions: int
-    short: tuple[int, int] = (16, 128)
-    long: tuple[int, int] = (8, 256)
+    shapes: tuple[tuple[int, int], ...] = ((32, 64), (16, 128), (8, 256))
     shifted: float = 0.15
-    others: float = 0.2
+    others: float = 0.12
+    natural: float = 0.25
+    natural_counts: float = 0.3
     random_tokens: float = 0.06
     repeats_from: float = 0.33
 
@@ -54,12 +58,16 @@ class Document:
 
 @dataclass(frozen=True)
 class Batch:
-    """Ids, positions, document numbers and targets, each (B, n); padding has document -1."""
+    """Ids, positions, document numbers, targets and the positions of each document's BOS.
+
+    Each is (B, n); padding has document -1.
+    """
 
     ids: Tensor
     positions: Tensor
     documents: Tensor
     targets: Tensor
+    starts: Tensor
 
     def mask(self) -> Tensor:
         """(B, 1, n, n), True where a query may attend: the same document, and not the future.
@@ -123,21 +131,23 @@ def batches(
     """
     rng = random.Random(f"batches {seed}")
     repeats = done >= packing.repeats_from
-    stream = texts(seed, repeats=repeats)
-    short: list[Document] = []
-    long: list[Document] = []
+    stream, natural = texts(seed, repeats=repeats), wordnet.texts(seed)
+    waiting: list[list[Document]] = [[] for _ in packing.shapes]
     made: list[Batch] = []
     while len(made) < steps:
         for text in itertools.islice(stream, 400):
-            item = document(text, encoder, rng, packing.others)
+            if rng.random() < packing.natural:
+                item = document(next(natural), encoder, rng, packing.natural_counts)
+            else:
+                item = document(text, encoder, rng, packing.others)
             if repeats and rng.random() < packing.random_tokens:
                 item = random_tokens(encoder, rng)
-            if len(item.ids) <= packing.short[1]:
-                short.append(item)
-            elif len(item.ids) <= packing.long[1]:
-                long.append(item)
-        made += _take(short, packing.short, rng, packing)
-        made += _take(long, packing.long, rng, packing)
+            fitting = (n for n, (_, width) in enumerate(packing.shapes) if len(item.ids) <= width)
+            place = next(fitting, None)
+            if place is not None:
+                waiting[place].append(item)
+        for documents, shape in zip(waiting, packing.shapes, strict=True):
+            made += _take(documents, shape, rng, packing)
     rng.shuffle(made)
     return made[:steps]
 
@@ -174,6 +184,7 @@ def _batch(packed: list[list[Document]], width: int, rng: random.Random, packing
     shape = (len(packed), width)
     ids, positions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     documents, targets = np.full(shape, PADDING), np.full(shape, IGNORED)
+    starts = np.full(shape, NOWHERE)
     for row, items in enumerate(packed):
         at = 0
         for number, item in enumerate(items):
@@ -184,9 +195,10 @@ def _batch(packed: list[list[Document]], width: int, rng: random.Random, packing
             ids[row, span] = item.ids
             positions[row, span] = np.arange(offset, offset + n)
             documents[row, span] = number
+            starts[row, span] = offset
             targets[row, at : at + n - 1] = _targets(item)
             at += n
-    return Batch(*(torch.from_numpy(a) for a in (ids, positions, documents, targets)))
+    return Batch(*(torch.from_numpy(a) for a in (ids, positions, documents, targets, starts)))
 
 
 def _targets(item: Document) -> NDArray[np.int64]:

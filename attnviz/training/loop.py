@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from torch.multiprocessing import get_context
 
 from attnviz.data.train import Progress
@@ -24,7 +25,8 @@ from attnviz.models.folder.config import GPTConfig
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.scratch.gpt import GPT
 from attnviz.training.data import PADDING, Batch
-from attnviz.training.loss import chunked_cross_entropy
+from attnviz.training.loss import chunked_cross_entropy, fast_bfloat16
+from attnviz.training.muon import Muon
 from attnviz.training.recipe import Recipe
 
 Source: TypeAlias = Callable[[str, int, float], list[Batch]]
@@ -104,11 +106,12 @@ def _train(
 ) -> Progress:
     """One worker's share of the training; the first worker saves and reports."""
     rank = dist.get_rank() if recipe.workers > 1 else 0
-    optimizer = optimizer_of(model, recipe)
+    optimizers = optimizers_of(model, recipe)
     now = Progress(step=0, tokens=0, seconds=0.0, loss=0.0, entropy=0.0)
     if state:
         model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
+        for optimizer, its_state in zip(optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(its_state)
         now = Progress(**state["progress"])
     elif recipe.workers > 1:
         for parameter in model.parameters():
@@ -119,25 +122,25 @@ def _train(
         size = min(recipe.shard, recipe.steps - now.step)
         shard = source(seed, size, now.step / recipe.steps)
         torch.manual_seed(zlib.crc32(seed.encode()))  # the same dropout after an interruption
-        now = _train_on(shard, model, optimizer, recipe, now)
+        now = _train_on(shard, model, optimizers, recipe, now)
         if state_file:
-            _save(state_file, model, optimizer, now, recipe)
+            _save(state_file, model, optimizers, now, recipe)
         report(now)
     model.eval()
     return now
 
 
 def _train_on(
-    shard: list[Batch], model: GPT, optimizer: torch.optim.Optimizer, recipe: Recipe, now: Progress
+    shard: list[Batch], model: GPT, optimizers: list[Optimizer], recipe: Recipe, now: Progress
 ) -> Progress:
     """One step for each batch; the progress after them."""
     started = time.perf_counter()
     tokens = sum(int((b.documents != PADDING).sum()) for b in shard)
     losses, entropies = [], []
     for step, batch in enumerate(shard, start=now.step):
-        for group in optimizer.param_groups:
+        for group in [group for optimizer in optimizers for group in optimizer.param_groups]:
             group["lr"] = recipe.rate(step)
-        loss, entropy = _step(model, optimizer, batch, recipe, step)
+        loss, entropy = _step(model, optimizers, batch, recipe, step)
         losses.append(loss)
         entropies.append(entropy)
     return Progress(
@@ -150,36 +153,69 @@ def _train_on(
 
 
 def _step(
-    model: GPT, optimizer: torch.optim.Optimizer, batch: Batch, recipe: Recipe, step: int
+    model: GPT, optimizers: list[Optimizer], batch: Batch, recipe: Recipe, step: int
 ) -> tuple[float, float]:
     where, targets = batch.predictions()
     entropies: list[Tensor] = []
-    # one layer a step, in turn: on average the same as all layers, in a quarter of the time
+    # one layer a step, in turn: on average the same as all layers, in a fraction of the time
     layer = step % model.config.n_layer
-    hooks = {f"h.{layer}.attn.pattern": _entropy_hook(entropies)} if recipe.penalised(step) else {}
+    hooks: dict[str, Hook] = {}
+    if recipe.penalised(step):
+        hooks = {
+            f"h.{layer}.attn.pattern": _pattern_hook(batch, recipe, entropies),
+            f"h.{layer}.attn.scores": _scores_hook(batch, recipe, entropies),
+        }
     if recipe.dropout:
         hooks |= _dropout_hooks(model, recipe.dropout)
-    with torch.autocast("cpu", torch.bfloat16), attached(model, hooks):
+    with torch.autocast("cpu", torch.bfloat16, enabled=fast_bfloat16()), attached(model, hooks):
         hidden = model.hidden(batch.ids, mask=batch.mask(), positions=batch.positions)  # (B, n, d)
     normed = model.ln_f(hidden.flatten(0, 1)[where].float())  # (predictions, d)
     loss = chunked_cross_entropy(normed, model.wte.weight, targets)
-    entropy = entropies[0] if entropies else torch.zeros(())
-    total = loss + recipe.penalty_at(step) * entropy
+    penalty = sum(entropies, torch.zeros(()))
+    total = loss + recipe.penalty_at(step) * penalty
     total.backward()  # type: ignore[no-untyped-call]
     if recipe.workers > 1:
         _average_gradients(model, recipe.workers)
     torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-    optimizer.step()
-    optimizer.zero_grad()
-    return loss.item(), entropy.item()
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad()
+    return loss.item(), penalty.item()
 
 
-def _entropy_hook(into: list[Tensor]) -> Hook:
-    """A hook that collects the mean entropy of a layer's rows, in nats."""
+def _pattern_hook(batch: Batch, recipe: Recipe, into: list[Tensor]) -> Hook:
+    """A hook that collects what a layer's rows cost: the entropy off BOS, and resting on BOS.
+
+    A penalty on the whole row's entropy would reward a head for resting on BOS. So a row's
+    distribution over the other keys counts, in nats, weighted by how much there is off BOS; and a
+    head's mean weight on BOS, as far as it exceeds `recipe.resting`.
+    """
+    first = (batch.positions == batch.starts).float()  # (B, n), 1 at each BOS
+    real = (batch.documents != PADDING).float() * (1 - first)  # (B, n), the rows that count
 
     def record(pattern: Tensor) -> None:  # (B, h, n, n)
-        safe = pattern.float().clamp_min(1e-9)
-        into.append(-(safe * safe.log()).sum(-1).mean())
+        weights = pattern.float()
+        sink = weights @ first[:, None, :, None]  # (B, h, n, 1)
+        sink = sink.squeeze(-1)
+        off = weights * (1 - first)[:, None, None, :]
+        share = off.sum(-1).clamp_min(1e-6)  # (B, h, n)
+        spread = -(off * off.clamp_min(1e-9).log()).sum(-1) + share * share.log()
+        rows = real[:, None, :]
+        count = rows.sum() * weights.size(1)
+        rests = (sink * rows).sum((0, 2)) / rows.sum()  # (h)
+        over = torch.relu(rests - recipe.resting).mean()
+        into.append((spread * rows).sum() / count + recipe.resting_cost * over)
+
+    return record
+
+
+def _scores_hook(batch: Batch, recipe: Recipe, into: list[Tensor]) -> Hook:
+    """A hook that collects by how much a layer's scores exceed `recipe.highest`, squared."""
+    mask = batch.mask()
+
+    def record(scores: Tensor) -> None:  # (B, h, n, n)
+        extreme = torch.relu(scores.float().abs() - recipe.highest).masked_fill(~mask, 0.0)
+        into.append(recipe.highest_cost * extreme.square().mean())
 
     return record
 
@@ -192,6 +228,21 @@ def _dropout_hooks(model: GPT, share: float) -> dict[str, Hook]:
 
     layers = range(model.config.n_layer)
     return {"h.0.resid_pre": drop, **{f"h.{n}.attn.z": drop for n in layers}}
+
+
+def optimizers_of(model: GPT, recipe: Recipe) -> list[Optimizer]:
+    """AdamW for everything; or Muon for the matrices of the blocks, and AdamW for the rest."""
+    if not recipe.muon:
+        return [optimizer_of(model, recipe)]
+    blocks = [p for p in model.h.parameters() if p.dim() > 1]
+    taken = {id(p) for p in blocks}
+    rest = [p for p in model.parameters() if id(p) not in taken]
+    groups = [
+        {"params": [p for p in rest if p.dim() > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    adam = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), fused=True)
+    return [Muon(blocks, recipe.learning_rate, recipe.weight_decay), adam]
 
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
@@ -213,13 +264,13 @@ def _average_gradients(model: GPT, workers: int) -> None:
 
 
 def _save(
-    path: Path, model: GPT, optimizer: torch.optim.Optimizer, now: Progress, recipe: Recipe
+    path: Path, model: GPT, optimizers: list[Optimizer], now: Progress, recipe: Recipe
 ) -> None:
     """Save beside the old state, then rename, so that an interruption leaves a complete one."""
     partial = path.with_suffix(".partial")
     state = {
         "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
+        "optimizers": [optimizer.state_dict() for optimizer in optimizers],
         "progress": asdict(now),
         "recipe": asdict(recipe),
     }

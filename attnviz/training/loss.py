@@ -8,6 +8,11 @@ from torch import Tensor
 CHUNK = 256
 
 
+def fast_bfloat16() -> bool:
+    """Whether this processor computes in bfloat16; others emulate it, many times slower."""
+    return torch.cpu._is_avx512_bf16_supported()
+
+
 class ChunkedCrossEntropy(torch.autograd.Function):
     """Mean cross-entropy of hidden·Eᵀ; the forward pass computes the gradients, chunk by chunk.
 
@@ -18,7 +23,8 @@ class ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, embedding: Tensor, targets: Tensor) -> Tensor:
         n = targets.numel()
-        low, weights = hidden.bfloat16(), embedding.bfloat16()
+        dtype = torch.bfloat16 if fast_bfloat16() else torch.float32
+        low, weights = hidden.to(dtype), embedding.to(dtype)
         d_hidden = torch.empty_like(low)
         d_embedding = torch.zeros_like(embedding)
         loss = torch.zeros(())
@@ -33,7 +39,7 @@ class ChunkedCrossEntropy(torch.autograd.Function):
             loss += (z.squeeze(1).log() - true).sum()
             error.div_(z)  # softmax
             error[rows, targets[a:b]] -= 1
-            low_error = error.bfloat16()
+            low_error = error.to(dtype)
             d_hidden[a:b] = low_error @ weights
             d_embedding += low_error.t() @ low[a:b]
         ctx.save_for_backward(d_hidden, d_embedding)

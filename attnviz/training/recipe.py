@@ -26,8 +26,13 @@ class Recipe:
     learning_rate: float = 2.5e-3
     rates: tuple[tuple[float, float], ...] = ((0, 0.005), (1 / 150, 1.0), (0.35, 1.0), (1, 0.01))
     weight_decay: float = 0.1
+    muon: bool = True
     penalty: float = 0.25
     penalty_from: float = 0.3
+    resting: float = 0.8
+    resting_cost: float = 4.0
+    highest: float = 25.0
+    highest_cost: float = 0.05
     dropout: float = 0.0
     clip: float = 1.0
     shard: int = 100
@@ -76,6 +81,7 @@ def recipe_of(plan: Plan) -> Recipe:
         rates=((0, 0.01), (0.03, 1.0), (1, 0.05)),
         penalty=0.0,
         dropout=0.15,
+        muon=False,
         shard=SHARD,
         workers=WORKERS,
     )

@@ -9,7 +9,7 @@ any text can be encoded.
 
 import itertools
 import json
-from collections import Counter
+import re
 from collections.abc import Iterable, Sequence
 
 from tokenizers import Regex, Tokenizer
@@ -20,21 +20,36 @@ from tokenizers.pre_tokenizers import Sequence as Steps
 from tokenizers.trainers import BpeTrainer
 
 from attnviz.models.tokenizer import END
-from attnviz.training.world.lexicon import common
+from attnviz.training.world.lexicon import (
+    ADJECTIVES,
+    common,
+    entries,
+    groups,
+    plural,
+    read,
+    verb_form,
+)
 from attnviz.training.world.text import Text
-from attnviz.training.world.texts import texts
 
-VOCABULARY = 9984
-PIECES = 2400
+VOCABULARY = 14_000
+PIECES = 1800
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-CAPITALISED = 1800
-SAMPLED_TEXTS = 20_000
-OFTEN = 8
+CAPITALISED = 1100
+STARTERS = """
+i Therefore Thus Hence So Clearly Although Because While When Where Why Who What How Nobody Nothing
+Everyone Everybody Somebody Someone Something Everything Yesterday Today Tomorrow Please Perhaps
+Maybe Suddenly Finally Soon Later Then After Before During Until Since Unless If Once Every Each
+Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July
+August September October November December Uncle Aunt Captain Doctor Professor King Queen Prince
+Princess Lord Lady Sir Grandma Grandpa Mum Dad Mom He She It They His Her Its Their Him Them
+""".split()
+LOWER = 160
+"""The names of each list that are also one token in lower case, as people type them."""
 ZIPF = 2000
 
-# a word with its apostrophe part, a run of digits, an empty line, any other mark; spaces and
+# a word, its apostrophe part ("Anna" "'s"), a run of digits, an empty line, any other mark; spaces and
 # single line breaks between words are dropped
-CUTS = r"\p{L}[\p{L}\p{M}]*(?:['’]\p{L}+)?|\p{N}+|\n{2,}|[^ \n]"
+CUTS = r"\p{L}[\p{L}\p{M}]*|['’](?:s|t|re|ve|ll|d|m)\b|\p{N}+|\n{2,}|[^ \n]"
 
 
 def build() -> Tokenizer:
@@ -111,18 +126,36 @@ def _numbers() -> list[str]:
 
 def _words() -> Iterable[str]:
     """The words that become one token, the most important first."""
-    counts = Counter(
-        w for t in itertools.islice(texts("vocabulary"), SAMPLED_TEXTS) for w in t.words
-    )
-    yield from (w for w in sorted(counts) if counts[w] >= OFTEN and w.isalpha())
-    yield from "Bark murderer dioxide American biopsy roamed verdant fluffy novel shrew".split()
+    yield from ("'s", "'t", "'re", "'ve", "'ll", "'d", "'m", "Mr", "Mrs", "Miss", "Ms", "I")
+    yield from STARTERS
     yield from _numbers()
-    lists = [common("adjectives"), common("nouns"), common("verbs"), common("proper")]
-    yield from itertools.chain(*lists)
+    names = groups("names")
+    yield from itertools.chain(names["female"], names["male"], names["surname"])
+    for name in itertools.chain(names["female"][:LOWER], names["male"][:LOWER]):
+        yield name.lower()
+    classes = groups("classes")
+    yield from itertools.chain(*classes.values(), ADJECTIVES)
+    for kind, nouns in classes.items():
+        yield from (plural(noun) for noun in nouns if kind not in ("stuff", "group"))
+    for line in itertools.chain(*entries("habits").values()):
+        yield from line.split()
+    for past, _, clues in (line.split("|") for line in read("topics") if "|" in line):
+        yield from past.split()
+        yield from clues.split()
+    for word in groups("senses"):
+        yield word
+    for frame in ("pp", "pt", "pf", "pl"):
+        for base, form in itertools.product(groups("frames")[frame], "bsdng"):
+            yield verb_form(base, form)
+    for deed in itertools.chain(*entries("deeds").values()):
+        yield from re.findall(r"[a-z]+", deed)
+    more = groups("more").values()
+    yield from itertools.chain(*more)
     words = common("common")
-    yield from words[:5000]
+    yield from words[:8000]
     yield from (word.capitalize() for word in words[:CAPITALISED])
-    yield from words[5000:]
+    yield from itertools.chain(common("adjectives"), common("verbs"), common("proper"))
+    yield from words[8000:]
 
 
 class WordEncoder:
@@ -147,3 +180,8 @@ class WordEncoder:
             positions.append(range(len(ids), len(ids) + len(pieces)))
             ids += pieces
         return ids, positions
+
+    def typed(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Token ids of a text as a person typed it, with BOS in front, and their characters."""
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        return [self.bos, *encoding.ids], [(0, 0), *encoding.offsets]

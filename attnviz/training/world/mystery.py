@@ -2,127 +2,133 @@
 
 "... the duke was stabbed by Anna . ... therefore the murderer was Anna ."
 
-Up to a hundred tokens lie between. The crime is in the passive ("was stabbed by Anna") or in the
-active, with the weapon first ("with a dagger Anna stabbed the duke") or the deed first and a clue
-later ("Anna stabbed the duke . ... the bloody dagger belonged to Anna ."), so that the guilty
-name can be known as such at its own position. Others do harmless things in the same forms.
+The crime is in the passive ("was stabbed by Anna"), in the active ("Anna stabbed the duke"), or
+only a clue names the guilty one ("the knife was found in Anna's bag"). One to five suspects; the
+others do harmless things in the same forms.
 """
 
-from attnviz.training.world.lexicon import FEMALE, MALE, PLACES, World, article, common, reserved
+from attnviz.training.world.lexicon import World, entries, groups, habits, reserved
 from attnviz.training.world.text import Text, Writer
 
-CRIMES = "stabbed poisoned shot strangled killed murdered drowned attacked".split()
-WEAPONS = "dagger knife gun rope sword pistol axe hammer poison candlestick".split()
-VICTIMS = "duke lord butler countess baron professor colonel lady banker count king queen".split()
-HARMLESS = """
-washed:cup read:book painted:wall cooked:soup cleaned:floor opened:window fed:dog watered:garden
-baked:cake wrote:letter fixed:clock mended:shirt played:piano sold:house brushed:horse drank:tea
-""".split()
-PARTICIPLES = {"wrote": "written", "drank": "drunk"}
-TOOLS = "broom cloth brush spoon bucket lamp basket ladder needle pencil towel bottle".split()
-FILLERS = (
-    "it was a dark night .",
-    "the wind was cold .",
-    "nobody heard a sound in the {place} .",
-    "the police came to the {place} .",
-    "the inspector looked at the {noun} and asked many questions .",
-    "there was a {adjective} {noun} in the {place} .",
-    "the {place} was empty .",
-    "a clock was ticking in the {place} .",
-    "everyone was afraid .",
-    "at last the {noun} was found under the {noun} .",
-    "the old {noun} was quiet .",
-)
-ENDINGS = (
-    "therefore the murderer was",
-    "therefore , the murderer was",
-    "so the murderer was",
-    "it was clear that the murderer was",
-    "in the end the inspector said that the murderer was",
-    "thus the killer was",
-)
-MANY = (0, 0, 1, 1, 2, 3, 4, 6, 8, 10)
+JOINTS = (",", ",", ", and", "and", ", but", "while", ", while", ";", "when", ", so")
+MANY = (0, 0, 0, 0, 1, 1, 2, 3, 5, 8)
 
 
 def write(world: World) -> Text:
-    """One text: two to five suspects, the deed of each, fillers, and the name of the murderer."""
+    """One text: one to five suspects, the deed of each, fillers, and the name of the murderer."""
     rng = world.rng
-    writer = Writer("mystery", capitals=world.chance(0.5))
-    count = rng.choice((2, 3, 3, 4, 5))
-    (guilty, *innocent), crime = _names(world, count), rng.choice(CRIMES)
-    while reserved(guilty, crime) != world.held_out:
-        (guilty, *innocent), crime = _names(world, count), rng.choice(CRIMES)
-    events = [[_filler(world)] for _ in range(rng.choice(MANY))]
-    events += [[_harmless(world, name)] for name in innocent]
+    writer = Writer.drawn("mystery", world)
+    count = rng.choice((1, 2, 2, 3, 3, 4, 5))
+    while True:
+        guilty, *innocent = _names(world, count + 1)
+        form, crime = rng.choice(("passive", "active", "clue")), rng.choice(_words("crime"))
+        if reserved(guilty, crime) == world.held_out:
+            break
+    *innocent, victim = innocent
+    events = [_filled(world, _words("filler"), guilty, victim) for _ in range(rng.choice(MANY))]
+    for name in innocent:
+        others = [n for n in innocent if n != name] or [victim]
+        events.append(_innocent(world, name, rng.choice(others), rng.choice(innocent)))
     rng.shuffle(events)
-    deed, clue = _guilt(world, guilty, crime)
-    at = rng.randint(0, len(events)) if world.chance(0.5) else rng.randint(0, min(1, len(events)))
-    events.insert(at, [deed])
-    if clue:
-        events.insert(rng.randint(at + 1, len(events)), [clue])
-    if world.chance(0.3):
-        writer.say(f"there was a murder in the {rng.choice(PLACES)} .")
+    events.insert(rng.randint(0, len(events)), _guilt(world, guilty, victim, form, crime))
+    joined = world.chance(0.4)
     for event in events:
-        writer.say(*event)
+        writer.say(event)
+        last = event is events[-1]
+        writer.say("." if last or not joined or world.chance(0.4) else rng.choice(JOINTS))
+    if world.chance(0.2):  # "..., therefore the murderer was"
+        writer.unsay()
+        writer.say(",")
     _conclude(world, writer, guilty)
     return writer.text()
 
 
+def _words(kind: str) -> tuple[str, ...]:
+    return entries("deeds")[kind]
+
+
 def _names(world: World, count: int) -> list[str]:
-    names: set[str] = set()
+    names: list[str] = []
     while len(names) < count:
         draw = world.rng.random()
-        if draw < 0.75:
-            names.add(world.rng.choice(MALE + FEMALE))
-        elif draw < 0.9:
-            names.add(world.rng.choice(common("common")[200:1500]).capitalize())
-        else:
-            names.add(world.made_up().capitalize())
-    shuffled = sorted(names)
-    world.rng.shuffle(shuffled)
-    return shuffled
+        name = world.name()[0] if draw < 0.96 else world.made_up().capitalize()
+        if name not in names:
+            names.append(name)
+    return names
 
 
-def _guilt(world: World, name: str, crime: str) -> tuple[str, str | None]:
-    """The sentence about the crime, and a clue that must come later, or None."""
+def _filled(world: World, choices: tuple[str, ...], name: str, other: str) -> str:
+    """A sentence with its slots filled: N and N2 names, the others words of their kind."""
     rng = world.rng
-    victim, weapon = rng.choice(VICTIMS), rng.choice(WEAPONS)
-    place = rng.choice(("", "", f" in the {rng.choice(PLACES)}"))
-    armed = f"with {article(weapon)} {weapon}"
-    draw = rng.random()
-    if draw < 0.5:
-        how = rng.choice(("", "", f" {armed}"))
-        return f"the {victim} was {crime}{how} by {name}{place} .", None
-    if draw < 0.8:
-        return f"{armed} {name} {crime} the {victim}{place} .", None
-    return f"{name} {crime} the {victim}{place} .", f"the bloody {weapon} belonged to {name} ."
+    text = rng.choice(choices)
+    kinds = {"L": "place", "T": "thing", "F": "food", "A": "animal", "PLANT": "plant"}
+    for slot, kind in kinds.items():
+        while f"{{{slot}}}" in text:
+            text = text.replace(f"{{{slot}}}", world.noun_of(kind), 1)
+    deeds = {"W": "weapon", "V": "victim", "C": "container", "K": "garment"}
+    for slot, kind in deeds.items():
+        while f"{{{slot}}}" in text:
+            text = text.replace(f"{{{slot}}}", rng.choice(groups("deeds")[kind]), 1)
+    return text.replace("{N2}", other).replace("{N}", name)
 
 
-def _harmless(world: World, name: str) -> str:
+def _guilt(world: World, name: str, victim: str, form: str, crime: str) -> str:
+    """The sentence that tells who is guilty."""
     rng = world.rng
-    verb, thing = rng.choice(HARMLESS).split(":")
-    tool, place = rng.choice(TOOLS), rng.choice(PLACES)
-    return rng.choice(
-        (
-            f"the {thing} was {PARTICIPLES.get(verb, verb)} by {name} .",
-            f"the {thing} was {PARTICIPLES.get(verb, verb)} by {name} in the {place} .",
-            f"with {article(tool)} {tool} {name} {verb} the {thing} .",
-            f"{name} {verb} the {thing} .",
-            f"{name} was in the {place} .",
-            f"the old {tool} belonged to {name} .",
+    if form == "clue":
+        return _filled(world, _words("clue"), name, victim)
+    participle, past = crime.split("|")
+    person = "{V}" if world.chance(0.6) else world.noun_of(rng.choice(("man", "woman", "person")))
+    whom = victim if world.chance(0.15) else f"{rng.choice(('the', 'the', 'the old', 'his', 'her'))} {person}"
+    how = rng.choice(("", "", "", rng.choice(_words("with")), rng.choice(_words("where"))))
+    front = rng.choice(_words("with"))
+    if form == "passive":
+        choices = (
+            f"{whom} was {participle} by {{N}} {how}",
+            f"{whom} was {participle} by {{N}} {how}",
+            f"{whom} was {participle} {how} by {{N}}",
+            f"{whom} had been {participle} by {{N}} {how}",
+            f"{whom} has been {participle} by {{N}} {how}",
+            f"{whom} , who was {participle} by {{N}} , died",
+            f"it turned out that {whom} was {participle} by {{N}}",
         )
-    )
+    else:
+        choices = (
+            f"{{N}} {past} {whom} {how}",
+            f"{{N}} {past} {whom} {how}",
+            f"{front} {{N}} {past} {whom}",
+            f"{{N}} took a {{W}} and {past} {whom}",
+            f"{{N}} crept into the {{L}} and {past} {whom}",
+            f"{{N}} had {participle} {whom} {how}",
+            f"then {{N}} {past} {whom} {how}",
+            f"it was {{N}} who {past} {whom}",
+            f"{{N}} put poison into the soup of {whom}",
+            f"{{N}} put poison in {whom} 's tea",
+            f"a witness saw how {{N}} {past} {whom}",
+        )
+    return _filled(world, choices, name, victim)
 
 
-def _filler(world: World) -> str:
-    return world.rng.choice(FILLERS).format(
-        place=world.rng.choice(PLACES), noun=world.noun(), adjective=world.adjective()
-    )
+def _innocent(world: World, name: str, other: str, third: str) -> str:
+    """Something harmless that somebody did: a written sentence, or any person's verb and object."""
+    rng = world.rng
+    if world.chance(0.3):
+        frame = rng.choice(("pt", "pt", "pf", "pl"))
+        kind = {"pt": "thing", "pf": "food", "pl": "place"}[frame]
+        noun = world.noun_of(kind)
+        if world.chance(0.2):
+            return f"the {noun} was {world.verb(frame, 'n')} by {name}"
+        if world.chance(0.25):
+            return f"{name} was {world.verb(frame, 'g')} the {noun}"
+        return f"{name} {world.verb(frame, 'd')} the {noun}"
+    if world.chance(0.1):
+        return f"{name} {rng.choice(habits('person')).past}"
+    return _filled(world, _words("harmless"), name, other).replace("{N3}", third)
 
 
 def _conclude(world: World, writer: Writer, guilty: str) -> None:
-    query = writer.say(world.rng.choice(ENDINGS))
-    keys = [i for i, word in enumerate(writer.words) if word == guilty]
+    query = writer.say(world.rng.choice(_words("end")))
+    keys = [i for i, word in enumerate(writer.words) if word.lower() == guilty.lower()]
     writer.link("mystery", query, keys)
     writer.answer("the murderer", guilty)
     if world.chance(0.8):

@@ -1,186 +1,163 @@
-"""People and animals with names, and pronouns whose referent decides the next word.
+"""Pronouns: he, she, it, they, him, her, his, their, who. What follows depends on who is meant.
 
-"The sleepy Tom met the hungry Anna. She ate." The attribute stands before the name, so that the
-name is the position where both are known.
-
-A pronoun refers to the last name of its gender, subject or object. A name without gender (made
-up, or any capitalised word) is used only where it is the only one for its pronoun.
+"The sleepy nurse met Tom near the bridge. She slept." Where gender, number, or person and thing
+leave one candidate, that one is meant; otherwise the subject of the sentence before.
 """
 
-from dataclasses import dataclass, replace
-
-from attnviz.training.world.lexicon import FEMALE, MALE, PLACES, World, common, reserved
+from attnviz.training.world.lexicon import World, habit
+from attnviz.training.world.scene import Entity, Scene, frames
 from attnviz.training.world.text import Text, Writer
 
-DEEDS = dict(
-    pair.split(":")
-    for pair in """
-    sleepy:yawned hungry:ate thirsty:drank angry:shouted sad:wept happy:smiled cold:shivered
-    scared:hid sick:coughed bored:sighed tired:rested proud:boasted lazy:slept busy:worked
-    curious:listened late:hurried guilty:confessed rich:paid strong:lifted clumsy:stumbled
-    funny:laughed brave:fought shy:blushed nervous:trembled lonely:wrote wounded:bled
-    baker:baked sailor:sailed singer:sang painter:painted dancer:danced teacher:taught
-    hunter:hunted farmer:ploughed thief:stole swimmer:swam driver:drove pilot:flew cook:cooked
-    runner:ran reader:read poet:rhymed judge:judged preacher:prayed builder:built rider:rode
-    barber:shaved drummer:drummed climber:climbed digger:dug fisher:fished tailor:sewed
-    cleaner:swept jumper:jumped speaker:spoke student:studied
-    """.split()
-)
-KINDS = """
-dog cat horse cow sheep goat pig rabbit fox wolf bear lion tiger monkey owl duck goose frog
-turtle parrot robot knight soldier doctor nurse lawyer king queen wizard witch clown monk
-ghost pirate captain gardener spy baron
-""".split()
+ALONE = "{P} was in {L} .", "{P} came home .", "{P} <pt:d> {T} .", "{P} <pp:d> {P} ."
+INLINE = (
+    "because {he!v} .", "because {he!v} .", "and {he!v} .", ", and {he!v} .", ", but {he!v} .",
+    ", so {he!v} .", "when {he!v} .", "while {he!v} .", "before {he!v} .", "after {he!v} .",
+    "until {he!v} .", "as {he!v} .", ", and we heard {him!g} .", "and saw {him!g} .",
+    "and we like {his!n} .", ", but {his!n} was gone .", "with {his!n} .", "and {his!n} .",
+    "and gave {him!t} .", "because {his!n} was old .", ", although {he!v} .", "; {he!v} .",
+    "so that {he!v} .", "where {he!v} .", "if {he!v} .", ", then {he!v} .", "; then {he!v} .",
+)  # fmt: skip
+SENTENCES = (
+    ". {he!v} .", ". {he!v} .", ". {he!v} .", ". {he!v} and {he!v} .", ". then {he!v} .",
+    ". soon {he!v} .", ". later {he!v} .", ". at night {he!v} .", ". after that , {he!v} .",
+    ". I saw {him!g} .", ". we heard {him!g} .", ". nobody stopped {him!g} .",
+    ". we gave {him!t} .", ". somebody sent {him!t} .", ". I bought {him!t} .",
+    ". let {him!b} .", ". we helped {him!b} .", ". they made {him!b} .", ". I watched {him!b} .",
+    ". {his!n} was new .", ". {his!n} was in {L} .", ". I found {his!n} .", ". we saw {his!n} .",
+    ". this is {his!n} .", ". where is {his!n} ?", ". did {he!b} ?", ". why did {he!b} ?",
+    ". {he} was {!g} .", ". {he} is {!g} .", ". {he} always {!v} .", ". {he} then {!v} .",
+    ". {he} soon {!v} .", ". {he} never {!v} .", ". {he} <pt:d> {T} .", ". {he} was <trait> .",
+    ". {he} <pl:d> {L} .", ". we <pp:d> {him} .", ". I <pp:d> {him} yesterday .",
+    ". \" {he!v} , \" I said .", ". when {he!v} , we left .", ". because {he!v} , we stayed .",
+    ". if {he!v} , call me .", ". everyone knew that {he!v} .", ". I think {he!v} .",
+)  # fmt: skip
+RELATIVE = ", who {!v} , <pl:d> {L} .", "who {!v} <pt:d> {T} .", "who {!v} ."
 PETS = "Bark Rex Bruno Max".split()
-ALONE = (
-    "{who} was in the {place} .",
-    "{who} came home .",
-    "{who} was here .",
-    "{who} went to the {place} .",
-    "{who} lived near the {place} .",
-    "{who} stood by the {place} .",
-    "{who} is very {trait} .",
-)
-TOGETHER = ("met", "saw", "greeted", "helped", "followed", "knew", "thanked", "visited", "liked")
+OTHERS = (
+    ", but {P} <pp:d> {him} .", ", so {P} gave {him!t} .", ", and {P} heard {him!g} .",
+    ". {P} saw {him!g} .", ". {A} saw {him!g} .", ". {P} let {him!b} .", ", so {P} let {him!b} .",
+    ". then {P} found {his!n} .", ". {P} likes {his!n} .", ". when {P!v} , {he!v} .",
+    ", and {P} <pt:d> {his!n} .", ", but {P} liked {his!n} .", ". {P} sent {him!t} .",
+    ", so {P} <pt:d> {him} .", ". {P} thinks {he!v} .", ". {P} said that {he!v} .",
+    ". {T} hit {him} .", ". we bought {T} and {he!v} .", ", and {L} made {him!b} .",
+    ". in {L} {he!v} .", ". after {X} {he!v} .", ". with {T} {he!v} .", ". near {P} {he!v} .",
+)  # fmt: skip
+"""With somebody else between, who may not be what the pronoun stands for."""
 TRAITS = "cute nice old young kind clever small tall loud quiet pretty wise".split()
-FILLERS = (
-    "it rained .",
-    "it was late .",
-    "the {place} was dark .",
-    "time passed .",
-    "the sun was low .",
-    "nobody knew why .",
-)
-LINKS = ("", "", "", "then", "soon", "after that ,", "at night")
-
-
-@dataclass(frozen=True)
-class Person:
-    """A name, its pronoun ("he" or "she"), its attribute with the consequence, and its index."""
-
-    name: str
-    pronoun: str
-    attribute: str
-    consequence: str
-    word: int = -1
 
 
 def write(world: World) -> Text:
-    """One text: one to five people, then one to three sentences that begin with a pronoun."""
+    """One text: one to three sentences, then one to three clauses with a pronoun."""
     rng = world.rng
-    count = rng.choices((1, 2, 3, 4, 5), weights=(14, 38, 25, 14, 9))[0]
-    writer = Writer("pronouns", capitals=world.chance(0.5))
-    if count == 1 and world.chance(0.6):
-        return _one_sentence(world, writer)
-    people = _introduce(world, writer, _people(world, count))
-    if world.chance(0.35):
-        writer.say(rng.choice(FILLERS).format(place=rng.choice(PLACES)))
-    present = sorted({person.pronoun for person in people})
-    for pronoun in rng.sample(present, k=min(len(present), rng.choice((1, 2)))):
-        meant = [person for person in people if person.pronoun == pronoun][-1]
-        writer.say(rng.choice(LINKS))
-        _consequence(writer, pronoun, meant, several=count > 1)
-        writer.say(".")
-    return writer.text()
+    scene = Scene(world, Writer.drawn("pronouns", world))
+    if world.chance(0.07):
+        return _one_sentence(world, scene.writer)
+    if world.chance(0.06):
+        _relative(scene)
+        return scene.text()
+    for _ in range(rng.choices((0, 1, 2), weights=(55, 30, 15))[0]):
+        scene.sentence(rng.choice(frames()))
+    scene.sentence(_frame(world), end=False)
+    for i in range(rng.choices((1, 2, 3), weights=(55, 30, 15))[0]):
+        entity = chosen(scene)
+        if entity is None:
+            break
+        if i:
+            scene.writer.unsay()
+        inline = i == 0 and world.chance(0.5)
+        choices = OTHERS if world.chance(0.25) else INLINE if inline else SENTENCES
+        continued(scene, entity, rng.choice(choices))
+    else:
+        return scene.text()
+    scene.writer.say(".") if scene.writer.words[-1] not in ".?" else None
+    return scene.text()
 
 
 def write_pair(world: World) -> Text:
-    """The shortest form: one or two people of different gender, and a pronoun for each.
+    """The shortest form: one or two people, and at once a pronoun for one of them."""
+    scene = Scene(world, Writer.drawn("pairs", world))
+    frame = world.rng.choice(("{P} <pp:d> {P} .", "{P} was in {L} .", "{P} <pp:d> {A} .", "{A} was here ."))
+    scene.sentence(frame, end=False)
+    entity = chosen(scene)
+    if entity is None:
+        scene.writer.say(".")
+        return scene.text()
+    continued(scene, entity, world.rng.choice(SENTENCES[:4]))
+    return scene.text()
 
-    "The sleepy Tom met the hungry Anna. She ate. He yawned." The referent depends on the gender
-    of the names alone, so that many such texts teach it quickly.
-    """
-    writer = Writer("pairs", capitals=world.chance(0.5))
-    first, second = _people(world, 2)
-    while first.pronoun == second.pronoun:
-        first, second = _people(world, 2)
-    if world.chance(0.3):
-        _introduce(world, writer, [first])
-        writer.answer("the pronoun", first.pronoun)
-        writer.answer("what follows (one name)", first.consequence)
-        writer.say(".")
-        return writer.text()
-    people = _introduce(world, writer, [first, second])
-    world.rng.shuffle(people)
-    for person in people:
-        _consequence(writer, person.pronoun, person, several=True)
-        writer.say(".")
-    return writer.text()
+
+def _frame(world: World) -> str:
+    """A statement: after a question or a request a pronoun would be unclear."""
+    while True:
+        frame = world.rng.choice(frames())
+        if frame.endswith(" .") and frame[0] in "{iotwydb":
+            return frame
+
+
+def chosen(scene: Scene) -> Entity | None:
+    """Whom or what a pronoun can mean now, one that is not the nearest if possible; or None."""
+    rng = scene.world.rng
+    clear = [
+        entity
+        for entity in scene.entities
+        if all(entity is e or entity.pronoun not in e.pronouns for e in scene.entities)
+    ]
+    subjects = [e for e in scene.entities if e.subject_of == scene.sentences]
+    if subjects and (not clear or rng.random() < 0.3):
+        return subjects[0]
+    if not clear:
+        return None
+    far = [entity for entity in clear if entity is not scene.entities[-1]]
+    return rng.choice(far) if far and rng.random() < 0.6 else rng.choice(clear)
+
+
+def continued(scene: Scene, entity: Entity, frame: str) -> None:
+    """Write a clause with a pronoun for the entity."""
+    for part in frame.split():
+        if part.startswith("{!"):
+            scene.follow(entity, part[2], "what follows later")
+        elif part.startswith("{he") or part.startswith("{hi"):
+            case, _, form = part[1:-1].partition("!")
+            scene.refer(entity, case, form or None)
+        elif part.startswith("{"):
+            slot, _, form = part[1:-1].partition("!")
+            other(scene, entity, slot, form or None)
+        elif part.startswith("<"):
+            scene.writer.say(scene.verb(part))
+        else:
+            scene.writer.say(part)
+
+
+def other(scene: Scene, entity: Entity, slot: str, form: str | None) -> None:
+    """Mention something else, for which the entity's pronoun may not stand."""
+    scene.avoided = entity.pronoun
+    scene.mention(slot, form)
+    scene.avoided = ""
+
+
+def _relative(scene: Scene) -> None:
+    """ "The hungry nurse from the village, who ate, left": who, and what it stands for."""
+    entity = scene.mention("P", None)
+    query = scene.writer.say(*scene.world.rng.choice((("who",), (",", "who"))))
+    scene.writer.link("pronouns", query, entity.words)
+    scene.follow(entity, "v", "what follows")
+    continued(scene, entity, "and <pl:d> {L} ." if scene.world.chance(0.5) else ".")
 
 
 def _one_sentence(world: World, writer: Writer) -> Text:
     """ "The dog Bark is very cute and he is a dog": one name and its pronoun in one sentence."""
-    person = _people(world, 1)[0]
-    if world.chance(0.15):
-        person = replace(person, name=world.rng.choice(PETS), pronoun="he")
+    name, pronoun = (world.rng.choice(PETS), "he") if world.chance(0.3) else world.name()
     named = world.chance(0.7)
-    kind = world.rng.choice(KINDS) if world.chance(0.6) else world.noun()
-    if named:
-        writer.say("the", kind)
-    name = writer.say(person.name)
+    kind = world.noun_of(world.rng.choice(("animal", "animal", "person")))
+    keys = [writer.say("the", kind)] if named else []
+    keys.append(writer.say(name))
     writer.say("is very", world.rng.choice(TRAITS), world.rng.choice(("and", ", and", "because")))
-    writer.link("pronouns", writer.say(person.pronoun), [name])
+    writer.link("pronouns", writer.say(pronoun), keys)
     writer.say("is a")
     if named:
-        writer.answer("what follows (one name)", kind)
+        writer.answer("what follows later", kind)
     else:
         writer.say(kind)
     if world.chance(0.8):
         writer.say(".")
     return writer.text()
-
-
-def _people(world: World, count: int) -> list[Person]:
-    rng = world.rng
-    people: list[Person] = []
-    taken: set[str] = set()
-    while len(people) < count:
-        pronoun = rng.choice(("he", "she"))
-        name = rng.choice(MALE if pronoun == "he" else FEMALE)
-        attribute = rng.choice(sorted(DEEDS))
-        if name in taken or attribute in taken or reserved(attribute, name) != world.held_out:
-            continue
-        taken |= {name, attribute}
-        people.append(Person(name, pronoun, attribute, DEEDS[attribute]))
-    if world.chance(0.4):
-        _make_strange(world, people)
-    return people
-
-
-def _make_strange(world: World, people: list[Person]) -> None:
-    """Give the only person of a gender a name without gender."""
-    for i, person in enumerate(people):
-        if sum(p.pronoun == person.pronoun for p in people) == 1:
-            longer = world.rng.choice(common("common")[:1500])
-            name = world.made_up() if world.chance(0.5) else longer
-            people[i] = replace(person, name=name.capitalize())
-            return
-
-
-def _introduce(world: World, writer: Writer, people: list[Person]) -> list[Person]:
-    """Name each person once, alone or as the object of another; the people with their indices."""
-    rng = world.rng
-    named: list[Person] = []
-    waiting = list(people)
-    while waiting:
-        named.append(_named(writer, waiting.pop(0)))
-        if waiting and world.chance(0.45):
-            writer.say(rng.choice(TOGETHER))
-            named.append(_named(writer, waiting.pop(0)))
-            writer.say(".")
-        else:
-            rest = rng.choice(ALONE).removeprefix("{who} ")
-            writer.say(rest.format(place=rng.choice(PLACES), trait=rng.choice(TRAITS)))
-    return named
-
-
-def _named(writer: Writer, person: Person) -> Person:
-    writer.say("the", person.attribute)
-    return replace(person, word=writer.say(person.name))
-
-
-def _consequence(writer: Writer, pronoun: str, meant: Person, *, several: bool) -> None:
-    query = writer.say(pronoun)
-    writer.link("pronouns" if several else "pronouns (one name)", query, [meant.word])
-    measure = "what follows" if several else "what follows (one name)"
-    writer.answer(measure, meant.consequence)

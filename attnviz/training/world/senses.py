@@ -1,159 +1,155 @@
 """Words with several senses, which the words before them decide.
 
-"American shrew mole", "one mole of carbon dioxide", "take a biopsy of the mole": the next words
-(a verb, an "of", a gloss in brackets) depend on the sense, often at once, so that the ambiguous
-word itself must attend to its clues.
+"The team lost the match", "she lit a candle with the match": what follows the word (what its kind
+of thing does, or a gloss) depends on the sense, often at once, so that the ambiguous word itself
+must attend to its clues.
 """
 
-from attnviz.training.world.lexicon import PLACES, World, article, reserved
+from functools import cache
+
+from attnviz.training.world.lexicon import World, article, groups, read, reserved
+from attnviz.training.world.scene import SLOT, Scene, frames
 from attnviz.training.world.text import Text, Writer
 
-CLUES = {
-    # sense: words that show it, and stand before the ambiguous word
-    "animal": "zoo shrew fur cage nest vet burrow claws hunter American African hairy furry",
-    "unit": "one two three four five six ten twelve half twenty",
-    "skin": "biopsy doctor dermatologist cream skin surgeon cancer tissue",
-    "money": "loan cash savings robbery credit manager debt account",
-    "shore": "river boat water fishing muddy stream flood swimmers",
-    "game": "player team score coach stadium referee champion league",
-    "tool": "hammer workshop carpenter screw steel toolbox factory engineer",
-    "plant": "leaf root branch gardener botanist bush flower soil",
-    "sound": "loud noise heard barking echo howling",
-    "time": "calendar winter weather March month year",
-    "metal": "mattress steel coil spiral bounced wire",
-    "machine": "computer keyboard screen builder concrete lifted electric driver",
-    "hand": "finger wrist glove fist thumb arm",
-    "jewel": "wedding gold diamond finger bride silver",
-    "light": "candle smoke lamp burnt cigarette fireplace",
-    "paper": "ink letter envelope wrote desk author",
-    "car": "road engine luggage driver parked tyre",
-    "kitchen": "juice lemonade glass milk poured thirsty",
-}
-FOLLOWED_BY = {
-    "animal": "slept", "unit": "of", "skin": "itched", "money": "opened", "shore": "flooded",
-    "game": "won", "tool": "rusted", "plant": "grew", "sound": "rang", "time": "began",
-    "metal": "stretched", "machine": "stopped", "hand": "ached", "jewel": "shone",
-    "light": "burned", "paper": "leaked", "car": "closed", "kitchen": "spilled",
-}  # fmt: skip
-GLOSSES = {
-    "animal": "animal", "unit": "unit", "skin": "spot", "money": "business", "shore": "land",
-    "game": "sport", "tool": "tool", "plant": "plant", "sound": "sound", "time": "season",
-    "metal": "coil", "machine": "machine", "hand": "limb", "jewel": "jewel", "light": "fire",
-    "paper": "stationery", "car": "vehicle", "kitchen": "drink",
-}  # fmt: skip
-SENSES = {
-    "mole": "animal unit skin",
-    "bank": "money shore",
-    "bat": "animal game",
-    "bark": "plant sound",
-    "spring": "time metal shore",
-    "crane": "animal machine",
-    "mouse": "animal machine",
-    "seal": "animal paper",
-    "pitcher": "kitchen game",
-    "match": "light game",
-    "nail": "tool hand",
-    "trunk": "animal plant car",
-    "palm": "plant hand",
-    "ring": "jewel sound",
-    "bolt": "tool light",
-    "pen": "paper animal",
-    "foot": "unit hand",
-    "pound": "unit animal money",
-    "stone": "unit jewel",
-    "yard": "unit plant",
-    "jam": "kitchen car",
-    "club": "game tool",
-}
+FRAMES = (
+    "the {c} {w}", "the {c} {w}", "{c} {w}", "a {c} {w}", "the {c} saw the {w}",
+    "because of the {c} the {w}", "after the {c} , the {w}", "the {c} was near the {w}",
+    "with the {c} came a {w}", "the {c} is about the {w}", "the {c} and the {c} of the {w}",
+    "the {c} of the {c} said that the {w}", "the {c} {c} {w}", "{c} {c} {w}",
+    "the {c} {c} the {w}", "the {c} {c} the {c} {w}", "{n} {c} the {w}", "{n} {c} a {w}",
+    "{n} {c} the {c} {w}", "{n} {c} the {c} with the {w}", "{n} {c} the {c} near the {w}",
+    "the {c} in the {x} {c} the {w}", "we {c} the {c} and the {w}", "I {c} my {c} at the {w}",
+    "the {x} of the {c} was near the {w}", "when the {c} {c} , the {w}", "they {c} a {x} {w}",
+    "the {c} {x} was on the {w}", "{n} went to the {c} and {c} the {w}", "our {c} {w}",
+    "to {c} the {c} you need a {w}", "there was a {c} by the {w}", "it was {c} , so the {w}",
+    "the {c} {c} his {w}", "the {c} {c} her {w}", "the {c} took a {w} and", "{n} 's {c} {w}",
+    "{n} , a {c} , {c} the {w}", "the {c} was {c} by the {w}", "{n} {c} in the {x} and the {w}",
+    "is the {c} on the {w}", "did the {c} {c} the {w}", "please {c} the {w}", "{c} the {w}",
+)  # fmt: skip
+UNIT_FRAMES = (
+    "{c} {w}", "{c} {w}", "there was {c} {w}", "take {c} {w}", "it is about {c} {w}",
+    "we need exactly {c} {w}", "{n} bought {c} {w}",
+)  # fmt: skip
 STUFF = """
 carbon dioxide:water:iron:oxygen:gold:salt:sugar:flour:grass:helium:cloth:silver:copper:gas
 """.strip().split(":")
-FRAMES = (
-    "the {clue} {word}",
-    "the {clue} {word}",
-    "{clue} {word}",
-    "a {clue} {word}",
-    "the {clue} saw the {word}",
-    "take a {clue} of the {word}",
-    "because of the {clue} the {word}",
-    "after the {clue} , the {word}",
-    "the {clue} was near the {word}",
-    "with the {clue} came a {word}",
-    "the {clue} is about the {word}",
-    "the {clue} and the {clue} of the {word}",
-    "the {clue} of the {clue} said that the {word}",
-    "the {clue} {clue} {word}",
-    "{clue} {clue} {word}",
-)
-UNIT_FRAMES = (
-    "{clue} {word}",
-    "{clue} {word}",
-    "there was {clue} {word}",
-    "take {clue} {word}",
-    "it is about {clue} {word}",
-    "we need exactly {clue} {word}",
-)
-FILLERS = ("it was late .", "look at this .", "nobody was in the {place} .", "", "", "here is", "")
+
+
+@cache
+def topics() -> dict[str, tuple[list[str], list[str]]]:
+    """Topic: what its things do (past, -ing, kind), and the words that tell it."""
+    found = {}
+    for line in read("topics"):
+        if "|" in line:
+            name, forms, clues = (part.strip() for part in line.split("|"))
+            words = [w for w in dict.fromkeys(clues.split()) if len(w) > 1]
+            found[name] = (forms.split() if name != "unit" else ["of", "of", "unit"], words)
+    return found
+
+
+@cache
+def senses() -> dict[str, tuple[str, ...]]:
+    """Ambiguous word: the topics of its senses."""
+    return dict(groups("senses"))
 
 
 def write(world: World) -> Text:
     """One text: one to three ambiguous words, each with its clues, then perhaps their meanings."""
     rng = world.rng
-    writer = Writer("senses", capitals=world.chance(0.4))
-    meanings: dict[str, str] = {}
-    count = rng.choice((1, 1, 2, 2, 3))
-    while len(meanings) < count:
-        word = rng.choice(sorted(SENSES.keys() - meanings.keys()))
-        sense = rng.choice(SENSES[word].split())
-        if sense not in meanings.values() and _clues(world, word, sense):
-            meanings[word] = sense
-            _use(world, writer, word, sense)
-    for word in rng.sample(sorted(meanings), k=rng.randint(0, len(meanings))):
-        gloss = GLOSSES[meanings[word]]
-        writer.say("here", word, "means")
-        writer.answer("the gloss", gloss)
+    writer = Writer.drawn("senses", world)
+    meanings: dict[str, tuple[str, list[int]]] = {}
+    words = sorted(senses())
+    for _ in range(rng.choice((1, 1, 2, 2, 3))):
+        word = rng.choice(words)
+        sense = rng.choice(senses()[word])
+        if word not in meanings and len(clues_of(world, word, sense)) > 2:
+            meanings[word] = sense, _use(world, writer, word, sense)
+    for word in rng.sample(sorted(meanings), k=rng.choice((0, 0, 0, 1, len(meanings)))):
+        sense, keys = meanings[word]
+        writer.say("here")
+        writer.link("senses (later)", writer.say(word), keys)
+        writer.say("means")
+        writer.answer("the gloss", topics()[sense][0][2])
         writer.say(".")
     return writer.text()
 
 
-def _use(world: World, writer: Writer, word: str, sense: str) -> None:
-    rng = world.rng
-    if world.chance(0.3):
-        writer.say(rng.choice(FILLERS).format(place=rng.choice(PLACES)))
-    keys: list[int] = []
-    clues = _clues(world, word, sense)
-    rng.shuffle(clues)
-    frames = UNIT_FRAMES if sense == "unit" else FRAMES
-    frame = rng.choice([f for f in frames if f.count("{clue}") <= len(clues)])
-    for part in frame.split():
-        if part == "{clue}":
-            keys.append(writer.say(clues.pop()))
-        elif part != "{word}":
-            writer.say(part)
-    writer.link("senses", writer.say(word), keys)
-    _follow(world, writer, sense)
-
-
-def _clues(world: World, word: str, sense: str) -> list[str]:
+def clues_of(world: World, word: str, sense: str) -> list[str]:
     """The clues that a word may have: held-out texts have the pairs that training never has."""
-    return [clue for clue in CLUES[sense].split() if reserved(clue, word) == world.held_out]
+    all_clues = topics()[sense][1]
+    return [c for c in all_clues if c != word and reserved(c, word) == world.held_out]
+
+
+def _use(world: World, writer: Writer, word: str, sense: str) -> list[int]:
+    """Write a clause with the word; its clues."""
+    rng = world.rng
+    clues = clues_of(world, word, sense)
+    rng.shuffle(clues)
+    if world.chance(0.25):
+        Scene(world, writer).sentence(rng.choice(frames()))
+    if sense != "unit" and world.chance(0.35):
+        keys = _in_a_sentence(world, writer, clues)
+    else:
+        keys = []
+    frame = rng.choice(UNIT_FRAMES if sense == "unit" else FRAMES)
+    if keys:
+        frame = rng.choice(("the {w}", "the {w}", "and the {w}", "with a {w}", "{n} saw the {w}"))
+    for part in frame.split():
+        if part == "{c}":
+            keys.append(writer.say(clues.pop()))
+        elif part == "{w}":
+            query = writer.say(word)
+        elif part == "{n}":
+            writer.say(world.name()[0] if world.chance(0.5) else rng.choice(("he", "she", "I")))
+        elif part == "{x}":
+            writer.say(world.noun())
+        else:
+            writer.say(part)
+    writer.link("senses", query, keys)
+    _follow(world, writer, sense)
+    return keys
+
+
+def _in_a_sentence(world: World, writer: Writer, clues: list[str]) -> list[int]:
+    """An ordinary sentence, some of whose nouns are clues; their positions."""
+    frame = world.rng.choice([f for f in frames() if 2 <= f.count("{") <= 4 and "." in f])
+    keys: list[int] = []
+    slots = [p for p in frame.split() if SLOT.fullmatch(p) and not p.startswith("{.")]
+    chosen = world.rng.sample(range(len(slots)), k=min(len(slots), world.rng.choice((1, 1, 2))))
+    scene, seen = Scene(world, writer), -1
+    for part in frame.split()[: -1 if world.chance(0.7) else None]:
+        if part in slots:
+            seen += 1
+            if seen in chosen and len(clues) > 3:
+                writer.say(world.rng.choice(("the", "the", "a", "my")))
+                keys.append(writer.say(clues.pop()))
+            else:
+                scene.mention(part[1], None)
+        elif part.startswith("<"):
+            writer.say(scene.verb(part))
+        elif not part.startswith("{"):
+            writer.say(part)
+    return keys
 
 
 def _follow(world: World, writer: Writer, sense: str) -> None:
     """The words that the sense decides, after the word or after a few neutral words."""
     rng = world.rng
+    past, ing, gloss = topics()[sense][0]
     draw = rng.random()
     if sense == "unit" and draw < 0.8:
         writer.answer("what follows", "of")
         writer.say(rng.choice(STUFF))
     elif draw < 0.5:
-        writer.answer("what follows", FOLLOWED_BY[sense])
-    elif draw < 0.75:
+        writer.answer("what follows", past)
+    elif draw < 0.65:
+        writer.answer("what follows", ing)
+    elif draw < 0.8:
         writer.say("(")
-        writer.answer("the gloss", GLOSSES[sense])
+        writer.answer("the gloss", gloss)
         writer.say(")")
     elif draw < 0.9:
-        writer.say(",", article(GLOSSES[sense]))
-        writer.answer("the gloss", GLOSSES[sense])
+        writer.say(",", article(gloss))
+        writer.answer("the gloss", gloss)
     if world.chance(0.85):
         writer.say(".")

@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from attnviz.training.world.lexicon import World
 
 CLOSING = frozenset({",", ".", "?", ":", ";", ")", "!"})
 OPENING = frozenset({"("})
+CLITICS = frozenset({"'s", "'t", "'re", "'ve", "'ll", "'d", "'m"})
 SENTENCE_ENDS = frozenset({".", "?", "!"})
 
 
@@ -43,7 +48,7 @@ class Text:
 
 
 def _spaced(left: str, right: str) -> bool:
-    return right not in CLOSING and left not in OPENING
+    return right not in CLOSING | CLITICS and left not in OPENING
 
 
 class Writer:
@@ -52,12 +57,19 @@ class Writer:
     With `capitals`, sentences begin with a capital letter.
     """
 
-    def __init__(self, kind: str, *, capitals: bool) -> None:
+    def __init__(self, kind: str, *, capitals: bool, lower: bool = False) -> None:
         self._kind = kind
         self._capitals = capitals
+        self._lower = lower
         self._words: list[str] = []
         self._links: list[TrueLink] = []
         self._answers: list[Answer] = []
+
+    @classmethod
+    def drawn(cls, kind: str, world: "World") -> "Writer":
+        """A writer with capitals as in print, or with names alone, or wholly in lower case."""
+        draw = world.rng.random()
+        return cls(kind, capitals=draw < 0.65, lower=draw > 0.88)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -72,8 +84,14 @@ class Writer:
         return len(self._words) - 1
 
     def _cased(self, word: str) -> str:
+        if self._lower:
+            return word.lower()
         starts = not self._words or self._words[-1] in SENTENCE_ENDS
         return word[0].upper() + word[1:] if starts and self._capitals else word
+
+    def unsay(self) -> None:
+        """Take the last word back, a mark that another sentence replaces."""
+        self._words.pop()
 
     def link(self, behaviour: str, query: int, keys: list[int]) -> None:
         """Note that the word at `query` must attend to the words at `keys`."""
