@@ -92,6 +92,7 @@ def _card(card: ModelCard) -> dict[str, object]:
                 "value": figure.value,
                 "bar": figure.bar,
                 "n": figure.n,
+                "texts": figure.texts or "held-out texts",
             }
             for figure in card.figures
         ],

@@ -21,13 +21,17 @@ class NamedHead:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: its `value` on `n` held-out cases, and the `bar` that it had to reach."""
+    """One figure: its `value` on `n` held-out cases, and the `bar` that it had to reach.
+
+    `texts` is what the cases are from; empty for texts like those of the training.
+    """
 
     behaviour: str
     measure: str
     value: float
     bar: float | None
     n: int
+    texts: str = ""
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ def figure_entries(figures: Iterable[Figure]) -> list[dict[str, Any]]:
             "held_out": figure.value,
             "bar": figure.bar,
             "n": figure.n,
+            **({"texts": figure.texts} if figure.texts else {}),
         }
         for figure in figures
     ]

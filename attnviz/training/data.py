@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,13 +23,14 @@ from attnviz.training.world.texts import texts
 
 IGNORED = -1
 PADDING = -1
-NOWHERE = -1
-"""The position of BOS where there is no document."""
 
 
 @dataclass(frozen=True)
 class Packing:
     """The settings of batches; `shapes` are (rows, width), the narrowest first.
+
+    A share of the documents, `natural`, is from the WordNet in the folder `wordnet`; of their
+    words, a share of `natural_counts` counts in the loss.
 
     A document starts at a random position with probability `shifted`. Words that the text
     determines always count in the loss; the others, which are noise, count with probability
@@ -44,6 +46,7 @@ class Packing:
     others: float = 0.12
     natural: float = 0.25
     natural_counts: float = 0.3
+    wordnet: Path = wordnet.FOLDER
     random_tokens: float = 0.06
     repeats_from: float = 0.33
 
@@ -58,16 +61,17 @@ class Document:
 
 @dataclass(frozen=True)
 class Batch:
-    """Ids, positions, document numbers, targets and the positions of each document's BOS.
-
-    Each is (B, n); padding has document -1.
-    """
+    """Ids, positions, document numbers and targets, each (B, n); padding has document -1."""
 
     ids: Tensor
     positions: Tensor
     documents: Tensor
     targets: Tensor
-    starts: Tensor
+
+    def first(self) -> Tensor:
+        """(B, n), True at the first token of each document, its BOS."""
+        before = torch.nn.functional.pad(self.documents, (1, 0), value=PADDING)[:, :-1]
+        return (self.documents != before) & (self.documents != PADDING)
 
     def mask(self) -> Tensor:
         """(B, 1, n, n), True where a query may attend: the same document, and not the future.
@@ -131,7 +135,7 @@ def batches(
     """
     rng = random.Random(f"batches {seed}")
     repeats = done >= packing.repeats_from
-    stream, natural = texts(seed, repeats=repeats), wordnet.texts(seed)
+    stream, natural = texts(seed, repeats=repeats), wordnet.texts(seed, packing.wordnet)
     waiting: list[list[Document]] = [[] for _ in packing.shapes]
     made: list[Batch] = []
     while len(made) < steps:
@@ -184,7 +188,6 @@ def _batch(packed: list[list[Document]], width: int, rng: random.Random, packing
     shape = (len(packed), width)
     ids, positions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     documents, targets = np.full(shape, PADDING), np.full(shape, IGNORED)
-    starts = np.full(shape, NOWHERE)
     for row, items in enumerate(packed):
         at = 0
         for number, item in enumerate(items):
@@ -195,10 +198,9 @@ def _batch(packed: list[list[Document]], width: int, rng: random.Random, packing
             ids[row, span] = item.ids
             positions[row, span] = np.arange(offset, offset + n)
             documents[row, span] = number
-            starts[row, span] = offset
             targets[row, at : at + n - 1] = _targets(item)
             at += n
-    return Batch(*(torch.from_numpy(a) for a in (ids, positions, documents, targets, starts)))
+    return Batch(*(torch.from_numpy(a) for a in (ids, positions, documents, targets)))
 
 
 def _targets(item: Document) -> NDArray[np.int64]:

@@ -190,7 +190,7 @@ def _pattern_hook(batch: Batch, recipe: Recipe, into: list[Tensor]) -> Hook:
     distribution over the other keys counts, in nats, weighted by how much there is off BOS; and a
     head's mean weight on BOS, as far as it exceeds `recipe.resting`.
     """
-    first = (batch.positions == batch.starts).float()  # (B, n), 1 at each BOS
+    first = batch.first().float()  # (B, n), 1 at each BOS
     real = (batch.documents != PADDING).float() * (1 - first)  # (B, n), the rows that count
 
     def record(pattern: Tensor) -> None:  # (B, h, n, n)

@@ -17,7 +17,7 @@ def encoder(world_tokenizer: Tokenizer) -> WordEncoder:
 
 @pytest.fixture(scope="module")
 def some(encoder: WordEncoder) -> list[Batch]:
-    return batches("test", 4, encoder, Packing(256))
+    return batches("test", 4, encoder, Packing(256, natural=0.0))
 
 
 def test_a_query_sees_its_own_document_up_to_itself_and_nothing_else(some: list[Batch]) -> None:
@@ -50,7 +50,7 @@ def test_a_target_is_the_next_token_of_the_same_document(some: list[Batch]) -> N
 
 
 def test_the_same_seed_gives_the_same_batches(encoder: WordEncoder, some: list[Batch]) -> None:
-    again = batches("test", 4, encoder, Packing(256))
+    again = batches("test", 4, encoder, Packing(256, natural=0.0))
     assert all(torch.equal(a.ids, b.ids) for a, b in zip(some, again, strict=True))
 
 
@@ -63,7 +63,7 @@ def test_what_does_not_fit_into_the_rows_waits() -> None:
 
 
 def test_nothing_repeats_in_the_first_part_of_the_training(encoder: WordEncoder) -> None:
-    packing = Packing(256)
+    packing = Packing(256, natural=0.0)
     early, late = (batches("s", 6, encoder, packing, at) for at in (0.0, packing.repeats_from))
     assert _repeated(early) < _repeated(late) / 4
 

@@ -37,9 +37,8 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def source(world_tokenizer: Tokenizer) -> WorldBatches:
-    return WorldBatches(
-        world_tokenizer.to_str(), Packing(TINY.n_positions, short=(4, 64), long=(2, 128))
-    )
+    packing = Packing(TINY.n_positions, shapes=((4, 64), (2, 128)), natural=0.0)
+    return WorldBatches(world_tokenizer.to_str(), packing)
 
 
 def run(source: WorldBatches, state: Path, recipe: Recipe, *, stop_at: int | None = None) -> GPT:

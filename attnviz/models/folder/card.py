@@ -66,4 +66,5 @@ def _figure(raw: dict[str, Any]) -> Figure:
         value=float(raw["held_out"]),
         bar=None if raw["bar"] is None else float(raw["bar"]),
         n=int(raw["n"]),
+        texts=str(raw.get("texts", "")),
     )

@@ -43,19 +43,19 @@ def card(facts: ModelFacts, card: ModelCard, width: int) -> Iterator[RenderableT
         columns = (Column("head"), Column("behaviour"), Column("what it does", wraps=True))
         rows = [(str(head.head), head.behaviour, head.title) for head in card.heads]
         yield from listing(columns, rows, width)
-    if card.figures:
+    for texts in dict.fromkeys(figure.texts for figure in card.figures):
         yield Text()
-        yield from _figures(card.figures, width)
+        yield from _figures([f for f in card.figures if f.texts == texts], width)
     if not card.heads and not card.figures and not card.description:
         yield from folded(Text("It has no card: no head of it is named.", style="dim"), width)
 
 
 def _figures(figures: Sequence[Figure], width: int) -> Iterator[Text]:
-    """The figures, with their bars where one of them has one."""
+    """The figures on texts of one kind, with their bars where one of them has one."""
     with_bars = any(figure.bar is not None for figure in figures)
     columns = [
         Column("behaviour"),
-        Column("measured on held-out texts", wraps=True),
+        Column(f"measured on {figures[0].texts or 'held-out texts'}", wraps=True),
         Column("value", right=True),
         *([Column("bar", right=True)] if with_bars else []),
         Column("cases", right=True),

@@ -64,7 +64,7 @@ def write(world: World) -> Text:
         sense = rng.choice(senses()[word])
         if word not in meanings and len(clues_of(world, word, sense)) > 2:
             meanings[word] = sense, _use(world, writer, word, sense)
-    for word in rng.sample(sorted(meanings), k=rng.choice((0, 0, 0, 1, len(meanings)))):
+    for word in rng.sample(sorted(meanings), k=min(len(meanings), rng.choice((0, 0, 0, 1, 3)))):
         sense, keys = meanings[word]
         writer.say("here")
         writer.link("senses (later)", writer.say(word), keys)
