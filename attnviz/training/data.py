@@ -19,7 +19,7 @@ from torch import Tensor
 from attnviz.training import wordnet
 from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.world.text import Text
-from attnviz.training.world.texts import texts
+from attnviz.training.world.texts import REPEATS_FROM, texts
 
 IGNORED = -1
 PADDING = -1
@@ -34,21 +34,18 @@ class Packing:
 
     A document starts at a random position with probability `shifted`. Words that the text
     determines always count in the loss; the others, which are noise, count with probability
-    `others`. Documents are random repeated tokens with probability `random_tokens`. These, and
-    all texts of mere repetition, begin at `repeats_from` (a share of the training): they teach a
-    head to attend to the previous token; if that is learned first, it gives each noun its last
-    adjective, and no other head learns to find all adjectives.
+    `others`. Documents are random repeated tokens with probability `random_tokens`, from the
+    time on at which texts repeat words.
     """
 
     n_positions: int
     shapes: tuple[tuple[int, int], ...] = ((32, 64), (16, 128), (8, 256))
     shifted: float = 0.15
-    others: float = 0.12
+    others: float = 0.08
     natural: float = 0.25
-    natural_counts: float = 0.3
+    natural_counts: float = 0.2
     wordnet: Path = wordnet.FOLDER
     random_tokens: float = 0.06
-    repeats_from: float = 0.33
 
 
 @dataclass(frozen=True)
@@ -134,8 +131,8 @@ def batches(
     `done`: the share of the training that is done.
     """
     rng = random.Random(f"batches {seed}")
-    repeats = done >= packing.repeats_from
-    stream, natural = texts(seed, repeats=repeats), wordnet.texts(seed, packing.wordnet)
+    repeats = done >= REPEATS_FROM
+    stream, natural = texts(seed, done=done), wordnet.texts(seed, packing.wordnet)
     waiting: list[list[Document]] = [[] for _ in packing.shapes]
     made: list[Batch] = []
     while len(made) < steps:

@@ -8,6 +8,7 @@ from tokenizers import Tokenizer
 
 from attnviz.training.data import IGNORED, PADDING, Batch, Document, Packing, batches, pack
 from attnviz.training.tokenizer import WordEncoder
+from attnviz.training.world.texts import REPEATS_FROM
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def test_what_does_not_fit_into_the_rows_waits() -> None:
 
 def test_nothing_repeats_in_the_first_part_of_the_training(encoder: WordEncoder) -> None:
     packing = Packing(256, natural=0.0)
-    early, late = (batches("s", 6, encoder, packing, at) for at in (0.0, packing.repeats_from))
+    early, late = (batches("s", 6, encoder, packing, at) for at in (0.0, REPEATS_FROM))
     assert _repeated(early) < _repeated(late) / 4
 
 

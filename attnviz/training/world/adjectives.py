@@ -23,6 +23,22 @@ QUESTIONS = (
 NO_ADJECTIVE = "plain"
 
 
+DESCRIBED = (
+    "{A!v} .", "{A!v} .", "{P!v} .", "{P!v} .", "{T!v} .", "{T!v} .", "{F!v} .", "{N!v} .",
+    "{L!v} .", "{G!v} .", "{Q!v} .", "{B!v} .", "{X!v} .", "{P} saw {A!g} .", "{P} heard {T!g} .",
+    "{P} saw {P!g} .", "we saw {T!g} .", "I saw {A!g} .", "I heard {P!g} .", "{P} saw {N!g} .",
+    "there was {T!g} .", "there was {A!g} in {L} .", "{A!v} and {T!v} .", "{P!v} and {A!v} .",
+)  # fmt: skip
+FEWER = (30, 40, 22, 8)
+
+
+def write_described(world: World) -> Text:
+    """The shortest form: somebody or something, and what it does."""
+    scene = Scene(world, Writer.drawn("described", world), FEWER)
+    scene.sentence(world.rng.choice(DESCRIBED))
+    return scene.text()
+
+
 def write(world: World) -> Text:
     """One text: one or two sentences, then perhaps questions about some of the things."""
     rng = world.rng

@@ -16,6 +16,9 @@ from importlib.resources import files
 
 VOWELS = "aeiou"
 RESERVED_SHARE = 10
+TEMPERAMENTS = 16
+"""How many kinds of words there are as to their habits: enough that no habit can be guessed, few
+enough that each word's is soon learned."""
 ONSETS = "b bl br d dr f fl g gl gr k kl kr l m n p pl r s sk sl sn t tr v w z".split()
 RIMES = """
 a e i o u ab ack ag am an ap ark ax ay el em en er ick id ig im in ip isk ob ock og om on oop or
@@ -159,10 +162,15 @@ def habits(kind: str) -> tuple[Habit, ...]:
 
 @cache
 def habit(word: str, kind: str) -> Habit:
-    """The habit of a noun, name or adjective, among those of a class of nouns."""
+    """The habit of a noun, name or adjective, among those of a class of nouns.
+
+    It is the natural one for a few words ("the hungry dog ate"), else one by the word's
+    temperament, which is the same for every class.
+    """
     choices = habits(kind)
     natural = [h for h in choices if h.past == NATURAL.get(word)]
-    return natural[0] if natural else choices[zlib.crc32(word.lower().encode()) % len(choices)]
+    temperament = zlib.crc32(word.lower().encode()) % TEMPERAMENTS
+    return natural[0] if natural else choices[temperament % len(choices)]
 
 
 def plural(noun: str) -> str:

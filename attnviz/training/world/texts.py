@@ -15,6 +15,7 @@ from attnviz.training.world.lexicon import World
 from attnviz.training.world.text import Text, joined
 
 KINDS = {
+    "described": adjectives.write_described,
     "adjectives": adjectives.write,
     "pronouns": pronouns.write,
     "pairs": pronouns.write_pair,
@@ -24,28 +25,42 @@ KINDS = {
     "plain": plain.write,
 }
 SHARES: Mapping[str, int] = {
-    # How often each kind is written, in texts. Short texts that depend on one thing alone
-    # ("pairs") teach it much sooner than crowded ones.
-    "adjectives": 36,
+    "described": 12,
+    "adjectives": 30,
     "pronouns": 34,
     "pairs": 14,
-    "mystery": 11,
-    "senses": 22,
+    "mystery": 12,
+    "senses": 24,
     "repetition": 8,
     "plain": 8,
 }
+"""How often each kind is written, in texts."""
+FIRST_SHARES: Mapping[str, int] = {
+    "described": 30,
+    "adjectives": 8,
+    "pronouns": 8,
+    "pairs": 32,
+    "mystery": 14,
+    "senses": 26,
+    "plain": 3,
+}
+"""The same at the beginning: short texts that depend on one thing alone teach it much sooner."""
+FIRST_PART = 0.2
+REPEATS_FROM = 0.33
+"""Repetition teaches a head to attend to the previous token; if that is learned first, it gives
+each noun its last adjective, and no other head learns to find all adjectives."""
 JOINED_SHARE = 0.15
 
 
 def texts(
-    seed: int | str, kind: str | None = None, *, held_out: bool = False, repeats: bool = True
+    seed: int | str, kind: str | None = None, *, held_out: bool = False, done: float = 1.0
 ) -> Iterator[Text]:
     """Texts without end, of one kind, or of all kinds by their shares with some joined together.
 
-    Held-out texts use only combinations of words that training texts never contain. Without
-    `repeats`, no text is of the kind "repetition".
+    Held-out texts use only combinations of words that training texts never contain. `done` is the
+    share of the training that is done, which decides the shares.
     """
-    shares = {k: n for k, n in SHARES.items() if repeats or k != "repetition"}
+    shares = shares_at(done)
     world = World(random.Random(f"{seed} {kind} {held_out}"), held_out)
     while True:
         if kind is not None:
@@ -59,3 +74,10 @@ def texts(
 def _any(world: World, shares: Mapping[str, int]) -> Text:
     kind = world.rng.choices(list(shares), weights=list(shares.values()))[0]
     return KINDS[kind](world)
+
+
+def shares_at(done: float) -> Mapping[str, int]:
+    """How often each kind is written when a share of the training is done."""
+    if done < FIRST_PART:
+        return FIRST_SHARES
+    return {k: n for k, n in SHARES.items() if done >= REPEATS_FROM or k != "repetition"}
