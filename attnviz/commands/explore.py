@@ -122,7 +122,7 @@ def _weights(captured: Capture) -> Capture:
         UsageError: it holds scores.
     """
     if captured.signed:
-        raise UsageError("this capture holds scores, not weights", "look at it with attnviz show")
+        raise UsageError("this capture holds scores, not weights", "show it with attnviz show")
     return captured
 
 

@@ -40,7 +40,7 @@ def params(
     output: g.RecordOutput,
     noise: g.Noise,
 ) -> None:
-    """Count a model's parameters: each matrix, one head, one layer's heads, all of them."""
+    """Count a model's parameters: per matrix, per head, per layer and in total."""
     to = destination_of(session, output)
     source = Source(name or BUILTIN, fetched.revision, fetched.offline, session.quiet)
     count = parameters_of(source)

@@ -47,7 +47,8 @@ def show(
         g.panel_option(
             g.TEXT,
             "--lines",
-            help="Each line of the input is a text of its own, answered as soon as it is done.",
+            help="Treat each line of the input as a separate text, and show each as soon as it is "
+            "ready.",
         ),
     ] = False,
     tokens: g.Tokens,
@@ -68,8 +69,8 @@ def show(
 ) -> None:
     """Show which tokens attend to which.
 
-    Without a choice of heads it shows the one that tells most about this text; the
-    first line says which one that is, and why.
+    Unless heads are chosen, it shows the one that fits this text best; the first line says
+    which head that is.
     """
     to = destination_of(session, output)
     request = Request(
@@ -82,7 +83,7 @@ def show(
     )
     chosen = choose_output(request)
     if request.transforms.scores and check.verify:
-        raise UsageError("scores are shown as they are", f"leave {option('verify')} out")
+        raise UsageError("scores are shown unchanged", f"leave {option('verify')} out")
     _check_lines(to, chosen, lines=lines)
     source = g.source_of(session, model, run, kind, causal)
     options = tokens.options(run, target.target)
@@ -98,13 +99,13 @@ def _check_lines(to: Destination, output: Output, *, lines: bool) -> None:
     """
     if to.each_line_apart and not lines:
         raise UsageError(
-            f"{LINE} in {option('output')} stands for the number of a line",
+            f"{LINE} in {option('output')} stands for a line number",
             f"add {option('lines')}",
         )
     name = to.format.name
     if lines and output.alone and not to.each_line_apart:
         raise UsageError(
-            f"with {option('lines')} each line makes a {name} of its own",
+            f"with {option('lines')}, each line makes a {name} file of its own",
             f"put {LINE} into the name: {option('output', f'heads-{LINE}.{name}')}",
         )
 

@@ -125,14 +125,14 @@ class Checked:
                 f"{option('dtype', 'float32')}",
             )
         if not self._over_all_keys(block):
-            raise self._no_pattern(block.layer, "does not look at each of the tokens")
+            raise self._no_pattern(block.layer, "does not attend to each of the tokens")
         if self.empty.signed:  # nothing more can be said of scores
             self.consume(block)
             return
         if not self.empty.sinks and np.abs(block.sums - 1).max() > self._sum_error:
             raise self._no_pattern(block.layer, "has rows that do not sum to 1")
         if self.empty.causal and _looks_ahead(block):
-            raise self._no_pattern(block.layer, "looks at later tokens")
+            raise self._no_pattern(block.layer, "attends to later tokens")
         self.consume(block)
 
     def finish(self, wanted: Wanted) -> None:

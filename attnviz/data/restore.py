@@ -180,6 +180,7 @@ def _token(entry: JsonObject, size: int) -> Token:
         special=_get(entry, "special", bool),
         part=part,
         name=readable(_get(entry, "label", str)) if entry["special"] else SPECIAL_LABEL,
+        spaced="exact" in entry and _get(entry, "exact", str) != _get(entry, "text", str),
     )
 
 

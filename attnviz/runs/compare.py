@@ -58,7 +58,7 @@ def compare_texts(
         InputError: a text that the model cannot take.
     """
     if len(texts) < 2:
-        raise UsageError("one text alone has nothing to be compared with", "give two or more")
+        raise UsageError("a single text cannot be compared", "give two or more")
     _check_kind(model)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     made, vectors, queries = [], [], []
@@ -167,7 +167,7 @@ def compare_models(
         pair = _text_alone(made[0]), _text_alone(made[1])
     if not _same_tokens(*pair):
         raise InputError(
-            "the two models cut this text in ways that have not even its words in common",
+            "the two models split this text differently, even into words",
             "give another text",
         )
     _check_length(pair[0])
@@ -200,7 +200,7 @@ def _check_length(captured: Capture) -> None:
 def _check_kind(model: "LoadedModel") -> None:
     if model.kind not in ("self", "encoder"):
         raise UsageError(
-            "attention to what a model writes is not compared",
+            "attention to a model's output cannot be compared",
             f"use a model that reads one text, or {option('kind', 'encoder')}",
         )
 
@@ -211,7 +211,7 @@ def _check_kinds(model: "LoadedModel", other: "LoadedModel") -> None:
     if model.causal != other.causal:
         back, both = (model, other) if model.causal else (other, model)
         raise UsageError(
-            f"{back.identity.name} looks back only, and {both.identity.name} both ways, so their "
+            f"{back.identity.name} is causal and {both.identity.name} is not, so their "
             "rows cannot be compared",
             "use two models of one kind",
         )

@@ -201,7 +201,7 @@ def _target(
     if model.kind in ("self", "encoder"):
         if given is not None:
             raise UsageError(
-                f"{option('target')} is the text that an encoder-decoder writes, for "
+                f"{option('target')} is the output of an encoder-decoder, for "
                 f"{option('kind', 'cross')} or decoder",
                 "leave it out",
             )

@@ -335,9 +335,9 @@ LAYOUT_1 = Path(__file__).parent / "layout_1"
     ("name", "transforms", "said"),
     [
         ("plain", (), "9 tokens with BOS"),
-        ("scores", (Scores(),), "scores before mask and softmax: queries times keys, scaled"),
+        ("scores", (Scores(),), "scores before mask and softmax: scaled dot products of queries"),
         ("merged", (Merged("words"),), "pieces of words merged"),
-        ("weighted", (NormBased(),), "norm-based: each weight times the length of what its key"),
+        ("weighted", (NormBased(),), "norm-based: each weight times the norm of the vector that"),
     ],
 )
 def test_a_capture_of_layout_1_means_what_it_meant(

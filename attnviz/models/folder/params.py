@@ -53,8 +53,8 @@ _MASK_BUFFER = re.compile(r"\.(attn|attention)\.(masked_)?bias$")
 _OTHER_BUFFER = re.compile(r"(^|\.)(inv_freq|position_ids|final_logits_bias)$")
 _OUTPUT = ("lm_head.weight", "embed_out.weight", "cls.predictions.decoder.weight")
 _AGAIN = ("embed_tokens.weight", "cls.predictions.decoder.bias")  # of shared.weight, of a bias
-_BUFFER = "no parameter: a buffer of an old file"
-_TIED = "tied to another tensor, and counted there"
+_BUFFER = "not a parameter: a buffer of an old file"
+_TIED = "tied to another tensor and counted there"
 
 
 def known_count(name: str) -> ParameterCount:

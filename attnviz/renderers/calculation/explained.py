@@ -46,4 +46,4 @@ def left_out(e: Explained) -> Iterator[Text]:
     if allowed > len(e.seen):
         more = allowed - len(e.seen)
         every = e.sheet.display.speller("format", "json")
-        yield from e.sheet.say(f"… and {more} weaker keys; {every} has them all.")
+        yield from e.sheet.say(f"… and {more} weaker keys; {every} has all of them.")

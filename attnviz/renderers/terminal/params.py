@@ -43,7 +43,7 @@ def _head_sums(
     """One head's share of W_Q, W_K, W_V and W_O, beside a value map of full rank."""
     w_q, w_k, w_v, w_o = four
     queries, keys = w_q.each + w_o.each, w_k.each + w_v.each
-    yield "a full value map", d * d, f"{d}×{d}; a head has, instead:"
+    yield "a full value map", d * d, f"{d}×{d}; instead, a head has:"
     yield "value down (W_V)", w_v.each, _times(w_v)
     yield "value up (W_O)", w_o.each, _times(w_o)
     if kv_heads == heads:
@@ -72,7 +72,7 @@ def render(count: ParameterCount, width: int) -> Iterator[RenderableType]:
         rows = [(name, f"{number:,}", remark) for name, number, remark in sums(count)]
         yield from listing(columns, rows, width, header=False)
     for apart in count.apart:
-        said = f"not count: {apart.source} ({apart.count:,} numbers, {apart.why})"
+        said = f"not counted: {apart.source} ({apart.count:,} numbers, {apart.why})"
         yield from folded(Text(said, "dim"), width)
 
 

@@ -415,7 +415,7 @@ function drawColumns(token = state.pin) {
 function makeColumns(width) {
   const queries = labelsOf("queries"), keys = labelsOf("keys");
   const height = ROW * Math.max(queries.length, keys.length) + 8;
-  const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "queries at the left, keys at the right" });
+  const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "queries on the left, keys on the right" });
   const named = (labels, side, x, anchor) => labels.map((label, index) => {
     const name = element("text", { x, y: ROW * (index + 0.5) + 8, "text-anchor": anchor, "data-side": side, "data-index": index }, label);
     name.append(element("title", {}, label));
@@ -752,7 +752,7 @@ function listen() {
 async function start() {
   byId("title").textContent = data.title;
   byId("about").textContent = data.about;
-  byId("error").textContent = `No weight on this page is off by more than ${data.error.toPrecision(2)}; without the first token, as much more as what is left of a row is brought up.`;
+  byId("error").textContent = `The weights on this page are exact to ${data.error.toPrecision(2)}. With the first token removed, the error grows by the factor by which a row is rescaled.`;
   byId("sink").disabled = data.dropped;
   byId("directions").hidden = data.cross;
   const steps = data.viridis.map((color) => `rgb(${color.join(" ")})`);
