@@ -10,7 +10,7 @@ from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session
 from attnviz.commands.texts import text_or_capture
 from attnviz.data.capture import Capture
-from attnviz.data.verify import EXACT
+from attnviz.data.verify import FromExact, Verified
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
 from attnviz.inputs.lines import read_lines
 from attnviz.models.catalog import Source
@@ -160,13 +160,25 @@ def _verify(asked: _Asked, model: "LoadedModel", text: str) -> None:
         InexactError: it is not as exact as float32 allows.
     """
     verified = verify(model, asked.source, text, asked.text)
-    said = (
-        f"output with and without capture: largest difference {verified.output:.1e}; "
-        f"weights and transformers' eager attention: {verified.weights:.1e} ({verified.dtype})"
-    )
+    said = _said(verified)
     if not verified.exact:
-        raise InexactError(said, f"more than {EXACT:g} is a bug; please report it")
+        raise InexactError(said, "float32 does not explain this, so it is a bug; please report it")
     asked.session.consoles.err.print(said, markup=False, highlight=False)
+
+
+def _said(verified: Verified) -> str:
+    """The differences, and how far both sides are from float64 where that was measured."""
+    return (
+        f"output with and without capture: largest difference {verified.output:.1e}"
+        f"{_from_exact(verified.exact_output)}; weights and transformers' eager attention: "
+        f"{verified.weights:.1e}{_from_exact(verified.exact_weights)} ({verified.dtype})"
+    )
+
+
+def _from_exact(compared: FromExact | None) -> str:
+    if compared is None:
+        return ""
+    return f" (from float64: {compared.ours:.1e} and {compared.theirs:.1e})"
 
 
 def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
