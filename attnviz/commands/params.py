@@ -78,7 +78,11 @@ def _record(count: ParameterCount) -> dict[str, object]:
         "d_head": count.d_head,
         "total": count.total,
         "attention": count.attention,
-        "attention_share": count.attention / table.whole(count),
+        "attention_share": count.attention / count.total,
+        "lesson_total": count.lesson_total,
+        "lesson_attention_share": (
+            None if count.lesson_total is None else count.attention / count.lesson_total
+        ),
         "sums": [{"name": name, "parameters": n} for name, n, _ in table.sums(count)],
         "matrices": [_row(matrix) for matrix in count.matrices],
         "apart": [{"source": a.source, "count": a.count, "why": a.why} for a in count.apart],
