@@ -26,7 +26,7 @@ from attnviz.models.scratch.native import NativeModel
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
-Verifiable = TypeVar("Verifiable", NativeModel, HuggingFaceModel)
+Verifiable = TypeVar("Verifiable", bound=NativeModel | HuggingFaceModel)
 
 THEIRS: Mapping[Kind, str] = {
     "self": "attentions",

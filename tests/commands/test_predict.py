@@ -1,6 +1,7 @@
-"""`attnviz predict`: what comes next, and what the last position looked at."""
+"""`attnviz predict`: what comes next, and what the last position attends to."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,17 @@ def test_a_single_token_has_candidates_and_no_evidence(run: Run) -> None:
     ended = run("predict", "the", "--no-bos", "--each")
     assert ended.status is ExitStatus.OK
     assert "attends to" not in ended.out
+
+
+def test_candidates_are_exact_texts_in_quotes(run: Run) -> None:
+    shown = run("predict", TEXT, "--top", "2", "--width", "80").out
+    assert re.search(r'^  " fluffy" 0\.\d{3} ', shown, re.MULTILINE)
+    found = rows(run("predict", TEXT, "--top", "2", "-f", "jsonl").out)
+    assert {row["exact"] for row in found} == {" fluffy", " blue"}
+    assert {row["after_exact"] for row in found} == {" was"}
+
+
+def test_a_small_probability_has_an_exponent(run: Run) -> None:
+    shown = run("predict", TEXT, "--each", "--top", "40", "--width", "80").out
+    assert re.search(r'^  "[^"]+" +\d\.\de-\d+$', shown, re.MULTILINE)
+    assert " 0.000" not in shown

@@ -81,6 +81,13 @@ def test_everything_in_a_capture_comes_back(tmp_path: Path) -> None:
     assert_same(load_capture(saved(capture, tmp_path / "c.npz")), capture)
 
 
+def test_the_space_of_a_token_comes_back(tmp_path: Path) -> None:
+    capture = full_capture()
+    tokens = tuple(replace(token, spaced=token.index == 1) for token in capture.query_tokens)
+    spaced = replace(capture, query_tokens=tokens, key_tokens=tokens)
+    assert_same(load_capture(saved(spaced, tmp_path / "c.npz")), spaced)
+
+
 def test_cross_attention_comes_back_with_both_lists_of_tokens(tmp_path: Path) -> None:
     source, keys = make_tokens("le chat")
     target, queries = make_tokens("the cat sat down")  # longer than the source text

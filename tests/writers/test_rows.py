@@ -146,3 +146,16 @@ def test_rows_come_in_pieces_so_that_a_reader_may_leave_early(
     chunks = list(row_chunks(exhibit, "jsonl"))
     assert [chunk.count("\n") for chunk in chunks] == [10, 10, 10, 6]  # 8 tokens: 36 links
     assert all(chunk.endswith("\n") for chunk in chunks)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "tsv"])
+def test_a_row_ends_with_the_exact_texts_of_its_tokens(form: str) -> None:
+    """The labels have no space in front; a token of the model may."""
+    exhibit = make_exhibit(make_capture("a blue\n cat"), queries=[2], keys=[1])
+    text = written(exhibit, form)
+    if form == "jsonl":
+        row = json.loads(text)
+        assert (row["query_exact"], row["key_exact"]) == ("\n cat", " blue")
+    else:
+        (row,) = csv.DictReader(io.StringIO(text), delimiter=rows.SEPARATORS[form])
+        assert (row["query_exact"], row["key_exact"]) == ("\\n cat", " blue")

@@ -45,7 +45,8 @@ def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
 def levels(exhibit: Exhibit, head_map: HeadMap, top: float, size: int) -> Levels:
     """Each weight as the nearest of 256 levels, or of 65,536, on a square-root scale."""
     shares = np.sqrt(np.maximum(_allowed(exhibit, head_map), 0, dtype=np.float64) / top)
-    return np.rint(shares * most_levels(size)).astype(np.uint16 if size == 2 else np.uint8)
+    levels: Levels = np.rint(shares * most_levels(size)).astype(f"u{size}")
+    return levels
 
 
 def error(

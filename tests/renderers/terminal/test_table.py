@@ -146,6 +146,20 @@ def test_what_is_left_is_written_in_one_form(width: int) -> None:
         assert len({" on " in line for line in rests}) == 1
 
 
+def test_a_rest_of_nothing_is_not_written() -> None:
+    weights = np.eye(4, dtype=np.float32)
+    weights[3] = (0.004, 0.0, 0.0, 0.996)
+    exhibit = make_exhibit(make_capture("a b c d", patterns={Head(0, 0): weights}), top=1)
+    assert not any("+" in line or "0.00" in line for line in lines(exhibit))
+
+
+def test_a_key_that_is_a_number_is_in_quotes() -> None:
+    even = np.full((4, 4), 0.25, np.float32)
+    capture = make_capture("in 1776 . now", patterns={Head(0, 0): even})
+    text = " ".join(" ".join(lines(make_exhibit(capture, queries=[3]), 120)).split())
+    assert all(key in text for key in ("→ in 0.25", '"1776" 0.25', '"." 0.25', "now 0.25"))
+
+
 def test_only_the_queries_asked_for_are_shown() -> None:
     assert len([line for line in lines(creature(queries=[3, 5])) if "→" in line]) == 2
 
