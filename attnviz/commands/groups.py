@@ -112,7 +112,7 @@ class Tokens:
     """How a text becomes tokens."""
 
     truncate: Truncation | None = _text(
-        None, "--truncate", help="Cut a text that exceeds the model's context on this side."
+        None, "--truncate", help="Cut a text that is too long for the model, on this side."
     )
     bos: bool | None = _text(
         None,
@@ -250,7 +250,7 @@ class Causal:
     causal: bool = _model(
         False,
         "--causal",
-        help="Mask later tokens in --model embeddings and in examples, which have no mask.",
+        help="Mask later tokens in --model embeddings and in examples, which otherwise have none.",
     )
 
 

@@ -69,8 +69,7 @@ def show(
 ) -> None:
     """Show which tokens attend to which.
 
-    Unless heads are chosen, it shows the one that fits this text best; the first line says
-    which head that is.
+    Unless heads are chosen, one is chosen automatically; the first line says which.
     """
     to = destination_of(session, output)
     request = Request(

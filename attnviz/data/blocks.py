@@ -1,7 +1,7 @@
 """Blocks of query rows, as a model hands them over, and the two consumers that every run has.
 
 A consumer is called with the rows that were asked for, a block at a time. `KeepEverything` puts
-whole patterns together; `Checked` looks at each block before it passes it on.
+whole patterns together; `Checked` checks each block before it passes it on.
 """
 
 from collections.abc import Callable, Mapping
@@ -101,7 +101,7 @@ class KeepEverything:
 
 @dataclass
 class Checked:
-    """Passes blocks on to a consumer, after a look at each.
+    """Passes blocks on to a consumer, after a check of each.
 
     `empty` is the capture to be: whether queries see later keys, whether rows sum to 1, and
     how many queries and keys there are.
@@ -112,7 +112,7 @@ class Checked:
     _rows: dict[int, int] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
-        """Look at the block, and pass it on.
+        """Check the block, and pass it on.
 
         Raises:
             ModelError: the weights are not numbers, or no attention pattern over these tokens.

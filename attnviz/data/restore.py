@@ -46,7 +46,7 @@ def layers_from(meta: JsonObject) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """The layers of a capture, each a number and its heads, in order.
 
     Raises:
-        ValueError: one that the model does not have, or that comes twice.
+        ValueError: one that the model does not have, or one that is repeated.
     """
     per_layer = _model(_object(meta, "model")).heads_per_layer
     layers = []

@@ -52,7 +52,7 @@ def verify(
         source: where the model came from.
         ids: the tokens.
         target: the tokens that an encoder-decoder is to have written.
-        check_room: raises a ModelError where so many bytes more do not fit into memory.
+        check_room: raises a ModelError where this many more bytes do not fit into memory.
 
     Raises:
         UsageError: transformers does not have this model.

@@ -76,7 +76,7 @@ def compare_texts(
     aligned = len({len(each.capture.key_tokens) for each in made}) == 1
     if query is None and aligned:
         _check_length(made[0].capture)
-    if query is not None:  # who looks back only does not see how long the text is
+    if query is not None:  # a causal model does not see how long the text is
         aligned = len(set(queries)) == 1 and (aligned or model.causal)
     if query is None and not aligned:
         raise UsageError(
@@ -145,7 +145,7 @@ def compare_models(
     """Compare the heads of two models over one text; where their tokens differ, over words.
 
     Raises:
-        UsageError: one looks back only and the other both ways, or they attend to another text.
+        UsageError: one is causal and the other is not, or they attend to another text.
         InputError: not even their words are the same.
     """
     _check_kinds(model, other)

@@ -190,9 +190,7 @@ _NO_FILTER = _NO_VIEW | _refuse(
     *_names(Transforms, *_names(SavedTransforms)),
     *_names(Filters),
 )
-_NO_CHOICE = _NO_VIEW | _refuse(
-    "a page shows whole patterns, to look around in", *_names(Filters), "scores"
-)
+_NO_CHOICE = _NO_VIEW | _refuse("a page shows whole patterns", *_names(Filters), "scores")
 _TERMINAL = "attnviz.renderers.terminal"
 
 
@@ -348,7 +346,7 @@ def saved(exhibit: Exhibit, _format: str, _line: int | None, _first: bool) -> It
 
 
 def page(exhibit: Exhibit, _format: str, _line: int | None, _first: bool) -> Iterable[Piece]:
-    """A page to look around in."""
+    """A page of whole patterns."""
     from attnviz.runs.webpage import page_of
 
     return page_of(exhibit)

@@ -28,7 +28,7 @@ class Explained:
 
     @property
     def seen(self) -> list[int]:
-        """The keys that the query may look at; of very many, the strongest ones."""
+        """The keys that the query may attend to, or the strongest of very many."""
         return strongest_keys(self.trace.scores[self.trace.query])
 
     @property

@@ -1,4 +1,4 @@
-"""One self-contained page to look around in: every head, its pattern, the text itself.
+"""One self-contained interactive page: every head, its pattern, the text itself.
 
 `page.html`, `page.css` and `page.js` are put together with the data, and nothing else: no
 server, no network. Weights have one byte each (two where the page stays small) on a square-root

@@ -20,7 +20,7 @@ THUMBNAIL = 32
 """Cells along a side of a head's thumbnail, at most."""
 LEVELS = 255  # of a thumbnail
 FINE = 1_000_000
-"""A page of at most so many weights has two bytes for each, else one."""
+"""The most weights of a page that has two bytes for each; a larger one has one byte."""
 
 
 def bytes_of(exhibit: Exhibit, maps: Sequence[HeadMap]) -> int:
@@ -29,7 +29,7 @@ def bytes_of(exhibit: Exhibit, maps: Sequence[HeadMap]) -> int:
 
 
 def most_levels(size: int) -> int:
-    """The highest level of a weight of so many bytes."""
+    """The highest level of a weight of this size in bytes."""
     return int(256**size - 1)
 
 

@@ -91,7 +91,7 @@ function withoutFirst(pattern) {
     values[row * n] = NaN;
     let sum = 0;
     for (let column = 1; column < n; column++) sum += values[row * n + column] || 0;
-    // what is left of a row that looks at nothing else is what rounding left
+    // what is left of a row that attends to nothing else is what rounding left
     for (let column = 1; column < n; column++) values[row * n + column] /= sum > 2 * data.error ? sum : NaN;
   }
   return { ...pattern, values };
@@ -566,7 +566,7 @@ function inWords(token, back, here) {
   return `${name} ${back ? "←" : "→"} ${told || "nothing"}`;
 }
 
-// a word of a text that looks at itself is a query, or a key where it is asked who looks at it
+// a word of a text that attends to itself is a query, or a key where it is asked what attends to it
 function wordOf(target) {
   const token = tokenOf(target);
   return token && !data.cross ? { ...token, side: state.from ? "k" : "q" } : token;
