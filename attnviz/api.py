@@ -1,4 +1,4 @@
-"""The public Python API: capture a text, look at the patterns, save, load."""
+"""The public Python API: capture a text, read the patterns, save, load."""
 
 import os
 from dataclasses import dataclass

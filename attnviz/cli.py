@@ -22,22 +22,16 @@ ISSUES = "https://github.com/attnviz/attnviz/issues"
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "show": "Show which tokens attend to which.",
-        "explain": "Write out one head's calculation for one query, step by step, with its true "
-        "numbers.",
-        "heads": "Score every head, over a text or on the standard probe, and name the role that "
-        "follows.",
-        "predict": "Show the tokens that may come next, with their probabilities.",
-        "ablate": "Take one head's output away at a time, and show how much worse the model then "
-        "guesses.",
-        "compare": "Compare what a word attends to in several texts, or how two models attend to "
-        "one text.",
-        "explore": "Look around in a text's attention: an app in the terminal, for keys and mouse.",
-        "tokens": "Show how a model cuts a text: each token's index, id, text and characters.",
-        "train": "Train the from-scratch model on your own text, on this computer.",
-        "models": "List the models that there are, or show one model's card: named heads and "
-        "figures.",
-        "params": "Count a model's parameters: each matrix, one head, one layer's heads, all of "
-        "them.",
+        "explain": "Write out one head's calculation for one query, step by step, in numbers.",
+        "heads": "Score every head on a text or on the standard probe, and name its role.",
+        "predict": "Show the most likely next tokens, with their probabilities.",
+        "ablate": "Ablate heads one at a time and measure the effect on predictions.",
+        "compare": "Compare what a word attends to in several texts, or two models on one text.",
+        "explore": "Explore a text's attention in a terminal app, with keyboard and mouse.",
+        "tokens": "Show how a model splits a text: each token's index, id, text and characters.",
+        "train": "Train a from-scratch model on your own text, on this computer.",
+        "models": "List the available models, or show one model's card: named heads and figures.",
+        "params": "Count a model's parameters: per matrix, per head, per layer and in total.",
     }
 )
 """Each command, a function in a module of its name, and the first line of its help."""

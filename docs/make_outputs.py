@@ -32,6 +32,26 @@ def commands_of(block: str) -> list[str]:
 @functools.cache
 def run(command: str, folder: Path) -> tuple[str, ...]:
     """The lines that a command prints on a terminal, run in `folder`, without blanks at the end."""
+    return lines_of(_ended(command, folder, subprocess.STDOUT).stdout)
+
+
+def run_apart(command: str, folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The lines of standard output and those of standard error."""
+    ended = _ended(command, folder, subprocess.PIPE)
+    return lines_of(ended.stdout), lines_of(ended.stderr)
+
+
+def lines_of(text: str) -> tuple[str, ...]:
+    """The lines of a text without blanks at their ends and at its end."""
+    return tuple(line.rstrip() for line in text.rstrip("\n").splitlines())
+
+
+def _ended(command: str, folder: Path, stderr: int) -> subprocess.CompletedProcess[str]:
+    """The command, run to its end.
+
+    Raises:
+        RuntimeError: it met a bug.
+    """
     environment = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
@@ -45,13 +65,13 @@ def run(command: str, folder: Path) -> tuple[str, ...]:
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=stderr,
         text=True,
         check=False,
     )
     if ended.returncode == 1:
-        raise RuntimeError(f"{command}\n{ended.stdout}")
-    return tuple(line.rstrip() for line in ended.stdout.rstrip("\n").splitlines())
+        raise RuntimeError(f"{command}\n{ended.stdout}{ended.stderr or ''}")
+    return ended
 
 
 def filled(block: str, folder: Path) -> str:

@@ -20,7 +20,7 @@ from attnviz.inputs.text import Stdin
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
-from make_outputs import BLOCK, DOCUMENTS, commands_of, run  # noqa: E402
+from make_outputs import BLOCK, DOCUMENTS, commands_of, lines_of, run, run_apart  # noqa: E402
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MOST_LINES = 200  # of the README: whatever else there is to say stands in docs/
@@ -46,7 +46,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-Printed = Callable[[str], tuple[str, ...]]
+Printed = Callable[[str], tuple[tuple[str, ...], tuple[str, ...]]]
+NOTED = ("note: ", "attnviz: ")
+"""How the lines of standard error begin, in the documents too."""
 
 
 @pytest.fixture
@@ -54,18 +56,18 @@ def printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Printed:
     """Runs a command of the documents: in this process, or in a shell where it needs one."""
     monkeypatch.chdir(folder)
 
-    def printed(command: str) -> tuple[str, ...]:
+    def printed(command: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         program, *arguments = shlex.split(command.removesuffix(" | head -1"))
         if {"|", ">"} & set(arguments):
-            return run(command, folder)
+            return run_apart(command, folder)
         assert program == "attnviz"
-        written = io.BytesIO()
-        stream = io.TextIOWrapper(written, "utf-8", write_through=True)
-        environment = Environment(stream, stream, {"COLUMNS": "80", "NO_COLOR": "1"})
+        written = io.BytesIO(), io.BytesIO()
+        out, err = (io.TextIOWrapper(each, "utf-8", write_through=True) for each in written)
+        environment = Environment(out, err, {"COLUMNS": "80", "NO_COLOR": "1"})
         status = main(arguments, Session(environment, Stdin(io.BytesIO(), is_terminal=False)))
-        lines = written.getvalue().decode().rstrip("\n").splitlines()
-        assert status is not ExitStatus.BUG, lines
-        return tuple(line.rstrip() for line in lines)
+        lines, told = (lines_of(each.getvalue().decode()) for each in written)
+        assert status is not ExitStatus.BUG, told
+        return lines, told
 
     return printed
 
@@ -74,20 +76,48 @@ def printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Printed:
 def test_a_command_prints_what_the_documents_show(
     printed: Printed, command: str, shown: tuple[str, ...]
 ) -> None:
-    """Only the first line is compared where the others hold weights: machines round differently."""
+    """Only the first line is compared where the others hold weights: machines round differently.
+    Of standard error every line is, but for its numbers."""
     if "| jq" in command and shutil.which("jq") is None:
-        json = printed(re.split(r"\s*\| jq", command)[0])
+        json, _ = printed(re.split(r"\s*\| jq", command)[0])
         assert json[0].startswith("{")
         return
     exact = re.search(r"--example|^attnviz params", command)  # whole or seeded numbers
-    lines = printed(command)
-    assert (lines if exact else lines[:1]) == (shown if exact else shown[:1])
+    lines, told = printed(command)
+    expected, noted = _apart(shown, told)
+    assert tuple(map(_without_numbers, told)) == noted
+    assert (lines if exact else lines[:1]) == (expected if exact else expected[:1])
+
+
+def _apart(
+    shown: tuple[str, ...], told: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The lines of a document that are of standard output, and those of standard error."""
+    unnumbered = set(map(_without_numbers, told))
+    noted = [line.startswith(NOTED) or _without_numbers(line) in unnumbered for line in shown]
+    pairs = list(zip(shown, noted, strict=True))
+    out = tuple(line for line, of_stderr in pairs if not of_stderr)
+    return out, tuple(_without_numbers(line) for line, of_stderr in pairs if of_stderr)
+
+
+def _without_numbers(line: str) -> str:
+    return re.sub(r"\d[\d.,]*(e[-+]\d+)?", "0", line)
+
+
+def test_a_note_that_a_document_lacks_or_has_too_many_is_found() -> None:
+    shown = ("note: the first 3 tokens are left out", "L0H0 · tiny")
+    assert _apart(shown, ("note: the first 4 tokens are left out",)) == (
+        ("L0H0 · tiny",),
+        ("note: the first 0 tokens are left out",),
+    )
+    assert _apart(shown, ())[1] != ()
+    assert _apart(shown[1:], ("note: another",))[1] == ()
 
 
 def test_a_command_prints_the_same_in_a_process_of_its_own(printed: Printed, folder: Path) -> None:
     """`docs/make_outputs.py` starts one for each command; the other tests spare that time."""
     command = 'attnviz show "a fluffy blue creature roamed the verdant forest"'
-    assert run(command, folder) == printed(command)
+    assert (run(command, folder), ()) == printed(command)
 
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")

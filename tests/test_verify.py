@@ -1,18 +1,23 @@
 """--verify: how exact a capture is, and what is said where it is not."""
 
 import math
+import random
+import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import GPTJConfig, GPTJForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from attnviz.data.blocks import KeepEverything, PatternBlock
-from attnviz.data.verify import Verified
+from attnviz.data.verify import EXACT, FromExact, Verified
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface import functions as registry
 from tests.conftest import Run, bytes_tokenizer
 
+ROOT = Path(__file__).parents[1]
 LLAMA = {
     "vocab_size": 257,
     "hidden_size": 24,
@@ -66,6 +71,42 @@ def test_a_capture_that_is_not_exact_ends_with_1_and_shows_nothing(
     assert ended.out == ""
     assert "largest difference" in ended.err
     assert "is a bug" in ended.err
+
+
+@pytest.mark.parametrize("engine", ["native", "transformers"])
+def test_what_float32_cannot_do_better_on_a_long_text_is_no_mistake(run: Run, engine: str) -> None:
+    """Both runs round by more than 1e-5 here; float64 tells that neither is wrong."""
+    words = (ROOT / "attnviz" / "training" / "words" / "common.txt").read_text().split()
+    text = " ".join(random.Random(5).choices(words, k=200))
+    ended = run("show", text, "--engine", engine, "--verify", "--truncate", "right", "--top", "1")
+    assert ended.status is ExitStatus.OK
+    differences = re.search(r"attention: (\S+) \(from float64: (\S+) and (\S+)\)", ended.err)
+    assert differences
+    apart, ours, theirs = map(float, differences.groups())
+    assert apart > EXACT
+    assert 0 < ours < 2 * theirs < 1e-3
+
+
+def test_a_small_mistake_is_told_from_rounding(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def moved(self: KeepEverything, block: PatternBlock) -> None:
+        weights = block.weights.copy()
+        weights[:, -1, :2] += np.array([1e-4, -1e-4], np.float32)
+        original(self, replace(block, weights=weights))
+
+    original = KeepEverything.__call__
+    monkeypatch.setattr(KeepEverything, "__call__", moved)
+    ended = run("show", "a blue creature", "--verify", "--head", "L0H0")
+    assert ended.status is ExitStatus.BUG
+    assert "from float64: 1.0e-04" in ended.err
+
+
+def test_both_as_far_from_float64_is_rounding_and_farther_is_not() -> None:
+    assert FromExact(2e-5, 2.6e-5).alike
+    assert not FromExact(1e-4, 2.6e-5).alike
+    for number in (math.nan, math.inf):
+        assert not FromExact(number, 2.6e-5).alike
+    assert Verified(0.0, 1.6e-5, "float32", None, FromExact(2.6e-5, 2.6e-5)).exact
+    assert not Verified(0.0, 1.6e-5, "float32", FromExact(0.0, 0.0)).exact
 
 
 def test_a_model_that_transformers_does_not_have_is_refused(run: Run) -> None:

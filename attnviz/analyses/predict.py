@@ -13,12 +13,14 @@ from attnviz.data.predict import Candidate, LogitRows, NextTokens
 class KeepNextTokens:
     """Consumes logits, and keeps the `top` likeliest next tokens of each position.
 
-    `ids` are the tokens of the text; `label` names a token of the vocabulary.
+    `ids` are the tokens of the text; `label` names a token of the vocabulary, and `exact` gives its
+    own text.
     """
 
     ids: Sequence[int]
     top: int
     label: Callable[[int], str]
+    exact: Callable[[int], str] = lambda id_: ""
     next_tokens: list[NextTokens] = field(default_factory=list)
 
     def __call__(self, rows: LogitRows) -> None:
@@ -36,7 +38,7 @@ class KeepNextTokens:
         return NextTokens(position, layer, candidates, self._candidate(true, logs), rank)
 
     def _candidate(self, id_: int, logs: NDArray[np.float64]) -> Candidate:
-        return Candidate(id_, self.label(id_), float(np.exp(logs[id_])))
+        return Candidate(id_, self.label(id_), float(np.exp(logs[id_])), self.exact(id_))
 
 
 def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:

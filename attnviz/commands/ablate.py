@@ -35,26 +35,27 @@ attnviz ablate "Bark is very cute and he is a dog" -o ablation.png
 
 @dataclass(frozen=True)
 class HowAblated:
-    """What is done to heads, and which prediction is looked at."""
+    """What is done to heads, and which prediction is measured."""
 
     answer: str | None = g.option_field(
         g.TEXT,
         None,
         "--answer",
         metavar="TOKEN",
-        help="Look at how likely this token is after the text. Default: at all tokens of the text.",
+        help="Measure the probability of this token after the text. Default: all tokens of the "
+        "text.",
     )
     replacement: Replacement = g.option_field(
         g.HEADS,
         "zero",
         "--with",
-        help="What a head's output becomes: zero, or its mean over the text's positions.",
+        help="What replaces a head's output: zero, or its mean over the text's positions.",
     )
     together: bool = g.option_field(
         g.HEADS,
         False,
         "--together",
-        help="Ablate the chosen heads at once, and show what comes next before and after.",
+        help="Ablate the chosen heads at once, and show the next tokens before and after.",
     )
     top: int = g.option_field(
         g.LOOK,
@@ -62,7 +63,7 @@ class HowAblated:
         "--top",
         metavar="K",
         min=1,
-        help="The K heads that matter most; with --together, K candidates.",
+        help="Show the K heads that matter most; with --together, K candidates.",
     )
 
 
@@ -81,9 +82,10 @@ def ablate(
     output: g.ReportOutput,
     noise: g.Noise,
 ) -> None:
-    """Take one head's output away at a time, and show how much worse the model then guesses.
+    """Ablate heads one at a time and measure the effect on predictions.
 
-    The change is in nats of log-probability: of what really followed, or of an --answer.
+    The effect is the change in log-probability, in nats, of the tokens that followed or of an
+    --answer. A negative change means that the head helps.
     """
     to = destination_of(session, output)
     if how.together:
@@ -105,7 +107,7 @@ def ablate(
 def _check_together(heads: g.WhichHeads, to: Destination) -> None:
     together = option("together")
     if to.format.picture:
-        raise UsageError(f"{together} is one number, and no picture", "leave one of them out")
+        raise UsageError(f"{together} gives one number, not a picture", "leave one of them out")
     if not heads.options.named:
         hint = f"name them, as in {option('heads', 'L1H2,L3H0')}"
         raise UsageError(f"{together} needs heads", hint)
@@ -166,6 +168,7 @@ def _record(report: AblationReport, effect: Effect) -> dict[str, object]:
         "after": report.baseline + effect.change,
         "change": effect.change,
         "error": effect.error,
+        "answer_exact": report.answer.exact if report.answer else None,
     }
 
 
@@ -181,4 +184,5 @@ def _candidates(both: BeforeAfter) -> Iterator[dict[str, object]]:
                 "id": candidate.id,
                 "token": candidate.label,
                 "probability": candidate.probability,
+                "exact": candidate.exact,
             }

@@ -54,14 +54,14 @@ class WhatCompared:
         None,
         "--query",
         metavar="TOKEN",
-        help="The word to be compared; mole#2 is the second one of each text.",
+        help="The word to compare; mole#2 is its second occurrence in each text.",
     )
     against: str | None = g.option_field(
         g.MODEL,
         None,
         "--against",
         metavar="NAME",
-        help="Another model for the same text; as --model.",
+        help="Another model to run on the same text, given as for --model.",
     )
     top: int | None = g.option_field(
         g.LOOK,
@@ -69,7 +69,7 @@ class WhatCompared:
         "--top",
         metavar="K",
         min=1,
-        help="The K heads that differ most, or are most alike.",
+        help="Show the K heads that differ most, or are most alike.",
         show_default=f"{TOP}; all as rows",
     )
 
@@ -82,7 +82,7 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="TEXT...",
-            help="Two texts or more; with --against one. - reads standard input.",
+            help="Two or more texts; one with --against. - reads standard input.",
             show_default=False,
         ),
     ] = None,
@@ -98,10 +98,10 @@ def compare(
     output: g.ReportOutput,
     noise: g.Noise,
 ) -> None:
-    """Compare what a word attends to in several texts, or how two models attend to one text.
+    """Compare what a word attends to in several texts, or two models on one text.
 
-    Heads are sorted by how much they differ. With one --head the patterns stand beside each
-    other, as they do in a picture.
+    Heads are sorted by how much they differ. With one --head, or in a picture, the patterns
+    are shown side by side.
     """
     to = destination_of(session, output)
     refusal = "saved captures are not compared"
@@ -210,6 +210,8 @@ def _of_texts(comparison: TextComparison, each: HeadDifference) -> list[dict[str
                 "key": key,
                 "key_token": captured.key_tokens[key].label,
                 "weight": weight,
+                "query_exact": captured.query_tokens[query].exact,
+                "key_exact": captured.key_tokens[key].exact,
             }
         )
     return rows

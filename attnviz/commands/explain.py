@@ -81,7 +81,7 @@ class Followed:
         None,
         "--query",
         metavar="TOKEN",
-        help="The query to follow: a token, creature#2, or an index. Default: the last word.",
+        help="The query to explain: a token, creature#2, or an index. Default: the last word.",
     )
 
 
@@ -90,7 +90,7 @@ class HowTold:
     """What of a calculation is told, and how, to a person."""
 
     only: str | None = g.option_field(
-        STEPS, None, "--only", metavar="STEPS", help="Only these steps: 3, 2,3 or 2-4."
+        STEPS, None, "--only", metavar="STEPS", help="Show only these steps: 3, 2,3 or 2-4."
     )
     digits: int | None = g.option_field(
         STEPS,
@@ -99,20 +99,20 @@ class HowTold:
         metavar="N",
         min=0,
         max=9,
-        help="Decimals to show; nothing is rounded in the calculation.",
+        help="Decimals to show. The calculation itself is not rounded.",
         show_default="4",
     )
     columns: bool = g.option_field(
         STEPS,
         False,
         "--columns",
-        help="Tell it with tokens as columns too (Wᵀ·xᵀ), as some lessons do.",
+        help="Also show tokens as columns (Wᵀ·xᵀ), as some lessons do.",
     )
     as_lookup: bool = g.option_field(
         STEPS,
         False,
         "--as-lookup",
-        help="Tell the row as a look-up in a database: query, keys, values.",
+        help="Show the row as a look-up in a database: query, keys, values.",
     )
 
     def among(self, steps: Sequence[int]) -> tuple[int, ...]:
@@ -150,8 +150,8 @@ class Likeness:
         STEPS,
         None,
         "--similarity",
-        help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·xᵀ (of a model: x̂, "
-        "behind its norm, and neither biases nor scaling), or a kernel of their distance.",
+        help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·xᵀ, or a kernel of "
+        "their distance. For a model, x is taken after its norm, without biases or scaling.",
     )
 
 
@@ -164,14 +164,14 @@ class WhichExample:
         None,
         "--example",
         help="three-inputs: attention by hand, in whole numbers. multi-head: 楚留香 through "
-        "three heads of random weights.",
+        "three heads with random weights.",
     )
     matrices: Path | None = g.option_field(
         EXAMPLES,
         None,
         "--matrices",
         metavar="FILE.json",
-        help="Your own x, w_query, w_key and w_value, perhaps w_output, heads and labels "
+        help="Your own x, w_query, w_key and w_value; optionally w_output, heads and labels "
         "(docs/lessons.md has an example).",
     )
 
@@ -181,9 +181,11 @@ class RandomWeights:
     """How the multi-head example draws its numbers."""
 
     init: Initialisation = g.option_field(
-        EXAMPLES, "normal", "--init", help="How multi-head draws its weights."
+        EXAMPLES, "normal", "--init", help="The distribution of multi-head's random weights."
     )
-    seed: int = g.option_field(EXAMPLES, 0, "--seed", help="Of the numbers that multi-head draws.")
+    seed: int = g.option_field(
+        EXAMPLES, 0, "--seed", help="The seed of multi-head's random numbers."
+    )
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ class Rounding:
     """Whether the example rounds as one does on paper."""
 
     rounded: bool = g.option_field(
-        EXAMPLES, False, "--rounded", help="Round the softmax to one decimal, as on paper."
+        EXAMPLES, False, "--rounded", help="Round the softmax to one decimal, as one does on paper."
     )
 
 
@@ -230,16 +232,15 @@ def explain(
     output: g.CalculationOutput,
     noise: g.Noise,
 ) -> None:
-    """Write out one head's calculation for one query, step by step, with its true numbers.
+    """Write out one head's calculation for one query, step by step, in numbers.
 
-    From the tokens to queries, keys and values, scores, mask and softmax, the weighted
-    sum, what the head adds, and the prediction. With --example or --matrices no model is
-    needed.
+    The steps lead from the tokens to queries, keys and values, scores, mask and softmax, the
+    weighted sum, the head's output and the prediction. --example and --matrices need no model.
     """
     to = destination_of(session, output)
     if to.format.name != "txt":
-        hint = f"leave it out: {to.format.name} holds every step's numbers in full"
-        session.refuse(HowTold, wrong="is for the text that a person reads", hint=hint)
+        hint = f"leave it out: {to.format.name} holds all numbers of every step"
+        session.refuse(HowTold, wrong="applies only to text output", hint=hint)
     display = to.display(session)
     if which.example is not None or which.matrices is not None:
         _check_without_a_model(session, text, which)
@@ -290,8 +291,8 @@ def _note_a_piece(session: Session, trace: HeadTrace) -> None:
     token = trace.tokens[trace.query]
     if token.part is not None:
         session.note(
-            f"“{token.label}” is a piece of the character {token.text.strip()}: explain follows "
-            f"one token; attnviz show {as_flag('chars')} puts pieces together"
+            f"“{token.label}” is a part of the character {token.text.strip()}, and explain follows "
+            f"one token; attnviz show {as_flag('chars')} merges the parts"
         )
 
 

@@ -1,4 +1,4 @@
-"""`attnviz explore`: look around in a text's attention, in the terminal."""
+"""`attnviz explore`: a text's attention in a terminal app."""
 
 import os
 import shlex
@@ -46,7 +46,7 @@ def explore(
     no_color: g.NoColor,
     noise: g.Noise,
 ) -> None:
-    r"""Look around in a text's attention: an app in the terminal, for keys and mouse.
+    r"""Explore a text's attention in a terminal app, with keyboard and mouse.
 
     Type a text and its patterns follow; ? lists all keys, among them those that save a
     picture or a page. It needs an extra: pip install "attnviz\[tui]".
@@ -122,7 +122,7 @@ def _weights(captured: Capture) -> Capture:
         UsageError: it holds scores.
     """
     if captured.signed:
-        raise UsageError("this capture holds scores, not weights", "look at it with attnviz show")
+        raise UsageError("this capture holds scores, not weights", "show it with attnviz show")
     return captured
 
 

@@ -99,8 +99,7 @@ class TextIn:
         metadata={
             "typer": typer.Argument(
                 metavar="TEXT",
-                help="The text; - reads standard input; a name that ends in .npz is a saved "
-                "capture.",
+                help="The text, - for standard input, or the name of a saved capture (.npz).",
                 show_default=False,
             )
         },
@@ -113,16 +112,16 @@ class Tokens:
     """How a text becomes tokens."""
 
     truncate: Truncation | None = _text(
-        None, "--truncate", help="Cut a text that exceeds the model's context, from this side."
+        None, "--truncate", help="Cut a text that is too long for the model, on this side."
     )
     bos: bool | None = _text(
         None,
         "--bos/--no-bos",
-        help="Put a beginning token in front. Default: as the model was trained.",
+        help="Put a beginning token (BOS) before the text. Default: as the model was trained.",
         show_default=False,
     )
     special: bool = _text(
-        False, "--special", help="Read <|endoftext|> in the text as the special token, not as text."
+        False, "--special", help="Read <|endoftext|> in the text as the special token."
     )
 
     def options(self, run: "ModelRun | None" = None, target: str | None = None) -> TextOptions:
@@ -169,22 +168,23 @@ class ModelRun:
     engine: Engine = _model(
         "auto",
         "--engine",
-        help="What runs a GPT-2: the from-scratch model (native), or transformers as for all "
-        "others. auto: native where it can.",
+        help="The code that runs a GPT-2: from scratch (native), or transformers, which runs all "
+        "other models. auto: native where possible.",
     )
     device: Device = _model(
-        "auto", "--device", help="Where it runs. auto: a graphics processor where there is one."
+        "auto", "--device", help="The device to run on. auto: a GPU if there is one."
     )
     dtype: DType = _model(
         "auto",
         "--dtype",
-        help="The type of number it runs in. auto: float32. What is shown is always float32.",
+        help="The precision of the run. auto: float32. The weights shown are always float32.",
     )
     max_memory: str | None = _model(
         None,
         "--max-memory",
         metavar="SIZE",
-        help="Stop before more than this is used: 4GB, 1.5GiB. Default: 80% of what is free.",
+        help="Refuse a run that needs more memory than this: 4GB, 1.5GiB. Default: 80% of the "
+        "free memory.",
     )
 
     @property
@@ -200,7 +200,7 @@ class ModelRun:
                 raise ValueError
         except ValueError:
             raise UsageError(
-                f"{option('max_memory', repr(self.max_memory))} is no size",
+                f"{option('max_memory', repr(self.max_memory))} is not a size",
                 "give one such as 4GB or 500MB",
             ) from None
         return Placement(self.device, self.dtype, size)
@@ -214,7 +214,8 @@ class Verify:
         False,
         "--verify",
         help="Compare the model's output with and without capture, and the weights with "
-        "transformers' own eager attention; in float32 a difference above 1e-5 ends with 1.",
+        "transformers' own eager attention. A difference that float32 rounding does not explain "
+        "ends with exit code 1.",
     )
 
 
@@ -226,7 +227,7 @@ class Target:
         None,
         "--target",
         metavar="TEXT",
-        help="What an encoder-decoder is to have written. Default: what it writes itself.",
+        help="The output to assume for an encoder-decoder. Default: the output it generates.",
     )
 
 
@@ -237,8 +238,8 @@ class Kind:
     kind: PairKind | None = _model(
         None,
         "--kind",
-        help="Which attention of an encoder-decoder: what it writes on what it reads (cross), "
-        "or either by itself. Default: cross.",
+        help="Which attention of an encoder-decoder to show: from its output to its input "
+        "(cross), or within either of them. Default: cross.",
     )
 
 
@@ -249,7 +250,7 @@ class Causal:
     causal: bool = _model(
         False,
         "--causal",
-        help="Mask what comes later, where that is open: --model embeddings, examples.",
+        help="Mask later tokens in --model embeddings and in examples, which otherwise have none.",
     )
 
 
@@ -286,14 +287,16 @@ class WhichHeads:
         "--layer",
         "-l",
         metavar="LAYERS",
-        help="Layers, from 0: 1, 0-3, 0,2 or all. Without --head: every head of these layers.",
+        help="Layers, counted from 0: 1, 0-3, 0,2 or all. Without --head: every head of these "
+        "layers.",
     )
     heads: str | None = _heads(
         None,
         "--head",
         "-H",
         metavar="HEADS",
-        help="Heads, from 0: L1H2 or 1.2; 2 is head 2 of every chosen layer; 0-3, 0,2 or all.",
+        help="Heads, counted from 0: L1H2 or 1.2; 2 (head 2 of every chosen layer); 0-3; 0,2; "
+        "or all.",
     )
 
     @property
@@ -309,22 +312,23 @@ class Joining:
     reduce: How | None = _heads(
         None,
         "--reduce",
-        help="Show the mean or the maximum of the chosen heads (all, if none is chosen).",
+        help="Show the mean or the maximum of the chosen heads (default: all heads).",
     )
     over: Over | None = _heads(
         None,
         "--over",
-        help="Reduce over the heads of each layer, over layers, or over all. Default: all.",
+        help="Reduce over the heads of each layer, over the layers, or over both. Default: all.",
     )
     rollout: bool = _heads(
         False,
         "--rollout",
-        help="Attention through all layers, multiplied; --layer: to these instead of the last.",
+        help="Attention rollout: the product of the attention of all layers, or of all up to "
+        "--layer.",
     )
     scores: bool = _heads(
         False,
         "--scores",
-        help="Scores in the place of weights: queries times keys, scaled, before mask and softmax.",
+        help="Show scores instead of weights: scaled q·k, before mask and softmax.",
     )
 
 
@@ -335,24 +339,26 @@ class HeadTransforms:
     weighted: bool = _heads(
         False,
         "--weighted",
-        help="Norm-based attention: each weight times the length of what its key adds.",
+        help="Norm-based attention: each weight times the norm of the vector that its key "
+        "contributes.",
     )
-    chars: bool = _tokens(
-        False, "--chars", help="Merge the tokens that are parts of one character."
-    )
+    chars: bool = _tokens(False, "--chars", help="Merge tokens that are parts of one character.")
     words: bool = _tokens(
-        False, "--words", help="Merge the pieces of each word; a Chinese character is a word."
+        False,
+        "--words",
+        help="Merge the pieces of each word; a Chinese character counts as a word.",
     )
     drop_sink: bool = _tokens(
         False,
         "--drop-sink",
-        help="Leave the first token (BOS, where there is one) out as a key; the rest sums to 1.",
+        help="Remove the first token (BOS, if there is one) from the keys and rescale each row to "
+        "sum to 1.",
     )
     drop_keys: list[str] | None = _tokens(
         None,
         "--drop-key",
         metavar="TOKEN",
-        help="Leave these keys out in the same way; as --query.",
+        help="Remove these keys in the same way. Given as for --query.",
     )
 
     def transforms(self, joining: Joining | None = None) -> Transforms:
@@ -369,14 +375,14 @@ class Filtering:
         None,
         "--query",
         metavar="TOKEN",
-        help="Only these queries (rows): a token, creature#2 for the second one, an index, or "
-        "a /regular expression/. May be given several times.",
+        help="Show only these queries (rows): a token, creature#2 (its second occurrence), an "
+        "index, or a /regular expression/. Repeatable.",
     )
     keys: list[str] | None = _tokens(
-        None, "--key", metavar="TOKEN", help="Only these keys (columns); as --query."
+        None, "--key", metavar="TOKEN", help="Show only these keys (columns). Given as for --query."
     )
     top: int | None = _tokens(
-        None, "--top", metavar="K", min=1, help="Only the K strongest keys of each query."
+        None, "--top", metavar="K", min=1, help="Show only the K strongest keys of each query."
     )
     least: float = _tokens(
         0.0,
@@ -384,11 +390,11 @@ class Filtering:
         metavar="W",
         min=0.0,
         max=1.0,
-        help="Only links of at least this weight.",
+        help="Show only links of at least this weight.",
         show_default=False,
     )
-    no_self: bool = _tokens(False, "--no-self", help="No links from a token to itself.")
-    no_previous: bool = _tokens(False, "--no-previous", help="No links to the token just before.")
+    no_self: bool = _tokens(False, "--no-self", help="Hide links from a token to itself.")
+    no_previous: bool = _tokens(False, "--no-previous", help="Hide links to the previous token.")
 
     @property
     def filters(self) -> Filters:
@@ -411,11 +417,15 @@ class Canvas:
         None,
         "--cmap",
         metavar="NAME",
-        help="Matplotlib's colour map for pictures.",
+        help="The Matplotlib colour map of a picture.",
         show_default="viridis",
     )
     dpi: int | None = _look(
-        None, "--dpi", metavar="N", help="Dots per inch of a picture.", show_default="150"
+        None,
+        "--dpi",
+        metavar="N",
+        help="The resolution of a picture, in dots per inch.",
+        show_default="150",
     )
 
     @property
@@ -438,7 +448,7 @@ class Views:
     orient: Orient | None = _look(
         None,
         "--orient",
-        help="key-rows draws keys as rows, as some lessons do (columns then sum to 1).",
+        help="key-rows draws keys as rows, as some lessons do; columns then sum to 1.",
         show_default="query-rows",
     )
 
@@ -450,7 +460,8 @@ class Looks(Canvas, Views):
     color_scale: ColorScale | None = _look(
         None,
         "--color-scale",
-        help="Colours of pictures: linear, log (small weights show), or each row by itself.",
+        help="The colour scale of a picture: linear, log (which shows small weights), or each row "
+        "on its own scale.",
         show_default="linear",
     )
     title: str | None = _look(
@@ -471,7 +482,7 @@ class Looks(Canvas, Views):
 class NoColor:
     """Whether the terminal shows colours."""
 
-    no_color: bool = _look(False, "--no-color", help="No colours (also: NO_COLOR=1).")
+    no_color: bool = _look(False, "--no-color", help="Do not use colours (also: NO_COLOR=1).")
 
 
 @dataclass(frozen=True)
@@ -482,7 +493,7 @@ class Screen(NoColor):
         None,
         "--width",
         metavar="N",
-        help="Columns of terminal output, 40 or more.",
+        help="The width of terminal output in columns, 40 or more.",
         show_default="the terminal's",
     )
 
@@ -503,7 +514,11 @@ class Noise:
     """What is said on stderr."""
 
     quiet: bool = _output(
-        False, "--quiet", "-q", help="No notes or progress on stderr.", callback=_set("quiet")
+        False,
+        "--quiet",
+        "-q",
+        help="Print no notes and no progress on stderr.",
+        callback=_set("quiet"),
     )
     debug: bool = _output(
         False,
@@ -516,7 +531,7 @@ class Noise:
 
 def _format(*formats: str) -> Any:
     *first, last = formats
-    said = f"txt (what the terminal shows), {', '.join(first)} or {last}."
+    said = f"txt (as in the terminal), {', '.join(first)} or {last}."
     return _output(None, "--format", "-f", metavar="FORMAT", help=said, show_default="txt")
 
 
@@ -534,7 +549,7 @@ class OutputOptions:
         "--output",
         "-o",
         metavar="FILE",
-        help="Write to a file; its suffix decides the format.",
+        help="Write to a file; its suffix sets the format.",
     )
 
 

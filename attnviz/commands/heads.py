@@ -53,16 +53,23 @@ class HowProbed:
         PROBE,
         "second",
         "--convention",
-        help="Means over the rows of the second copy, or over whole diagonals, as "
-        "TransformerLens takes them.",
+        help="second: means over the rows of the second copy. whole: means over whole diagonals, "
+        "as in TransformerLens.",
     )
     length: int = g.option_field(
-        PROBE, Probe.length, "--length", metavar="N", min=2, help="Tokens repeated."
+        PROBE,
+        Probe.length,
+        "--length",
+        metavar="N",
+        min=2,
+        help="The number of tokens in the sequence.",
     )
     samples: int = g.option_field(
-        PROBE, Probe.samples, "--samples", metavar="N", min=1, help="How often they are drawn."
+        PROBE, Probe.samples, "--samples", metavar="N", min=1, help="The number of sequences."
     )
-    seed: int = g.option_field(PROBE, Probe.seed, "--seed", metavar="N", min=0, help="Of the draw.")
+    seed: int = g.option_field(
+        PROBE, Probe.seed, "--seed", metavar="N", min=0, help="The random seed."
+    )
 
     @property
     def record(self) -> Probe:
@@ -75,12 +82,17 @@ class Rows:
     """Which heads are listed, and in which order."""
 
     sort: Metric | None = g.option_field(
-        g.LOOK, None, "--sort", help="Largest first. Default: by layer and head."
+        g.LOOK,
+        None,
+        "--sort",
+        help="Sort by this metric, largest first. Default: by layer and head.",
     )
     top: int | None = g.option_field(
-        g.LOOK, None, "--top", metavar="K", min=1, help="Only the first K heads."
+        g.LOOK, None, "--top", metavar="K", min=1, help="Show only the first K heads."
     )
-    role: RoleName | None = g.option_field(g.LOOK, None, "--role", help="Only heads of this role.")
+    role: RoleName | None = g.option_field(
+        g.LOOK, None, "--role", help="Show only heads with this role."
+    )
 
 
 @g.command
@@ -93,7 +105,7 @@ def heads(
         g.panel_option(
             PROBE,
             "--probe",
-            help="Measure on random tokens that come twice. Without a text: the default.",
+            help="Measure on a random sequence, repeated. This is the default without a text.",
         ),
     ] = False,
     probed: HowProbed,
@@ -110,10 +122,11 @@ def heads(
     output: g.ReportOutput,
     noise: g.Noise,
 ) -> None:
-    """Score every head, over a text or on the standard probe, and name the role that follows.
+    """Score every head on a text or on the standard probe, and name its role.
 
-    Entropy, distance, and the weight on the token before, on the first one, on itself, on
-    earlier copies (duplicate) and on what followed them (induction).
+    The metrics are entropy, distance, and the weight on the previous token, the first token,
+    the token itself, its earlier occurrences (duplicate) and the tokens that followed them
+    (induction).
     """
     to = destination_of(session, output)
     on_probe = probe or (text.text is None and text.file is None)
@@ -143,9 +156,7 @@ def heads(
 def _check(session: Session, text: g.TextIn, *, on_probe: bool) -> None:
     """Only options that mean something here."""
     if on_probe and text.text is not None:
-        raise UsageError(
-            "the probe is a text of its own", f"leave {option('probe')} or the text out"
-        )
+        raise UsageError("the probe has its own text", f"leave {option('probe')} or the text out")
     if on_probe:
         wrong = "does nothing for the probe"
         session.refuse("file", "special", "truncate", g.Target, g.HeadTransforms, wrong=wrong)

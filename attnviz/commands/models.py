@@ -26,7 +26,8 @@ attnviz models builtin -f json | jq '.[].named_heads'
 
 ABOUT_EMBEDDINGS = (
     "The token embeddings of builtin, compared with each other: attention without W_Q, W_K and "
-    "W_V, as lessons begin it. One head, L0H0; nothing in it was trained to be compared."
+    "W_V, the first step of many lessons. One head, L0H0. The embeddings were not trained to be "
+    "compared."
 )
 
 
@@ -44,7 +45,7 @@ def models(
     output: g.RecordOutput,
     noise: g.Noise,
 ) -> None:
-    """List the models that there are, or show one model's card: named heads and figures."""
+    """List the available models, or show one model's card: named heads and figures."""
     to = destination_of(session, output)
     width = to.display(session).width
     if name is None:
@@ -109,7 +110,7 @@ def _described(name: str) -> tuple[ModelFacts, ModelCard]:
         return alone, ModelCard(name, ABOUT_EMBEDDINGS, bos=False)
     if name in COUNTED and name not in NAMES:
         raise ModelError(
-            f"{name!r} is no known model to run, as its weights are not public",
-            f"attnviz params {name} counts its parameters, as of {', '.join(COUNTED)}",
+            f"{name!r} cannot be run, because its weights are not public",
+            f"attnviz params {name} counts its parameters; it knows {', '.join(COUNTED)}",
         )
     return describe(name)

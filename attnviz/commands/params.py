@@ -40,7 +40,7 @@ def params(
     output: g.RecordOutput,
     noise: g.Noise,
 ) -> None:
-    """Count a model's parameters: each matrix, one head, one layer's heads, all of them."""
+    """Count a model's parameters: per matrix, per head, per layer and in total."""
     to = destination_of(session, output)
     source = Source(name or BUILTIN, fetched.revision, fetched.offline, session.quiet)
     count = parameters_of(source)
@@ -78,7 +78,11 @@ def _record(count: ParameterCount) -> dict[str, object]:
         "d_head": count.d_head,
         "total": count.total,
         "attention": count.attention,
-        "attention_share": count.attention / table.whole(count),
+        "attention_share": count.attention / count.total,
+        "lesson_total": count.lesson_total,
+        "lesson_attention_share": (
+            None if count.lesson_total is None else count.attention / count.lesson_total
+        ),
         "sums": [{"name": name, "parameters": n} for name, n, _ in table.sums(count)],
         "matrices": [_row(matrix) for matrix in count.matrices],
         "apart": [{"source": a.source, "count": a.count, "why": a.why} for a in count.apart],

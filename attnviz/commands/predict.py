@@ -31,16 +31,16 @@ class Candidates:
         g.LOOK,
         False,
         "--each",
-        help="After every position: the token that followed, its probability and rank.",
+        help="For every position, also show the token that followed, its probability and rank.",
     )
     lens: bool = g.option_field(
         g.LOOK,
         False,
         "--lens",
-        help="What the model would say if it stopped after each layer (the logit lens).",
+        help="Show the prediction after each layer, as if the model ended there (the logit lens).",
     )
     top: int = g.option_field(
-        g.LOOK, Reading.top, "--top", metavar="K", min=1, help="How many candidates."
+        g.LOOK, Reading.top, "--top", metavar="K", min=1, help="Number of candidates."
     )
 
 
@@ -57,10 +57,9 @@ def predict(
     output: g.RecordOutput,
     noise: g.Noise,
 ) -> None:
-    """Show the tokens that may come next, with their probabilities.
+    """Show the most likely next tokens, with their probabilities.
 
-    Below them stands what the last position looks at in each layer: the links by which the
-    model gathered its evidence.
+    Below them, the strongest links of the last position in each layer show what it attends to.
     """
     to = destination_of(session, output)
     given = text_alone(session, text, "a saved capture holds no predictions")
@@ -84,10 +83,11 @@ def _records(prediction: Prediction) -> Iterator[dict[str, object]]:
 
 def _candidates(prediction: Prediction, next_tokens: NextTokens) -> Iterator[dict[str, object]]:
     true = next_tokens.followed
+    after = prediction.capture.query_tokens[next_tokens.position]
     for rank, candidate in enumerate(next_tokens.candidates, start=1):
         yield {
             "position": next_tokens.position,
-            "after": prediction.capture.query_tokens[next_tokens.position].label,
+            "after": after.label,
             "layer": next_tokens.layer,
             "rank": rank,
             "id": candidate.id,
@@ -96,4 +96,7 @@ def _candidates(prediction: Prediction, next_tokens: NextTokens) -> Iterator[dic
             "followed": true.label if true else None,
             "followed_probability": true.probability if true else None,
             "followed_rank": next_tokens.rank,
+            "after_exact": after.exact,
+            "exact": candidate.exact,
+            "followed_exact": true.exact if true else None,
         }

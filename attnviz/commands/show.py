@@ -10,7 +10,7 @@ from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session
 from attnviz.commands.texts import text_or_capture
 from attnviz.data.capture import Capture
-from attnviz.data.verify import EXACT
+from attnviz.data.verify import FromExact, Verified
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
 from attnviz.inputs.lines import read_lines
 from attnviz.models.catalog import Source
@@ -47,7 +47,8 @@ def show(
         g.panel_option(
             g.TEXT,
             "--lines",
-            help="Each line of the input is a text of its own, answered as soon as it is done.",
+            help="Treat each line of the input as a separate text, and show each as soon as it is "
+            "ready.",
         ),
     ] = False,
     tokens: g.Tokens,
@@ -68,8 +69,7 @@ def show(
 ) -> None:
     """Show which tokens attend to which.
 
-    Without a choice of heads it shows the one that tells most about this text; the
-    first line says which one that is, and why.
+    Unless heads are chosen, one is chosen automatically; the first line says which.
     """
     to = destination_of(session, output)
     request = Request(
@@ -82,7 +82,7 @@ def show(
     )
     chosen = choose_output(request)
     if request.transforms.scores and check.verify:
-        raise UsageError("scores are shown as they are", f"leave {option('verify')} out")
+        raise UsageError("scores are shown unchanged", f"leave {option('verify')} out")
     _check_lines(to, chosen, lines=lines)
     source = g.source_of(session, model, run, kind, causal)
     options = tokens.options(run, target.target)
@@ -98,13 +98,13 @@ def _check_lines(to: Destination, output: Output, *, lines: bool) -> None:
     """
     if to.each_line_apart and not lines:
         raise UsageError(
-            f"{LINE} in {option('output')} stands for the number of a line",
+            f"{LINE} in {option('output')} stands for a line number",
             f"add {option('lines')}",
         )
     name = to.format.name
     if lines and output.alone and not to.each_line_apart:
         raise UsageError(
-            f"with {option('lines')} each line makes a {name} of its own",
+            f"with {option('lines')}, each line makes a {name} file of its own",
             f"put {LINE} into the name: {option('output', f'heads-{LINE}.{name}')}",
         )
 
@@ -159,13 +159,25 @@ def _verify(asked: _Asked, model: "LoadedModel", text: str) -> None:
         InexactError: it is not as exact as float32 allows.
     """
     verified = verify(model, asked.source, text, asked.text)
-    said = (
-        f"output with and without capture: largest difference {verified.output:.1e}; "
-        f"weights and transformers' eager attention: {verified.weights:.1e} ({verified.dtype})"
-    )
+    said = _said(verified)
     if not verified.exact:
-        raise InexactError(said, f"more than {EXACT:g} is a bug; please report it")
+        raise InexactError(said, "float32 does not explain this, so it is a bug; please report it")
     asked.session.consoles.err.print(said, markup=False, highlight=False)
+
+
+def _said(verified: Verified) -> str:
+    """The differences, and how far both sides are from float64 where that was measured."""
+    return (
+        f"output with and without capture: largest difference {verified.output:.1e}"
+        f"{_from_exact(verified.exact_output)}; weights and transformers' eager attention: "
+        f"{verified.weights:.1e}{_from_exact(verified.exact_weights)} ({verified.dtype})"
+    )
+
+
+def _from_exact(compared: FromExact | None) -> str:
+    if compared is None:
+        return ""
+    return f" (from float64: {compared.ours:.1e} and {compared.theirs:.1e})"
 
 
 def _of_lines(asked: _Asked, given: g.TextIn) -> Results:

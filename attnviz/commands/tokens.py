@@ -29,7 +29,7 @@ def tokens(
     output: g.RecordOutput,
     noise: g.Noise,
 ) -> None:
-    """Show how a model cuts a text: each token's index, id, text and characters."""
+    """Show how a model splits a text: each token's index, id, text and characters."""
     to = destination_of(session, output)
     refusal = "this command takes a text, not a capture"
     given = text_alone(session, text, refusal, "attnviz show shows a capture")
@@ -38,7 +38,9 @@ def tokens(
     if tokens.truncate is not None:
         cut = fit(cut, tokenizer.context, tokens.truncate).tokens
     elif len(cut) > tokenizer.context:
-        session.note(f"the model takes at most {tokenizer.context} of these {len(cut)} tokens")
+        session.note(
+            f"the text has {len(cut)} tokens, but the model takes at most {tokenizer.context}"
+        )
     deliver_report(
         session,
         to,

@@ -42,16 +42,20 @@ class Planned:
     """The sizes of the model, and how it is trained."""
 
     n_layer: int = _count(PLAN.n_layer, SIZES, "--n-layer", "Layers.")
-    n_head: int = _count(PLAN.n_head, SIZES, "--n-head", "Heads a layer.")
-    n_embd: int = _count(PLAN.n_embd, SIZES, "--n-embd", "The width, d_model.", 2)
-    context_size: int = _count(PLAN.context, SIZES, "--context", "Tokens the model takes.", 8)
-    vocab: int = _count(PLAN.vocab, SIZES, "--vocab", "Tokens it knows, at most.", 300)
-    max_steps: int = _count(PLAN.max_steps, RUN, "--max-steps", "Steps to take.")
-    batch: int = _count(PLAN.batch, RUN, "--batch", "Texts a step, each of two workers.")
-    lr: float = g.option_field(
-        RUN, PLAN.lr, "--lr", metavar="RATE", min=0.0, help="Highest learning rate."
+    n_head: int = _count(PLAN.n_head, SIZES, "--n-head", "Heads per layer.")
+    n_embd: int = _count(PLAN.n_embd, SIZES, "--n-embd", "The width of the model, d_model.", 2)
+    context_size: int = _count(
+        PLAN.context, SIZES, "--context", "The context: the most tokens the model takes.", 8
     )
-    seed: int = _count(PLAN.seed, RUN, "--seed", "The same seed, the same weights.", 0)
+    vocab: int = _count(PLAN.vocab, SIZES, "--vocab", "The most tokens in its vocabulary.", 300)
+    max_steps: int = _count(PLAN.max_steps, RUN, "--max-steps", "The number of training steps.")
+    batch: int = _count(PLAN.batch, RUN, "--batch", "Texts per step for each of the two workers.")
+    lr: float = g.option_field(
+        RUN, PLAN.lr, "--lr", metavar="RATE", min=0.0, help="The highest learning rate."
+    )
+    seed: int = _count(
+        PLAN.seed, RUN, "--seed", "The random seed; the same seed gives the same weights.", 0
+    )
 
     @property
     def plan(self) -> Plan:
@@ -65,29 +69,30 @@ def train(
     session: Session,
     *,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Texts to learn from.", show_default=False)
+        list[Path],
+        typer.Argument(metavar="FILE", help="Text files to train on.", show_default=False),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="The model's folder.")
     ],
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Go on with an interrupted training of the same files."),
+        typer.Option("--resume", help="Continue an interrupted training on the same files."),
     ] = False,
     planned: Planned,
     noise: g.Noise,
 ) -> None:
-    """Train the from-scratch model on your own text, on this computer.
+    """Train a from-scratch model on your own text, on this computer.
 
-    Writes a model folder that show and explain take with --model, with its card and a loss
-    curve. Ctrl-C keeps what is reached; --resume goes on.
+    The result is a model folder, with a card and a loss curve, that show and explain take with
+    --model. Ctrl-C keeps the best weights so far; --resume continues.
     """
     from attnviz.training import own, own_folder
     from attnviz.training.recipe import check_plan
 
     own_folder.check_folder(output, resume=resume)
     if resume:
-        session.refuse(Planned, wrong="was settled when this training began")
+        session.refuse(Planned, wrong="was set when this training began")
     text = "\n".join(read_file(path) for path in files)
     check_plan(planned.plan)
     corpus, plan = own.begin(text, planned.plan, output, resume=resume)
@@ -143,5 +148,5 @@ def _said(folder: Path, outcome: Outcome) -> list[RenderableType]:
     return [
         Text(f"{folder}: held-out loss {best:.3f} bits per byte", style="bold"),
         Text(f"an interpolated trigram model over the same tokens: {trigram:.3f}"),
-        Text(f"attnviz show --model {folder} shows it; the loss curve is in {folder}/loss.png"),
+        Text(f"to show it: attnviz show --model {folder}; its loss curve: {folder}/loss.png"),
     ]

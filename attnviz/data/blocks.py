@@ -1,7 +1,7 @@
 """Blocks of query rows, as a model hands them over, and the two consumers that every run has.
 
 A consumer is called with the rows that were asked for, a block at a time. `KeepEverything` puts
-whole patterns together; `Checked` looks at each block before it passes it on.
+whole patterns together; `Checked` checks each block before it passes it on.
 """
 
 from collections.abc import Callable, Mapping
@@ -101,7 +101,7 @@ class KeepEverything:
 
 @dataclass
 class Checked:
-    """Passes blocks on to a consumer, after a look at each.
+    """Passes blocks on to a consumer, after a check of each.
 
     `empty` is the capture to be: whether queries see later keys, whether rows sum to 1, and
     how many queries and keys there are.
@@ -112,7 +112,7 @@ class Checked:
     _rows: dict[int, int] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
-        """Look at the block, and pass it on.
+        """Check the block, and pass it on.
 
         Raises:
             ModelError: the weights are not numbers, or no attention pattern over these tokens.
@@ -125,14 +125,14 @@ class Checked:
                 f"{option('dtype', 'float32')}",
             )
         if not self._over_all_keys(block):
-            raise self._no_pattern(block.layer, "does not look at each of the tokens")
+            raise self._no_pattern(block.layer, "does not attend to each of the tokens")
         if self.empty.signed:  # nothing more can be said of scores
             self.consume(block)
             return
         if not self.empty.sinks and np.abs(block.sums - 1).max() > self._sum_error:
             raise self._no_pattern(block.layer, "has rows that do not sum to 1")
         if self.empty.causal and _looks_ahead(block):
-            raise self._no_pattern(block.layer, "looks at later tokens")
+            raise self._no_pattern(block.layer, "attends to later tokens")
         self.consume(block)
 
     def finish(self, wanted: Wanted) -> None:

@@ -114,13 +114,13 @@ class Capture:
         raise KeyError(str(head))
 
     def allowed(self) -> NDArray[np.bool_]:
-        """(n_queries, n_keys), True where the query may look at the key."""
+        """(n_queries, n_keys), True where the query may attend to the key."""
         shape = len(self.query_tokens), len(self.key_tokens)
         everything = np.ones(shape, dtype=np.bool_)
         return np.tril(everything) if self.causal else everything
 
     def allowed_count(self) -> IntArray:
-        """(n_queries), how many keys each query may look at."""
+        """(n_queries), how many keys each query may attend to."""
         n_queries, n_keys = len(self.query_tokens), len(self.key_tokens)
         every = np.full(n_queries, n_keys, np.int64)
         return np.minimum(every, np.arange(1, n_queries + 1)) if self.causal else every

@@ -7,7 +7,9 @@ from attnviz.data.head import Head
 
 @dataclass(frozen=True)
 class NamedHead:
-    """A head that is known for a behaviour, such as "adjectives": "nouns look at their adjectives".
+    """A head that is known for a behaviour, such as "adjectives".
+
+    `title` says what it does: "nouns attend to their adjectives".
 
     `fit` holds this behaviour's weights in the rule that picks a default head (see
     `analyses/named_head.py`); a head with an empty `fit` is never picked.

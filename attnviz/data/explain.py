@@ -28,10 +28,14 @@ class Projection:
 
 @dataclass(frozen=True)
 class Predicted:
-    """A token of the vocabulary with its score: a probability, or a cosine."""
+    """A token of the vocabulary with its score: a probability, or a cosine.
+
+    `exact`: its own text with its leading space; empty where it has none of its own.
+    """
 
     label: str
     score: float
+    exact: str = ""
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,9 @@ class Apart:
 class ParameterCount:
     """A model's parameters; `heads` and `kv_heads` count per layer, None where unknown.
 
-    `known_as` is the size in the model's usual name, where it differs from the total; `stacks`
-    are the (encoder, decoder) layers of an encoder-decoder, which has no `n_layer`.
+    `unembedding` is the output matrix that lessons count beside the embedding to which the model
+    ties it; None where no lesson counts the model. `stacks` are the (encoder, decoder) layers of
+    an encoder-decoder, which has no `n_layer`.
     """
 
     name: str
@@ -72,13 +73,22 @@ class ParameterCount:
     d_head: int | None
     matrices: tuple[Matrix, ...]
     apart: tuple[Apart, ...] = ()
-    known_as: int | None = None
+    unembedding: Matrix | None = None
     stacks: tuple[int, int] | None = None
 
     @property
     def total(self) -> int:
         """All parameters; tied weights count once."""
         return sum(matrix.total for matrix in self.matrices)
+
+    @property
+    def lesson_total(self) -> int | None:
+        """The parameters as lessons count them: matrices without positions, biases and norms, and
+        an unembedding of its own; None where no lesson counts the model."""
+        if self.unembedding is None:
+            return None
+        counted = (m for m in self.matrices if len(m.shape) == 2 and m.name != POSITIONS)
+        return sum(matrix.total for matrix in counted) + self.unembedding.total
 
     @property
     def projections(self) -> tuple[Matrix, ...]:
@@ -101,6 +111,7 @@ class ParameterCount:
         return kinds if alike else {}
 
 
+POSITIONS = "wpe.weight"
 PROJECTIONS = ("W_Q", "W_K", "W_V", "W_O")
 # The attentions of an encoder-decoder, in the order in which they run.
 ENCODER, CROSS, DECODER = "encoder", "cross", "decoder"

@@ -57,7 +57,7 @@ def _matches(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[i
         if int(name) < len(tokens):
             return [(int(name),)]
         raise UsageError(
-            f"{option(parameter, name)} is no position in this text",
+            f"{option(parameter, name)} is not a position in this text",
             f"its tokens are 0 to {len(tokens) - 1}; {name}#1 would be the token {name!r}",
         )
     if len(name) > 2 and name[0] == name[-1] == "/":
@@ -89,8 +89,8 @@ def _matching(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[
         expression = re.compile(name[1:-1])
     except re.error as error:
         raise UsageError(
-            f"{option(parameter, name)} is no regular expression ({error})",
-            "mend it, or leave the slashes out",
+            f"{option(parameter, name)} is not a regular expression ({error})",
+            "correct it, or leave the slashes out",
         ) from None
     matches: list[tuple[int, ...]] = [
         (token.index,) for token in tokens if expression.search(token.label)

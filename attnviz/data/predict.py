@@ -7,6 +7,7 @@ from typing import TypeAlias
 from attnviz.data.blocks import FloatArray, IntArray
 from attnviz.data.capture import Capture
 from attnviz.data.head import Head
+from attnviz.data.tokens import in_quotes
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +28,21 @@ LogitConsumer: TypeAlias = Callable[[LogitRows], None]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A token that may come next; `label` is the token as a person reads it."""
+    """A token that may come next.
+
+    `label` is the token as a person reads it, `exact` its own text with its leading space; empty
+    where it has none of its own (a special token, a part of a letter).
+    """
 
     id: int
     label: str
     probability: float
+    exact: str = ""
+
+    @property
+    def quoted(self) -> str:
+        """The exact text in quotes, or the label where there is no text."""
+        return in_quotes(self.exact) if self.exact else self.label
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def layers_from(meta: JsonObject) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """The layers of a capture, each a number and its heads, in order.
 
     Raises:
-        ValueError: one that the model does not have, or that comes twice.
+        ValueError: one that the model does not have, or one that is repeated.
     """
     per_layer = _model(_object(meta, "model")).heads_per_layer
     layers = []
@@ -180,6 +180,7 @@ def _token(entry: JsonObject, size: int) -> Token:
         special=_get(entry, "special", bool),
         part=part,
         name=readable(_get(entry, "label", str)) if entry["special"] else SPECIAL_LABEL,
+        spaced="exact" in entry and _get(entry, "exact", str) != _get(entry, "text", str),
     )
 
 

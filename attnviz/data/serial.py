@@ -51,6 +51,7 @@ def token_to_dict(token: Token) -> dict[str, Any]:
         "index": token.index,
         "id": token.id,
         "text": token.text,
+        "exact": token.exact,
         "label": token.label,
         "start": token.start,
         "end": token.end,
@@ -70,8 +71,10 @@ def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
         "positions": trace.kinds.positions,
         "query_heads_per_key_value_head": trace.kinds.group,
         "scale": trace.scale,
-        "nearest": [{"token": p.label, "cosine": p.score} for p in trace.nearest],
-        "next_tokens": [{"token": p.label, "probability": p.score} for p in trace.next_tokens],
+        "nearest": [{"token": p.label, "cosine": p.score, "exact": p.exact} for p in trace.nearest],
+        "next_tokens": [
+            {"token": p.label, "probability": p.score, "exact": p.exact} for p in trace.next_tokens
+        ],
     }
 
 

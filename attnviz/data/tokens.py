@@ -16,7 +16,8 @@ class Token:
     and `part` says which of them this is: (1, 3) is the first of three. A token that only marks
     the beginning of a word has the space before the word, or an empty slice if there is none.
     A special token (BOS, [SEP]) has no slice: its offsets are equal, its text is empty, and
-    `name` is its label.
+    `name` is its label. `spaced`: the token begins with a space that its slice leaves out, as some
+    tokenizers count their offsets.
     """
 
     index: int
@@ -27,6 +28,12 @@ class Token:
     special: bool = False
     part: tuple[int, int] | None = None
     name: str = SPECIAL_LABEL
+    spaced: bool = False
+
+    @property
+    def exact(self) -> str:
+        """The text of the token itself, with its leading space."""
+        return f" {self.text}" if self.spaced else self.text
 
     @property
     def label(self) -> str:
@@ -35,6 +42,14 @@ class Token:
             return self.name
         label = readable(self.text) or "␣"
         return f"{label} {self.part[0]}/{self.part[1]}" if self.part else label
+
+    @property
+    def quoted(self) -> str:
+        """The exact text in quotes, with its leading space; the label of a special token."""
+        if self.special:
+            return self.name
+        text = in_quotes(self.exact)
+        return f"{text} {self.part[0]}/{self.part[1]}" if self.part else text
 
 
 def numbered(tokens: Iterable[Token]) -> tuple[Token, ...]:
@@ -51,6 +66,12 @@ def readable(text: str) -> str:
     """
     bare = text.strip(" ") or "␣" * len(text)
     return "".join(_escaped(character) for character in bare)
+
+
+def in_quotes(text: str) -> str:
+    """The text in quotes, spaces and all, with every control character escaped."""
+    inner = "".join(_escaped(character) for character in text)
+    return '"' + inner.replace('"', '\\"') + '"'
 
 
 def _escaped(character: str) -> str:

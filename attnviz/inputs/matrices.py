@@ -38,7 +38,7 @@ def read_matrices(path: Path) -> Matrices:
     unknown = [name for name in raw if name not in KEYS]
     if unknown:
         raise InputError(
-            f"{str(path)!r} has {', '.join(map(repr, unknown))}, which means nothing here",
+            f"{str(path)!r} has {', '.join(map(repr, unknown))}, which is not a known key",
             f"the keys are {', '.join(KEYS)}",
         )
     heads = raw.get("heads", 1)
@@ -90,7 +90,7 @@ def _check(
 def _misfit(path: Path, name: str, array: DoubleArray, expected: str) -> None:
     raise InputError(
         f"in {str(path)!r} {name} has the shape {array.shape}, but must have {expected}",
-        "mend the matrix",
+        "correct the matrix",
     )
 
 

@@ -91,7 +91,7 @@ def _runs_natively(folder: Path, source: Source) -> bool:
     if read_config(folder).get("model_type") != "gpt2":
         if source.engine == "native":
             raise UsageError(
-                f"the from-scratch model is a GPT-2, and {source.name} is none",
+                f"the from-scratch model is a GPT-2, and {source.name} is not",
                 f"leave {option('engine')} out",
             )
         return False
@@ -120,7 +120,7 @@ def _check_plain(source: Source) -> None:
     fits = source.engine in ("auto", "native") and where.device in ("auto", "cpu")
     if not fits or where.dtype not in ("auto", "float32"):
         raise UsageError(
-            f"{source.name} runs on the from-scratch code, on the processor, in float32",
+            f"{source.name} runs on the from-scratch code, on the CPU, in float32",
             f"leave {option('engine')}, {option('device')} and {option('dtype')} out",
         )
 
@@ -188,7 +188,7 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
         if facts.name == name:
             return facts, ModelCard(name, "", bos=False)
     raise ModelError(
-        f"{name!r} is no known model, not in the cache and no folder{nearest(name)}",
+        f"{name!r} is neither a known model, nor in the cache, nor a folder{nearest(name)}",
         f"known are {', '.join(NAMES)}",
     )
 

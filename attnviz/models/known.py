@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
 
 from attnviz.data.card import ModelFacts
-from attnviz.models.folder.shapes import GPT_SIZES, KNOWN_AS, known_total
+from attnviz.models.folder.shapes import GPT_SIZES, UNPUBLISHED, known_total
 
 BUILTIN, TRANSLATOR, EMBEDDINGS = "builtin", "translator", "embeddings"
 BUNDLED = (BUILTIN, TRANSLATOR)
@@ -20,7 +20,7 @@ HUB_MODELS = tuple(
         "from the hub, once",
     )
     for name, sizes in GPT_SIZES.items()
-    if name not in KNOWN_AS  # whose weights are not public
+    if name not in UNPUBLISHED
 )
 NAMES = (*BUNDLED, EMBEDDINGS, *(model.name for model in HUB_MODELS))
 COUNTED = (*BUNDLED, *GPT_SIZES)

@@ -210,5 +210,5 @@ def writing(model: LoadedModel) -> Writes:
     if isinstance(model, Writes):
         return model
     raise UsageError(
-        f"{model.identity.name} is no encoder-decoder", f"use {option('model', 'translator')}"
+        f"{model.identity.name} is not an encoder-decoder", f"use {option('model', 'translator')}"
     )

@@ -53,7 +53,7 @@ def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
         if trace.kinds.changed:
             raise UsageError(
                 "here queries and keys are changed after their projections "
-                f"({trace.kinds.changed}), which no one matrix W_Q·W_Kᵀ does",
+                f"({trace.kinds.changed}), which no single matrix W_Q·W_Kᵀ expresses",
                 f"use {option('similarity', 'dot')}, scaled-dot or rbf",
             )
         x, w_q, w_k = map(torch.as_tensor, (trace.normed, trace.w_q.weight, trace.w_k.weight))

@@ -64,7 +64,9 @@ class TextTokenizer:
                 f"{self.vocab_size - 1}",
                 "use the tokenizer that belongs to the model",
             )
-        tokens = _mark_parts(_marks_apart(tokens, encoding.tokens, text), text)
+        tokens = _marks_apart(tokens, encoding.tokens, text)
+        tokens = [_spaced(t, spelled) for t, spelled in zip(tokens, encoding.tokens, strict=True)]
+        tokens = _mark_parts(tokens, text)
         if bos and self.bos_id is not None and not self.adds_special:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
@@ -120,6 +122,18 @@ class TextTokenizer:
         text = self.backend.decode([id_], skip_special_tokens=False)
         return f"#{id_}" if not text or "\ufffd" in text else readable(text)
 
+    def exact(self, id_: int) -> str:
+        """The text of a token of the vocabulary, with its leading space.
+
+        Empty for a special token and for a part of a letter.
+        """
+        text = self.backend.decode([id_], skip_special_tokens=True)
+        if "\ufffd" in text:
+            return ""
+        # SentencePiece decoders drop the space before the first word
+        marked = (self.backend.id_to_token(id_) or "").startswith(WORD_MARKS[1])
+        return f" {text}" if marked and text and text[0] != " " else text
+
 
 def load_tokenizer(folder: Path, sizes: ModelSizes, bos: bool) -> TextTokenizer:
     """The tokenizer of a model folder; `bos` says whether the model was trained with one.
@@ -173,6 +187,12 @@ def _marks_apart(tokens: Sequence[Token], spelled: Sequence[str], text: str) -> 
         apart.append(token)
         end = max(end, token.end)
     return apart
+
+
+def _spaced(token: Token, spelled: str) -> Token:
+    """The token, marked where it begins with a space that its slice leaves out."""
+    begins = spelled.startswith(WORD_MARKS) and not token.text.startswith((" ", *WORD_MARKS))
+    return replace(token, spaced=True) if begins and not token.special else token
 
 
 def _mark_parts(tokens: list[Token], text: str) -> list[Token]:

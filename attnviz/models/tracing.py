@@ -118,4 +118,6 @@ def _nearest(
 
 def _labelled(top: torch.return_types.topk, tokenizer: TextTokenizer) -> tuple[Predicted, ...]:
     pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
-    return tuple(Predicted(tokenizer.label(id_), score) for id_, score in pairs)
+    return tuple(
+        Predicted(tokenizer.label(id_), score, tokenizer.exact(id_)) for id_, score in pairs
+    )

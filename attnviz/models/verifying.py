@@ -1,20 +1,22 @@
 """The exactness of a capture: the output with and without it, and its weights against eager ones.
 
 The eager weights are transformers' own, the matrices of all layers at once, as a user gets
-them with `output_attentions=True`.
+them with `output_attentions=True`. Where float32 runs differ by more than a small tolerance, the
+same models run in float64, and tell rounding from a mistake.
 """
 
+import copy
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from attnviz.data.blocks import KeepEverything, Wanted
 from attnviz.data.capture import Kind
-from attnviz.data.verify import Verified
+from attnviz.data.verify import EXACT, FromExact, Verified
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.catalog import Source, locate
 from attnviz.models.huggingface.load import load_huggingface
@@ -23,6 +25,8 @@ from attnviz.models.scratch.native import NativeModel
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
+
+Verifiable = TypeVar("Verifiable", bound=NativeModel | HuggingFaceModel)
 
 THEIRS: Mapping[Kind, str] = {
     "self": "attentions",
@@ -33,19 +37,27 @@ THEIRS: Mapping[Kind, str] = {
 
 
 def verify(
-    model: "LoadedModel", source: Source, ids: Sequence[int], target: Sequence[int]
+    model: "LoadedModel",
+    source: Source,
+    ids: Sequence[int],
+    target: Sequence[int],
+    check_room: Callable[[int], None],
 ) -> Verified:
     """Run a text with and without capture, and once more with eager attention.
+
+    A difference above `EXACT` in float32 is judged by runs in float64.
 
     Args:
         model: the loaded model, from `source`.
         source: where the model came from.
         ids: the tokens.
         target: the tokens that an encoder-decoder is to have written.
+        check_room: raises a ModelError where this many more bytes do not fit into memory.
 
     Raises:
         UsageError: transformers does not have this model.
-        ModelError: its eager mode returns no patterns to compare with.
+        ModelError: its eager mode returns no patterns to compare with, or a float64 copy of the
+            model does not fit.
     """
     if not isinstance(model, NativeModel | HuggingFaceModel):
         raise UsageError(
@@ -53,23 +65,46 @@ def verify(
             f"{model.identity.name}",
             "leave it out",
         )
-    expected = eager_weights(_in_transformers(model, source), ids, target)
+    theirs = _in_transformers(model, source)
+    expected = eager_weights(theirs, ids, target)
     heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer) if h}
     _, n_queries, n_keys = next(iter(expected.values())).shape
     keep = KeepEverything((n_queries, n_keys))
     with torch.inference_mode():
         without = model.output(ids, target)
         captured = model.output(ids, target, Wanted(heads), keep)
-    differences = [
-        np.abs(layer.weights - expected[layer.layer].float().cpu().numpy()).max()
-        for layer in keep.layers()
-    ]
-    whole = len(differences) == len(expected)  # else a layer was not handed over
-    return Verified(
-        output=float((captured - without).abs().max()),
-        weights=float(np.max(differences)) if whole else math.inf,
+    ours = {layer.layer: torch.tensor(layer.weights) for layer in keep.layers()}
+    found = Verified(
+        output=_apart({0: captured}, {0: without}),
+        weights=_apart(ours, expected),
         dtype=model.identity.dtype,
     )
+    if found.exact or not math.isfinite(found.output + found.weights):
+        return found
+    check_room(8 * model.identity.parameters)
+    if found.output > EXACT:
+        with torch.inference_mode():
+            true = {0: in_float64(model).output(ids, target)}
+        compared = FromExact(_apart({0: captured}, true), _apart({0: without}, true))
+        found = replace(found, exact_output=compared)
+    if found.weights > EXACT:
+        true = eager_weights(in_float64(theirs), ids, target)
+        compared = FromExact(_apart(ours, true), _apart(expected, true))
+        found = replace(found, exact_weights=compared)
+    return found
+
+
+def in_float64(model: Verifiable) -> Verifiable:
+    """A copy of the model that runs in float64, on the CPU."""
+    return replace(model, model=copy.deepcopy(model.model).cpu().double())
+
+
+def _apart(ours: Mapping[int, Tensor], theirs: Mapping[int, Tensor]) -> float:
+    """The largest difference over all layers; infinite where they have other layers."""
+    if ours.keys() != theirs.keys():
+        return math.inf
+    differences = [(ours[n].cpu().double() - theirs[n].cpu().double()).abs().max() for n in ours]
+    return float(torch.stack(differences).max())  # NaN where one of them is
 
 
 def _in_transformers(model: NativeModel | HuggingFaceModel, source: Source) -> HuggingFaceModel:

@@ -1,1 +1,1 @@
-"""Exhibits to something to look at: a Rich renderable or a matplotlib Figure; none prints."""
+"""Exhibits to what is shown: a Rich renderable or a matplotlib Figure; none prints."""

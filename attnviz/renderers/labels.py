@@ -1,8 +1,10 @@
 """Token labels: repeated ones numbered, able to stand alone, in ASCII where needed."""
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from string import punctuation
 
 from attnviz.data.tokens import Token
 
@@ -25,6 +27,21 @@ def told_apart(labels: Sequence[str]) -> list[str]:
         seen[label] += 1
         named.append(f"{label}#{seen[label]}" if total[label] > 1 else label)
     return named
+
+
+def name_of(label: str) -> str:
+    """The label beside a number: in quotes if it could be taken for a part of it (`7`, `.`).
+
+    The number that tells repeated tokens apart is not counted.
+    """
+    bare = re.sub(r"#\d+$", "", label)
+    marks = all(character in punctuation for character in bare)
+    return f'"{label}"' if marks or re.search(r"[\d\s]", bare) else label
+
+
+def names_of(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:
+    """The distinct labels as they stand beside numbers."""
+    return tuple(map(name_of, distinct_labels(tokens, unicode=unicode)))
 
 
 def standing(label: str) -> str:

@@ -21,6 +21,8 @@ from attnviz.data.transforms import (
 )
 from attnviz.errors import Speller
 from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import name_of
+from attnviz.renderers.numbers import probability
 
 if TYPE_CHECKING:
     from attnviz.data.ablate import AblationReport
@@ -36,39 +38,39 @@ def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
 
 
 def choice_title(choice: Choice, speller: Speller | None = None) -> str:
-    """Which heads these are and why: `L2H1: pronouns … (the named head that fits …)`.
+    """Which heads these are and why: `L2H1: pronouns … (chosen automatically …)`.
 
     Args:
         choice: the heads.
         speller: spells the options of whoever reads it, to say how others are shown.
     """
-    why = WHY.get(choice.why, "") if choice.line is None else f"picked on line {choice.line}"
+    why = WHY.get(choice.why, "") if choice.line is None else f"chosen on line {choice.line}"
     if not why:
         return choice.named.title if choice.named else listed(choice.heads)
-    others = f"; others: {speller('heads', 'all')}" if speller else ""
+    others = f"; {speller('heads', 'all')} shows every head" if speller else ""
     title = choice.named.title if choice.named else GENERIC
     return f"{choice.heads[0]}: {title} ({why}{others})"
 
 
 WHY: Mapping[Why, str] = MappingProxyType(
     {
-        "fits best": "the named head that fits this text best",
-        "card": "the head that the model's card names",
-        "generic": "the highest of all heads' generic scores",
+        "fits best": "chosen automatically",
+        "card": "chosen automatically, as the model's card names it",
+        "generic": "chosen automatically by a generic score",
     }
 )
-GENERIC = "looks away most from itself, its neighbour and the start"
+GENERIC = "attends least to itself, the previous token and the start"
 
 
 def transform_title(transform: Transform) -> str:
     """What a transform did to the patterns."""
     match transform:
         case Scores():
-            return "scores before mask and softmax: queries times keys, scaled"
+            return "scores before mask and softmax: scaled dot products of queries and keys"
         case Difference():
-            return "the first pattern less the second"
+            return "the first pattern minus the second"
         case NormBased():
-            each = "each weight times the length of what its key adds"
+            each = "each weight times the norm of the vector that its key contributes"
             return f"norm-based: {each}; rows do not sum to 1"
         case Merged("chars"):
             return "parts of characters merged"
@@ -76,8 +78,8 @@ def transform_title(transform: Transform) -> str:
             return "pieces of words merged"
         case RolledOut():
             return (
-                "attention rollout: half of each layer's mean is the token itself; where tokens "
-                "see only what stands before them, it drifts to the first"
+                "attention rollout: the product of all layers, each half mean attention and half "
+                "the token itself; in a causal model it drifts to the first token"
             )
         case KeysDropped(keys, share, empty):
             dropped = f"{share:.0%} of the weight was on {' and '.join(keys)}, which is left out"
@@ -91,8 +93,8 @@ def transform_title(transform: Transform) -> str:
 def _silent(queries: Sequence[str]) -> str:
     """The queries that attended to nothing but the keys left out."""
     if len(queries) > 4:
-        return f"{len(queries)} queries looked at nothing else"
-    return f"{' and '.join(queries)} looked at nothing else"
+        return f"{len(queries)} queries attended to nothing else"
+    return f"{' and '.join(queries)} attended to nothing else"
 
 
 def left_out(exhibit: Exhibit) -> str:
@@ -124,19 +126,19 @@ def facts(capture: Capture) -> str:
     if before or after:
         parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
     if capture.sinks:
-        parts.append("rows sum to less than 1: the rest goes to a sink that is no token")
+        parts.append("rows sum to less than 1: the rest goes to a sink that is not a token")
     parts += [readable(transform_title(transform)) for transform in capture.transforms]
     return ", ".join(parts)
 
 
 def written(capture: Capture, *, row: str = "row") -> str:
     """What an encoder-decoder wrote, and what its rows stand for (columns, where it is turned)."""
-    rows = f"each {row} is the word that a position produces; its input is the word before"
+    rows = f"each {row} is the word that a position predicts; its input is the previous word"
     return f"written: “{readable(capture.target)}” ({rows})"
 
 
 def map_title(exhibit: Exhibit, head_map: Map) -> str:
-    """`L1H2: nouns look at their adjectives`; the label alone where the head has no name.
+    """`L1H2: nouns attend to their adjectives`; the label alone where the head has no name.
 
     A head that is known for several behaviours has all their titles.
     """
@@ -164,22 +166,21 @@ def amount(number: int, what: str) -> str:
 
 
 def ablate_title(report: "AblationReport") -> str:
-    """What was run, what is looked at, and what stands in for a head."""
+    """What was run, what is measured, and what replaces a head."""
     replaced = "0" if report.replacement == "zero" else "its mean over the positions"
     if report.answer is not None and report.first is not None:
         word, best = report.answer, report.first
-        measured = (
-            f"{fenced(word.label)} next: probability {word.probability:.3f}, rank {report.rank:,}"
-        )
+        likely = probability(word.probability)
+        measured = f"P({fenced(name_of(word.label))}) = {likely}, rank {report.rank:,}"
         if report.rank != 1:
-            measured += f" ({fenced(best.label)} {best.probability:.3f} is first)"
+            measured += f"; top: {fenced(name_of(best.label))}, {probability(best.probability)}"
     else:
         n = report.tokens
         measured = (
             f"mean log-probability of the {amount(n, 'token')} that followed: "
             f"{report.baseline:.3f} nats"
         )
-    changes = "; changes in nats, below 0 where the head helps"
+    changes = "; change in log-probability (nats); negative = the head helps"
     return f"{facts(report.capture)}; a head's output replaced by {replaced}; {measured}{changes}"
 
 
@@ -196,8 +197,8 @@ def texts_title(comparison: "TextComparison") -> str:
     title = f"{first.head} in {len(comparison.captures)} texts: difference {first.difference:.2f}"
     if comparison.queries is not None:
         word = comparison.captures[0].query_tokens[comparison.queries[0]].label
-        title += f" of the rows of “{word}”"
-    return title + ("" if len(comparison.heads) == 1 else ", the head that differs most")
+        title += f" between the rows of “{word}”"
+    return title + ("" if len(comparison.heads) == 1 else ", the largest of all heads")
 
 
 def about_texts(comparison: "TextComparison") -> list[str]:
@@ -208,7 +209,7 @@ def about_texts(comparison: "TextComparison") -> list[str]:
         lines.append(f"{n}  {fenced(readable(captured.text))}{_done(captured)}")
     if comparison.queries is not None and first.causal:
         word = fenced(first.query_tokens[comparison.queries[0]].label)
-        lines.append(f"the model looks back only: “{word}” sees what stands before it, and itself")
+        lines.append(f"the model is causal: “{word}” attends only to itself and to earlier tokens")
     return lines
 
 
@@ -222,11 +223,11 @@ def about_models(comparison: "ModelComparison") -> list[str]:
     unit = "words, as their tokens differ" if comparison.words else "tokens"
     lines = [facts(captured) for captured in comparison.captures]
     lines.append(
-        f"for each head of the first the one of the second whose rows are most alike, over {unit}"
+        f"each head of the first model, with the most similar head of the second, over {unit}"
     )
     if comparison.silent:
         names = ", ".join(map(str, comparison.silent))
-        lines.append(f"heads without weight on these: {names}")
+        lines.append(f"heads with no weight on these: {names}")
     return lines
 
 
@@ -245,5 +246,9 @@ def notes_of(exhibit: Exhibit) -> tuple[str, ...]:
 def left_out_note(left_out: tuple[int, int]) -> str:
     """How many tokens were cut off; empty where all are there."""
     before, after = left_out
-    said = f"{'first' if before else 'last'} {before or after} tokens are left out"
-    return f"the {said}, to fit the model" if before or after else ""
+    count = before or after
+    if not count:
+        return ""
+    verb = "is" if count == 1 else "are"
+    cut = f"{'first' if before else 'last'} {amount(count, 'token')}"
+    return f"the {cut} {verb} left out to fit the model's context"

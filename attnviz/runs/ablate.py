@@ -38,7 +38,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Cut:
-    """How heads are ablated, and what is looked at: all that follows, or one `answer`."""
+    """How heads are ablated, and what is measured: all that follows, or one `answer`."""
 
     replacement: Replacement = "zero"
     answer: str | None = None
@@ -102,7 +102,8 @@ class _KeepLast:
     def of(self, index: int) -> NextTokens:
         """What comes next in one of the runs."""
         ids = self.prepared.ids
-        keep = KeepNextTokens(ids, self.top, self.prepared.model.tokenizer.label)
+        tokenizer = self.prepared.model.tokenizer
+        keep = KeepNextTokens(ids, self.top, tokenizer.label, tokenizer.exact)
         keep(LogitRows(None, np.array([len(ids) - 1]), self.last[index][None]))
         return keep.next_tokens[0]
 
@@ -140,8 +141,9 @@ def _report(
     measured = float(before.mean()), len(before), effects
     if answer is None:
         return AblationReport(prepared.empty, cut.replacement, *measured)
-    label = prepared.model.tokenizer.label(answer)
-    known = Candidate(answer, label, float(np.exp(before[0])))
+    tokenizer = prepared.model.tokenizer
+    likely = float(np.exp(before[0]))
+    known = Candidate(answer, tokenizer.label(answer), likely, tokenizer.exact(answer))
     rank = int((plain.last[0] > plain.last[0][answer]).sum()) + 1
     first = plain.of(0).candidates[0]
     return AblationReport(prepared.empty, cut.replacement, *measured, known, rank, first)

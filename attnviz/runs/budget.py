@@ -39,7 +39,7 @@ class Budget:
         return size <= SMALL and self._working + size <= self._room
 
     def check_patterns(self, heads: Sequence[Head], kept: int) -> None:
-        """See, before a run over these heads, that it fits with so many bytes of what it keeps.
+        """Check, before a run over these heads, that it fits together with what it keeps, in bytes.
 
         Raises:
             ModelError: it does not; the hint says what would.
@@ -57,7 +57,7 @@ class Budget:
         self.check(kept, f"try {' or '.join(fitting)}" if fitting else "shorten the text")
 
     def check(self, kept: int, instead: str) -> None:
-        """See, before a run, that there is room for so many bytes beside what it works with.
+        """Check, before a run, that there is room for these bytes beside what it works with.
 
         Raises:
             ModelError: there is not; `instead` says what to do.

@@ -58,7 +58,7 @@ def compare_texts(
         InputError: a text that the model cannot take.
     """
     if len(texts) < 2:
-        raise UsageError("one text alone has nothing to be compared with", "give two or more")
+        raise UsageError("a single text cannot be compared", "give two or more")
     _check_kind(model)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     made, vectors, queries = [], [], []
@@ -76,7 +76,7 @@ def compare_texts(
     aligned = len({len(each.capture.key_tokens) for each in made}) == 1
     if query is None and aligned:
         _check_length(made[0].capture)
-    if query is not None:  # who looks back only does not see how long the text is
+    if query is not None:  # a causal model does not see how long the text is
         aligned = len(set(queries)) == 1 and (aligned or model.causal)
     if query is None and not aligned:
         raise UsageError(
@@ -145,7 +145,7 @@ def compare_models(
     """Compare the heads of two models over one text; where their tokens differ, over words.
 
     Raises:
-        UsageError: one looks back only and the other both ways, or they attend to another text.
+        UsageError: one is causal and the other is not, or they attend to another text.
         InputError: not even their words are the same.
     """
     _check_kinds(model, other)
@@ -167,7 +167,7 @@ def compare_models(
         pair = _text_alone(made[0]), _text_alone(made[1])
     if not _same_tokens(*pair):
         raise InputError(
-            "the two models cut this text in ways that have not even its words in common",
+            "the two models split this text differently, even into words",
             "give another text",
         )
     _check_length(pair[0])
@@ -200,7 +200,7 @@ def _check_length(captured: Capture) -> None:
 def _check_kind(model: "LoadedModel") -> None:
     if model.kind not in ("self", "encoder"):
         raise UsageError(
-            "attention to what a model writes is not compared",
+            "attention to a model's output cannot be compared",
             f"use a model that reads one text, or {option('kind', 'encoder')}",
         )
 
@@ -211,7 +211,7 @@ def _check_kinds(model: "LoadedModel", other: "LoadedModel") -> None:
     if model.causal != other.causal:
         back, both = (model, other) if model.causal else (other, model)
         raise UsageError(
-            f"{back.identity.name} looks back only, and {both.identity.name} both ways, so their "
+            f"{back.identity.name} is causal and {both.identity.name} is not, so their "
             "rows cannot be compared",
             "use two models of one kind",
         )

@@ -105,7 +105,7 @@ def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
         assert head_map.head is not None
         weights = whole_map(head_map).weights[list(made.queries)]
         sums = weights.sum(axis=1)
-        # where a key was left out, a query may look at nothing else
+        # where a key was left out, a query may attend to nothing else
         some = sums > 0 if made.dropped and sums.any() else np.ones(len(sums), np.bool_)
         weights, queries = weights[some], np.array(made.queries)[some]
         if transforms.weighted:
@@ -117,7 +117,7 @@ def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
 def score_probe(
     model: "LoadedModel", probe: Probe, options: TextOptions, heads: HeadOptions
 ) -> HeadReport:
-    """Score heads on random tokens that come twice.
+    """Score heads on a random sequence, repeated.
 
     Raises:
         UsageError: the model does not attend to what it reads itself, or its context is too
@@ -125,7 +125,7 @@ def score_probe(
     """
     if model.kind not in ("self", "encoder"):
         raise UsageError(
-            "the probe repeats what a model reads, which this attention does not look at",
+            "the probe repeats the input text, and this attention is not within it",
             f"give {option('kind', 'encoder')}, or a text",
         )
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)

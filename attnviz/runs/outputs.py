@@ -190,9 +190,7 @@ _NO_FILTER = _NO_VIEW | _refuse(
     *_names(Transforms, *_names(SavedTransforms)),
     *_names(Filters),
 )
-_NO_CHOICE = _NO_VIEW | _refuse(
-    "a page shows whole patterns, to look around in", *_names(Filters), "scores"
-)
+_NO_CHOICE = _NO_VIEW | _refuse("a page shows whole patterns", *_names(Filters), "scores")
 _TERMINAL = "attnviz.renderers.terminal"
 
 
@@ -220,7 +218,7 @@ OUTPUTS: tuple[Output, ...] = (
     _view("table", _links_of_table, "each query's strongest keys"),
     _view("heatmap", _whole, "coloured cells", turns=True, shows_signed=True),
     _view("grid", _blocks_of_grid, "every head in miniature", every_head=True, turns=True),
-    _view("text", _one_row, "the words, shaded by how much one query attends to them"),
+    _view("text", _one_row, "the words, shaded by the attention of one query"),
     _view("links", _links_of_table, "the strongest links of all heads", every_head=True),
     _picture("heatmap"),
     _picture("grid", every_head=True),
@@ -304,7 +302,7 @@ def _check(row: Output, request: Request) -> None:
     view = request.look.view
     for name in changed:
         if request.transforms.scores and name not in SHOWN_OF_SCORES:
-            raise UsageError("scores are shown as they are", f"leave {option(name)} out")
+            raise UsageError("scores are shown unchanged", f"leave {option(name)} out")
         if name in row.refuses:
             where = option("view", view) if view and row.view else request.format
             raise UsageError(f"{option(name)} does nothing for {where}", row.refuses[name])
@@ -314,12 +312,12 @@ def _check_transforms(request: Request) -> None:
     transforms = request.transforms
     if transforms.over and not transforms.reduce:
         raise UsageError(
-            f"{option('over')} says over what to reduce",
+            f"{option('over')} needs {option('reduce')}",
             f"add {option('reduce', 'mean')} or {option('reduce', 'max')}",
         )
     for name, value in (("heads", request.heads.heads), ("reduce", transforms.reduce)):
         if transforms.rollout and value is not None:
-            raise UsageError(f"{option('rollout')} is over all heads", f"leave {option(name)} out")
+            raise UsageError(f"{option('rollout')} combines all heads", f"leave {option(name)} out")
 
 
 SHOWN_OF_SCORES = ("scores", *_names(Filters, "least"), *_names(Look, "color_scale"))
@@ -348,7 +346,7 @@ def saved(exhibit: Exhibit, _format: str, _line: int | None, _first: bool) -> It
 
 
 def page(exhibit: Exhibit, _format: str, _line: int | None, _first: bool) -> Iterable[Piece]:
-    """A page to look around in."""
+    """A page of whole patterns."""
     from attnviz.runs.webpage import page_of
 
     return page_of(exhibit)

@@ -1,4 +1,4 @@
-"""What a model says comes next, and what it looked at for it.
+"""What a model predicts, and what its last position attends to.
 
 text ─► tokens ─► run ─► logits ─► candidates; the last position's rows ─► evidence
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """What to read from a prediction: so many candidates; after `each` position; the `lens`."""
+    """What to read: the number of candidates; those after `each` position; the `lens`."""
 
     top: int = 10
     each: bool = False
@@ -43,7 +43,8 @@ def predict_text(
     # transformers makes the logits of every position at once
     prepared.budget.check(4 * len(ids) * model.tokenizer.vocab_size, "shorten the text")
     last = len(ids) - 1
-    every, through = (KeepNextTokens(ids, reading.top, model.tokenizer.label) for _ in "12")
+    named = model.tokenizer.label, model.tokenizer.exact
+    every, through = (KeepNextTokens(ids, reading.top, *named) for _ in "12")
     able.predict(ids, range(len(ids)) if reading.each else [last], every, lens=False)
     if reading.lens:
         able.predict(ids, [last], through, lens=True)

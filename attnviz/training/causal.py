@@ -138,7 +138,7 @@ def main(
     probe = WorldProbe.open(checkpoint)
     card = read_card(checkpoint, BUILTIN, probe.model.config.heads_per_layer)
     named = {each.behaviour: each.head for each in card.heads}
-    table = Table("behaviour", "looked at", "named", "middle", "needed most", "texts")
+    table = Table("behaviour", "measured", "named", "median", "needed most", "texts")
     for loss in losses(probe, named, count):
         lost = map(str, (loss.named, loss.middle, loss.most, loss.n))
         table.add_row(loss.behaviour, loss.measure, *lost)

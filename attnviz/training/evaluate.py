@@ -25,12 +25,12 @@ from attnviz.training.measures import induction_score, measure_link, previous_to
 from attnviz.training.probe import WorldProbe
 
 TITLES = {
-    "adjectives": "nouns look at their adjectives",
-    "pronouns": "pronouns look at the name they stand for",
-    "mystery": "the last “was” looks at the guilty name",
-    "senses": "a word with several senses looks at the words that tell which",
-    "induction": "a repeated token looks behind its earlier copy",
-    "previous token": "each token looks at the one before it",
+    "adjectives": "nouns attend to their adjectives",
+    "pronouns": "pronouns attend to what they stand for",
+    "mystery": "the last “was” attends to the guilty name",
+    "senses": "an ambiguous word attends to the words that disambiguate it",
+    "induction": "a repeated token attends to what followed its earlier occurrence",
+    "previous token": "each token attends to the one before it",
 }
 LINKED = ("adjectives", "pronouns", "mystery", "senses")
 

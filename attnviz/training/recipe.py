@@ -59,7 +59,7 @@ def check_plan(plan: Plan) -> None:
         UsageError: the heads do not divide the width, or the rate is 0 or not a number.
     """
     if not plan.lr > 0:
-        raise UsageError(f"{option('lr', plan.lr)} is no learning rate", "give a number above 0")
+        raise UsageError(f"{option('lr', plan.lr)} is not a learning rate", "give a number above 0")
     if plan.n_embd % plan.n_head:
         raise UsageError(
             f"{option('n_embd', plan.n_embd)} is not divisible by {plan.n_head} heads",

@@ -51,7 +51,7 @@ DESCRIPTION = (
     "world into French. It was trained on the words alone: no attention targets were used; in "
     "the later part the mean entropy of the cross-attention cost a little (training.penalty)."
 )
-TITLE = "each French word looks at the English word it translates"
+TITLE = "each French word attends to the English word it translates"
 
 
 STEPS, PAIRS_PER_STEP = 14_000, 128

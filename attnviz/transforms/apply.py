@@ -115,7 +115,7 @@ def _check_signed(captured: Capture, transforms: Transforms) -> None:
     if transforms.scores and not captured.signed:
         raise UsageError("a saved capture holds weights, not scores", "give the text again")
     if captured.signed and replace(transforms, scores=False).any:
-        raise UsageError("scores are shown as they are", "leave all that would change them out")
+        raise UsageError("scores are shown unchanged", "leave out all that would change them")
 
 
 def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...]) -> Exhibit:
@@ -202,7 +202,7 @@ def distances_of(captured: Capture, filters: Filters) -> tuple[int, ...]:
     """
     if filters.skip and captured.kind == "cross":
         raise UsageError(
-            "between two texts no token is itself or the one before",
+            "between two texts, no token is the token itself or the previous one",
             f"leave {option('no_self')} and {option('no_previous')} out",
         )
     return filters.skip

@@ -10,14 +10,14 @@ from attnviz.data.blocks import FloatArray
 from attnviz.data.exhibit import HeadMap
 
 NOTHING = 1e-6
-"""A row with less left than this looked at nothing else; rounding leaves it no zero."""
+"""A row with less left than this attended to nothing else; rounding leaves it no zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dropped:
     """Maps without some keys; `share` is how much of the weight of the queries shown was on them.
 
-    `empty` are the queries that looked at nothing else; their rows are zero.
+    `empty` are the queries that attended to nothing else; their rows are zero.
     """
 
     maps: tuple[HeadMap, ...]
@@ -31,7 +31,7 @@ def without_keys(maps: Sequence[HeadMap], keys: Sequence[int], queries: Sequence
     Args:
         maps: at least one.
         keys: the positions to leave out.
-        queries: the rows that are shown and that might look at other keys.
+        queries: the rows that are shown and that might attend to other keys.
     """
     kept, shares = [], []
     for head_map in maps:

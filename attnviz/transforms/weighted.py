@@ -22,7 +22,7 @@ def weighted(capture: Capture) -> Capture:
     norms = capture.extras.get(VALUE_NORMS)  # (layers, heads, n_keys)
     if norms is None:
         raise UsageError(
-            f"this capture does not hold the lengths of values, which {option('weighted')} needs",
+            f"this capture does not hold the norms of values, which {option('weighted')} needs",
             f"capture the text again with {option('weighted')}",
         )
     layers = tuple(

@@ -1,1 +1,1 @@
-"""The terminal app: panes to look around in one text's patterns."""
+"""The terminal app: panes that show one text's patterns."""

@@ -99,7 +99,9 @@ class ExploreApp(ThreadedApp):
     def action_edit(self) -> None:
         """Show the text in the editor."""
         if self._opened.runs is None:
-            self._tell('a saved capture has the text it has; start with attnviz explore "a text"')
+            self._tell(
+                'the text of a saved capture cannot be edited; start with attnviz explore "a text"'
+            )
             return
         self._panes.edit()
         self._status()
@@ -226,9 +228,9 @@ class ExploreApp(ThreadedApp):
             return
         head, text = scene.head, captured.text
         if runs is None:
-            self._tell('a saved capture is not run again; start with attnviz explore "the text"')
+            self._tell('a saved capture cannot be run again; start with attnviz explore "the text"')
         elif head is None:
-            self._tell("rollout is over all heads; leave it with r")
+            self._tell("rollout combines all heads; press r to leave it")
         else:
             self._status(f"without {head} …")
             self._off_thread("ablate", lambda _: AblationDone(runs.without(text, head)))

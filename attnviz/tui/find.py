@@ -57,7 +57,7 @@ class Find(Input):
         if not self._places:
             self.border_subtitle = Content("not in this text")
             return
-        self.border_subtitle = Content(f"{len(self._places)} found; n: the next")
+        self.border_subtitle = Content(f"{len(self._places)} found; n: next")
         self._go_to(self._places[0])
 
     def _go_to(self, place: int) -> None:

@@ -44,7 +44,7 @@ class LinksPane(ScenePane):
         self._lines = [_Row(keys[key], key=key, weight=weight) for key, weight in looks]
         self._lines += [] if looks else [_Row("nothing")]
         nothing = "" if looked else " nothing"
-        self._lines += [_Row(""), _Row(f"“{keys[scene.target]}” is looked at by{nothing}")]
+        self._lines += [_Row(""), _Row(f"“{keys[scene.target]}” is attended to by{nothing}")]
         self._lines += [
             _Row(queries[query], query=query, weight=weight) for query, weight in looked
         ]
@@ -53,7 +53,7 @@ class LinksPane(ScenePane):
         return Size(self.room.width, len(self._lines))
 
     def title_of(self, scene: Scene) -> str:
-        return f"“{fenced(scene.queries[scene.query])}” looks at"
+        return f"“{fenced(scene.queries[scene.query])}” attends to"
 
     def place_of(self, scene: Scene) -> Region:
         return Region(0, self._at(scene), 1, 1)

@@ -14,36 +14,36 @@ from attnviz.data.ablate import BeforeAfter
 from attnviz.renderers.terminal.ablate import render_together
 
 HELP = """\
-[b]Where you are[/b]
-  tab, shift+tab   from pane to pane
+[b]Navigation[/b]
+  tab, shift+tab   go to the next or the previous pane
   arrows, hjkl     heads: layers and heads; pattern: queries and keys;
                    text: tokens; links: from link to link
-  enter            in the links: the chosen key becomes the query
+  enter            in the links: make the chosen key the query
   /                find a token: its text, its index, or /a pattern/
-  n                the next one that was found
-  mouse            click on a word, a head, a weight or a link
+  n                go to the next match
+  mouse            click a word, a head, a weight or a link
 
-[b]What is done to the patterns[/b]
-  w                pieces of words merged, or not
-  s                the sink (the first token) left out, or not
-  r                rollout: the layers multiplied, or not
+[b]Transforms[/b]
+  w                merge the pieces of words (on or off)
+  s                remove the sink, the first token (on or off)
+  r                rollout: multiply the layers (on or off)
 
-[b]What comes of it[/b]
-  e                edit the text, the patterns follow; esc: done
-  a                ablate the head: what the model says without it
-  p                save the pattern as a PNG, in this folder
-  o                save all heads as a page, for any browser, offline
-  q, ctrl+c        leave; what is being saved is finished first
-  ctrl+z           put aside; the shell's fg brings it back
+[b]Actions[/b]
+  e                edit the text; the patterns follow; esc: done
+  a                ablate the head: predictions with and without it
+  p                save the pattern as a PNG in this folder
+  o                save all heads as a web page in this folder
+  q, ctrl+c        quit, after files being saved are finished
+  ctrl+z           suspend; the shell's fg resumes
 
-[b]What is shown[/b]
-  heads            the key that the query looks at most, but itself, the
-                   first and special tokens, which take what must go
-                   somewhere; dark: this head has nothing to say of it
-  pattern          a row for each query, a column for each key; the
-                   chosen weight is reversed, or \\[]
-  links            what the query looks at, and what looks at it; under
-                   0.01 is left out
+[b]Panes[/b]
+  heads            the key that the query attends to most; the query
+                   itself, the first token and special tokens do not
+                   count. A dark cell: no other key stands out
+  pattern          a row per query, a column per key; the chosen weight
+                   is reversed, or \\[]
+  links            what the query attends to, and what attends to it;
+                   weights under 0.01 are hidden
 """
 
 

@@ -83,19 +83,19 @@ def _of_file(output: Path, named: Format | None) -> Format:
     suffix = output.suffix.lower().removeprefix(".")
     if str(output) == "-":
         raise UsageError(
-            f"{option('output', '-')} names no file",
+            f"{option('output', '-')} does not name a file",
             f"leave {option('output')} out to write to standard output",
         )
     if not suffix:
         if named is not None:
             return named
         raise UsageError(
-            f"{shown} has no suffix that tells the format",
+            f"{shown} has no suffix that sets the format",
             f"add one or give {option('format')}: {_known()}",
         )
     if suffix not in FORMATS:
         raise UsageError(
-            f"the suffix of {shown} is not one that attnviz writes",
+            f"the suffix of {shown} is not a format that attnviz writes",
             f"{_nearest(suffix)}suffixes are {_known('.')}",
         )
     if named not in (None, FORMATS[suffix]):

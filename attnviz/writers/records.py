@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from attnviz.data.serial import to_json
-from attnviz.writers.rows import SEPARATORS, cell
+from attnviz.writers.rows import SEPARATORS, cell, printable_cell
 
 
 def record_chunks(records: Sequence[Mapping[str, object]], form: str) -> Iterator[str]:
@@ -33,5 +33,4 @@ def _cell(value: object, separator: str) -> str:
         return cell(" ".join(map(str, value)) if plain else to_json(value), separator)
     if not isinstance(value, str):
         return to_json(value)
-    # Escaped as in JSON where it cannot be printed, so that no escape code reaches a terminal.
-    return cell(value if value.isprintable() else to_json(value)[1:-1], separator)
+    return printable_cell(value, separator)  # so that no escape code reaches a terminal

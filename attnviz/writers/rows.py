@@ -1,7 +1,7 @@
 """Links as rows: JSON lines, CSV and TSV, streamed.
 
-Every row has the same columns, in the order of `COLUMNS`. Where a map is a reduction, the
-column that was reduced holds the reduction's name (`"head": "mean"`). Scores have the column
+Every row has the same columns, in the order of `COLUMNS` and `EXACT`. Where a map is a reduction,
+the column that was reduced holds the reduction's name (`"head": "mean"`). Scores have the column
 `score` instead of `weight`.
 """
 
@@ -14,6 +14,7 @@ from attnviz.data.exhibit import Exhibit, Links, Map, links_of
 from attnviz.data.serial import to_json
 
 COLUMNS = ("line", "layer", "head", "query", "query_token", "key", "key_token", "weight")
+EXACT = ("query_exact", "key_exact")  # behind the weight: the tokens' exact texts
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 CHUNK = 32_768  # links in one chunk: a few megabytes at most
 
@@ -34,7 +35,7 @@ def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = Tru
         complete rows, each ended by a newline.
     """
     if form in SEPARATORS and header:
-        yield SEPARATORS[form].join((*COLUMNS[:-1], value_name(exhibit))) + "\n"
+        yield SEPARATORS[form].join((*COLUMNS[:-1], value_name(exhibit), *EXACT)) + "\n"
     for head_map in exhibit.maps:
         links = links_of(exhibit, head_map)
         for start in range(0, len(links), CHUNK):
@@ -57,7 +58,8 @@ def _json_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: s
         links,
         lambda index, label: f'{start}{index}, "query_token": {to_json(label)}, "key": ',
         lambda index, label: f'{index}, "key_token": {to_json(label)}, "{value_name(exhibit)}": ',
-        "}\n",
+        lambda text: f', "query_exact": {to_json(text)}, "key_exact": ',
+        lambda text: f"{to_json(text)}}}\n",
     )
 
 
@@ -70,7 +72,8 @@ def _cell_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: s
         links,
         lambda index, label: f"{start}{index}{sep}{cell(label, sep)}{sep}",
         lambda index, label: f"{index}{sep}{cell(label, sep)}{sep}",
-        "\n",
+        lambda text: f"{sep}{printable_cell(text, sep)}{sep}",
+        lambda text: f"{printable_cell(text, sep)}\n",
     )
 
 
@@ -88,9 +91,10 @@ def _joined(
     links: Links,
     query_part: Callable[[int, str], str],
     key_part: Callable[[int, str], str],
-    end: str,
+    query_end: Callable[[str], str],
+    key_end: Callable[[str], str],
 ) -> str:
-    """One row per link: the text of its query, the text of its key, its weight.
+    """One row per link: its query, its key, its weight, and the exact texts of both tokens.
 
     The texts are made once for each token and not for each link, so that a million rows take
     about a second.
@@ -98,8 +102,17 @@ def _joined(
     query_tokens, key_tokens = exhibit.capture.query_tokens, exhibit.capture.key_tokens
     queries = {i: query_part(i, query_tokens[i].label) for i in np.unique(links.query).tolist()}
     keys = {i: key_part(i, key_tokens[i].label) for i in np.unique(links.key).tolist()}
+    after_query = {i: query_end(query_tokens[i].exact) for i in queries}
+    after_key = {i: key_end(key_tokens[i].exact) for i in keys}
     rows = zip(links.query.tolist(), links.key.tolist(), map(str, links.weight), strict=True)
-    return "".join([f"{queries[q]}{keys[k]}{weight}{end}" for q, k, weight in rows])
+    return "".join(
+        [f"{queries[q]}{keys[k]}{weight}{after_query[q]}{after_key[k]}" for q, k, weight in rows]
+    )
+
+
+def printable_cell(text: str, separator: str) -> str:
+    """The same as `cell`, escaped as in JSON where it cannot be printed."""
+    return cell(text if text.isprintable() else to_json(text)[1:-1], separator)
 
 
 def cell(text: str, separator: str) -> str:

@@ -65,7 +65,7 @@ def test_heads_together_show_what_comes_next_before_and_after(run: Run) -> None:
         assert mine["probability"] == pytest.approx(theirs["probability"], abs=1e-5)
     assert found[0]["heads"] == "L1H3,L2H1"
     shown = run(*arguments).out
-    assert "without L1H3, L2H1: blue 0.34" in shown
+    assert "without L1H3, L2H1: P(blue) 0.34" in shown
 
 
 def test_the_table_and_the_grid_fit_a_narrow_terminal(run: Run) -> None:
@@ -116,7 +116,7 @@ def test_what_cannot_be_is_one_sentence(
 
 def test_an_answers_probability_and_rank_stand_above(run: Run) -> None:
     shown = " ".join(run("ablate", TEXT, "--answer", "blue", "--top", "1").out.split())
-    assert "blue next: probability 0.345, rank 2 (fluffy 0.640 is first)" in shown
+    assert "P(blue) = 0.345, rank 2; top: fluffy, 0.640" in shown
     assert "s.e." not in shown
     best = " ".join(run("ablate", TEXT, "--answer", "fluffy", "--top", "1").out.split())
     assert "rank 1;" in best

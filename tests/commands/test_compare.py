@@ -132,20 +132,20 @@ def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_models_that_look_other_ways_are_not_compared(run: Run, bert_folder: Path) -> None:
     ended = run("compare", BLUE, "--against", str(bert_folder))
     assert ended.status is ExitStatus.USAGE
-    assert "both ways" in ended.err
+    assert "is causal and" in ended.err
     assert run("compare", "ab", "cb", "-m", str(bert_folder), "--query", "b").out
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        ([BLUE], ExitStatus.USAGE, "nothing to be compared with"),
+        ([BLUE], ExitStatus.USAGE, "a single text cannot be compared"),
         ([BLUE, "a dog"], ExitStatus.USAGE, "name a word that is in all of them"),
         ([BLUE, "a dog", "--query", "creature"], ExitStatus.USAGE, "text 2: --query"),
         ([BLUE, "a b a", "--query", "a"], ExitStatus.USAGE, "stands at 2 positions"),
         ([BLUE, GREEN, "--against", "builtin"], ExitStatus.USAGE, "give one text"),
         ([BLUE, "  "], ExitStatus.INPUT, "blank"),
-        ([BLUE, GREEN, "-m", "translator"], ExitStatus.USAGE, "is not compared"),
+        ([BLUE, GREEN, "-m", "translator"], ExitStatus.USAGE, "cannot be compared"),
         (["cat", "dog", "--no-bos"], ExitStatus.INPUT, "a single token"),
         (["cat", "--against", "builtin", "--no-bos"], ExitStatus.INPUT, "a single token"),
         ([BLUE, GREEN, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
@@ -186,7 +186,7 @@ def test_the_same_special_tokens_stay_and_others_are_left_out_with_their_share(
     assert all(row["similarity"] == pytest.approx(1) for row in same)
     other = run("compare", BLUE, "--against", str(gpt2_folder), "--width", "200").out
     assert "of the weight was on special tokens or blanks, which are left out" in other
-    assert "heads without weight on these: " in other
+    assert "heads with no weight on these: " in other
     ended = run("compare", BLUE, "--against", str(gpt2_folder), "--drop-sink")
     assert "leave --drop-sink" in ended.err
 
@@ -200,13 +200,18 @@ def test_a_picture_says_what_it_is_of(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "c.svg"  # whose text is text
     run("compare", *MOLES[:2], "--query", "mole", "--head", "L3H3", "-o", str(out))
     drawn = out.read_text(encoding="utf-8")
-    for said in ("L3H3 in 2 texts", "of the rows of “mole”", "1  American shrew mole", "builtin"):
+    for said in (
+        "L3H3 in 2 texts",
+        "between the rows of “mole”",
+        "1  American shrew mole",
+        "builtin",
+    ):
         assert said in drawn
     run("compare", BLUE, GREEN, "--weighted", "--head", "L2H3", "-o", str(out))
     drawn = out.read_text(encoding="utf-8")
     assert "norm-based" in drawn
     assert "weight × norm" in drawn
-    assert "first less second" in drawn
+    assert "first minus second" in drawn
 
 
 def test_a_file_that_is_given_as_a_text_is_pointed_out(

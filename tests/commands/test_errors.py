@@ -44,7 +44,7 @@ CASES: list[tuple[str, list[str], ExitStatus, str]] = [
         USAGE,
         "stands at 2 positions",
     ),
-    ("an unknown suffix", ["show", "a", "-o", "x.jpg"], USAGE, "not one that attnviz writes"),
+    ("an unknown suffix", ["show", "a", "-o", "x.jpg"], USAGE, "not a format that attnviz writes"),
     ("suffix and format", ["show", "a", "-o", "x.png", "-f", "svg"], USAGE, "disagree"),
     ("an unknown format", ["show", "a", "-f", "yaml"], USAGE, "no format 'yaml'"),
     ("no such folder", ["show", "a", "-o", "no/x.png"], OUTPUT, "does not exist"),
@@ -71,7 +71,7 @@ CASES: list[tuple[str, list[str], ExitStatus, str]] = [
     ("lines into one picture", ["show", "a", "--lines", "-o", "x.png"], USAGE, "{line}"),
     ("a table as a picture", ["show", "a", "--view", "table", "-o", "x.png"], USAGE, "heatmap"),
     ("pictures of tokens", ["tokens", "a", "-o", "x.png"], USAGE, "does not write png"),
-    ("an unknown model's card", ["models", "gpt3"], MODEL, "no known model"),
+    ("an unknown model's card", ["models", "gpt3"], MODEL, "cannot be run"),
 ]
 
 

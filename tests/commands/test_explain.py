@@ -29,7 +29,7 @@ def test_all_seven_steps_are_told_for_the_last_word(run: Run) -> None:
     for number in range(1, 8):
         assert re.search(rf"(^| ){number} [A-Z]", shown), number
     assert "q(creature) [" in shown
-    assert "The row's sum: 1.0000." in shown
+    assert "Sum of the row: 1.0000." in shown
     assert "equals the layer's output" in shown
 
 
@@ -133,12 +133,12 @@ def test_json_and_npz_hold_every_array_in_full(run: Run, tmp_path: Path) -> None
 
 def test_another_similarity_stands_beside_the_models_own_row(run: Run) -> None:
     same = explained(run, TEXT, "--similarity", "scaled-dot", "--only", "3")
-    assert "this is what it computes" in same
+    assert "equals the model's own row" in same
     for kind in ("dot", "rbf", "general"):
         other = explained(run, TEXT, "--similarity", kind, "--only", "3")
         assert "not what the model computes" in other
     assert "softmax(x̂·(W_Q·W_Kᵀ)·x̂ᵀ)" in other
-    assert "Without the biases and the scaling" in other
+    assert "leaves out the model's biases and scaling" in other
 
 
 def test_nothing_but_the_head_that_was_named_is_run(
@@ -156,7 +156,7 @@ def test_nothing_but_the_head_that_was_named_is_run(
 def test_a_piece_of_a_character_is_called_one(run: Run) -> None:
     ended = run("explain", "我爱北京", "--only", "3")
     assert ended.err.count("\n") == 1
-    assert "“京 3/3” is a piece of the character 京" in ended.err
+    assert "“京 3/3” is a part of the character 京" in ended.err
     assert run("explain", TEXT, "--only", "3").err == ""
 
 
@@ -243,7 +243,7 @@ def test_a_users_matrices_are_worked_out(run: Run, tmp_path: Path) -> None:
         ({"w_output": []}, "w_output is no matrix"),
         ({"w_output": 0}, "w_output is no matrix"),
         ({"w_output": ""}, "w_output is no matrix"),
-        ({"w_outputs": [[1, 0], [0, 1]]}, "'w_outputs', which means nothing here; the keys are x,"),
+        ({"w_outputs": [[1, 0], [0, 1]]}, "'w_outputs', which is not a known key; the keys are x,"),
         ({"labels": ["one"]}, "needs 3 labels"),
     ],
 )
@@ -288,8 +288,12 @@ def test_labels_cannot_command_the_terminal(run: Run, tmp_path: Path) -> None:
         (["--example", "three-inputs", "--seed", "1"], ExitStatus.USAGE, "--seed does nothing"),
         (["--example", "three-inputs", "--head", "L0H0"], ExitStatus.USAGE, "--head does nothing"),
         (["--matrices", "nowhere.json"], ExitStatus.INPUT, "nowhere.json"),
-        ([TEXT, "--digits", "2", "-f", "json"], ExitStatus.USAGE, "--digits is for the text"),
-        ([TEXT, "--as-lookup", "-o", "x.npz"], ExitStatus.USAGE, "npz holds every step"),
+        (
+            [TEXT, "--digits", "2", "-f", "json"],
+            ExitStatus.USAGE,
+            "--digits applies only to text output",
+        ),
+        ([TEXT, "--as-lookup", "-o", "x.npz"], ExitStatus.USAGE, "npz holds all numbers"),
         (["saved.npz"], ExitStatus.USAGE, "a saved capture holds no queries"),
         ([" "], ExitStatus.INPUT, "blank"),
         ([TEXT, "-m", "translator"], ExitStatus.USAGE, "show --model translator"),

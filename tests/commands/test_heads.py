@@ -67,7 +67,7 @@ def test_a_table_of_80_columns(run: Run) -> None:
     assert lines[0] == "builtin, 9 tokens with BOS"
     assert lines[2].split() == "head role entropy norm dist prev first self".split()
     assert all(len(line) <= 80 for line in lines)
-    assert "no token comes twice here" in shown.out
+    assert "no token is repeated here" in shown.out
 
 
 def test_heads_are_sorted_filtered_and_cut(run: Run) -> None:

@@ -53,7 +53,7 @@ def test_a_folders_facts_are_shown_and_that_it_names_no_head(run: Run, gpt2_fold
     shown = run("models", str(gpt2_folder), "--width", "200")
     assert shown.status is ExitStatus.OK
     assert "2 layers × 3 heads" in shown.out
-    assert "no head of it is named" in shown.out
+    assert "none of its heads is named" in shown.out
 
 
 def test_a_model_that_was_not_fetched_is_described_from_the_table(run: Run) -> None:

@@ -23,9 +23,23 @@ def test_gpt3_is_shown_with_the_sums_of_the_lesson(run: Run) -> None:
         "value up (W_O) 1,572,864",
         "one head 6,291,456",
         "one layer 603,979,776 96 heads",
-        "all layers 57,982,058,496 33.1% of 175 billion",
+        "all layers 57,982,058,496 33.2% of 174,604,259,328 and 33.1% of 175,181,291,520",
     ):
         assert line in shown
+
+
+def test_gpt3_has_the_total_of_the_model_and_that_of_the_lesson(run: Run) -> None:
+    """The lesson counts an untied unembedding, and neither positions nor biases nor norms."""
+    shown = " ".join(run("params", "gpt3", "--width", "200").out.split())
+    assert "as built 174,604,259,328 all of the above; the unembedding is tied" in shown
+    assert "as lessons count 175,181,291,520 with an untied unembedding (617,558,016)" in shown
+    (record,) = json.loads(run("params", "gpt3", "-f", "json").out)
+    assert (record["total"], record["lesson_total"]) == (174_604_259_328, 175_181_291_520)
+    for name in ("", "lesson_"):
+        share = record["attention"] / record[f"{name}total"]
+        assert record[f"{name}attention_share"] == share
+    (gpt2,) = json.loads(run("params", "gpt2", "-f", "json").out)
+    assert gpt2["lesson_total"] is gpt2["lesson_attention_share"] is None
 
 
 def test_the_built_in_model_is_counted_where_none_is_named(run: Run) -> None:

@@ -1,6 +1,7 @@
-"""`attnviz predict`: what comes next, and what the last position looked at."""
+"""`attnviz predict`: what comes next, and what the last position attends to."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -31,14 +32,14 @@ def test_each_position_says_what_followed_and_at_which_rank(run: Run) -> None:
         best = row["rank"], row["followed_rank"]
         assert (best == (1, 1)) == (row["token"] == row["followed"])
     shown = run("predict", TEXT, "--each", "--width", "80").out
-    assert "what followed, how likely, at which rank" in shown
+    assert "the token that followed, its probability and rank" in shown
 
 
 def test_the_lens_has_a_row_for_each_layer_and_ends_at_the_whole_model(run: Run) -> None:
     found = rows(run("predict", TEXT, "--lens", "--top", "1", "-f", "jsonl").out)
     assert [row["layer"] for row in found] == [0, 1, 2, None]
     shown = run("predict", TEXT, "--lens", "--width", "80").out
-    assert "if it stopped after each layer" in shown
+    assert "prediction if the model ended after each layer" in shown
     assert max(map(len, shown.splitlines())) <= 80
 
 
@@ -97,4 +98,18 @@ def test_what_cannot_be_is_one_sentence(
 def test_a_single_token_has_candidates_and_no_evidence(run: Run) -> None:
     ended = run("predict", "the", "--no-bos", "--each")
     assert ended.status is ExitStatus.OK
-    assert "looks at" not in ended.out
+    assert "attends to" not in ended.out
+
+
+def test_candidates_are_exact_texts_in_quotes(run: Run) -> None:
+    shown = run("predict", TEXT, "--top", "2", "--width", "80").out
+    assert re.search(r'^  " fluffy" 0\.\d{3} ', shown, re.MULTILINE)
+    found = rows(run("predict", TEXT, "--top", "2", "-f", "jsonl").out)
+    assert {row["exact"] for row in found} == {" fluffy", " blue"}
+    assert {row["after_exact"] for row in found} == {" was"}
+
+
+def test_a_small_probability_has_an_exponent(run: Run) -> None:
+    shown = run("predict", TEXT, "--each", "--top", "40", "--width", "80").out
+    assert re.search(r'^  "[^"]+" +\d\.\de-\d+$', shown, re.MULTILINE)
+    assert " 0.000" not in shown

@@ -27,8 +27,8 @@ def test_the_first_line_says_which_head_and_why_and_the_model(run: Run, model: s
     first = shown.out.splitlines()[0]
     assert shown.status is ExitStatus.OK
     assert "9 tokens without BOS" in first
-    assert "looks away most" in first
-    assert "highest of all heads' generic scores; others: --head all" in first
+    assert "attends least to itself" in first
+    assert "chosen automatically by a generic score; --head all shows every head" in first
     assert model in first
 
 
@@ -45,6 +45,8 @@ def test_a_jsonl_row_is_a_link_with_the_documented_fields(run: Run, model: str) 
         "key",
         "key_token",
         "weight",
+        "query_exact",
+        "key_exact",
     ]
     assert len(rows) == 9 * 10 / 2  # every unmasked pair
     assert all(row["key"] <= row["query"] for row in rows)
@@ -139,7 +141,7 @@ def test_each_line_is_answered_with_its_number_and_the_head_of_the_first(
     assert {row["line"] for row in rows} == {1, 2}
     assert len({(row["layer"], row["head"]) for row in rows}) == 1
     second = run("show", "--lines", "-", "--width", "400", stdin=b"a first line\nand a second\n")
-    assert second.out.count("(picked on line 1;") == 1
+    assert second.out.count("(chosen on line 1;") == 1
     first = run("show", "a first line", "-f", "jsonl")
     assert [r for r in shown.out.splitlines() if '"line": 1' in r] == first.out.splitlines()
 
@@ -262,7 +264,7 @@ def test_a_view_in_a_file_is_plain_text(run: Run, model: str, tmp_path: Path) ->
 def test_what_a_cut_text_left_out_is_said_where_it_is_shown(run: Run, model: str) -> None:
     shown = run("show", "x" * 80, "--truncate", "left", "--width", "200")
     assert "the first 19 left out" in " ".join(shown.out.split())
-    assert shown.err == "note: the first 19 tokens are left out, to fit the model\n"
+    assert shown.err == "note: the first 19 tokens are left out to fit the model's context\n"
     shown_right = run("show", "x" * 80, "--truncate", "right")
     assert "the last 19 left out" in " ".join(shown_right.out.split())
 
@@ -270,7 +272,7 @@ def test_what_a_cut_text_left_out_is_said_where_it_is_shown(run: Run, model: str
 def test_tokens_of_a_long_text_are_all_shown_with_a_note(run: Run, model: str) -> None:
     shown = run("tokens", "x" * 80, "-f", "jsonl")
     assert len(shown.out.splitlines()) == 80
-    assert "at most 61 of these 80" in shown.err
+    assert "has 80 tokens, but the model takes at most 61" in shown.err
 
 
 def test_rows_of_tokens_hold_nothing_that_a_terminal_would_obey(run: Run, model: str) -> None:

@@ -41,7 +41,7 @@ def test_without_the_sink_the_rest_sums_to_1_and_its_share_is_said(run: Run) -> 
     assert set(dropped["empty"]) == set(TEXT.split()) - set(left)
     shown = run("show", TEXT, "--head", "L1H0", "--drop-sink").out
     assert f"{share:.0%} of the weight was on BOS, which is left out" in " ".join(shown.split())
-    assert "looked at nothing else" in " ".join(shown.split())
+    assert "attended to nothing else" in " ".join(shown.split())
 
 
 def test_other_keys_are_dropped_by_name(run: Run) -> None:
@@ -89,7 +89,7 @@ def test_tokens_are_named_by_a_regular_expression(run: Run) -> None:
         (["--rollout", "-m", "translator"], "leave --rollout out"),
         (["--no-self", "-m", "translator"], "leave --no-self and --no-previous out"),
         (["--drop-key", "mole"], "--drop-key 'mole' is not in the text"),
-        (["--query", "/(/"], "is no regular expression"),
+        (["--query", "/(/"], "is not a regular expression"),
         (["--query", "/x{9}/"], "is not in the text"),
         (["--drop-sink", "-f", "npz"], "a capture holds whole patterns"),
     ],
@@ -137,7 +137,7 @@ def test_with_a_least_weight_all_lines_are_shown_and_none_is_said(run: Run) -> N
     assert len([line for line in shown.splitlines() if LINE.fullmatch(line)]) > 20
     assert "more lines" not in shown
     nothing = run("show", TEXT, "--view", "links", "--min", "1", "--query", "a", "--key", "a")
-    assert "there is no link to show" in nothing.out
+    assert "no link to show" in nothing.out
 
 
 @pytest.mark.parametrize("width", [40, 200])

@@ -71,7 +71,7 @@ def test_the_beginning_token_is_found_by_its_label() -> None:
 
 
 REFUSED: list[tuple[str, str]] = [
-    ("99", "no position in this text; its tokens are 0 to 10; 99#1 would be the token '99'"),
+    ("99", "not a position in this text; its tokens are 0 to 10; 99#1 would be the token '99'"),
     ("creatur", "its tokens are: the 3 creature ro amed Bl ue . (did you mean creature?)"),
     ("creature#3", "'creature' occurs 2 times; count from 1 to 2"),
     ("creature#0", "count from 1 to 2"),

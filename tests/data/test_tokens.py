@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.data.tokens import Token, readable
+from attnviz.data.tokens import Token, in_quotes, readable
 
 LABELS: list[tuple[str, str]] = [
     (" creature", "creature"),  # no space mark
@@ -43,3 +43,20 @@ def test_no_label_is_empty_or_holds_what_a_terminal_would_obey(text: str) -> Non
 def test_a_beginning_token_and_a_part_of_a_letter_say_what_they_are() -> None:
     assert Token(0, 0, "", 0, 0, special=True).label == "BOS"
     assert Token(1, 5, " 楚", 0, 2, part=(1, 3)).label == "楚 1/3"
+
+
+def test_the_exact_text_has_the_space_that_a_slice_leaves_out() -> None:
+    token = Token(1, 7, "blue", 2, 6, spaced=True)
+    assert (token.text, token.label, token.exact, token.quoted) == (
+        *("blue", "blue", " blue", '" blue"'),
+    )
+    assert Token(1, 7, " blue", 1, 6).exact == " blue"
+    assert Token(0, 0, "", 0, 0, special=True).quoted == "BOS"
+    assert Token(1, 7, "楚", 0, 1, part=(2, 3)).quoted == '"楚" 2/3'
+
+
+@given(st.text())
+def test_a_quoted_text_holds_nothing_that_a_terminal_would_obey(text: str) -> None:
+    quoted = in_quotes(text)
+    assert quoted[0] == quoted[-1] == '"'
+    assert not any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co") for c in quoted)

@@ -53,7 +53,7 @@ def save_capture(path: Path) -> None:
         TEXT,
         bos=True,
         patterns={Head(0, 1): _adjectives(size)},
-        named_heads=(NamedHead("adjectives", Head(0, 1), "nouns look at their adjectives"),),
+        named_heads=(NamedHead("adjectives", Head(0, 1), "nouns attend to their adjectives"),),
     )
     write_bytes(path, npz_chunks(capture))
 

@@ -81,6 +81,13 @@ def test_everything_in_a_capture_comes_back(tmp_path: Path) -> None:
     assert_same(load_capture(saved(capture, tmp_path / "c.npz")), capture)
 
 
+def test_the_space_of_a_token_comes_back(tmp_path: Path) -> None:
+    capture = full_capture()
+    tokens = tuple(replace(token, spaced=token.index == 1) for token in capture.query_tokens)
+    spaced = replace(capture, query_tokens=tokens, key_tokens=tokens)
+    assert_same(load_capture(saved(spaced, tmp_path / "c.npz")), spaced)
+
+
 def test_cross_attention_comes_back_with_both_lists_of_tokens(tmp_path: Path) -> None:
     source, keys = make_tokens("le chat")
     target, queries = make_tokens("the cat sat down")  # longer than the source text
@@ -335,9 +342,9 @@ LAYOUT_1 = Path(__file__).parent / "layout_1"
     ("name", "transforms", "said"),
     [
         ("plain", (), "9 tokens with BOS"),
-        ("scores", (Scores(),), "scores before mask and softmax: queries times keys, scaled"),
+        ("scores", (Scores(),), "scores before mask and softmax: scaled dot products of queries"),
         ("merged", (Merged("words"),), "pieces of words merged"),
-        ("weighted", (NormBased(),), "norm-based: each weight times the length of what its key"),
+        ("weighted", (NormBased(),), "norm-based: each weight times the norm of the vector that"),
     ],
 )
 def test_a_capture_of_layout_1_means_what_it_meant(

@@ -246,7 +246,7 @@ def test_a_model_that_does_not_fit_is_not_loaded(gpt2_copy: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
-        (["--max-memory", "much"], ExitStatus.USAGE, "--max-memory 'much' is no size"),
+        (["--max-memory", "much"], ExitStatus.USAGE, "--max-memory 'much' is not a size"),
         (["--device", "tpu"], ExitStatus.USAGE, "'tpu' is not one of"),
         (["--dtype", "int8"], ExitStatus.USAGE, "'int8' is not one of"),
         (

@@ -48,7 +48,7 @@ def t5(folder: Path) -> str:
             "LongformerModel",
             "LongformerConfig",
             {"attention_window": 4},
-            "longformer returns is no matrix of the tokens",
+            "longformer returns is not a matrix over the tokens",
         ),
         (
             "FunnelModel",
@@ -60,7 +60,7 @@ def t5(folder: Path) -> str:
             "funnel has several attentions in one layer",
         ),
         ("FNetModel", "FNetConfig", {}, "attnviz finds no attention in fnet"),
-        ("ViTModel", "ViTConfig", {"image_size": 16, "patch_size": 4}, "vit reads no text"),
+        ("ViTModel", "ViTConfig", {"image_size": 16, "patch_size": 4}, "vit does not read text"),
     ],
     ids=lambda value: value if isinstance(value, str) and value.endswith("Model") else "",
 )

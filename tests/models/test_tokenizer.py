@@ -64,3 +64,18 @@ def test_a_mark_stands_for_no_letter_of_the_built_in_model_either(
     parts = [f"{letter} {i}/3" for letter in "楚留" for i in (1, 2, 3)]
     assert [token.label for token in tokens] == ["a", "␣", *parts]
     assert [token.start for token in tokens][:3] == [0, 1, 2]
+
+
+def test_a_token_keeps_the_space_that_belongs_to_it(tokenizer: TextTokenizer) -> None:
+    tokens = tokenizer.encode("a fluffy creature.", bos=True, special=False)
+    assert [token.exact for token in tokens] == ["", " a", " fluffy", " creature", " ."]
+    assert [token.text for token in tokens] == ["", "a", "fluffy", "creature", "."]
+    vocabulary = [tokenizer.exact(token.id) for token in tokens]
+    assert vocabulary[1:] == [token.exact for token in tokens][1:]
+
+
+def test_a_part_of_a_letter_has_no_text_of_its_own(tokenizer: TextTokenizer) -> None:
+    tokens = tokenizer.encode("楚", bos=False, special=False)
+    parts = [token.id for token in tokens if token.part]
+    assert len(parts) > 1
+    assert {tokenizer.exact(id_) for id_ in parts} == {""}

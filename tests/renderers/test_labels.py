@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from attnviz.renderers.labels import ascii_only, distinct_labels, standing
+from attnviz.renderers.labels import ascii_only, distinct_labels, name_of, standing
 from attnviz.renderers.terminal.cells import cut, pad
 from tests.factories import make_tokens
 
@@ -71,3 +71,27 @@ def test_padding_counts_cells(label: str, width: int, right: bool) -> None:
 @given(st.text())
 def test_ascii_only_is_ascii(text: str) -> None:
     assert ascii_only(text).isascii()
+
+
+@pytest.mark.parametrize(
+    ("label", "beside_a_number"),
+    [
+        ("creature", "creature"),
+        ("creature#2", "creature#2"),  # its number tells it apart
+        ("don't", "don't"),
+        ("[SEP]", "[SEP]"),
+        ("楚", "楚"),
+        ("␣", "␣"),
+        ("7", '"7"'),
+        ("7#2", '"7#2"'),
+        (".", '"."'),
+        ("-", '"-"'),
+        ("x2", '"x2"'),
+        ("楚 1/3", '"楚 1/3"'),
+        ("New York", '"New York"'),
+    ],
+)
+def test_a_token_is_quoted_where_it_could_be_taken_for_a_number(
+    label: str, beside_a_number: str
+) -> None:
+    assert name_of(label) == beside_a_number

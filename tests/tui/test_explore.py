@@ -59,10 +59,10 @@ def head_of(there: Visit) -> Head | None:
 
 def test_it_opens_with_the_head_that_fits_the_text_best(opened: Opened) -> None:
     async def does(there: Visit) -> None:
-        assert there.title("pattern") == "L2H3, known for: nouns look at their adjectives"
+        assert there.title("pattern") == "L2H3, known for: nouns attend to their adjectives"
         assert there.subtitle("pattern") == "forest → verdant 1.00"
         assert "verdant" in there.seen("words")[0]
-        assert there.title("heads") == "heads: where “forest” looks"
+        assert there.title("heads") == "heads: what “forest” attends to"
         assert there.seen("links")[0].startswith("verdant 1.00")
         assert there.focus == "heads"
 
@@ -170,7 +170,7 @@ def test_in_the_links_arrows_move_to_the_next_and_enter_follows() -> None:
 def test_a_slash_finds_a_token_while_it_is_typed_and_n_the_next() -> None:
     async def does(there: Visit) -> None:
         await there.press("slash", *"cat")
-        assert there.subtitle("find") == "2 found; n: the next"
+        assert there.subtitle("find") == "2 found; n: next"
         await there.press("enter")
         assert there.app.scene
         assert there.app.scene.query == 1
@@ -292,7 +292,7 @@ def test_a_shows_what_the_model_says_without_the_head(opened: Opened, model: Loa
         )
         assert "without L2H3" in shown
         for candidate in (expected.before.candidates[0], expected.after.candidates[0]):
-            assert f"{candidate.label} " in shown
+            assert f"{candidate.quoted} " in shown
             assert f"{candidate.probability:.3f}" in shown
         await there.press("escape")
         assert there.app.screen is not screen
@@ -410,7 +410,7 @@ def test_a_click_on_what_looks_at_the_query_goes_there() -> None:
         await there.press("slash", *"blue", "enter")
         assert there.app.scene
         by = there.app.scene.looked_at_by()[0][0]
-        line = next(y for y, line in enumerate(there.seen("links")) if "is looked at by" in line)
+        line = next(y for y, line in enumerate(there.seen("links")) if "is attended to by" in line)
         await there.pilot.click("#links", offset=(3, line + 2))
         await there.settle()
         assert there.app.scene.query == by
@@ -430,7 +430,7 @@ def test_the_patterns_follow_the_text_while_it_is_typed(opened: Opened) -> None:
         await there.settle()
         assert there.app.scene
         assert there.app.scene.capture.text == f"{TEXT} and q"
-        assert there.title("heads") == "heads: where “q” looks"
+        assert there.title("heads") == "heads: what “q” attends to"
         await there.press("escape")
         assert there.focus == "words"
         assert "forest and" in there.seen("words")[0]
@@ -550,7 +550,7 @@ def test_without_a_text_it_waits_for_one_to_be_typed(model: LoadedModel) -> None
         await there.pilot.press(*"blue cat".replace(" ", "")[:4], "space", *"cat")
         await there.pilot.pause(0.4)
         await there.settle()
-        assert there.title("heads") == "heads: where “cat” looks"
+        assert there.title("heads") == "heads: what “cat” attends to"
 
     explore(Opened.of_text("", model, TextOptions()), does)
 
@@ -576,7 +576,7 @@ def test_a_text_too_long_for_the_model_is_said_and_can_be_mended(model: LoadedMo
         there.app.query_one("#editor", TextArea).text = "a cat"
         await there.pilot.pause(0.4)
         await there.settle()
-        assert there.title("heads") == "heads: where “cat” looks"
+        assert there.title("heads") == "heads: what “cat” attends to"
 
     explore(Opened.of_text("the " * 300, model, TextOptions()), does)
 
@@ -620,7 +620,7 @@ def test_tokens_are_data_here_too() -> None:
         assert "\x1b" not in shown
         assert "\u202e" not in shown
         await there.press("shift+tab", "left", "left", "left", "left")
-        assert there.title("heads") == "heads: where “[red]a” looks"
+        assert there.title("heads") == "heads: what “[red]a” attends to"
 
     explore(saved(nasty), does, size=(120, 30))
 
@@ -646,8 +646,8 @@ def test_a_saved_capture_says_what_it_cannot_do() -> None:
     async def does(there: Visit) -> None:
         await there.press("a", "e")
         assert [told.split(";")[0] for told in there.told] == [
-            "a saved capture is not run again",
-            "a saved capture has the text it has",
+            "a saved capture cannot be run again",
+            "the text of a saved capture cannot be edited",
         ]
 
     explore(saved(), does)

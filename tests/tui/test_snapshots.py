@@ -51,7 +51,7 @@ def taken(shot: Shot) -> str:
     pattern = np.eye(10, dtype=np.float32)
     pattern[4] = [0.02, 0.03, 0.48, 0.45, 0.02, 0, 0, 0, 0, 0]
     pattern[8] = [0.05, 0, 0, 0, 0, 0, 0.05, 0.9, 0, 0]
-    card = (NamedHead("adjectives", Head(2, 3), "nouns look at their adjectives"),)
+    card = (NamedHead("adjectives", Head(2, 3), "nouns attend to their adjectives"),)
     layers, across = shot.heads
     capture = make_capture(
         ["a", " fluffy", " blue", " creature", " roamed", " the", " ver", "dant", " forest"],

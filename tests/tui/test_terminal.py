@@ -61,7 +61,7 @@ def in_terminal(
     folder: Path,
     *arguments: str,
     keys: bytes = b"q",
-    until: bytes = b"heads: where",
+    until: bytes = b"heads: what",
     before: str = "",
     stdin: bytes | None = None,
     **variables: str,
@@ -114,7 +114,7 @@ def test_q_leaves_the_terminal_as_it_was(tmp_path: Path, capture_file: str) -> N
     assert ended.status == ExitStatus.OK
     assert ended.restored
     assert LEAVE_SCREEN in ended.drawn
-    assert ended.drawn.rfind(SHOW_CURSOR) > ended.drawn.rfind(b"heads: where")
+    assert ended.drawn.rfind(SHOW_CURSOR) > ended.drawn.rfind(b"heads: what")
 
 
 def test_a_saved_capture_is_explored_without_torch(tmp_path: Path, capture_file: str) -> None:
@@ -204,7 +204,7 @@ def test_after_a_bug_the_terminal_is_as_it_was_and_one_line_says_so(
         "import attnviz.tui.app, attnviz.tui.pattern\n"
         f"attnviz.tui.{module}.{method} = broken"
     )
-    until = b"\x1b[?1049h" if module.startswith("pattern") else b"heads: where"
+    until = b"\x1b[?1049h" if module.startswith("pattern") else b"heads: what"
     ended = in_terminal(tmp_path, capture_file, keys=b"?", until=until, before=before)
     assert ended.status == ExitStatus.BUG
     assert ended.restored

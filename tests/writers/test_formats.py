@@ -41,7 +41,7 @@ def test_the_format_is(
         ("a.xyz", None, False, "the suffix of 'a.xyz' .*; suffixes are .txt, .json"),
         ("a.xyz", "png", False, "the suffix of 'a.xyz'"),
         ("a", None, False, "'a' has no suffix .*; add one or give -f: txt"),
-        ("-", "json", False, "-o - names no file; leave -o out"),
+        ("-", "json", False, "-o - does not name a file; leave -o out"),
         (None, "pgn", False, "there is no format 'pgn'; did you mean png\\? formats are txt"),
         (None, "yaml", False, "there is no format 'yaml'; formats are txt"),
         (None, "png", True, "png is not text.*; .* -o FILE.png, or with > FILE.png"),

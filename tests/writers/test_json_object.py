@@ -66,8 +66,8 @@ def test_cross_attention_has_two_lists_of_tokens() -> None:
 
 def test_a_head_says_for_which_behaviours_the_card_names_it() -> None:
     named = (
-        NamedHead("adjectives", Head(0, 1), "nouns look at their adjectives"),
-        NamedHead("pronouns", Head(1, 0), "pronouns look at their names"),
+        NamedHead("adjectives", Head(0, 1), "nouns attend to their adjectives"),
+        NamedHead("pronouns", Head(1, 0), "pronouns attend to their names"),
         NamedHead("previous", Head(0, 1), "the token before"),
     )
     exhibit = make_exhibit(make_capture(named_heads=named), heads=[Head(0, 1), Head(1, 1)])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from attnviz.data.exhibit import Exhibit, links_of
 from attnviz.data.head import Head
 from attnviz.writers import rows
-from attnviz.writers.rows import COLUMNS, cell, row_chunks
+from attnviz.writers.rows import COLUMNS, EXACT, cell, row_chunks
 from tests.factories import make_capture, make_exhibit
 
 PIECES = st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=5)
@@ -30,10 +30,10 @@ def as_float32(text: str) -> bytes:
 
 def test_a_json_line_has_the_documented_columns_in_order() -> None:
     first = written(make_exhibit(), "jsonl").splitlines()[0]
-    assert list(json.loads(first)) == list(COLUMNS)
+    assert list(json.loads(first)) == [*COLUMNS, *EXACT]
     assert first == (
         '{"line": 1, "layer": 0, "head": 0, "query": 0, "query_token": "a", '
-        '"key": 0, "key_token": "a", "weight": 1.0}'
+        '"key": 0, "key_token": "a", "weight": 1.0, "query_exact": "a", "key_exact": "a"}'
     )
 
 
@@ -64,7 +64,7 @@ def test_rows_say_what_the_links_say(form: str) -> None:
 @pytest.mark.parametrize("form", ["csv", "tsv"])
 def test_the_names_of_the_columns_come_once_where_they_are_wanted(form: str) -> None:
     with_names = written(make_exhibit(), form)
-    assert with_names.splitlines()[0].split(rows.SEPARATORS[form]) == list(COLUMNS)
+    assert with_names.splitlines()[0].split(rows.SEPARATORS[form]) == [*COLUMNS, *EXACT]
     assert written(make_exhibit(), form, header=False) == with_names.split("\n", 1)[1]
 
 
@@ -84,7 +84,7 @@ def test_every_weight_comes_back_as_the_same_float32(weights: list[float]) -> No
     for form, place in (("jsonl", None), ("csv", ","), ("tsv", "\t")):
         lines = written(exhibit, form, header=False).splitlines()
         texts = [
-            line.split(place)[-1] if place else line.split('"weight": ')[1][:-1] for line in lines
+            line.split(place)[7] if place else str(json.loads(line)["weight"]) for line in lines
         ]
         assert sorted(map(as_float32, texts)) == expected
 
@@ -95,7 +95,7 @@ def test_every_weight_comes_back_as_the_same_float32(weights: list[float]) -> No
 )
 def test_a_weight_is_the_shortest_text_that_is_exact(weight: float, text: str) -> None:
     capture = make_capture("a", patterns={Head(0, 0): np.full((1, 1), weight, np.float32)})
-    assert written(make_exhibit(capture), "csv", header=False) == f"1,0,0,0,a,0,a,{text}\n"
+    assert written(make_exhibit(capture), "csv", header=False) == f"1,0,0,0,a,0,a,{text},a,a\n"
 
 
 @given(PIECES)
@@ -146,3 +146,16 @@ def test_rows_come_in_pieces_so_that_a_reader_may_leave_early(
     chunks = list(row_chunks(exhibit, "jsonl"))
     assert [chunk.count("\n") for chunk in chunks] == [10, 10, 10, 6]  # 8 tokens: 36 links
     assert all(chunk.endswith("\n") for chunk in chunks)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "tsv"])
+def test_a_row_ends_with_the_exact_texts_of_its_tokens(form: str) -> None:
+    """The labels have no space in front; a token of the model may."""
+    exhibit = make_exhibit(make_capture("a blue\n cat"), queries=[2], keys=[1])
+    text = written(exhibit, form)
+    if form == "jsonl":
+        row = json.loads(text)
+        assert (row["query_exact"], row["key_exact"]) == ("\n cat", " blue")
+    else:
+        (row,) = csv.DictReader(io.StringIO(text), delimiter=rows.SEPARATORS[form])
+        assert (row["query_exact"], row["key_exact"]) == ("\\n cat", " blue")

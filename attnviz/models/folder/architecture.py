@@ -72,7 +72,7 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
 
 def reads_no_text(architecture: str) -> ModelError:
     """The error for a model of images or sound."""
-    return ModelError(f"{architecture} reads no text", "use a model of texts")
+    return ModelError(f"{architecture} does not read text", "use a language model")
 
 
 def _of_pair(config: Any, side: str) -> tuple[int | None, int | None]:

@@ -119,7 +119,7 @@ def _download_errors(
     except RevisionNotFoundError:
         raise ModelError(
             f"the model {name!r} has no revision {revision!r}",
-            f"leave {option('revision')} out, or mend it",
+            f"correct {option('revision')}, or leave it out",
         ) from None
     except GatedRepoError:
         raise ModelError(

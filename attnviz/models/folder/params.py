@@ -26,7 +26,7 @@ from attnviz.models.folder.architecture import transformers_config
 from attnviz.models.folder.files import read_config, weight_shapes
 from attnviz.models.folder.shapes import (
     GPT_SIZES,
-    KNOWN_AS,
+    UNPUBLISHED,
     Shape,
     Shapes,
     built_shapes,
@@ -53,14 +53,19 @@ _MASK_BUFFER = re.compile(r"\.(attn|attention)\.(masked_)?bias$")
 _OTHER_BUFFER = re.compile(r"(^|\.)(inv_freq|position_ids|final_logits_bias)$")
 _OUTPUT = ("lm_head.weight", "embed_out.weight", "cls.predictions.decoder.weight")
 _AGAIN = ("embed_tokens.weight", "cls.predictions.decoder.bias")  # of shared.weight, of a bias
-_BUFFER = "no parameter: a buffer of an old file"
-_TIED = "tied to another tensor, and counted there"
+_BUFFER = "not a parameter: a buffer of an old file"
+_TIED = "tied to another tensor and counted there"
 
 
 def known_count(name: str) -> ParameterCount:
     """The count of a GPT by name, one of `GPT_SIZES`, from its sizes alone."""
     sizes = GPT_SIZES[name]
-    return count(name, gpt2_shapes(sizes), vars(sizes), known_as=KNOWN_AS.get(name))
+    counted = count(name, gpt2_shapes(sizes), vars(sizes))
+    if name not in UNPUBLISHED:
+        return counted
+    shape = sizes.vocab_size, sizes.n_embd
+    output = Matrix("unembedding", "embedding", shape, "model", 1, _OUTPUT[0])
+    return replace(counted, unembedding=output)
 
 
 def folder_count(name: str, folder: Path) -> ParameterCount:
@@ -89,7 +94,6 @@ def count(
     raw: Mapping[str, Any],
     *,
     tied: bool = False,
-    known_as: int | None = None,
 ) -> ParameterCount:
     """Group a model's tensors by their part in it.
 
@@ -98,9 +102,8 @@ def count(
         shapes: the shape of every tensor, by its name in the weights.
         raw: the configuration, for the number of heads and their width.
         tied: an output matrix in the weights is the token embedding once more.
-        known_as: the size that the model goes by.
     """
-    empty = _empty(name, raw, known_as)
+    empty = _empty(name, raw)
     groups: Counter[tuple[str, Shape]] = Counter()
     apart: Counter[tuple[str, str]] = Counter()
     for tensor in _weights_first(shapes):
@@ -141,7 +144,7 @@ def _rank(matrix: Matrix) -> tuple[int, int, int]:
     return (part + (matrix.per == "model" and part > 0), stack, name)
 
 
-def _empty(name: str, raw: Mapping[str, Any], known_as: int | None) -> ParameterCount:
+def _empty(name: str, raw: Mapping[str, Any]) -> ParameterCount:
     """The sizes in the configuration, no matrix yet; None where it does not give one number."""
     d_model = _first(raw, "hidden_size", "n_embd", "d_model", "dim")
     heads = _first(raw, "num_attention_heads", "n_head", "n_heads", "num_heads")
@@ -161,7 +164,6 @@ def _empty(name: str, raw: Mapping[str, Any], known_as: int | None) -> Parameter
         d_model=d_model,
         d_head=d_head,
         matrices=(),
-        known_as=known_as,
         stacks=stacks,
     )
 

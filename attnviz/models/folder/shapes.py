@@ -21,7 +21,8 @@ GPT_SIZES: Mapping[str, GPTConfig] = {
     "distilgpt2": GPTConfig(50257, 1024, 768, 6, 12),
     "gpt3": GPTConfig(50257, 2048, 12288, 96, 96),
 }
-KNOWN_AS = {"gpt3": 175_000_000_000}
+UNPUBLISHED = ("gpt3",)
+"""Models whose weights are not public; lessons count their parameters."""
 
 
 def known_total(name: str) -> int:

@@ -79,7 +79,7 @@ def _handing_over(
         return recording(model, on_call)
     if wanted.scores:
         raise ModelError(
-            f"{model.config.model_type} hands over its weights, but not its scores",
+            f"{model.config.model_type} returns its weights, but not its scores",
             f"leave {option('scores')} out",
         )
     return listening(model, on_output)
@@ -113,7 +113,8 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
         layer = numbering.at_work(module)
         if layer is not None and kind != "cross" and pattern.size(1) != pattern.size(2):
             raise ModelError(
-                f"the attention that {model.config.model_type} returns is no matrix of the tokens",
+                f"the attention that {model.config.model_type} returns is not a matrix over the "
+                "tokens",
                 "use another model",
             )
         if layer is not None and layer < layers:

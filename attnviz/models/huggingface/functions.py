@@ -87,7 +87,8 @@ class AttentionCall:
         weights = weights / weights.sum(dim=-1, keepdim=True)  # a sink takes a part of each row
         if (pattern - weights).abs().max() > NEAR:
             raise ModelError(
-                f"{type(self.module).__name__} does more to its scores than attnviz knows of",
+                f"{type(self.module).__name__} changes its scores in a way that "
+                "attnviz does not know",
                 f"leave {option('scores')} out",
             )
         return scores

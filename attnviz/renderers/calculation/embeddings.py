@@ -25,7 +25,7 @@ def render(trace: EmbeddingTrace, sheet: Sheet, *, only: Sequence[int] = STEPS) 
 
 
 def _inputs(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
-    yield from sheet.heading(1, "Token embeddings: what each token is, wherever it stands")
+    yield from sheet.heading(1, "Token embeddings: what each token is, without its position")
     yield from sheet.formula(
         f"x {shape(t.x)}: (n, d_model)", f"E = xᵀ {shape(t.x.T)}: one column for each token"
     )
@@ -41,7 +41,7 @@ def _weights(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator
     yield from sheet.formula(
         f"W = softmax(x·xᵀ)   {sizes}", f"Wᵀ = softmax of each column of Eᵀ·E   {sizes}"
     )
-    mask = "keys that come later are masked" if t.causal else "no mask: every token sees all"
+    mask = "later keys are masked" if t.causal else "no mask: every token attends to all"
     yield from sheet.say(f"The row of “{labels[t.query]}”; {mask}.")
     row = t.query + 1
     yield from sheet.table(
@@ -54,9 +54,9 @@ def _weights(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator
     lowest, highest = _range(t)
     yield from sheet.say(
         f"W{row},1 … W{row},{n}: the weights lie between {sheet.number(lowest)} and "
-        f"{sheet.number(highest)}. Such rows are nearly flat, as nothing here was trained to be "
-        "compared: an embedding is made to be read by the model's own W_Q and W_K, which pick "
-        "out what matters. Heatmaps are therefore coloured row by row."
+        f"{sheet.number(highest)}. Such rows are nearly flat, because embeddings were not trained "
+        "to be compared with each other: the model's own W_Q and W_K read them and pick out "
+        "what matters. Heatmaps therefore give each row its own colour scale."
     )
 
 
@@ -66,7 +66,7 @@ def _range(t: EmbeddingTrace) -> tuple[float, float]:
 
 
 def _output(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
-    yield from sheet.heading(3, "The new vector: all embeddings, each by its weight")
+    yield from sheet.heading(3, "The new vector: the weighted sum of all embeddings")
     yield from sheet.formula(f"y = W·x   {shape(t.output)}", f"yᵀ = E·Wᵀ   {shape(t.output.T)}")
     terms = [
         (float(t.pattern[t.query, i]), f"x({labels[i]})")

@@ -14,7 +14,7 @@ from attnviz.data.tokens import readable
 from attnviz.renderers.calculation.explained import TOLERANCE, Explained, left_out
 from attnviz.renderers.calculation.scores import scores
 from attnviz.renderers.calculation.sheet import Sheet, shape
-from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.labels import distinct_labels, name_of
 
 STEPS = range(1, 8)
 
@@ -39,27 +39,27 @@ def render(
 def _tokens(e: Explained) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     if t.embedding is not None:
-        yield from sheet.heading(1, "Tokens become vectors, and what attention reads of them")
+        yield from sheet.heading(1, "From tokens to the vectors that attention reads")
         yield from _listed(e)
         yield from _embedded(e)
     elif t.layer == 0:
-        yield from sheet.heading(1, "Tokens become vectors, and what attention reads of them")
+        yield from sheet.heading(1, "From tokens to the vectors that attention reads")
         yield from _listed(e)
-        yield from sheet.formula(f"x = what the embedding layer gives {shape(t.x)}: (n, d_model)")
-        yield from sheet.say("Token and position embeddings, added up and scaled or normalised.")
+        yield from sheet.formula(f"x = output of the embedding layer {shape(t.x)}: (n, d_model)")
+        yield from sheet.say("The sum of token and position embeddings, scaled or normalised.")
         yield from e.vectors("x", t.x, [t.query])
     else:
-        yield from sheet.heading(1, f"What arrives at layer {t.layer}")
+        yield from sheet.heading(1, f"The input of layer {t.layer}")
         yield from _listed(e)
         yield from sheet.formula(f"x = the residual stream {shape(t.x)}: (n, d_model)")
-        yield from sheet.say("Each token's vector, with all that the layers before have added.")
+        yield from sheet.say("Each token's vector, with everything that earlier layers added.")
         yield from e.vectors("x", t.x, [t.query])
     if not t.kinds.norm:
-        yield from sheet.say("No norm stands before attention here: it reads x as it is.")
+        yield from sheet.say("This model has no norm before attention: it reads x as it is.")
         return
     yield from sheet.formula(f"x̂ = {t.kinds.norm}(x) {shape(t.normed)}")
     yield from sheet.say(
-        "Before attention each vector is brought to one scale; q, k and v are made of x̂."
+        "Before attention, each vector is normalised; q, k and v are computed from x̂."
     )
     yield from e.vectors("x̂", t.normed, [t.query])
 
@@ -81,7 +81,7 @@ def _embedded(e: Explained) -> Iterator[Text]:
         f"x = token embedding + position embedding {shape(t.x)}: (n, d_model)",
         f"E = xᵀ {shape(t.x.T)}: one column for each token",
     )
-    yield from sheet.say("What the token is, and where it stands, added up.")
+    yield from sheet.say("What the token is, plus where it stands.")
     yield from e.vectors("embedding", t.embedding, [t.query])
     yield from e.vectors("position", t.position, [t.query])
     yield from e.vectors("x", t.x, [t.query])
@@ -95,7 +95,7 @@ def _queries_and_keys(e: Explained) -> Iterator[Text]:
         before = plain[letter]
         yield from _projected(e, letter, projection, array)
         if before is not None:
-            yield from sheet.say(f"{letter} before it is {t.kinds.changed}, and after:")
+            yield from sheet.say(f"{letter} before and after it is {t.kinds.changed}:")
             of = [t.query] if letter == "q" else e.seen
             yield from e.vectors(f"{letter}₀", before, of)
         yield from e.vectors(letter, array, [t.query] if letter == "q" else e.seen)
@@ -119,16 +119,16 @@ def _projected(
     columns = f"{turned}   {shape(projection.weight.T)}·({d}, {n}) = {shape(array.T)}"
     yield from e.sheet.formula(rows, columns)
     meaning = {
-        "q": f"What “{e.query}” asks for.",
-        "k": "What each token offers to be found by.",
-        "v": "What each token hands over if it is looked at.",
+        "q": f"What “{e.query}” looks for in other tokens.",
+        "k": "What each token offers to be matched by.",
+        "v": "What each token passes on when it is attended to.",
     }
     yield from e.sheet.say(meaning[letter])
 
 
 def _values(e: Explained) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
-    yield from sheet.heading(4, "Values, weighted and added up")
+    yield from sheet.heading(4, "The weighted sum of the values")
     yield from _projected(e, "v", t.w_v, t.v)
     yield from e.vectors("v", t.v, e.seen)
     weights = t.pattern[t.query]
@@ -137,7 +137,7 @@ def _values(e: Explained) -> Iterator[Text]:
         f"z = Σ weight·v   {shape(t.z[t.query])}: (d_v)",
         f"zᵀ = vᵀ·weightsᵀ   ({d_v}, {n})·({n}, 1) = ({d_v}, 1)",
     )
-    yield from sheet.say("Each value counts as much as its key's weight.")
+    yield from sheet.say("Each value is multiplied by the weight of its key.")
     yield from sheet.vectors(
         [(sheet.times(weights[i], f"v({e.labels[i]})"), t.weighted[i]) for i in e.seen]
     )
@@ -149,7 +149,7 @@ def _values(e: Explained) -> Iterator[Text]:
 
 def _value_up(e: Explained) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
-    yield from sheet.heading(5, "What the head adds to the stream")
+    yield from sheet.heading(5, "What the head adds to the residual stream")
     d_v, d = t.w_o.weight.shape
     factor = _times(t.factor)
     yield from sheet.formula(
@@ -157,13 +157,13 @@ def _value_up(e: Explained) -> Iterator[Text]:
         f"ΔEᵀ = {factor}W_Oᵀ·zᵀ   ({d}, {d_v})·({d_v}, 1) = ({d}, 1)",
     )
     if factor:
-        yield from sheet.say(f"This model multiplies what attention gives by {t.factor:.4g}.")
+        yield from sheet.say(f"This model multiplies the output of attention by {t.factor:.4g}.")
     if t.kinds.residual != "plain":
-        yield from sheet.say("A norm follows, so that not just this reaches the stream: step 7.")
+        yield from sheet.say("A norm follows, so the stream receives a normalised sum: see step 7.")
     yield from sheet.say(
         "This head's slice of W_O is the “value up” half of its value map W_V·W_O, "
-        f"{t.normed.shape[1]} to {t.v.shape[1]} and back to {t.added.shape[0]} numbers; what "
-        "each key gives to the sum:"
+        f"{t.normed.shape[1]} to {t.v.shape[1]} and back to {t.added.shape[0]} numbers. Each "
+        "key contributes to the sum:"
     )
     given = t.contributions
     rows = [(f"from {e.labels[i]}", given[i]) for i in e.seen]
@@ -171,14 +171,16 @@ def _value_up(e: Explained) -> Iterator[Text]:
     yield from left_out(e)
     length, stream = float(np.linalg.norm(t.added)), float(np.linalg.norm(t.x[t.query]))
     lengths = sheet.number(length), sheet.number(stream)
-    yield from sheet.line("Its length is {}, that of the x it is added to {}.".format(*lengths))
+    yield from sheet.line(
+        "Its norm is {}; the norm of the x that it is added to is {}.".format(*lengths)
+    )
     if not t.nearest:
         yield from sheet.say(
-            "It cannot be compared with the tokens of the vocabulary: their vectors have another "
+            "It cannot be compared with the tokens of the vocabulary, whose vectors have another "
             "width."
         )
         return
-    near = ", ".join(f"{p.label} {p.score:.2f}" for p in t.nearest)
+    near = ", ".join(f"{name_of(p.label)} {p.score:.2f}" for p in t.nearest)
     yield from sheet.line(f"Closest tokens of the vocabulary, by cosine: {near}")
 
 
@@ -188,7 +190,7 @@ def _merged(e: Explained) -> Iterator[Text]:
     n, d_v = t.z.shape
     yield from sheet.heading(6, "Split and merge: all heads of the layer")
     yield from sheet.formula(f"split   (n, d_model) → ({heads}, {n}, {t.q.shape[1]}): (h, n, d_k)")
-    yield from sheet.formula(f"attend  every head for itself → ({heads}, {n}, {d_v})")
+    yield from sheet.formula(f"attend  each head separately → ({heads}, {n}, {d_v})")
     b_o = " + b_O" if t.w_o.bias is not None else ""
     b_o_turned = b_o and f"{b_o}ᵀ"
     yield from sheet.formula(
@@ -197,8 +199,10 @@ def _merged(e: Explained) -> Iterator[Text]:
         f"W_Oᵀ·mergedᵀ{b_o_turned}   ({d}, {heads * d_v})·({heads * d_v}, {n}) = ({d}, {n})",
     )
     if t.factor != 1:
-        yield from sheet.say(f"All of it times {t.factor:.4g}, as this model adds it:")
-    yield from sheet.say("Concatenated heads times W_O is the sum of each head times its slice:")
+        yield from sheet.say(f"All of it is multiplied by {t.factor:.4g} in this model:")
+    yield from sheet.say(
+        "Multiplying the concatenated heads by W_O gives the sum of each head times its slice:"
+    )
     labels = [f"L{t.layer}H{head}" for head in range(heads)]
     lengths = [float(np.linalg.norm(row)) for row in t.head_outputs]
     named = [(f"ΔE of {label}", row) for label, row in zip(labels, t.head_outputs, strict=True)]
@@ -206,7 +210,7 @@ def _merged(e: Explained) -> Iterator[Text]:
         named.append(("b_O", t.output_bias))
     yield from sheet.vectors([*named, ("layer's output", t.attention_out)])
     said = ", ".join(f"{a} {sheet.number(b)}" for a, b in zip(labels, lengths, strict=True))
-    yield from sheet.line(f"lengths: {said}")
+    yield from sheet.line(f"norms: {said}")
     away = t.merge_error
     same = away <= TOLERANCE
     verdict = f"equals the layer's output to {TOLERANCE:g}" if same else "is not the layer's output"
@@ -218,7 +222,7 @@ def _merged(e: Explained) -> Iterator[Text]:
 def _rest(e: Explained) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     n, d = t.x.shape
-    yield from sheet.heading(7, "The way on: residual, MLP, next layer, prediction")
+    yield from sheet.heading(7, "What follows: residual, MLP, next layer, prediction")
     wide = f"({n}, {d}) → ({n}, {t.kinds.mlp}) → ({n}, {d})" if t.kinds.mlp else f"({n}, {d})"
     norm, (one, two) = t.kinds.norm, (_times(factor) for factor in t.kinds.factors)
     before = f"{norm}(x)" if norm else "x"
@@ -229,13 +233,11 @@ def _rest(e: Explained) -> Iterator[Text]:
     elif t.kinds.residual == "normed":
         yield from sheet.formula(f"residual  x + {one}norm(attention) ({n}, {d})")
         yield from sheet.formula(f"MLP       x + {two}norm(MLP) {wide}")
-        yield from sheet.say("Norms stand behind them; what is added is shown:")
+        yield from sheet.say("Each is normalised before it is added; the rows show what is added:")
     else:
         yield from sheet.formula(f"residual  x + attention, then a norm ({n}, {d})")
         yield from sheet.formula(f"MLP       x + MLP, then a norm {wide}")
-        yield from sheet.say(
-            "The norms work on the sums, so that their parts cannot be told apart:"
-        )
+        yield from sheet.say("The norms act on the sums, whose parts cannot be separated:")
         added = "+ rest of layer"
     yield from sheet.vectors(
         [
@@ -259,17 +261,17 @@ def _prediction(e: Explained) -> Iterator[Text]:
     ahead = (
         "This is the last layer."
         if not left
-        else f"{left} more layer{'s do' if left > 1 else ' does'} the same."
+        else f"{left} more layer{'s' if left > 1 else ''} follow{'' if left > 1 else 's'}."
     )
     if not t.next_tokens:
         yield from sheet.say(f"{ahead} This model has no output layer.")
         return
-    gives = "the next token after" if t.kinds.causal else "the token in the place of"
+    gives = "the token after" if t.kinds.causal else "the token in place of"
     yield from sheet.say(
-        f"{ahead} Then the last token's vector, times each token's output vector, gives {gives} "
-        f"“{e.labels[-1]}”, with probability:"
+        f"{ahead} The last token's vector, times each token's output vector, then predicts "
+        f"{gives} “{e.labels[-1]}”, with probability:"
     )
-    yield from sheet.weights([(p.label, p.score) for p in t.next_tokens])
+    yield from sheet.weights([(name_of(p.label), p.score) for p in t.next_tokens])
 
 
 _STEPS: Mapping[int, Callable[[Explained], Iterator[Text]]] = {

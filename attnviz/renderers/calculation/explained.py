@@ -28,7 +28,7 @@ class Explained:
 
     @property
     def seen(self) -> list[int]:
-        """The keys that the query may look at; of very many, the strongest ones."""
+        """The keys that the query may attend to, or the strongest of very many."""
         return strongest_keys(self.trace.scores[self.trace.query])
 
     @property
@@ -46,4 +46,4 @@ def left_out(e: Explained) -> Iterator[Text]:
     if allowed > len(e.seen):
         more = allowed - len(e.seen)
         every = e.sheet.display.speller("format", "json")
-        yield from e.sheet.say(f"… and {more} weaker keys; {every} has them all.")
+        yield from e.sheet.say(f"… and {more} weaker keys; {every} has all of them.")

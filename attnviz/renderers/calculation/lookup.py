@@ -21,7 +21,7 @@ def render(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterator[Text]:
     yield from sheet.title(title, f"{about} · {readable(trace.model.name)}")
     yield from sheet.heading(1, "The query")
     yield from sheet.vectors([(f"q({labels[query]})", trace.q[query])])
-    yield from sheet.heading(2, "The keys: each is compared, and gets a weight")
+    yield from sheet.heading(2, "The keys: each is compared with the query and gets a weight")
     yield from sheet.table(
         ["key", "similarity", "weight"],
         [(labels[i], [float(trace.scores[query, i]), float(row[i])]) for i in shown],
@@ -41,13 +41,13 @@ def _exact(
     query = trace.query
     equal = [i for i in keys if np.array_equal(trace.q[query], trace.k[i])]
     best = max(keys, key=lambda i: float(trace.pattern[query, i]))
-    yield from sheet.heading(4, "An exact look-up, as a dictionary does it")
+    yield from sheet.heading(4, "An exact look-up, as in a dictionary")
     if equal:
         yield from sheet.line(f"The key of “{labels[equal[0]]}” equals the query:")
         yield from sheet.vectors([(f"v({labels[equal[0]]})", trace.v[equal[0]])])
         return
     yield from sheet.line("No key equals the query: a dictionary returns nothing.")
-    yield from sheet.line(f"The nearest key alone, “{labels[best]}”, would return")
+    yield from sheet.line(f"The nearest key alone, “{labels[best]}”, would return:")
     yield from sheet.vectors([(f"v({labels[best]})", trace.v[best])])
 
 
@@ -56,7 +56,7 @@ def _soft(
 ) -> Iterator[Text]:
     """What attention returns instead."""
     row = trace.pattern[trace.query]
-    yield from sheet.heading(5, "The soft look-up: all values, each by its weight")
+    yield from sheet.heading(5, "The soft look-up: the weighted sum of all values")
     terms = [(float(row[i]), f"v({labels[i]})") for i in shown]
     yield from sheet.line(f"z({labels[trace.query]}) = {sheet.sum(terms)}   {shape(trace.z[0])}")
     yield from sheet.vectors([(f"z({labels[trace.query]})", trace.z[trace.query])])

@@ -25,19 +25,19 @@ def scores(e: Explained) -> Iterator[Text]:
         f"scoresᵀ = k·qᵀ{scaled}{biased}   ({n}, {d_k})·({d_k}, {n}) = ({n}, {n})",
     )
     yield from sheet.say(
-        "How well each key answers the query; −∞ where it may not look (the mask), which "
-        "softmax turns into 0."
+        "How well each key matches the query. The mask sets later keys to −∞, which softmax "
+        "turns into 0."
     )
-    yield from sheet.say_columns(f"the row of “{e.query}”, told here, is a column there.")
+    yield from sheet.say_columns(f"the row of “{e.query}” below is a column there.")
     hidden = [i for i in range(n) if not np.isfinite(t.scores[t.query, i])]
     shown = sorted([*e.seen, *hidden[:MOST_KEYS]])
     bias = [] if t.bias is None else ["bias"]
-    header = ["key", "q·k", scaled.strip() or "as it is", *bias, "masked", "softmax"]
+    header = ["key", "q·k", scaled.strip() or "unscaled", *bias, "masked", "softmax"]
     rows = [(e.labels[i], _score_row(t, i)) for i in shown]
     yield from sheet.table(header, rows)
     yield from left_out(e)
     if hidden[MOST_KEYS:]:
-        yield from sheet.say(f"… and {len(hidden) - MOST_KEYS} more keys behind the mask.")
+        yield from sheet.say(f"… and {len(hidden) - MOST_KEYS} more masked keys.")
     yield from _sum(e)
     if e.other:
         yield from _compared(e, e.other)
@@ -64,9 +64,7 @@ def _compared(e: Explained, other: OtherRow) -> Iterator[Text]:
         formula = formula.replace("x", "x̂")  # what the projections read
     yield from sheet.formula(f"the same vectors by {other.kind}: softmax({formula})")
     if other.kind == "general":
-        yield from sheet.say(
-            "Without the biases and the scaling that the model's own row may have."
-        )
+        yield from sheet.say("This leaves out the model's biases and scaling, if it has them.")
     own = t.pattern[t.query]
     rows = [
         (e.labels[i], [float(other.scores[i]), float(own[i]), float(other.weights[i])])
@@ -79,18 +77,18 @@ def _compared(e: Explained, other: OtherRow) -> Iterator[Text]:
             f"The last column is not what the model computes (largest difference {away:.2g})."
         )
     else:
-        yield from sheet.say("The same as the model's own row: this is what it computes.")
+        yield from sheet.say("The last column equals the model's own row.")
 
 
 def _sum(e: Explained) -> Iterator[Text]:
     """What the row sums to; where the model does more than the formula, that is said."""
     pattern = e.trace.pattern[e.trace.query].astype(np.float64)
     total = float(pattern.sum())
-    yield from e.sheet.say(f"The row's sum: {e.sheet.number(total)}.")
+    yield from e.sheet.say(f"Sum of the row: {e.sheet.number(total)}.")
     if total < 1 - SINK:
         yield from e.sheet.say(
-            f"The other {e.sheet.number(1 - total)} goes to a sink: a score that this model has "
-            "beside the keys' and that softmax counts too; it has no value to give."
+            f"The other {e.sheet.number(1 - total)} goes to a sink: an additional score in this "
+            "model's softmax that has no value vector."
         )
     row = e.trace.scores[e.trace.query].astype(np.float64)
     exponentials = np.exp(row - row.max())
@@ -98,6 +96,6 @@ def _sum(e: Explained) -> Iterator[Text]:
     away = np.abs(expected - pattern).max()
     if away > TOLERANCE:
         yield from e.sheet.say(
-            f"The model's own row differs from this softmax by up to {away:.2g}: it does more "
-            "than the formula here (such as a soft cap)."
+            f"The model's own row differs from this softmax by up to {away:.2g}: it computes more "
+            "than the formula above, such as a soft cap."
         )

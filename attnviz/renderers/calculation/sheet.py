@@ -241,7 +241,7 @@ class Sheet:
 
 
 def strongest_keys(scores: Array) -> list[int]:
-    """The keys that a query may look at (their scores are finite), in their order.
+    """The keys that a query may attend to (their scores are finite), in their order.
 
     Of very many, the strongest ones.
     """

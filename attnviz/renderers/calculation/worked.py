@@ -50,7 +50,7 @@ def _split(w: Worked, sheet: Sheet) -> Iterator[Text]:
     h, n, d_k = w.queries.shape
     yield from sheet.formula(f"split    ({n}, {h * d_k}) → ({n}, {h}, {d_k}): (n, h, d_k)")
     yield from sheet.formula(f"swap     ({n}, {h}, {d_k}) → ({h}, {n}, {d_k}): (h, n, d_k)")
-    yield from sheet.say("Each head gets its own columns of q, k and v, and attends by itself:")
+    yield from sheet.say("Each head gets its own columns of q, k and v, and attends separately:")
     for head in range(h):
         for name, made in (("q", w.queries), ("k", w.keys), ("v", w.values)):
             yield from sheet.matrix(
@@ -62,7 +62,7 @@ def _split(w: Worked, sheet: Sheet) -> Iterator[Text]:
 
 
 def _scores(w: Worked, sheet: Sheet) -> Iterator[Text]:
-    yield from sheet.heading(3, "Scores: how well each key answers each query")
+    yield from sheet.heading(3, "Scores: how well each key matches each query")
     _, n, d_k = w.queries.shape
     d = w.given.x.shape[1]
     sizes = f"({n}, {d_k})·({d_k}, {n}) = ({n}, {n})"
@@ -73,7 +73,7 @@ def _scores(w: Worked, sheet: Sheet) -> Iterator[Text]:
         f"scores = {formula}   {sizes}",
         f"scoresᵀ = {TURNED[w.way.similarity]}   {sizes}",
     )
-    mask = "a causal mask: −∞ on the keys that come later" if w.way.causal else "no mask"
+    mask = "a causal mask: −∞ on later keys" if w.way.causal else "no mask"
     scaling = "no scaling, " if w.way.similarity in ("dot", "general") else ""
     yield from sheet.say(f"One row for each query; {scaling}{mask}.")
     yield from sheet.say_columns("one column for each query, one row for each key.")
@@ -92,7 +92,7 @@ def _softmax(w: Worked, sheet: Sheet) -> Iterator[Text]:
 
 
 def _weighted(w: Worked, sheet: Sheet) -> Iterator[Text]:
-    yield from sheet.heading(5, "Values times weights, added up")
+    yield from sheet.heading(5, "The weighted sums of the values")
     h, n, d_v = w.z.shape
     yield from sheet.formula(
         f"z = weights·v   ({n}, {n})·({n}, {d_v}) = ({n}, {d_v})",
@@ -121,7 +121,7 @@ def _weighted(w: Worked, sheet: Sheet) -> Iterator[Text]:
 def _output(w: Worked, sheet: Sheet) -> Iterator[Text]:
     h, n, d_v = w.z.shape
     if h > 1:
-        yield from sheet.heading(6, "Merge the heads, and the output")
+        yield from sheet.heading(6, "Merge the heads and compute the output")
         yield from sheet.formula(f"swap     ({h}, {n}, {d_v}) → ({n}, {h}, {d_v}): (n, h, d_v)")
         yield from sheet.formula(f"merge    ({n}, {h}, {d_v}) → ({n}, {h * d_v}): (n, h·d_v)")
         yield from sheet.matrix("merged", w.merged, w.given.labels)
@@ -144,9 +144,9 @@ def _parameters(w: Worked, sheet: Sheet) -> Iterator[Text]:
     d, wide = w.given.w_query.shape
     h = w.given.heads
     yield from sheet.say(
-        f"{h} heads have as many parameters as one: W_Q of a head is {d}×{wide // h}, and {h} of "
-        f"them beside each other are the one {d}×{wide} matrix that a single head would have; "
-        f"the same holds for W_K and W_V{' and W_O' if w.given.w_output is not None else ''}."
+        f"{h} heads have as many parameters as one: W_Q of a head is {d}×{wide // h}, and {h} such "
+        f"matrices side by side are the {d}×{wide} matrix of a single head. The same holds for "
+        f"W_K and W_V{' and W_O' if w.given.w_output is not None else ''}."
     )
 
 

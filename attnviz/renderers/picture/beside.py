@@ -76,7 +76,7 @@ def draw(
         left = _bar(figure, left, panes[-1], scale)
         if beside.difference is not None:
             less = _visible(beside.sides[0].capture, beside.difference)
-            signed = signed_scale(DIVERGING, [less], "first less second")
+            signed = signed_scale(DIVERGING, [less], "first minus second")
             difference = replace(beside.sides[0], title="difference")
             left = _draw_one(figure, left, difference, less, signed, labels[0], fonts)
             _bar(figure, left, less, signed)

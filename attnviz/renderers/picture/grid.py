@@ -123,7 +123,7 @@ def most_cells(grid: Grid, tokens: int, dpi: int) -> int:
 
 
 def _pane_inches(grid: Grid, tokens: int, dpi: int) -> float:
-    """How large a pane is: the more there are, the smaller; larger where labels then fit."""
+    """How large a pane is: smaller where there are many, larger where labels then fit."""
     most = max(len(grid.layers), len(grid.heads), 1)
     usual = max(LEAST_PANE, min(LARGEST_PANE, 0.86 * LARGEST_SIDE / most))
     labelled = tokens * math.ceil(LEAST_APART * dpi) / dpi + 1e-6  # cells are whole pixels

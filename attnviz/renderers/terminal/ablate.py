@@ -1,4 +1,4 @@
-"""What ablating heads does, as a person reads it: a grid of all heads, and the worst of them."""
+"""What ablating heads does, as a person reads it: a grid of all heads, and a table of some."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,8 @@ from attnviz.data.predict import NextTokens
 from attnviz.data.tokens import readable
 from attnviz.renderers.arrangement import by_head, largest
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.labels import distinct_labels, name_of
+from attnviz.renderers.numbers import probability
 from attnviz.renderers.terminal.colors import signed_style
 from attnviz.renderers.terminal.headgrid import head_grid
 from attnviz.renderers.terminal.listing import Column, listing
@@ -47,7 +48,7 @@ def render(
     yield from listing(columns, rows, display.width)
     if with_errors:
         yield Text()
-        said = "± s.e.: standard error over these tokens; less than two of it may be chance"
+        said = "± s.e.: standard error over these tokens; a change below two of them may be chance"
         yield from folded(Text(said, style="dim"), display.width)
 
 
@@ -60,16 +61,17 @@ def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableT
     names = ", ".join(map(str, effect.heads))
     if both.answer and report.answer:
         before, after = both.answer
-        said = f"without {names}: {fenced(report.answer.label)} {before:.3f} → {after:.3f}"
+        said = f"without {names}: P({fenced(name_of(report.answer.label))}) "
+        said += f"{probability(before)} → {probability(after)}"
         change = f" ({effect.change:+.3f} nats)"
     else:
         error = f" ± {_error(effect)}" if _error(effect) else ""
-        said = f"without {names}: {effect.change:+.3f}{error} nats on the mean"
+        said = f"without {names}: {effect.change:+.3f}{error} nats on average"
         change = f", from {report.baseline:.3f}"
     yield from folded(Text(said + change, style="bold"), display.width)
     yield Text()
     last = distinct_labels(report.capture.query_tokens, unicode=display.unicode)[-1]
-    yield from folded(Text(f"what comes after {fenced(last)}", style="dim"), display.width)
+    yield from folded(Text(f"next token after {fenced(last)}", style="dim"), display.width)
     columns = [
         *(Column("before"), Column("", right=True)),
         *(Column("after"), Column("", right=True)),
@@ -92,4 +94,4 @@ def _named(report: AblationReport, effect: Effect) -> str:
 
 
 def _said(next_tokens: NextTokens) -> list[tuple[str, str]]:
-    return [(fenced(c.label), f"{c.probability:.3f}") for c in next_tokens.candidates]
+    return [(fenced(c.quoted), probability(c.probability)) for c in next_tokens.candidates]

@@ -35,7 +35,7 @@ def closing(
     elif rows > LONG and _whole(exhibit):
         less = [display.speller(name, None) for name in ("queries", "top")]
         picture = display.speller("output", "FILE.png")
-        said = f"{rows:,} rows; {', '.join(less)} or {picture} show less at once"
+        said = f"{rows:,} rows; {' and '.join(less)} show fewer, {picture} draws all"
     else:
         return []
     return [Text(), *folded(Text(said, style="dim"), display.width)]

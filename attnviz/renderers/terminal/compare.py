@@ -21,7 +21,7 @@ from attnviz.data.tokens import readable
 from attnviz.data.transforms import Difference
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.labels import names_of
 from attnviz.renderers.terminal import heatmap
 from attnviz.renderers.terminal.cells import cut
 from attnviz.renderers.terminal.colors import cell_style
@@ -33,8 +33,8 @@ from attnviz.renderers.titles import about_models, about_texts
 LABEL = 16  # cells of a key at most
 BY = {
     "rows": "whole rows",
-    "shares": "the shares on itself, the first token, the one before and others, as the tokens do "
-    "not align",
+    "shares": "the shares on the token itself, the first token, the previous token and the rest "
+    "(the tokens do not align)",
 }
 
 
@@ -60,14 +60,14 @@ def _texts(
         yield from folded(Text(line, style="dim"), display.width)
     yield Text()
     if comparison.cosines:
-        said = "how alike the word's vectors are: mean cosine of all pairs"
+        said = "similarity of the word's vectors: mean cosine of all pairs"
         yield from folded(Text(said, style="bold"), display.width)
         yield from folded(Text(_cosines(comparison.cosines)), display.width)
         yield Text()
     values = by_head((each.head, each.difference) for each in comparison.heads)
     alone = len(comparison.heads) == 1
     what = f"{comparison.heads[0].head} {comparison.heads[0].difference:.2f}, " if alone else ""
-    said = f"{what}how differently each head attends, 0 to 1: divergence of {BY[comparison.by]}"
+    said = f"{what}difference of each head, from 0 to 1: divergence of {BY[comparison.by]}"
     yield from folded(Text(said, style="bold"), display.width)
     if not alone:
         yield from head_grid(values, 1.0, cell_style, display)
@@ -77,7 +77,7 @@ def _texts(
         yield from listing([Column("head"), Column("difference", right=True)], rows, display.width)
         return
     yield Text("what the word attends to", style="bold")
-    labels = [distinct_labels(c.key_tokens, unicode=display.unicode) for c in comparison.captures]
+    labels = [names_of(c.key_tokens, unicode=display.unicode) for c in comparison.captures]
     for each in heads:
         yield from _sights(each, labels, display)
 
@@ -136,7 +136,7 @@ def render_beside(beside: SideBySide, display: Display) -> Iterator[RenderableTy
         side = beside.sides[0]
         captured = replace(_both(beside.sides), transforms=(Difference(),))
         less = HeadMap(side.map.layer, side.map.head, weights=beside.difference)
-        titles = " less ".join(each.title for each in beside.sides)
+        titles = " minus ".join(each.title for each in beside.sides)
         yield heatmap.render(exhibit_of(captured, less, titles, side.query), display)
 
 

@@ -12,7 +12,8 @@ from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import about, facts, map_title, written
 
 FLAT = (
-    "rows are nearly flat, as nothing here was trained to be compared; each is coloured by itself"
+    "rows are nearly flat, because embeddings were not trained to be compared; each row has its "
+    "own colour scale"
 )
 
 

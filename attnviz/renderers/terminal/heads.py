@@ -69,7 +69,7 @@ def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Itera
     roles = dict.fromkeys(head.role for head in report.heads if head.role)
     passed = [f"{role.name}: {SHORT[role.metric]} ≥ {role.least:g}" for role in roles]
     if passed:
-        yield f"roles, the first that is reached: {', '.join(passed)}"
+        yield f"Role = first threshold met: {', '.join(passed)}"
     named = [f"{head.head} {', '.join(head.named)}" for head in report.heads if head.named]
     if named:
         yield f"the model's card names: {readable('; '.join(named))}"
@@ -77,10 +77,10 @@ def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Itera
     errors = [_largest_error(head, measured) for head in report.heads]
     if any(errors):
         every = speller("format", "json")
-        yield f"standard errors: {max(errors):.3f} at most, distances apart (all with {every})"
+        yield f"standard errors: at most {max(errors):.3f}, except for distances ({every} has all)"
     if "induction" not in measured and report.capture.kind != "cross":
         probe = speller("probe", None)
-        yield f"no token comes twice here, so nothing shows dup and ind; {probe} does"
+        yield f"no token is repeated here, so dup and ind cannot be measured; {probe} measures them"
 
 
 def _largest_error(head: HeadMetrics, measured: list[str]) -> float:

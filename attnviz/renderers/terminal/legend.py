@@ -21,11 +21,11 @@ def legend(
     elif numbers:
         text.append(f"{shade_of(0, unicode=display.unicode)} less than 0.005")
     elif exhibit.capture.signed:
-        text.append(f"darker is higher, from {-most:.2f} to {most:.2f}")
+        text.append(f"darker = higher, from {-most:.2f} to {most:.2f}")
     else:
         text.append(_shades(display, most))
     if exhibit.capture.signed and len(exhibit.maps) > 1:
-        text.append(", the colours of each head by its own largest")
+        text.append(", each head on its own scale")
     empty = left_out(exhibit)
     if empty:
         text.append(f", blank: {empty}")

@@ -17,7 +17,7 @@ from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, links_of
 from attnviz.errors import Speller
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.labels import distinct_labels, names_of
 from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.heading import heading
 from attnviz.renderers.terminal.prose import folded
@@ -46,9 +46,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
         *_written(exhibit, shown, display),
     ]
     said = (
-        _closing(len(lines) - len(shown), exhibit, display.speller)
-        if lines
-        else "there is no link to show"
+        _closing(len(lines) - len(shown), exhibit, display.speller) if lines else "no link to show"
     )
     if said:
         parts += [Text(), *folded(Text(said, style="dim"), display.width)]
@@ -76,7 +74,7 @@ def _counts(exhibit: Exhibit, weight: float) -> bool:
 def _written(exhibit: Exhibit, lines: list[LinkLine], display: Display) -> Iterator[Text]:
     unicode = display.unicode
     queries = distinct_labels(exhibit.capture.query_tokens, unicode=unicode)
-    keys = distinct_labels(exhibit.capture.key_tokens, unicode=unicode)
+    keys = names_of(exhibit.capture.key_tokens, unicode=unicode)
     longest = max(8, min(LONGEST, display.width // 4))
     heads = widest([line.head for line in lines])
     names = min(longest, widest([queries[line.query] for line in lines]))
@@ -98,10 +96,11 @@ def _closing(others: int, exhibit: Exhibit, speller: Speller) -> str:
     """How many lines are not shown, and how to see others."""
     if not others:
         return ""
-    said = f"{others:,} more lines: {speller('least', '0.5')} shows all with so strong a link"
+    plural = "" if others == 1 else "s"
+    said = f"{others:,} more line{plural}: {speller('least', '0.5')} shows all links of 0.5 or more"
     if not (exhibit.skip or exhibit.dropped):
         first, second, third = (
             speller(name, None) for name in ("no_self", "no_previous", "drop_sink")
         )
-        said += f"; {first}, {second} and {third} leave the usual ones out"
+        said += f"; {first}, {second} and {third} hide the usual ones"
     return said

@@ -27,7 +27,7 @@ def listed(known: Sequence[ModelFacts], width: int) -> Iterator[RenderableType]:
     ]
     yield from listing((Column("model"), *numbers, Column("where")), rows, width)
     yield Text()
-    others = "Other models of the hub work by their id, a model's folder by its path."
+    others = "To use another model, give its id on the hub or the path of its folder."
     yield from folded(Text(others, "dim"), width)
 
 
@@ -47,7 +47,9 @@ def card(facts: ModelFacts, card: ModelCard, width: int) -> Iterator[RenderableT
         yield Text()
         yield from _figures([f for f in card.figures if f.texts == texts], width)
     if not card.heads and not card.figures and not card.description:
-        yield from folded(Text("It has no card: no head of it is named.", style="dim"), width)
+        yield from folded(
+            Text("It has no card, so none of its heads is named.", style="dim"), width
+        )
 
 
 def _figures(figures: Sequence[Figure], width: int) -> Iterator[Text]:

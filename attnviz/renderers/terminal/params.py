@@ -12,11 +12,6 @@ from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import amount
 
 
-def whole(count: ParameterCount) -> int:
-    """What a share is a share of: the size that the model goes by, else its total."""
-    return count.known_as or count.total
-
-
 def sums(count: ParameterCount) -> Iterator[tuple[str, int, str]]:
     """The projections of one head, one layer, all layers: (what, parameters, remark)."""
     d, heads, kv_heads = count.d_model, count.heads, count.kv_heads
@@ -32,7 +27,9 @@ def sums(count: ParameterCount) -> Iterator[tuple[str, int, str]]:
             if name:
                 layers = amount(w_q.copies // heads, "layer")
                 yield f"all layers{kind}", sum(m.total for m in attentions[name]), layers
-    share = f"{100 * count.attention / whole(count):.1f}% of {_size(count)}"
+    share = f"{_share(count, count.total)} of all parameters"
+    if count.lesson_total is not None:
+        share = " and ".join(f"{_share(count, n)} of {n:,}" for n in totals_of(count))
     every = "all layers" if len(attentions) < 2 else "all attention"
     yield every, count.attention, share
 
@@ -43,7 +40,7 @@ def _head_sums(
     """One head's share of W_Q, W_K, W_V and W_O, beside a value map of full rank."""
     w_q, w_k, w_v, w_o = four
     queries, keys = w_q.each + w_o.each, w_k.each + w_v.each
-    yield "a full value map", d * d, f"{d}×{d}; a head has, instead:"
+    yield "a full value map", d * d, f"{d}×{d}; instead, a head has:"
     yield "value down (W_V)", w_v.each, _times(w_v)
     yield "value up (W_O)", w_o.each, _times(w_o)
     if kv_heads == heads:
@@ -54,9 +51,13 @@ def _head_sums(
         yield "one key/value head", keys, shared
 
 
-def _size(count: ParameterCount) -> str:
-    known = count.known_as
-    return f"{known // 10**9} billion" if known else "all parameters"
+def _share(count: ParameterCount, total: int) -> str:
+    return f"{100 * count.attention / total:.1f}%"
+
+
+def totals_of(count: ParameterCount) -> tuple[int, ...]:
+    """The total of the model as it is built, and that of lessons where they count it."""
+    return (count.total,) if count.lesson_total is None else (count.total, count.lesson_total)
 
 
 def render(count: ParameterCount, width: int) -> Iterator[RenderableType]:
@@ -71,9 +72,26 @@ def render(count: ParameterCount, width: int) -> Iterator[RenderableType]:
         columns = (Column(""), Column("", right=True), Column("", wraps=True, style="dim"))
         rows = [(name, f"{number:,}", remark) for name, number, remark in sums(count)]
         yield from listing(columns, rows, width, header=False)
+    if count.lesson_total is not None:
+        yield Text()
+        yield from _two_totals(count, width)
     for apart in count.apart:
-        said = f"not count: {apart.source} ({apart.count:,} numbers, {apart.why})"
+        said = f"not counted: {apart.source} ({apart.count:,} numbers, {apart.why})"
         yield from folded(Text(said, "dim"), width)
+
+
+def _two_totals(count: ParameterCount, width: int) -> Iterator[Text]:
+    """Both totals, and what each of them counts."""
+    yield Text("Two totals", style="bold")
+    columns = (Column(""), Column("", right=True), Column("", wraps=True, style="dim"))
+    one = "all of the above; the unembedding is tied to wte.weight and not counted again"
+    own = f"{count.unembedding.total:,}" if count.unembedding else ""
+    other = f"with an untied unembedding ({own}); without positions, biases and norms"
+    rows = (("as built", one), ("as lessons count", other))
+    written = [
+        (name, f"{n:,}", what) for (name, what), n in zip(rows, totals_of(count), strict=True)
+    ]
+    yield from listing(columns, written, width, header=False)
 
 
 def _facts(count: ParameterCount) -> Iterator[str]:

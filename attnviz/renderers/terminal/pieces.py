@@ -8,7 +8,7 @@ from attnviz.data.tokens import SPECIAL_LABEL, readable
 
 @dataclass(frozen=True)
 class TextPiece:
-    """A stretch of the text: what is written, its weight (None: not looked at), what precedes it.
+    """A stretch of the text: what is written, its weight (None: not attended to), what precedes it.
 
     `lines` line ends and `spaces` spaces stand in front of it in the source. `unseen`: it
     stands for a part of the source that was cut off. `keys` are the tokens that it is made of.

@@ -10,7 +10,8 @@ from attnviz.console import Display
 from attnviz.data.predict import Evidence, NextTokens, Prediction
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.labels import distinct_labels, name_of
+from attnviz.renderers.numbers import probability
 from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.colors import bar_style
 from attnviz.renderers.terminal.listing import Column, listing
@@ -21,36 +22,40 @@ BAR = 24  # cells at most
 
 
 def render(prediction: Prediction, display: Display) -> Iterator[RenderableType]:
-    """The next_tokens after the text; then whatever else was asked for."""
+    """The tokens that may follow the text; then whatever else was asked for."""
     labels = distinct_labels(prediction.capture.query_tokens, unicode=display.unicode)
     yield from folded(Text(facts(prediction.capture), style="dim"), display.width)
     yield Text()
     if prediction.each:
-        yield Text("token by token: what followed, how likely, at which rank", style="bold")
+        yield Text(
+            "token by token: the token that followed, its probability and rank", style="bold"
+        )
         yield from _each([*prediction.each, prediction.last], labels, display)
         yield Text()
     yield Text(f"after {fenced(labels[-1])}", style="bold")
     yield from _candidates(prediction.last, display)
     if prediction.lens:
         yield Text()
-        yield Text("if it stopped after each layer", style="bold")
+        yield Text("prediction if the model ended after each layer", style="bold")
         yield from _lens(prediction.lens, display)
     if prediction.evidence:
         yield Text()
-        said = f"what {fenced(labels[-1])} looks at in each layer, the first token left out"
+        said = f"what {fenced(labels[-1])} attends to in each layer (without the first token)"
         yield from folded(Text(said, style="bold"), display.width)
         yield from _evidence(prediction.evidence, labels, display)
 
 
 def _candidates(next_tokens: NextTokens, display: Display) -> Iterator[Text]:
-    names = [candidate.label for candidate in next_tokens.candidates]
+    names = [candidate.quoted for candidate in next_tokens.candidates]
     longest = min(widest(names), display.width // 3)
-    bar = min(BAR, display.width - longest - 9)
-    for name, candidate in zip(names, next_tokens.candidates, strict=True):
+    numbers = [probability(candidate.probability) for candidate in next_tokens.candidates]
+    digits = widest(numbers)
+    bar = min(BAR, display.width - longest - digits - 4)
+    for name, number, candidate in zip(names, numbers, next_tokens.candidates, strict=True):
         line = Text(no_wrap=True, overflow="crop")
         label = cut(name, longest, unicode=display.unicode)
         line.append("  " + pad(fenced(label), longest), "bold")
-        line.append(f" {candidate.probability:.3f} ")
+        line.append(f" {pad(number, digits)} ")
         share = candidate.probability
         line.append(bar_of(share, bar, display.unicode), bar_style(share, display))
         line.rstrip()
@@ -63,7 +68,7 @@ def _each(every: Sequence[NextTokens], labels: Sequence[str], display: Display) 
         Column("followed"),
         Column("probability", right=True),
         Column("rank", right=True),
-        Column("likeliest"),
+        Column("most likely"),
         Column("", right=True),
     )
     rows = []
@@ -72,11 +77,11 @@ def _each(every: Sequence[NextTokens], labels: Sequence[str], display: Display) 
         rows.append(
             (
                 fenced(labels[next_tokens.position]),
-                fenced(true.label) if true else "",
-                f"{true.probability:.3f}" if true else "",
+                fenced(true.quoted) if true else "",
+                probability(true.probability) if true else "",
                 f"{next_tokens.rank:,}" if next_tokens.rank else "",
-                fenced(best.label),
-                f"{best.probability:.3f}",
+                fenced(best.quoted),
+                probability(best.probability),
             )
         )
     yield from listing(columns, rows, display.width)
@@ -87,8 +92,9 @@ def _lens(every: Sequence[NextTokens], display: Display) -> Iterator[Text]:
         name = "whole model" if next_tokens.layer is None else f"L{next_tokens.layer}"
         line = Text(pad(name, len("whole model")) + "  ", no_wrap=True, overflow="crop")
         for rank, candidate in enumerate(next_tokens.candidates[:5]):
-            label = cut(candidate.label, display.width // 3, unicode=display.unicode)
-            more = Text(f"{'  ' if rank else ''}{fenced(label)} {candidate.probability:.2f}")
+            label = cut(candidate.quoted, display.width // 3, unicode=display.unicode)
+            number = probability(candidate.probability)
+            more = Text(f"{'  ' if rank else ''}{fenced(label)} {number}")
             if rank and line.cell_len + more.cell_len > display.width:
                 break
             line.append_text(more)
@@ -101,7 +107,7 @@ def _evidence(
     for layer, links in groupby(evidence, key=lambda link: link.head.layer):
         line = Text(f"L{layer}  ", no_wrap=True, overflow="crop")
         for rank, link in enumerate(links):
-            label = cut(labels[link.key], display.width // 3, unicode=display.unicode)
+            label = cut(name_of(labels[link.key]), display.width // 3, unicode=display.unicode)
             said = f"{', ' if rank else ''}{fenced(label)} {link.weight:.2f} (H{link.head.head})"
             if rank and line.cell_len + len(said) > display.width:
                 break

@@ -1,6 +1,6 @@
 """The default view: for each query token the tokens it attends to, strongest first.
 
-    creature → fluffy 0.48 ▇▇▇▇▇  blue 0.47 ▇▇▇▇▇  a 0.03 ▏  … 0.02 on 4 others
+    creature → fluffy 0.48 ▇▇▇▇▇  blue 0.47 ▇▇▇▇▇  a 0.03 ▏  +0.02 on 4 more
 
 Where two keys do not fit side by side they stand below each other. A query whose links
 the filters all left out has no row; a last line says how many there are.
@@ -17,7 +17,7 @@ from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, Map, links_of, row_totals
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.labels import distinct_labels, names_of
 from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.closing import closing
 from attnviz.renderers.terminal.colors import bar_style
@@ -31,7 +31,7 @@ MOST_SHOWN = max(SIDE_BY_SIDE)
 STACKED, FAINT_STACKED = 3, 0.05
 MOST_COLUMNS = 12
 LABEL_OF_TWO = 12  # cells: of two keys side by side, longer labels are cut
-LONG_REST, SHORT_REST = len("… 0.02 on 12 others"), len("… 0.02")
+LONG_REST, SHORT_REST = len("+0.02 on 12 more"), len("+0.02")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def rows_of(exhibit: Exhibit, head_map: Map) -> list[Row]:
 
 def _block(exhibit: Exhibit, rows: list[Row], display: Display) -> Iterator[Text]:
     queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
-    keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
+    keys = names_of(exhibit.capture.key_tokens, unicode=display.unicode)
     query_cells = widest([queries[row.query] for row in rows])
     query_cells = min(query_cells, max(8, display.width // 5))
     room = display.width - query_cells - len(" → ")
@@ -161,7 +161,7 @@ def _room_for_count(row: Row, columns: Columns, room: int) -> bool:
         return True
     behind = columns.cells[: (len(row.keys) - 1) % across + 1]
     used = sum(label + NUMBER + bar + GAP for label, bar in behind)
-    short, long = (len(_rest(row, unicode=True, counted=counted)) for counted in (False, True))
+    short, long = (len(_rest(row, counted=counted)) for counted in (False, True))
     return used + long <= room or used + short > room
 
 
@@ -183,8 +183,7 @@ def _lines(row: Row, sheet: _Sheet) -> Iterator[Text]:
         line.append(f" {weight:4.2f} ")
         drawn = bar_of(share, sheet.columns.bar, unicode)
         line.append(pad(drawn, bar), bar_style(share, sheet.display))
-    if row.others:
-        rest = _rest(row, unicode=unicode, counted=sheet.counted)
+    if rest := _rest(row, counted=sheet.counted):
         stacked = len(cells) == 1 and len(row.keys) > 1
         if stacked or line.cell_len + GAP + len(rest) > sheet.display.width:
             yield _stripped(line)
@@ -203,8 +202,8 @@ def _indented(sheet: _Sheet) -> Text:
     return Text(" " * (sheet.query_cells + len(" → ")), no_wrap=True, overflow="crop")
 
 
-def _rest(row: Row, *, unicode: bool, counted: bool) -> str:
-    """`… 0.02 on 4 others`; without the number of others unless they are to be counted."""
-    what = f"{'…' if unicode else '...'} {max(0.0, row.rest):.2f}"
-    others = f" on {row.others:,} other{'' if row.others == 1 else 's'}"
-    return what + others if counted else what
+def _rest(row: Row, *, counted: bool) -> str:
+    """`+0.02 on 4 more`, without the number of keys unless they are counted; nothing of 0.00."""
+    if not row.others or f"{row.rest:.2f}" in ("0.00", "-0.00"):
+        return ""
+    return f"+{row.rest:.2f} on {row.others:,} more" if counted else f"+{row.rest:.2f}"

@@ -18,7 +18,7 @@ from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, Map
 from attnviz.errors import UsageError, option
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import ascii_only, distinct_labels, standing, told_apart
+from attnviz.renderers.labels import ascii_only, distinct_labels, name_of, standing, told_apart
 from attnviz.renderers.terminal.cells import cut, pad
 from attnviz.renderers.terminal.colors import cell_style
 from attnviz.renderers.terminal.heading import heading, map_heading
@@ -188,11 +188,11 @@ def _summary(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) ->
     names = _names(exhibit, pieces, display)
     ranked = sorted(range(len(pieces)), key=lambda n: -(pieces[n].weight or 0.0))
     seen = [
-        f"{fenced(names[n])} {weight:.2f}"
+        f"{fenced(name_of(names[n]))} {weight:.2f}"
         for n in ranked[:STRONGEST]
         if (weight := pieces[n].weight or 0.0) >= LEAST
     ]
-    looks = f"looks at {', '.join(seen) or 'nothing that is shown'}"
+    looks = f"attends to {', '.join(seen) or 'nothing that is shown'}"
     said = f"{_query(exhibit, pieces, display)} {looks}"
     return folded(Text(said, style="dim"), display.width)
 
@@ -235,7 +235,7 @@ def _legend(
         text.append(f", dim: {why}" if why else "")
         text.stylize("dim", start)
         return folded(text, display.width)
-    what = f"below each word: how much {query} attends to it"
-    what += f"; nothing: under {LEAST}" + (f", {why}" if why else "")
-    what += "; short parts of a word are summed" if shared else ""
+    what = f"below each word: the weight of {query} on it"
+    what += f"; blank: under {LEAST}" + (f", {why}" if why else "")
+    what += "; the weights of short pieces of a word are summed" if shared else ""
     return folded(Text(what, style="dim"), display.width)

@@ -22,7 +22,7 @@ def render(model: str, cut: Sequence[Token], width: int) -> Iterator[RenderableT
     """How many tokens there are, and each of them."""
     yield Text(f"{amount(len(cut), 'token')}, model {model}", style="dim")
     yield Text()
-    rows = [(str(t.index), str(t.id), fenced(t.label), _characters(t)) for t in cut]
+    rows = [(str(t.index), str(t.id), fenced(t.quoted), _characters(t)) for t in cut]
     yield from listing(COLUMNS, rows, width)
 
 

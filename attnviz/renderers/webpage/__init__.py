@@ -1,8 +1,9 @@
-"""One self-contained page to look around in: every head, its pattern, the text itself.
+"""One self-contained interactive page: every head, its pattern, the text itself.
 
 `page.html`, `page.css` and `page.js` are put together with the data, and nothing else: no
-server, no network. Weights are one byte each on a square-root scale, so that small ones survive,
-and compressed head by head; the page takes a head apart when it is looked at.
+server, no network. Weights have one byte each (two where the page stays small) on a square-root
+scale, so that small ones survive, and are compressed head by head; the page unpacks a head when it
+is shown.
 """
 
 import base64
@@ -76,11 +77,14 @@ def page_chunks(
     """
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
-    levels = [packing.levels(exhibit, head_map, top) for head_map in maps]
+    size = packing.bytes_of(exhibit, maps)
+    levels = [packing.levels(exhibit, head_map, top, size) for head_map in maps]
+    error = packing.error(exhibit, maps, levels, top, size)
     style, script, body = (_source(name) for name in ("page.css", "page.js", "page.html"))
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
-        **_facts(exhibit, maps, words, top, packing.error(exhibit, maps, levels, top)),
+        **_facts(exhibit, maps, words, top, error),
+        "bytes": size,
         "heads": [_head(exhibit, m, metrics) for m in maps],
         "initial": {
             "heads": shown[:1] or [0],

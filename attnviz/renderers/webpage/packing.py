@@ -1,17 +1,36 @@
-"""The weights of a page: one byte each on a square-root scale, deflated head by head."""
+"""The weights of a page: one or two bytes each on a square-root scale, deflated head by head.
+
+Two bytes stand in two halves, first the high bytes of all weights and then the low ones, which
+deflate better than pairs.
+"""
 
 import base64
 import zlib
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.exhibit import Exhibit, HeadMap
 
+Levels: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
+
 THUMBNAIL = 32
 """Cells along a side of a head's thumbnail, at most."""
-LEVELS = 255
+LEVELS = 255  # of a thumbnail
+FINE = 1_000_000
+"""The most weights of a page that has two bytes for each; a larger one has one byte."""
+
+
+def bytes_of(exhibit: Exhibit, maps: Sequence[HeadMap]) -> int:
+    """How many bytes each weight of a page has."""
+    return 2 if sum(_allowed(exhibit, head_map).size for head_map in maps) <= FINE else 1
+
+
+def most_levels(size: int) -> int:
+    """The highest level of a weight of this size in bytes."""
+    return int(256**size - 1)
 
 
 def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
@@ -23,19 +42,19 @@ def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
     return found
 
 
-def levels(exhibit: Exhibit, head_map: HeadMap, top: float) -> NDArray[np.uint8]:
-    """Each weight as the nearest of 256 levels on a square-root scale."""
-    shares = np.sqrt(np.maximum(_allowed(exhibit, head_map), 0) / top)
-    levels: NDArray[np.uint8] = np.rint(shares * LEVELS).astype(np.uint8)
+def levels(exhibit: Exhibit, head_map: HeadMap, top: float, size: int) -> Levels:
+    """Each weight as the nearest of 256 levels, or of 65,536, on a square-root scale."""
+    shares = np.sqrt(np.maximum(_allowed(exhibit, head_map), 0, dtype=np.float64) / top)
+    levels: Levels = np.rint(shares * most_levels(size)).astype(f"u{size}")
     return levels
 
 
 def error(
-    exhibit: Exhibit, maps: Sequence[HeadMap], levels: Sequence[NDArray[np.uint8]], top: float
+    exhibit: Exhibit, maps: Sequence[HeadMap], levels: Sequence[Levels], top: float, size: int
 ) -> float:
     """The largest difference between a weight and what the page shows of it."""
     errors = (
-        np.abs(_allowed(exhibit, m) - (some.astype(np.float32) / LEVELS) ** 2 * top).max(initial=0)
+        np.abs(_allowed(exhibit, m) - (some / most_levels(size)) ** 2 * top).max(initial=0)
         for m, some in zip(maps, levels, strict=True)
     )
     return max(map(float, errors), default=0.0)
@@ -54,9 +73,10 @@ def thumbnails(exhibit: Exhibit, maps: Sequence[HeadMap], top: float) -> NDArray
     return np.array(made)
 
 
-def packed(levels: NDArray[np.uint8]) -> str:
+def packed(levels: Levels) -> str:
     """Deflated, in base64; real patterns repeat themselves, noisy ones have only rare levels."""
-    content = levels.tobytes()
+    halves = [levels >> 8, levels & 255] if levels.dtype == np.uint16 else [levels]
+    content = b"".join(half.astype(np.uint8).tobytes() for half in halves)
     ways = [_deflated(content, way) for way in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)]
     return base64.b64encode(min(ways, key=len)).decode("ascii")
 

@@ -1,12 +1,13 @@
 "use strict";
 // The page's behaviour. Weights stand in script elements of their own, one for each head, and are
-// unpacked when a head is looked at. All state is in the address's fragment.
+// unpacked when a head is shown. All state is in the address's fragment.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 // Okabe and Ito 2008: told apart by colour-blind eyes, on light and on dark ground
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+const DIGITS = data.bytes === 2 ? 4 : 3; // no more than the weights have
 const ROW = 20, MOST_LINES = 600, LEAST = 0.01, MARGIN = 84, HIGHEST = 480;
 
 // ---- state, and its way into the fragment and back ----
@@ -58,11 +59,13 @@ async function wholePattern(head) {
   if (!cache.has(head)) {
     const levels = await unpacked("head-" + head);
     const rows = data.queries.labels.length, columns = data.keys.labels.length;
-    const values = new Float32Array(rows * columns).fill(NaN);
+    const values = new Float32Array(rows * columns).fill(NaN), count = levels.length / data.bytes;
+    // two bytes stand in two halves: the high ones of all weights, then the low ones
+    const share = (i) => data.bytes === 2 ? (levels[i] * 256 + levels[count + i]) / 65535 : levels[i] / 255;
     let at = 0;
     for (let row = 0; row < rows; row++) {
       const seen = data.causal ? row + 1 : columns;
-      for (let column = 0; column < seen; column++) values[row * columns + column] = (levels[at++] / 255) ** 2 * data.top;
+      for (let column = 0; column < seen; column++) values[row * columns + column] = share(at++) ** 2 * data.top;
     }
     cache.set(head, { rows, columns, values });
     if (cache.size > 24) cache.delete(cache.keys().next().value);
@@ -88,7 +91,7 @@ function withoutFirst(pattern) {
     values[row * n] = NaN;
     let sum = 0;
     for (let column = 1; column < n; column++) sum += values[row * n + column] || 0;
-    // what is left of a row that looks at nothing else is what rounding left
+    // what is left of a row that attends to nothing else is what rounding left
     for (let column = 1; column < n; column++) values[row * n + column] /= sum > 2 * data.error ? sum : NaN;
   }
   return { ...pattern, values };
@@ -309,7 +312,7 @@ function hoverCell(cell) {
   const names = `${labelsOf("queries")[query]} → ${labelsOf("keys")[key]}`;
   const values = patterns.map((pattern) => {
     const value = weight(pattern, query, key);
-    return (patterns.length > 1 ? pattern.name + " " : "") + (Number.isNaN(value) ? "masked" : value.toFixed(3));
+    return (patterns.length > 1 ? pattern.name + " " : "") + (Number.isNaN(value) ? "masked" : value.toFixed(DIGITS));
   });
   say(`${names}  ${values.join("  ")}`);
 }
@@ -415,7 +418,7 @@ function drawColumns(token = state.pin) {
 function makeColumns(width) {
   const queries = labelsOf("queries"), keys = labelsOf("keys");
   const height = ROW * Math.max(queries.length, keys.length) + 8;
-  const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "queries at the left, keys at the right" });
+  const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "queries on the left, keys on the right" });
   const named = (labels, side, x, anchor) => labels.map((label, index) => {
     const name = element("text", { x, y: ROW * (index + 0.5) + 8, "text-anchor": anchor, "data-side": side, "data-index": index }, label);
     name.append(element("title", {}, label));
@@ -563,7 +566,7 @@ function inWords(token, back, here) {
   return `${name} ${back ? "←" : "→"} ${told || "nothing"}`;
 }
 
-// a word of a text that looks at itself is a query, or a key where it is asked who looks at it
+// a word of a text that attends to itself is a query, or a key where it is asked what attends to it
 function wordOf(target) {
   const token = tokenOf(target);
   return token && !data.cross ? { ...token, side: state.from ? "k" : "q" } : token;
@@ -621,7 +624,7 @@ function csv() {
     const found = [];
     for (let query = 0; query < pattern.rows; query++) for (let key = 0; key < pattern.columns; key++) {
       const value = weight(pattern, query, key);
-      if (shown(value)) found.push([pattern.name, query, cell(labelsOf("queries")[query]), key, cell(labelsOf("keys")[key]), value.toFixed(3)].join(","));
+      if (shown(value)) found.push([pattern.name, query, cell(labelsOf("queries")[query]), key, cell(labelsOf("keys")[key]), value.toFixed(DIGITS)].join(","));
     }
     return found;
   });
@@ -752,7 +755,7 @@ function listen() {
 async function start() {
   byId("title").textContent = data.title;
   byId("about").textContent = data.about;
-  byId("error").textContent = `No weight on this page is off by more than ${data.error.toPrecision(2)}; without the first token, as much more as what is left of a row is brought up.`;
+  byId("error").textContent = `The weights on this page are exact to ${data.error.toPrecision(2)}. With the first token removed, the error grows by the factor by which a row is rescaled.`;
   byId("sink").disabled = data.dropped;
   byId("directions").hidden = data.cross;
   const steps = data.viridis.map((color) => `rgb(${color.join(" ")})`);

@@ -113,7 +113,7 @@ def test_gpt3_has_the_numbers_of_the_lesson() -> None:
     assert sum(each.values()) == 6_291_456
     assert 96 * sum(each.values()) == 603_979_776
     assert counted.attention == 57_982_058_496
-    assert counted.known_as == 175_000_000_000
+    assert counted.lesson_total == 175_181_291_520
 
 
 def test_grouped_queries_have_fewer_key_and_value_matrices(tmp_path: Path) -> None:

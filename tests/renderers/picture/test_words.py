@@ -8,8 +8,10 @@ from attnviz.data.head import Head
 from attnviz.renderers.picture.words import PictureOptions, words_for
 from tests.factories import make_capture, make_exhibit
 
-GUILTY = NamedHead("mystery", Head(0, 0), "the last “was” looks at the guilty name")
-AGAIN = NamedHead("induction", Head(0, 0), "a repeated token looks behind its first place")
+GUILTY = NamedHead("mystery", Head(0, 0), "the last “was” attends to the guilty name")
+AGAIN = NamedHead(
+    "induction", Head(0, 0), "a repeated token attends to what followed its earlier occurrence"
+)
 
 
 def test_a_head_that_was_picked_for_one_behaviour_is_called_by_that_one() -> None:
@@ -26,6 +28,6 @@ def test_a_translation_is_written_out_with_what_its_rows_are() -> None:
     exhibit = make_exhibit(capture, heads=[Head(0, 0)])
     said = words_for(exhibit, PictureOptions()).subtitle
     assert "read: “a b”, written: “un b”" in said
-    assert "each row is the word that a position produces" in said
+    assert "each row is the word that a position predicts" in said
     turned = words_for(exhibit, PictureOptions(orient="key-rows")).subtitle
-    assert "each column is the word that a position produces" in turned
+    assert "each column is the word that a position predicts" in turned

@@ -96,10 +96,10 @@ def test_a_masked_point_is_blank_and_a_zero_is_not() -> None:
 
 
 def test_named_heads_are_named() -> None:
-    named = NamedHead("adjectives", Head(0, 1), "nouns look at their adjectives")
+    named = NamedHead("adjectives", Head(0, 1), "nouns attend to their adjectives")
     capture = make_capture("a b", named_heads=(named,))
     exhibit = make_exhibit(capture, heads=capture.heads)
-    assert "L0H1: nouns look at their adjectives" in lines(exhibit)
+    assert "L0H1: nouns attend to their adjectives" in lines(exhibit)
 
 
 def test_heads_that_were_not_chosen_leave_their_place_empty() -> None:

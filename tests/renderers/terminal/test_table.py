@@ -85,7 +85,7 @@ def test_keys_stand_in_columns() -> None:
 
 def test_top_and_least_decide_how_many_keys_there_are() -> None:
     assert len(re.findall(r"\d\.\d\d", line_of("here", creature(top=1)))) == 1 + 1  # and the rest
-    assert "on 2 others" in line_of("here", creature(least=0.15), 200)
+    assert "+0.20 on 2 more" in line_of("here", creature(least=0.15), 200)
     every = " ".join(lines(creature(top=6, queries=[5]), 60))
     assert len(re.findall(r"[a-z] +\d\.\d\d", every)) == 6  # folded, not dropped
 
@@ -133,7 +133,7 @@ def test_a_long_text_has_two_keys_on_a_line() -> None:
 
 
 def test_only_a_long_table_of_a_whole_text_says_how_to_see_less() -> None:
-    hint = "--query, --top or -o FILE.png show less at once"
+    hint = "--query and --top show fewer, -o FILE.png draws all"
     assert lines(long_text(61))[-1] == f"61 rows; {hint}"
     for exhibit in (long_text(60), long_text(70, top=1), long_text(70, queries=list(range(65)))):
         assert hint not in " ".join(lines(exhibit))
@@ -142,8 +142,22 @@ def test_only_a_long_table_of_a_whole_text_says_how_to_see_less() -> None:
 @pytest.mark.parametrize("width", [40, 56, 64, 72, 80, 100])
 def test_what_is_left_is_written_in_one_form(width: int) -> None:
     for exhibit in (creature(), creature(top=2), long_text(30), long_text(30, top=1)):
-        rests = [line for line in lines(exhibit, width) if "… 0" in line]
+        rests = [line for line in lines(exhibit, width) if "+0." in line]
         assert len({" on " in line for line in rests}) == 1
+
+
+def test_a_rest_of_nothing_is_not_written() -> None:
+    weights = np.eye(4, dtype=np.float32)
+    weights[3] = (0.004, 0.0, 0.0, 0.996)
+    exhibit = make_exhibit(make_capture("a b c d", patterns={Head(0, 0): weights}), top=1)
+    assert not any("+" in line or "0.00" in line for line in lines(exhibit))
+
+
+def test_a_key_that_is_a_number_is_in_quotes() -> None:
+    even = np.full((4, 4), 0.25, np.float32)
+    capture = make_capture("in 1776 . now", patterns={Head(0, 0): even})
+    text = " ".join(" ".join(lines(make_exhibit(capture, queries=[3]), 120)).split())
+    assert all(key in text for key in ("→ in 0.25", '"1776" 0.25', '"." 0.25', "now 0.25"))
 
 
 def test_only_the_queries_asked_for_are_shown() -> None:
@@ -152,7 +166,7 @@ def test_only_the_queries_asked_for_are_shown() -> None:
 
 def test_masked_keys_are_never_shown_nor_counted() -> None:
     first = line_of("a", creature(top=5))
-    assert "others" not in first
+    assert "more" not in first
     assert len(re.findall(r"\d\.\d\d", first)) == 1
 
 
@@ -163,14 +177,14 @@ def test_repeated_tokens_are_told_apart() -> None:
 
 
 def test_several_heads_have_a_heading_each() -> None:
-    named = NamedHead("adjectives", Head(1, 1), "nouns look at their adjectives")
+    named = NamedHead("adjectives", Head(1, 1), "nouns attend to their adjectives")
     capture = make_capture("a b c", named_heads=(named,))
     text = lines(make_exhibit(capture, heads=capture.heads))
     assert [line for line in text if re.match(r"L\dH\d", line)][1:] == [
         "L0H0",
         "L0H1",
         "L1H0",
-        "L1H1: nouns look at their adjectives",
+        "L1H1: nouns attend to their adjectives",
     ]
 
 

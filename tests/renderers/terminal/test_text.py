@@ -51,7 +51,7 @@ def test_the_query_is_underlined_in_colour_and_the_strongest_word_brightest() ->
 
 def test_the_strongest_keys_are_said_in_words() -> None:
     text = lines(seen_by(3, "a fluffy blue creature", [0, 0.5, 0.4, 0.1]))
-    assert "creature (^) looks at fluffy 0.50, blue 0.40, creature 0.10" in text
+    assert "creature (^) attends to fluffy 0.50, blue 0.40, creature 0.10" in text
 
 
 def test_the_summary_ranks_what_is_shaded() -> None:
@@ -61,7 +61,7 @@ def test_the_summary_ranks_what_is_shaded() -> None:
     for color in (False, True):
         mark = "underlined" if color else "^"
         said = re.sub("\x1b\\[[0-9;]*m", "", "\n".join(lines(exhibit, color=color)))
-        assert f"b ({mark}) looks at 楚 0.60, a 0.20, b 0.20" in said
+        assert f"b ({mark}) attends to 楚 0.60, a 0.20, b 0.20" in said
 
 
 def test_in_colour_a_line_says_the_scale_and_faint_words_have_no_background() -> None:
@@ -78,7 +78,7 @@ def test_in_colour_a_line_says_the_scale_and_faint_words_have_no_background() ->
 
 def test_without_colour_a_line_says_what_the_numbers_mean() -> None:
     said = " ".join(lines(seen_by(2, "a blue cat ran", [0.1, 0.8, 0.1, 0])))
-    assert "below each word: how much cat (^) attends to it; nothing: under 0.005, masked" in said
+    assert "below each word: the weight of cat (^) on it; blank: under 0.005, masked" in said
     assert "summed" not in said
 
 
@@ -97,8 +97,8 @@ def test_pieces_of_a_word_stay_together() -> None:
     text = lines(seen_by(3, ["un", "believ", "able", " story"], [0.5, 0.2, 0.1, 0.2]))
     start = text.index("unbelievable story")
     assert text[start + 1] == ".80          ^.20"
-    assert text[start + 3] == "story (^) looks at unbelievable 0.80, story 0.20"
-    assert "short parts of a word are summed" in " ".join(text)
+    assert text[start + 3] == "story (^) attends to unbelievable 0.80, story 0.20"
+    assert "short pieces of a word are summed" in " ".join(text)
 
 
 def test_pieces_that_have_room_for_their_numbers_keep_them() -> None:
@@ -109,7 +109,7 @@ def test_pieces_that_have_room_for_their_numbers_keep_them() -> None:
 def test_a_query_that_is_a_part_of_a_marked_word_is_said_to_be() -> None:
     text = lines(seen_by(2, ["a", " cre", "atures", " ran"], [0.6, 0.25, 0.15, 0]))
     assert text[text.index("a   creatures ran") + 1] == ".60 ^.40"
-    assert "atures in creatures (^) looks at a 0.60, creatures 0.40" in text
+    assert "atures in creatures (^) attends to a 0.60, creatures 0.40" in text
 
 
 def test_letters_without_spaces_are_summed_no_further_than_they_have_to_be() -> None:
