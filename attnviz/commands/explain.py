@@ -218,6 +218,7 @@ def explain(
     text: g.TextIn,
     tokens: g.Tokens,
     model: g.WhichModel,
+    target: g.Target,
     kind: g.Kind,
     causal: g.Causal,
     followed: Followed,
@@ -255,14 +256,13 @@ def explain(
         loaded = load_model(source)
         if model.model == EMBEDDINGS:
             embeddings = cast("EmbeddingModel", loaded)
-            trace, left_out = explain_embeddings(
-                embeddings, given, followed.query, tokens.options()
-            )
+            options = tokens.options(target=target.target)
+            trace, left_out = explain_embeddings(embeddings, given, followed.query, options)
             note_left_out(session, left_out)
             calculation = _compared(display, trace, reading)
         else:
             subject = Subject(followed.head, followed.query, likeness.similarity)
-            traced = trace_head(loaded, given, subject, tokens.options())
+            traced = trace_head(loaded, given, subject, tokens.options(target=target.target))
             note_left_out(session, traced.left_out)
             _note_a_piece(session, traced.trace)
             calculation = _explained(display, traced, reading)
@@ -287,7 +287,7 @@ def _explained(display: Display, traced: Traced, reading: HowTold) -> Calculatio
 
 def _note_a_piece(session: Session, trace: HeadTrace) -> None:
     """One line where the query is a part of a character only."""
-    token = trace.tokens[trace.query]
+    token = trace.query_tokens[trace.query]
     if token.part is not None:
         session.note(
             f"“{token.label}” is a piece of the character {token.text.strip()}: explain follows "
@@ -344,7 +344,9 @@ def _check_without_a_model(session: Session, text: g.TextIn, which: WhichExample
     if text.text is not None:
         raise UsageError(f"{what} needs no text", "leave the text out")
     wrong = f"does nothing for {what}"
-    session.refuse("file", Followed, "as_lookup", g.WhichModel, g.Kind, g.Tokens, wrong=wrong)
+    session.refuse(
+        "file", Followed, "as_lookup", g.WhichModel, g.Target, g.Kind, g.Tokens, wrong=wrong
+    )
     if which.example != "multi-head":
         hint = f"it is for {option('example', 'multi-head')}"
         session.refuse(RandomWeights, wrong="does nothing here", hint=hint)

@@ -63,6 +63,9 @@ def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
     """A head's trace without its arrays."""
     return {
         **_run_to_dict(EXPLAIN_SCHEMA, trace),
+        "kind": trace.kind,
+        **({"target": trace.target} if trace.target else {}),
+        **_tokens_to_dict(trace),
         "layer": trace.layer,
         "head": trace.head,
         "query": trace.query,
@@ -79,20 +82,31 @@ def embedding_trace_to_dict(trace: EmbeddingTrace) -> dict[str, Any]:
     """A comparison of token embeddings without its arrays."""
     return {
         **_run_to_dict(EMBEDDINGS_SCHEMA, trace),
+        "tokens": [token_to_dict(token) for token in trace.tokens],
         "query": trace.query,
         "causal": trace.causal,
     }
 
 
 def _run_to_dict(schema: str, trace: HeadTrace | EmbeddingTrace) -> dict[str, Any]:
-    """The model and the text of a calculation."""
+    """The model and the text of a calculation, without tokens."""
     return {
         "schema": schema,
         "model": model_to_dict(trace.model),
         "versions": dict(sorted(trace.versions.items())),
         "text": trace.text,
-        "tokens": [token_to_dict(token) for token in trace.tokens],
     }
+
+
+def _tokens_to_dict(trace: HeadTrace) -> dict[str, Any]:
+    """One list where queries and keys are the same tokens, else two."""
+    queries, keys = (
+        [token_to_dict(token) for token in tokens]
+        for tokens in (trace.query_tokens, trace.key_tokens)
+    )
+    if trace.kind in ("cross", "decoder"):
+        return {"query_tokens": queries, "key_tokens": keys}
+    return {"tokens": queries}
 
 
 def worked_to_dict(worked: Worked) -> dict[str, Any]:

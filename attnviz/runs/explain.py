@@ -55,17 +55,16 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
     Raises:
         InputError: nothing but blanks, or longer than the model's context.
         ModelError: this architecture's queries, keys and values cannot be recorded.
-        UsageError: more than one head or position, or one that is not there; an attention
-            that is written out for no model, such as cross-attention.
+        UsageError: more than one head or position, or one that is not there; a model without
+            queries, keys and values.
     """
     from attnviz.models.similarity import other_row
 
-    able = tracing(model)
+    tracing(model)  # refused before anything is run
     prepared = prepare(model, text, options)
-    tokens = prepared.source
     choice = _head(prepared, subject.head)
-    trace = able.trace(text, tokens, choice.heads[0], _position(tokens, subject.query))
-    trace = replace(trace, versions=prepared.empty.versions)
+    query = _position(prepared.empty.query_tokens, subject.query)
+    trace = prepared.trace(choice.heads[0], query)
     other = other_row(trace, subject.similarity) if subject.similarity else None
     return Traced(trace, choice, prepared.empty.left_out, other)
 

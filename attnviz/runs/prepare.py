@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from attnviz.data.blocks import Checked, Consumer, KeepEverything, Wanted
 from attnviz.data.capture import VALUE_NORMS, Capture, Kind
+from attnviz.data.explain import HeadTrace
 from attnviz.data.head import Head, every_head
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import Scores
@@ -76,9 +77,7 @@ class Prepared:
             wanted[layer] = (*wanted.get(layer, ()), head)
         asked = Wanted(wanted, queries, scores)
         checked = Checked(consume, self.blank(scores=scores))
-        self.model.run(
-            [token.id for token in self.source], asked, checked, [t.id for t in self.target]
-        )
+        self.model.run(self.ids, asked, checked, [t.id for t in self.target])
         checked.finish(asked)
 
     def record(
@@ -98,6 +97,18 @@ class Prepared:
         keep = self.keeping(heads, queries)
         self.run(heads, keep, queries, scores=scores)
         return replace(self.blank(scores=scores), layers=keep.layers())
+
+    def trace(self, head: Head, query: int) -> HeadTrace:
+        """All that one head computes, and what becomes of it at one query.
+
+        Raises:
+            UsageError: the model has no queries, keys and values.
+            ModelError: those of this architecture cannot be recorded.
+        """
+        from attnviz.models.loaded import tracing
+
+        target = [token.id for token in self.target]
+        return tracing(self.model).trace(self.empty, self.ids, head, query, target)
 
     def keeping(
         self, heads: Sequence[Head], queries: tuple[int, ...] | None = None

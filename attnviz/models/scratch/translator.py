@@ -9,10 +9,13 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
+from torch import Tensor
 
 from attnviz.data.blocks import Consumer, Wanted
-from attnviz.data.capture import Kind, ModelIdentity
+from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
+from attnviz.data.explain import HeadTrace
+from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 from attnviz.errors import ModelError
 from attnviz.models.folder.card import CARD, read_card
@@ -22,7 +25,9 @@ from attnviz.models.folder.weights import check_finite, check_shapes, read_weigh
 from attnviz.models.handover import Handover
 from attnviz.models.hooks import attached
 from attnviz.models.scratch.seq2seq import Seq2Seq
+from attnviz.models.scratch.tracing import seq2seq_record
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
+from attnviz.models.tracing import head_trace
 
 POINTS: Mapping[Kind, str] = {
     "encoder": "encoder.{}.attn.pattern",
@@ -69,8 +74,23 @@ class NativeTranslator:
         with torch.inference_mode(), attached(self.model, hooks):
             encoded = self.model.encode(torch.tensor([list(ids)]))
             if self.kind != "encoder":
-                read = torch.tensor([[self.end, *target[:-1]]])
-                self.model.decode(read, encoded)
+                self.model.decode(self._read(target)[None], encoded)
+
+    def trace(
+        self,
+        blank: Capture,
+        ids: Sequence[int],
+        head: Head,
+        query: int,
+        target: Sequence[int] = (),
+    ) -> HeadTrace:
+        source, read = torch.tensor(list(ids)), self._read(target)
+        recorded = seq2seq_record(self.model, self.kind, source, read, head, query)
+        return head_trace(recorded, blank, self.tokenizer)
+
+    def _read(self, target: Sequence[int]) -> Tensor:
+        """The input of the decoder (n_t): at each position the token before."""
+        return torch.tensor([self.end, *target[:-1]])
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         written = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
