@@ -16,7 +16,7 @@ from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver, destination_of
 from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session
-from attnviz.commands.texts import note_left_out, text_alone
+from attnviz.commands.texts import say, text_alone
 from attnviz.console import Display
 from attnviz.data.explain import EmbeddingTrace, HeadTrace
 from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
@@ -257,13 +257,13 @@ def explain(
         if model.model == EMBEDDINGS:
             embeddings = cast("EmbeddingModel", loaded)
             options = tokens.options(target=target.target)
-            trace, left_out = explain_embeddings(embeddings, given, followed.query, options)
-            note_left_out(session, left_out)
+            trace, notes = explain_embeddings(embeddings, given, followed.query, options)
+            say(session, notes)
             calculation = _compared(display, trace, reading)
         else:
             subject = Subject(followed.head, followed.query, likeness.similarity)
             traced = trace_head(loaded, given, subject, tokens.options(target=target.target))
-            note_left_out(session, traced.left_out)
+            say(session, traced.notes)
             _note_a_piece(session, traced.trace)
             calculation = _explained(display, traced, reading)
     deliver(session, to, [(None, calculation.pieces(to.format.name))])

@@ -80,8 +80,8 @@ class OtherRow:
 class HeadTrace:
     """Everything that head `head` of layer `layer` computes over the tokens.
 
-    `kind`, `text`, `target`, `query_tokens`, `key_tokens`: as in a `Capture`. In an
-    encoder-decoder a query is named by the token that its position writes.
+    `kind`, `text`, `target`, `query_tokens`, `key_tokens`, `unknown_words`: as in a `Capture`. In
+    an encoder-decoder a query is named by the token that its position writes.
 
     A new array is a field here, under the name by which a model records it (`Recorded` in
     `models/tracing.py`) and `explain` writes it; the order of the fields is the order in files.
@@ -143,6 +143,7 @@ class HeadTrace:
     nearest: tuple[Predicted, ...]
     kind: Kind = "self"
     target: str = ""
+    unknown_words: tuple[str, ...] = ()
     embedding: FloatArray | None = None
     position: FloatArray | None = None
     source: FloatArray | None = None

@@ -4,6 +4,7 @@ The way back, from JSON to records, is in `restore.py`.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from attnviz.data.capture import Capture, ModelIdentity
@@ -66,6 +67,7 @@ def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
         "kind": trace.kind,
         **({"target": trace.target} if trace.target else {}),
         **_tokens_to_dict(trace),
+        **unknown_to_dict(trace.unknown_words),
         "layer": trace.layer,
         "head": trace.head,
         "query": trace.query,
@@ -160,4 +162,10 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
             }
             for named in capture.named_heads
         ],
+        **unknown_to_dict(capture.unknown_words),
     }
+
+
+def unknown_to_dict(words: Sequence[str]) -> dict[str, Any]:
+    """The words that a model does not know; nothing where there are none."""
+    return {"unknown_words": list(words)} if words else {}

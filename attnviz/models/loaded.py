@@ -164,6 +164,19 @@ class Writes(Protocol):
         """The tokens of a given target text, without special ones."""
 
 
+@runtime_checkable
+class KnowsWords(Protocol):
+    """A model that can tell which words of a text it was never trained on."""
+
+    def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
+        """The words of the text that it does not know, each once, in order.
+
+        Args:
+            text: what it reads.
+            target: what it writes; empty where nothing is written.
+        """
+
+
 def predicting(model: LoadedModel) -> Predicts:
     """The model, as one that predicts.
 

@@ -71,6 +71,7 @@ def head_trace(recorded: Recorded, blank: Capture, tokenizer: TextTokenizer) -> 
         text=blank.text,
         target=blank.target,
         kind=blank.kind,
+        unknown_words=blank.unknown_words,
         query_tokens=blank.query_tokens,
         key_tokens=blank.key_tokens,
         model=blank.model,
