@@ -15,7 +15,7 @@ from attnviz.data.explain import HeadTrace
 from attnviz.data.head import Head
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface.dissect import dissected_as
+from attnviz.models.huggingface.dissect import dissected, dissected_as
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.translator import NativeTranslator
@@ -309,3 +309,8 @@ def test_an_architecture_that_hides_its_queries_is_refused(
     monkeypatch.setattr(type(model), "_can_set_attn_implementation", classmethod(lambda _: False))
     with pytest.raises(ModelError, match="keeps its queries, keys and values to itself"):
         dissected_as(model, {}, "cross", Head(0, 0), 0)
+
+
+def test_an_encoder_that_is_no_model_by_itself_is_refused() -> None:
+    with pytest.raises(ModelError, match="Linear keeps its queries, keys and values to itself"):
+        dissected(torch.nn.Linear(2, 2), [5, 6], Head(0, 0), 0)  # as FSMT's encoder, a bare module

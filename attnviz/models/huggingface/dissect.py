@@ -43,6 +43,7 @@ def dissected(model: Any, ids: Sequence[int], head: Head, query: int) -> Recorde
     Raises:
         ModelError: the projections of this architecture cannot be found or told apart.
     """
+    _check(model)
     batch = torch.tensor([list(ids)], device=model.device)  # (1, n)
     return dissected_as(model, {"input_ids": batch, "use_cache": False}, "self", head, query)
 
@@ -63,8 +64,7 @@ def dissected_as(
         ModelError: the projections of this architecture cannot be found or told apart, or its
             decoder adds attention to the stream in a way that is not known.
     """
-    if not model._can_set_attn_implementation():
-        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+    _check(model)
     with torch.inference_mode():
         parts, at = _parts(model, kind, head.layer), -1 if kind == "self" else query
         seen = Seen(*parts, at=at)
@@ -88,6 +88,12 @@ def dissected_as(
             **_embeddings(model, inputs, kind, head.layer, seen.x),
         }
         return _recorded(model, head, query, seen, layer, arrays)
+
+
+def _check(model: Any) -> None:
+    """See that attention can be recorded; an encoder may be no model of transformers (FSMT)."""
+    if not getattr(model, "_can_set_attn_implementation", lambda: False)():
+        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
 
 
 def _parts(model: Any, kind: Kind, layer: int) -> tuple[LayerParts, LayerParts | None]:
