@@ -224,13 +224,14 @@ def test_where_norms_stand_over_the_sums_the_parts_of_a_decoder_are_not_told_apa
     assert "their parts cannot be told apart" in written(found)
 
 
+@pytest.mark.parametrize("kind", ["cross", "decoder"])
 def test_a_decoder_that_adds_its_parts_up_in_another_way_is_refused_in_one_sentence(
-    folder_of: Callable[[str], Path],
+    folder_of: Callable[[str], Path], kind: Kind
 ) -> None:
-    model = load_huggingface(folder_of("mbart"), "mbart", None, "cross")
+    model = load_huggingface(folder_of("mbart"), "mbart", None, kind)
     layer = model.model.model.decoder.layers[1]
     layer.register_forward_hook(lambda _module, _given, out: out * 2 + 1)
-    with pytest.raises(ModelError, match="adds cross attention up is not known; its patterns can"):
+    with pytest.raises(ModelError, match=f"adds {kind} attention up is not known; its patterns"):
         traced(model, Head(1, 0))
 
 

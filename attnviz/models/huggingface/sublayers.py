@@ -82,5 +82,6 @@ def _crossed(seen: Seen) -> Iterator[Tensor]:
 
 
 def _summed_in_a_norm(seen: Seen, x: Tensor) -> bool:
-    """Whether a norm stands over the sum of the stream and attention's output (BART)."""
-    return any(near(read, x + seen.attention_out) for read in seen.reads.values())
+    """Whether norms stand over the sums: over that of the stream and attention, and at the end."""
+    summed = any(near(read, x + seen.attention_out) for read in seen.reads.values())
+    return summed and any(is_norm(m) and near(out, seen.x_after) for m, out in seen.outputs)
