@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_report, destination_of
 from attnviz.commands.session import Session
-from attnviz.commands.texts import note_left_out, text_alone
+from attnviz.commands.texts import say, text_alone
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect, Replacement
 from attnviz.errors import UsageError, option
+from attnviz.renderers.notes import run_notes
 from attnviz.renderers.terminal import ablate as table
 from attnviz.runs.ablate import Cut, Progress, ablate_each, ablate_together
 from attnviz.runs.prepare import load_model
@@ -95,12 +96,12 @@ def ablate(
     options, cut = tokens.options(run), Cut(how.replacement, how.answer)
     if how.together:
         both = ablate_together(loaded, given, options, heads.options, cut, how.top)
-        note_left_out(session, both.report.capture.left_out)
+        say(session, run_notes(both.report.capture))
         _deliver_together(session, to, both)
         return
     with _progress(session) as progress:
         report = ablate_each(loaded, given, options, heads.options, cut, progress)
-    note_left_out(session, report.capture.left_out)
+    say(session, run_notes(report.capture))
     _deliver_each(session, to, report, how, canvas)
 
 

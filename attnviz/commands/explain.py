@@ -16,7 +16,7 @@ from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver, destination_of
 from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session
-from attnviz.commands.texts import note_left_out, text_alone
+from attnviz.commands.texts import say, text_alone
 from attnviz.console import Display
 from attnviz.data.explain import EmbeddingTrace, HeadTrace
 from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
@@ -220,6 +220,7 @@ def explain(
     text: g.TextIn,
     tokens: g.Tokens,
     model: g.WhichModel,
+    target: g.Target,
     kind: g.Kind,
     causal: g.Causal,
     followed: Followed,
@@ -256,15 +257,14 @@ def explain(
         loaded = load_model(source)
         if model.model == EMBEDDINGS:
             embeddings = cast("EmbeddingModel", loaded)
-            trace, left_out = explain_embeddings(
-                embeddings, given, followed.query, tokens.options()
-            )
-            note_left_out(session, left_out)
+            options = tokens.options(target=target.target)
+            trace, notes = explain_embeddings(embeddings, given, followed.query, options)
+            say(session, notes)
             calculation = _compared(display, trace, reading)
         else:
             subject = Subject(followed.head, followed.query, likeness.similarity)
-            traced = trace_head(loaded, given, subject, tokens.options())
-            note_left_out(session, traced.left_out)
+            traced = trace_head(loaded, given, subject, tokens.options(target=target.target))
+            say(session, traced.notes)
             _note_a_piece(session, traced.trace)
             calculation = _explained(display, traced, reading)
     deliver(session, to, [(None, calculation.pieces(to.format.name))])
@@ -288,7 +288,7 @@ def _explained(display: Display, traced: Traced, reading: HowTold) -> Calculatio
 
 def _note_a_piece(session: Session, trace: HeadTrace) -> None:
     """One line where the query is a part of a character only."""
-    token = trace.tokens[trace.query]
+    token = trace.query_tokens[trace.query]
     if token.part is not None:
         session.note(
             f"“{token.label}” is a part of the character {token.text.strip()}, and explain follows "
@@ -345,7 +345,9 @@ def _check_without_a_model(session: Session, text: g.TextIn, which: WhichExample
     if text.text is not None:
         raise UsageError(f"{what} needs no text", "leave the text out")
     wrong = f"does nothing for {what}"
-    session.refuse("file", Followed, "as_lookup", g.WhichModel, g.Kind, g.Tokens, wrong=wrong)
+    session.refuse(
+        "file", Followed, "as_lookup", g.WhichModel, g.Target, g.Kind, g.Tokens, wrong=wrong
+    )
     if which.example != "multi-head":
         hint = f"it is for {option('example', 'multi-head')}"
         session.refuse(RandomWeights, wrong="does nothing here", hint=hint)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
 from attnviz.commands.session import Session
-from attnviz.commands.texts import note_left_out, text_or_capture
+from attnviz.commands.texts import say, text_or_capture
 from attnviz.data.capture import Capture
 from attnviz.data.heads import METRICS, HeadMetrics, HeadReport
 from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
+from attnviz.renderers.notes import run_notes
 from attnviz.renderers.terminal import heads as table
 from attnviz.renderers.titles import heads_title
 from attnviz.runs.heads import Probe, score_capture, score_probe, score_text
@@ -177,7 +178,7 @@ def _over_text(
     if isinstance(text, Capture):
         return score_capture(text, heads.options, transforms)
     report = score_text(load_model(source), text, options, heads.options, transforms)
-    note_left_out(session, report.capture.left_out)
+    say(session, run_notes(report.capture))
     return report
 
 

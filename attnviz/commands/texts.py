@@ -1,12 +1,13 @@
 """The text of a command: read, with what there is to say about it on stderr."""
 
+from collections.abc import Sequence
+
 from attnviz.commands.groups import RUN, TextIn
 from attnviz.commands.session import Session
 from attnviz.data.capture import Capture
 from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
-from attnviz.renderers.titles import left_out_note
 
 
 def text_or_capture(session: Session, given: TextIn) -> str | Capture:
@@ -54,8 +55,7 @@ def _read(session: Session, given: TextIn, *, alone: bool = True) -> str | Saved
     return read.text
 
 
-def note_left_out(session: Session, left_out: tuple[int, int], where: str = "") -> None:
-    """One line on stderr where the text was cut to fit the model."""
-    note = left_out_note(left_out)
-    if note:
+def say(session: Session, notes: Sequence[str], where: str = "") -> None:
+    """Each note on a line of stderr; `where` names the text that it is about."""
+    for note in notes:
         session.note(where + note)

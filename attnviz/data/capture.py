@@ -53,7 +53,8 @@ class Capture:
     to a sink that is no token, so that rows sum to less than 1; `transforms` what was done to the
     patterns since; `extras` holds arrays recorded beside the pattern, by name;
     `named_heads` are the heads that the model's card names, so that a saved capture shows
-    the same default head without a model.
+    the same default head without a model; `unknown_words` those words of the text that the
+    model was never trained on, where it can tell.
     """
 
     text: str
@@ -71,6 +72,7 @@ class Capture:
     transforms: tuple[Transform, ...] = ()
     extras: Mapping[str, FloatArray] = field(default_factory=dict)
     named_heads: tuple[NamedHead, ...] = ()
+    unknown_words: tuple[str, ...] = ()
 
     @property
     def heads(self) -> tuple[Head, ...]:

@@ -1,7 +1,8 @@
 """One head's whole calculation over one text, number by number.
 
-Letters in the shapes: n tokens, d d_model, d_k width of one head's queries, keys and values,
-h heads of the layer, V vocabulary. Vectors are rows (x·W).
+Letters in the shapes: n_q queries, n_k keys (n where both are the same tokens), d d_model, d_k
+width of one head's queries, keys and values, h heads of the layer, V vocabulary. Vectors are
+rows (x·W).
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import ModelIdentity
+from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.data.tokens import Token
 from attnviz.data.worked import Similarity
 
@@ -83,31 +84,39 @@ class OtherRow:
 class HeadTrace:
     """Everything that head `head` of layer `layer` computes over the tokens.
 
+    `kind`, `text`, `target`, `query_tokens`, `key_tokens`, `unknown_words`: as in a `Capture`. In
+    an encoder-decoder a query is named by the token that its position writes.
+
     A new array is a field here, under the name by which a model records it (`Recorded` in
     `models/tracing.py`) and `explain` writes it; the order of the fields is the order in files.
 
     embedding, position (n, d): of the tokens, and of their positions; only in layer 0.
-    x (n, d): the residual stream that arrives; normed (n, d): the input of attention.
+    x (n_q, d): the residual stream that arrives; normed (n_q, d): the input of the queries.
+    source (n_k, d): the input of keys and values in cross-attention; elsewhere it is normed.
     w_q, w_k, w_v: (d, d_k) with bias (d_k); w_o: (d_k, d), this head's slice, with b_O (d).
-    q, k, v (n, d_k): as compared, except that a factor on all queries is part of `scale`;
-    q_plain, k_plain: before rotation or norms change them, where these do.
-    products (n, n): q·k; scaled (n, n): times `scale`; scores (n, n): plus bias (n, n), where
-    there is one, and -inf where the mask forbids; pattern (n, n): their softmax, as the model
-    computed it.
-    z (n, d_k): the weighted sums of the values.
+    q (n_q, d_k), k, v (n_k, d_k): as compared, except that a factor on all queries is part of
+    `scale`; q_plain, k_plain: before rotation or norms change them, where these do.
+    products (n_q, n_k): q·k; scaled: times `scale`; scores: plus bias, where there is one, and
+    -inf where the mask forbids; pattern: their softmax, as the model computed it. All of them
+    have the shape of products.
+    z (n_q, d_k): the weighted sums of the values.
     head_outputs (h, d): the output of each head of the layer at the query, z·W_O, without b_O.
     attention_out (d): their sum, with b_O; both times the factor of the model.
     attention_added, mlp_out (d): what attention and the MLP add to the stream at the query,
     after their norms, if any; where a norm stands over the sum, mlp_out is everything but
     attention_out. x_after (d): the stream that leaves the layer at the query.
-    final (d), logits (V): the last token's vector before the output layer, and after it.
+    cross_added (d): what cross-attention adds between the two, in the self-attention of a
+    decoder that has it; part of mlp_out where a norm stands over the sum.
+    final (d), logits (V): the vector before the output layer, and after it: of the last token,
+    in an encoder-decoder of the query.
     next_tokens: the likeliest next tokens by these logits.
     nearest: the tokens whose output vectors are closest in direction to this head's addition;
     none where their width is another.
     """
 
     text: str
-    tokens: tuple[Token, ...]
+    query_tokens: tuple[Token, ...]
+    key_tokens: tuple[Token, ...]
     model: ModelIdentity
     versions: Mapping[str, str]
     layer: int
@@ -136,11 +145,16 @@ class HeadTrace:
     x_after: FloatArray
     next_tokens: tuple[Predicted, ...]
     nearest: tuple[Predicted, ...]
+    kind: Kind = "self"
+    target: str = ""
+    unknown_words: tuple[str, ...] = ()
     embedding: FloatArray | None = None
     position: FloatArray | None = None
+    source: FloatArray | None = None
     q_plain: FloatArray | None = None
     k_plain: FloatArray | None = None
     bias: FloatArray | None = None
+    cross_added: FloatArray | None = None
     final: FloatArray | None = None
     logits: FloatArray | None = None
 
@@ -150,13 +164,23 @@ class HeadTrace:
         return self.kinds.factor
 
     @property
+    def read(self) -> FloatArray:
+        """(n_k, d): the input of keys and values."""
+        return self.normed if self.source is None else self.source
+
+    @property
+    def masks(self) -> bool:
+        """Whether there is a mask, even where it hides nothing from this text's tokens."""
+        return self.kinds.causal or not bool(np.isfinite(self.scores).all())
+
+    @property
     def weighted(self) -> FloatArray:
-        """(n, d_k): each key's weight times its value, for the query."""
+        """(n_k, d_k): each key's weight times its value, for the query."""
         return np.asarray(self.pattern[self.query][:, None] * self.v, dtype=np.float32)
 
     @property
     def contributions(self) -> FloatArray:
-        """(n, d): the weighted values times W_O."""
+        """(n_k, d): the weighted values times W_O."""
         return np.asarray(self.factor * (self.weighted @ self.w_o.weight), dtype=np.float32)
 
     @property
@@ -180,7 +204,7 @@ class HeadTrace:
 
     @property
     def unmasked(self) -> FloatArray:
-        """(n, n): the scores before the mask."""
+        """(n_q, n_k): the scores before the mask."""
         return self.scaled if self.bias is None else self.scaled + self.bias
 
     def arrays(self) -> dict[str, FloatArray]:

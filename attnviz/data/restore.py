@@ -117,7 +117,12 @@ def capture_from(
         named_heads=tuple(
             _named(entry, model.heads_per_layer) for entry in _objects(meta, "named_heads")
         ),
+        unknown_words=tuple(_list(meta, UNKNOWN, str)) if UNKNOWN in meta else (),
     )
+
+
+UNKNOWN = "unknown_words"
+"""Written only where there are such words."""
 
 
 def extras_from(meta: JsonObject) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ The way back, from JSON to records, is in `restore.py`.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from attnviz.data.capture import Capture, ModelIdentity
@@ -64,6 +65,10 @@ def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
     """A head's trace without its arrays."""
     return {
         **_run_to_dict(EXPLAIN_SCHEMA, trace),
+        "kind": trace.kind,
+        **({"target": trace.target} if trace.target else {}),
+        **_tokens_to_dict(trace),
+        **unknown_to_dict(trace.unknown_words),
         "layer": trace.layer,
         "head": trace.head,
         "query": trace.query,
@@ -82,20 +87,31 @@ def embedding_trace_to_dict(trace: EmbeddingTrace) -> dict[str, Any]:
     """A comparison of token embeddings without its arrays."""
     return {
         **_run_to_dict(EMBEDDINGS_SCHEMA, trace),
+        "tokens": [token_to_dict(token) for token in trace.tokens],
         "query": trace.query,
         "causal": trace.causal,
     }
 
 
 def _run_to_dict(schema: str, trace: HeadTrace | EmbeddingTrace) -> dict[str, Any]:
-    """The model and the text of a calculation."""
+    """The model and the text of a calculation, without tokens."""
     return {
         "schema": schema,
         "model": model_to_dict(trace.model),
         "versions": dict(sorted(trace.versions.items())),
         "text": trace.text,
-        "tokens": [token_to_dict(token) for token in trace.tokens],
     }
+
+
+def _tokens_to_dict(trace: HeadTrace) -> dict[str, Any]:
+    """One list where queries and keys are the same tokens, else two."""
+    queries, keys = (
+        [token_to_dict(token) for token in tokens]
+        for tokens in (trace.query_tokens, trace.key_tokens)
+    )
+    if trace.kind in ("cross", "decoder"):
+        return {"query_tokens": queries, "key_tokens": keys}
+    return {"tokens": queries}
 
 
 def worked_to_dict(worked: Worked) -> dict[str, Any]:
@@ -149,4 +165,10 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
             }
             for named in capture.named_heads
         ],
+        **unknown_to_dict(capture.unknown_words),
     }
+
+
+def unknown_to_dict(words: Sequence[str]) -> dict[str, Any]:
+    """The words that a model does not know; nothing where there are none."""
+    return {"unknown_words": list(words)} if words else {}

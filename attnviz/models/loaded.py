@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attnviz.data.ablate import Ablated, Replacement, RunConsumer
 from attnviz.data.blocks import Consumer, FloatArray, Wanted
-from attnviz.data.capture import Kind, ModelIdentity
+from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace
 from attnviz.data.head import Head
@@ -127,8 +127,22 @@ class HasValues(Protocol):
 class Traces(Protocol):
     """A model that can record every step of one head."""
 
-    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
-        """Run the whole model over the tokens of a text, and keep all that this head computes.
+    def trace(
+        self,
+        blank: Capture,
+        ids: Sequence[int],
+        head: Head,
+        query: int,
+        target: Sequence[int] = (),
+    ) -> HeadTrace:
+        """Run the whole model, and keep all that one head computes.
+
+        Args:
+            blank: the run without its patterns: text, and the tokens of rows and columns.
+            ids: the tokens that the model reads.
+            head: of the attention of the model's kind.
+            query: the row that is followed to the end of the layer.
+            target: the tokens that an encoder-decoder is to have written, as in `run`.
 
         Raises:
             ModelError: this architecture's queries, keys and values cannot be recorded.
@@ -148,6 +162,19 @@ class Writes(Protocol):
 
     def read_target(self, text: str) -> tuple[Token, ...]:
         """The tokens of a given target text, without special ones."""
+
+
+@runtime_checkable
+class KnowsWords(Protocol):
+    """A model that can tell which words of a text it was never trained on."""
+
+    def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
+        """The words of the text that it does not know, each once, in order.
+
+        Args:
+            text: what it reads.
+            target: what it writes; empty where nothing is written.
+        """
 
 
 def predicting(model: LoadedModel) -> Predicts:
@@ -183,22 +210,11 @@ def tracing(model: LoadedModel) -> Traces:
     """The model, as one that can record every step of a head.
 
     Raises:
-        UsageError: its attention is not written out.
+        UsageError: it has no queries, keys and values.
     """
     if isinstance(model, Traces):
         return model
-    if model.kind == "self":
-        raise UsageError("this has no queries, keys and values", "choose another model")
-    if model.kind == "encoder":
-        raise UsageError(
-            "explain does not write out the translator's attention",
-            f"use attnviz show {option('model', 'translator')}, or explain another model",
-        )
-    raise UsageError(
-        f"explain does not write out the {model.kind} attention of an encoder-decoder",
-        f"use attnviz show {option('model', model.identity.name)}; the "
-        f"{option('kind', 'encoder')} of any but the built-in translator can be explained",
-    )
+    raise UsageError("this has no queries, keys and values", "choose another model")
 
 
 def writing(model: LoadedModel) -> Writes:

@@ -56,8 +56,9 @@ def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
                 f"({trace.kinds.changed}), which no single matrix W_Q·W_Kᵀ expresses",
                 f"use {option('similarity', 'dot')}, scaled-dot or rbf",
             )
-        x, w_q, w_k = map(torch.as_tensor, (trace.normed, trace.w_q.weight, trace.w_k.weight))
-        scores = general_scores(x[trace.query : trace.query + 1], w_q, w_k, x)[0]
+        w_q, w_k = torch.as_tensor(trace.w_q.weight), torch.as_tensor(trace.w_k.weight)
+        x_q, x_k = torch.as_tensor(trace.normed), torch.as_tensor(trace.read)
+        scores = general_scores(x_q[trace.query : trace.query + 1], w_q, w_k, x_k)[0]
     else:
         q, k = torch.as_tensor(trace.q), torch.as_tensor(trace.k)
         scores = similarity_scores(kind, q[trace.query : trace.query + 1], k)[0]

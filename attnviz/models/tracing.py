@@ -1,22 +1,19 @@
 """The record of one head in a run, completed to a trace by the code of `attention.py`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from attnviz.data.blocks import FloatArray
+from attnviz.data.capture import Capture
 from attnviz.data.explain import HeadTrace, Kinds, Predicted, Projection
 from attnviz.data.head import Head
-from attnviz.data.tokens import Token
 from attnviz.models.attention import dot_products, masked
 from attnviz.models.tokenizer import TextTokenizer
-
-if TYPE_CHECKING:
-    from attnviz.models.loaded import LoadedModel
 
 MOST_LIKELY = NEAREST = 5
 
@@ -26,7 +23,7 @@ class Recorded:
     """One head as a run recorded it, in tensors.
 
     `weights`: w_q, w_k and w_v (d, d_k) of the head, each with its bias (d_k) or None. w_o
-    (h, d_k, d) and z (h, n, d_k) are those of all heads; b_o (d). mask (n, n): True where the
+    (h, d_k, d) and z (h, n_q, d_k) are those of all heads; b_o (d). mask (n_q, n_k): True where the
     query may attend to the key. unembedding (V, d), where its width is that of the stream.
     `arrays`: every other array, under its name and with its shape in `HeadTrace`.
     """
@@ -50,19 +47,16 @@ def present(**arrays: Tensor | None) -> dict[str, Tensor]:
 
 
 @torch.inference_mode()
-def head_trace(
-    recorded: Recorded, model: "LoadedModel", text: str, tokens: Sequence[Token]
-) -> HeadTrace:
+def head_trace(recorded: Recorded, blank: Capture, tokenizer: TextTokenizer) -> HeadTrace:
     """Complete a record to a trace: compute the scores and the heads' outputs, all as numpy.
 
     Args:
         recorded: one head.
-        model: the model that was run.
-        text: the text that it read.
-        tokens: the n tokens of the text.
+        blank: the run without its patterns: model, text, and the tokens of rows and columns.
+        tokenizer: that of the model.
     """
     r, arrays, (layer, head) = recorded, dict(recorded.arrays), recorded.head
-    arrays["products"] = dot_products(arrays["q"], arrays["k"])  # (n, n)
+    arrays["products"] = dot_products(arrays["q"], arrays["k"])  # (n_q, n_k)
     arrays["scaled"] = scores = arrays["products"] * r.scale
     scores = scores + arrays["bias"] if "bias" in arrays else scores
     arrays["scores"] = masked(scores, r.mask)
@@ -74,17 +68,21 @@ def head_trace(
     for name, (weight, bias) in matrices.items():
         made[name] = Projection(numbers(weight), None if bias is None else numbers(bias))
     return HeadTrace(
-        text=text,
-        tokens=tuple(tokens),
-        model=model.identity,
-        versions=model.versions(),
+        text=blank.text,
+        target=blank.target,
+        kind=blank.kind,
+        unknown_words=blank.unknown_words,
+        query_tokens=blank.query_tokens,
+        key_tokens=blank.key_tokens,
+        model=blank.model,
+        versions=blank.versions,
         layer=layer,
         head=head,
         query=r.query,
         kinds=r.kinds,
         scale=r.scale,
-        next_tokens=_most_likely(arrays.get("logits"), model.tokenizer),
-        nearest=_nearest(outputs[head], r.unembedding, model.tokenizer),
+        next_tokens=_most_likely(arrays.get("logits"), tokenizer),
+        nearest=_nearest(outputs[head], r.unembedding, tokenizer),
         **made,
     )
 

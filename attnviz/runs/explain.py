@@ -19,6 +19,7 @@ from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worke
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
 from attnviz.models.loaded import tracing
+from attnviz.renderers.notes import run_notes
 from attnviz.runs.choose import plan_heads
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare
@@ -40,12 +41,12 @@ class Subject:
 
 @dataclass(frozen=True)
 class Traced:
-    """A head's calculation, why just this head where nobody chose it, what the text lost to
-    fit, and the row by another similarity."""
+    """A head's calculation, why just this head where nobody chose it, sentences to be said
+    beside it, and the row by another similarity."""
 
     trace: HeadTrace
     choice: Choice
-    left_out: tuple[int, int] = (0, 0)
+    notes: tuple[str, ...] = ()
     other: OtherRow | None = None
 
 
@@ -55,19 +56,18 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
     Raises:
         InputError: nothing but blanks, or longer than the model's context.
         ModelError: this architecture's queries, keys and values cannot be recorded.
-        UsageError: more than one head or position, or one that is not there; an attention
-            that is written out for no model, such as cross-attention.
+        UsageError: more than one head or position, or one that is not there; a model without
+            queries, keys and values.
     """
     from attnviz.models.similarity import other_row
 
-    able = tracing(model)
+    tracing(model)  # refused before anything is run
     prepared = prepare(model, text, options)
-    tokens = prepared.source
     choice = _head(prepared, subject.head)
-    trace = able.trace(text, tokens, choice.heads[0], _position(tokens, subject.query))
-    trace = replace(trace, versions=prepared.empty.versions)
+    query = _position(prepared.empty.query_tokens, subject.query)
+    trace = prepared.trace(choice.heads[0], query)
     other = other_row(trace, subject.similarity) if subject.similarity else None
-    return Traced(trace, choice, prepared.empty.left_out, other)
+    return Traced(trace, choice, run_notes(prepared.empty), other)
 
 
 def _head(prepared: Prepared, named: str | None) -> Choice:
@@ -89,8 +89,8 @@ def _position(tokens: Sequence[Token], query: str | None) -> int:
 
 def explain_embeddings(
     model: "EmbeddingModel", text: str, query: str | None, options: TextOptions
-) -> tuple[EmbeddingTrace, tuple[int, int]]:
-    """Compare the token embeddings of a text with each other; and what the text lost to fit.
+) -> tuple[EmbeddingTrace, tuple[str, ...]]:
+    """Compare the token embeddings of a text with each other; and what is to be said beside it.
 
     Raises:
         InputError: nothing but blanks, or longer than the model's context.
@@ -98,7 +98,7 @@ def explain_embeddings(
     """
     prepared = prepare(model, text, options)
     trace = model.compare(text, prepared.source, _position(prepared.source, query))
-    return replace(trace, versions=prepared.empty.versions), prepared.empty.left_out
+    return replace(trace, versions=prepared.empty.versions), run_notes(prepared.empty)
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attnviz.data.blocks import Checked, Consumer, KeepEverything, Wanted
-from attnviz.data.capture import VALUE_NORMS, Capture, Kind
+from attnviz.data.capture import VALUE_NORMS, Capture
+from attnviz.data.explain import HeadTrace
 from attnviz.data.head import Head, every_head
-from attnviz.data.tokens import Token, numbered
+from attnviz.data.tokens import Token
 from attnviz.data.transforms import Scores
 from attnviz.data.verify import Verified
-from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.decoding import check_encodable, check_not_blank
+from attnviz.errors import option
 from attnviz.models.catalog import Source
 from attnviz.runs.budget import Budget
 from attnviz.runs.fit import Fitted, encode, fit
 from attnviz.runs.options import TextOptions
+from attnviz.runs.pair import rows_and_columns, target_of, unknown_words
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -76,9 +77,7 @@ class Prepared:
             wanted[layer] = (*wanted.get(layer, ()), head)
         asked = Wanted(wanted, queries, scores)
         checked = Checked(consume, self.blank(scores=scores))
-        self.model.run(
-            [token.id for token in self.source], asked, checked, [t.id for t in self.target]
-        )
+        self.model.run(self.ids, asked, checked, [t.id for t in self.target])
         checked.finish(asked)
 
     def record(
@@ -98,6 +97,18 @@ class Prepared:
         keep = self.keeping(heads, queries)
         self.run(heads, keep, queries, scores=scores)
         return replace(self.blank(scores=scores), layers=keep.layers())
+
+    def trace(self, head: Head, query: int) -> HeadTrace:
+        """All that one head computes, and what becomes of it at one query.
+
+        Raises:
+            UsageError: the model has no queries, keys and values.
+            ModelError: those of this architecture cannot be recorded.
+        """
+        from attnviz.models.loaded import tracing
+
+        target = [token.id for token in self.target]
+        return tracing(self.model).trace(self.empty, self.ids, head, query, target)
 
     def keeping(
         self, heads: Sequence[Head], queries: tuple[int, ...] | None = None
@@ -133,7 +144,7 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
         UsageError: a beginning token was asked for, and the model has none.
     """
     fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
-    written, target = _target(model, fitted.tokens, options.target)
+    written, target = target_of(model, fitted.tokens, options.target)
     return _prepared(model, text, fitted, written, target, options.max_memory)
 
 
@@ -155,7 +166,7 @@ def _prepared(
     import importlib.metadata  # takes a moment that a saved capture need not wait
 
     source = fitted.tokens
-    sequences = _rows_and_columns(model.kind, source, target)
+    sequences = rows_and_columns(model.kind, source, target)
     empty = Capture(
         text=text,
         query_tokens=sequences[0],
@@ -170,6 +181,7 @@ def _prepared(
         left_out=fitted.left_out,
         versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
         named_heads=model.card.heads,
+        unknown_words=unknown_words(model, text, source, written),
     )
     shape = len(empty.query_tokens), len(empty.key_tokens)
     return Prepared(model, source, target, empty, Budget(model, shape, max_memory))
@@ -196,49 +208,3 @@ def verify(model: "LoadedModel", source: Source, text: str, options: TextOptions
     ids = [token.id for token in prepared.source]
     target = [token.id for token in prepared.target]
     return verified(model, source, ids, target, check_room)
-
-
-def _target(
-    model: "LoadedModel", source: Sequence[Token], given: str | None
-) -> tuple[str, tuple[Token, ...]]:
-    """The text that an encoder-decoder writes, or is given, with its tokens; else nothing."""
-    from attnviz.models.loaded import writing
-
-    if model.kind in ("self", "encoder"):
-        if given is not None:
-            raise UsageError(
-                f"{option('target')} is the output of an encoder-decoder, for "
-                f"{option('kind', 'cross')} or decoder",
-                "leave it out",
-            )
-        return "", ()
-    if given is None:
-        written = writing(model).write([token.id for token in source])
-        if not written[1]:
-            raise InputError(
-                "the model wrote nothing for this text",
-                f"give a {option('target')}, or use {option('kind', 'encoder')}",
-            )
-        return written
-    check_not_blank(given, "the target")
-    check_encodable(given)
-    tokens = writing(model).read_target(given)
-    if len(tokens) >= model.tokenizer.context:
-        raise InputError(
-            f"the target has {len(tokens)} tokens, but the model writes at most "
-            f"{model.tokenizer.context - 1}",
-            "shorten it",
-        )
-    return given, tokens
-
-
-def _rows_and_columns(
-    kind: Kind, source: tuple[Token, ...], target: tuple[Token, ...]
-) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
-    """Query tokens and key tokens: a decoder's row is named by the token that it produces."""
-    if kind == "cross":
-        return target, source
-    if kind == "decoder":
-        begin = Token(0, -1, "", 0, 0, special=True)
-        return target, numbered((begin, *target[:-1]))
-    return source, source

@@ -16,6 +16,7 @@ from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, Exhibit, Look
 from attnviz.data.head import Head
 from attnviz.data.transforms import PLAIN
+from attnviz.renderers.notes import unknown_notes
 from attnviz.renderers.picture.words import options_of
 from attnviz.renderers.terminal.heading import line_heading
 from attnviz.renderers.titles import notes_of
@@ -160,7 +161,7 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
     """
     request = setting.request
     output = for_signed(setting.output, request.look.view, signed=exhibit.capture.signed)
-    maker, look, notes = output.load(), request.look, notes_of(exhibit)
+    maker, look, notes = output.load(), request.look, _notes(exhibit)
     if output.medium == "terminal":
         turned = {"orient": look.orient or "query-rows"} if output.turns else {}
         above = [] if setting.line is None else [line_heading(setting.line, first=setting.first)]
@@ -174,6 +175,10 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
     drawn = maker(exhibit, options)
     content = figure_bytes(drawn.figure, request.format, options.dpi)
     return Made([content], exhibit.choice, (*notes, *drawn.notes))
+
+
+def _notes(exhibit: Exhibit) -> tuple[str, ...]:
+    return (*notes_of(exhibit), *unknown_notes(exhibit.capture))
 
 
 def pieces_of(exhibit: Exhibit, format: str) -> Iterable[Piece]:

@@ -88,7 +88,7 @@ def main(
     minutes = round((time.perf_counter() - began) / 60, 1)
     head, figures = measure(model, encoder)
     card = _card(recipe, head, figures, {"minutes": minutes, "final_loss": round(loss, 4)})
-    save_translator(output, model, tokenizer, card)
+    save_translator(output, model, tokenizer, card, english_words())
     for figure in figures:
         typer.echo(f"{figure.behaviour}: {figure.measure} {figure.value} (bar {figure.bar})")
 
@@ -101,6 +101,13 @@ def build_tokenizer() -> Tokenizer:
         counts.update(word.word for word in phrase.french)
     words = sorted(word for word in counts if counts[word] >= OFTEN)
     return word_tokenizer(words, VOCABULARY, PIECES, CUTS)
+
+
+def english_words() -> frozenset[str]:
+    """The words that the translator learns to translate; made-up names hardly ever come again."""
+    phrases = itertools.islice(pairs("vocabulary"), SAMPLED)
+    counts = Counter(word for phrase in phrases for word in phrase.english)
+    return frozenset(word for word in counts if counts[word] >= OFTEN)
 
 
 def train(model: Seq2Seq, encoder: WordEncoder, recipe: Recipe) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit, Map, links_of, whole_map
-from attnviz.data.serial import model_to_dict, to_json, token_to_dict
+from attnviz.data.serial import model_to_dict, to_json, token_to_dict, unknown_to_dict
 from attnviz.data.transforms import transform_to_dict
 from attnviz.writers.rows import place
 
@@ -61,6 +61,7 @@ def _fields(exhibit: Exhibit, about: str, line: int | None) -> dict[str, Any]:
         "left_out": list(capture.left_out),
         "kind": capture.kind,
         **({"target": capture.target} if capture.target else {}),
+        **unknown_to_dict(capture.unknown_words),
         "causal": capture.causal,
         "sinks": capture.sinks,
         "transforms": [transform_to_dict(transform) for transform in capture.transforms],

@@ -296,8 +296,13 @@ def test_labels_cannot_command_the_terminal(run: Run, tmp_path: Path) -> None:
         ([TEXT, "--as-lookup", "-o", "x.npz"], ExitStatus.USAGE, "npz holds all numbers"),
         (["saved.npz"], ExitStatus.USAGE, "a saved capture holds no queries"),
         ([" "], ExitStatus.INPUT, "blank"),
-        ([TEXT, "-m", "translator"], ExitStatus.USAGE, "show --model translator"),
-        ([TEXT, "-m", "translator", "--kind", "encoder"], ExitStatus.USAGE, "the translator's"),
+        ([TEXT, "--kind", "cross"], ExitStatus.USAGE, "--kind cross is for encoder-decoders"),
+        ([TEXT, "--target", "un chat"], ExitStatus.USAGE, "--target is the text that an"),
+        (
+            [TEXT, "-m", "translator", "--query", "creature"],
+            ExitStatus.USAGE,
+            "its tokens are: une créature bleue et duveteuse (did you mean créature?)",
+        ),
         ([TEXT, "-m", "embeddings", "--head", "L0H0"], ExitStatus.USAGE, "--head does nothing"),
     ],
 )

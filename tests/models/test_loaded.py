@@ -19,7 +19,6 @@ NO_VALUES = (
     "--weighted is for models of one text with projections, which {} is not; leave it out, or "
     "use another model."
 )
-SHOW = "use attnviz show --model translator"
 
 
 @pytest.mark.parametrize("capability", [predicting, valuing, tracing])
@@ -34,18 +33,6 @@ def test_the_builtin_model_can_do_all_but_write(capability: Capability) -> None:
         (Source(), writing, "builtin is no encoder-decoder; use --model translator."),
         (Source("translator"), predicting, f"translator {NO_PREDICTION}"),
         (Source("translator"), valuing, NO_VALUES.format("translator")),
-        (
-            Source("translator"),
-            tracing,
-            "explain does not write out the cross attention of an encoder-decoder; "
-            f"{SHOW}; the --kind encoder of any but the built-in translator can be explained.",
-        ),
-        (
-            Source("translator", kind="encoder"),
-            tracing,
-            "explain does not write out the translator's attention; "
-            f"{SHOW}, or explain another model.",
-        ),
         (Source("embeddings"), predicting, f"embeddings {NO_PREDICTION}"),
         (Source("embeddings"), valuing, NO_VALUES.format("embeddings")),
         (

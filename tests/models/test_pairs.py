@@ -18,7 +18,7 @@ from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import EncoderDecoder
-from attnviz.models.loaded import tracing, writing
+from attnviz.models.loaded import writing
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare
 from tests.conftest import bytes_tokenizer
@@ -195,10 +195,10 @@ def test_a_model_that_writes_nothing_is_told(
 @pytest.mark.parametrize("name", MODELS)
 def test_a_head_of_the_encoder_is_traced(folder_of: Callable[[str], Path], name: str) -> None:
     model = load_huggingface(folder_of(name), name, None, "encoder")
-    tokens = model.tokenizer.encode(TEXT, bos=False, special=False)
     heads = recorded_heads(model, HeadOptions(heads="L1H2"))
-    weights = prepare(model, TEXT, TextOptions(bos=False)).record(heads).weights(Head(1, 2))
-    found = tracing(model).trace(TEXT, tokens, Head(1, 2), 3)
+    prepared = prepare(model, TEXT, TextOptions(bos=False))
+    weights = prepared.record(heads).weights(Head(1, 2))
+    found = prepared.trace(Head(1, 2), 3)
     np.testing.assert_allclose(found.pattern, weights, atol=1e-5)
     scores = found.scores.astype(np.float64)
     expected = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -207,9 +207,3 @@ def test_a_head_of_the_encoder_is_traced(folder_of: Callable[[str], Path], name:
     assert found.merge_error < 1e-5
     assert found.next_tokens == ()
     assert (found.bias is not None) == (name == "t5")
-
-
-def test_cross_attention_is_not_explained(folder_of: Callable[[str], Path]) -> None:
-    model = load_huggingface(folder_of("t5"), "t5", None)
-    with pytest.raises(UsageError, match="the cross attention of an encoder-decoder; use attnviz"):
-        tracing(model)

@@ -16,7 +16,7 @@ from attnviz.errors import ModelError, UsageError
 from attnviz.models.folder.files import builtin_folder
 from attnviz.models.huggingface.dissect import dissected
 from attnviz.models.huggingface.load import load_huggingface
-from attnviz.models.loaded import LoadedModel, tracing
+from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.native import load_native
 from attnviz.models.similarity import other_row
 from attnviz.renderers.calculation.explain import render
@@ -26,6 +26,7 @@ from attnviz.runs.prepare import prepare
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.conftest import bytes_tokenizer
 from tests.factories import recorded_heads
+from tests.traces import check_trace
 
 TEXT = "a fluffy blue creature"
 SMALL: dict[str, Any] = {
@@ -115,35 +116,16 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
 def traced(model: LoadedModel, head: Head, query: int) -> HeadTrace:
     """The trace of a head for one query, over TEXT."""
-    tokens = model.tokenizer.encode(TEXT, bos=False, special=False)
-    return tracing(model).trace(TEXT, tokens, head, query)
+    return prepare(model, TEXT, TextOptions(bos=False)).trace(head, query)
 
 
 def check(model: LoadedModel, head: Head) -> HeadTrace:
     """The trace agrees with the captured pattern, and its own numbers with each other."""
-    found = traced(model, head, query := 3)
+    found = traced(model, head, 3)
     heads = recorded_heads(model, HeadOptions(heads=str(head)))
     captured = prepare(model, TEXT, TextOptions(bos=False)).record(heads).weights(head)
-    np.testing.assert_allclose(found.pattern, captured, atol=1e-5)
-    t = {name: array.astype(np.float64) for name, array in found.arrays().items()}
-    for letter in "qkv":
-        made = t["normed"] @ t[f"w_{letter}"] + t.get(f"b_{letter}", 0)
-        plain = t.get(f"{letter}_plain", t[letter])
-        np.testing.assert_allclose(plain, made, atol=1e-4, rtol=1e-5)
-    np.testing.assert_allclose(t["products"], t["q"] @ t["k"].T, atol=1e-4, rtol=1e-5)
-    scores = np.exp(t["scores"] - t["scores"].max(axis=1, keepdims=True))
-    np.testing.assert_allclose(scores / scores.sum(axis=1, keepdims=True), captured, atol=1e-5)
-    np.testing.assert_allclose(t["z"], captured @ t["v"], atol=1e-4, rtol=1e-5)
-    np.testing.assert_allclose(t["contributions"].sum(axis=0), t["added"], atol=1e-4, rtol=1e-5)
-    np.testing.assert_allclose(t["weighted"], t["pattern"][query][:, None] * t["v"], atol=1e-6)
-    np.testing.assert_allclose(
-        t["added"], found.factor * t["z"][query] @ t["w_o"], atol=1e-4, rtol=1e-5
-    )
+    check_trace(found, captured)
     assert found.merge_error < 1e-5
-    allowed = np.isfinite(found.scores)
-    np.testing.assert_array_equal(found.unmasked[allowed], found.scores[allowed])
-    total = t["x"][query] + t["attention_added"] + t["mlp_out"]
-    np.testing.assert_allclose(total, t["x_after"], atol=1e-5)
     return found
 
 
@@ -256,7 +238,7 @@ def test_of_a_layer_that_all_share_the_right_turn_is_traced(
     model = load_huggingface(folder_of("albert"), "albert", None)
     found = traced(model, Head(layer, 1), 3)
     with torch.no_grad():
-        ids = torch.tensor([[token.id for token in found.tokens]])
+        ids = torch.tensor([[token.id for token in found.query_tokens]])
         states = model.model(ids, output_hidden_states=True).hidden_states
     np.testing.assert_allclose(found.x_after, states[layer + 1][0, 3].numpy(), atol=1e-5)
 
@@ -349,7 +331,7 @@ def test_the_built_in_model_has_the_same_trace_on_both_engines(head: Head) -> No
 def test_the_next_tokens_are_the_models_own(folder_of: Callable[[str], Path]) -> None:
     folder = folder_of("llama")
     found = traced(load_huggingface(folder, "llama", None), Head(0, 0), 3)
-    ids = torch.tensor([[token.id for token in found.tokens]])
+    ids = torch.tensor([[token.id for token in found.query_tokens]])
     with torch.no_grad():
         logits = transformers.LlamaForCausalLM.from_pretrained(folder).eval()(ids).logits[0, -1]
     top = torch.softmax(logits, -1).topk(5)

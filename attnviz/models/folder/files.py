@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 INDEX = f"{WEIGHTS}.index.json"  # where the weights are in several files
 PICKLED = "pytorch_model.bin"
+WORDS = "words.txt"  # of a translator: the words that it was trained to translate, one a line
 MERGES = ("vocab.json", "merges.txt")  # the first form of GPT-2's tokenizer
 
 
@@ -56,6 +57,21 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(read, dict):
         raise ModelError(f"{str(path)!r} is no JSON object", "save it again")
     return read
+
+
+def read_words(folder: Path) -> frozenset[str]:
+    """The words of the folder's words.txt; none where it has no such file.
+
+    Raises:
+        ModelError: it cannot be read.
+    """
+    path = folder / WORDS
+    try:
+        return (
+            frozenset(path.read_text(encoding="utf-8").split()) if path.is_file() else frozenset()
+        )
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{str(path)!r} cannot be read ({error})", "save it again") from None
 
 
 def weight_files(folder: Path) -> list[Path]:

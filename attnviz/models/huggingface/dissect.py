@@ -2,17 +2,17 @@
 
 Architectures call the same things by different names. Here they are recognised by their
 role: the projections as in `projections.py`, the additions to the residual stream as in
-`residual.py`, and everything between them by hooks on the layer's modules.
+`residual.py`, and everything between them by hooks on the layer's modules (`watching.py`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from attnviz.data.capture import Kind
 from attnviz.data.explain import Kinds
 from attnviz.data.head import Head
 from attnviz.models.huggingface.functions import AttentionCall, recording
@@ -25,90 +25,17 @@ from attnviz.models.huggingface.projections import (
     unknown,
     weights_of_head,
 )
-from attnviz.models.huggingface.residual import Added, is_norm, what_is_added
+from attnviz.models.huggingface.residual import is_norm
+from attnviz.models.huggingface.sublayers import Sublayer, sublayer_of
+from attnviz.models.huggingface.watching import Seen
 from attnviz.models.tracing import Recorded, present
 
 
-@dataclass
-class _Seen:
-    """A layer at work: what its hooks saw in the turn that `parts` names.
-
-    x, x_after, normed, attention_out (n, d), as in `HeadTrace`; `outputs` (n, d) of the
-    modules outside attention, in the order of their calls; `mlp`: the width of the hidden
-    layer; `final` (d): the last token's vector before the output layer.
-    """
-
-    parts: LayerParts
-    turn: int = 0
-    call: AttentionCall = field(init=False)
-    x: Tensor = field(init=False)
-    x_after: Tensor = field(init=False)
-    normed: Tensor = field(init=False)
-    attention_out: Tensor = field(init=False)
-    outputs: list[tuple[nn.Module, Tensor]] = field(default_factory=list)
-    mlp: int | None = None
-    final: Tensor | None = None
-
-    @property
-    def now(self) -> bool:
-        """Whether the run that is recorded is under way."""
-        return self.turn == self.parts.turn
-
-    def on_call(self, call: AttentionCall) -> None:
-        if call.module is self.parts.attention and self.now:
-            self.call = call
-
-    def before_layer(self, _: object, args: Any, named: Any) -> None:
-        self.turn += 1
-        if self.now:
-            self.x = (args[0] if args else named["hidden_states"])[0]
-
-    def after_layer(self, _: object, _args: Any, output: Any) -> None:
-        if self.now:
-            self.x_after = _first(output)[0]
-
-    def after_output_projection(self, _: object, _args: Any, output: Tensor) -> None:
-        if self.now:
-            self.attention_out = output[0]
-
-    def after_query_projection(self, _: object, args: Any, _output: Any) -> None:
-        if self.now:
-            self.normed = args[0][0]
-
-    def after_module(self, module: nn.Module, args: Any, output: Any) -> None:
-        """Keep what a module outside attention gives for each token, and the MLP's width."""
-        made = _first(output)
-        if not self.now or not isinstance(made, Tensor) or made.numel() != self.x.numel():
-            return
-        if made.size(-1) == self.x.size(-1):
-            # OPT's MLP runs on (n, d), others on (1, n, d)
-            self.outputs.append((module, made.reshape(len(self.x), -1)))
-            weight = getattr(module, "weight", None)
-            if isinstance(weight, Tensor) and weight.dim() == 2:
-                self.mlp = int(args[0].size(-1))  # the last such module leads back to d
-
-    def before_output_layer(self, _: object, args: Any) -> None:
-        self.final = args[0][0, -1] if args[0].dim() == 3 else None
-
-    def hooks(self, model: Any) -> Iterator[Any]:
-        """Attach the hooks to the layer and to the model's output layer; their handles."""
-        parts = self.parts
-        yield parts.layer.register_forward_pre_hook(self.before_layer, with_kwargs=True)
-        yield parts.layer.register_forward_hook(self.after_layer)
-        yield parts.output.register_forward_hook(self.after_output_projection)
-        query = parts.projections.get("Q") or parts.projections["QKV"]
-        yield query.register_forward_hook(self.after_query_projection)
-        for module in parts.outside():
-            yield module.register_forward_hook(self.after_module)
-        if model.get_output_embeddings() is not None:
-            yield model.get_output_embeddings().register_forward_pre_hook(self.before_output_layer)
-
-
 def dissected(model: Any, ids: Sequence[int], head: Head, query: int) -> Recorded:
-    """Run the whole model, and record what one head computes.
+    """Run a model of one stack, or the encoder of a pair, and record what one head computes.
 
     Args:
-        model: a transformers model, or the encoder of one, with or without an output layer.
+        model: a transformers model, with or without an output layer.
         ids: the n tokens.
         head: its layer and number.
         query: the position, from 0 to n - 1, for which the rest of the layer is recorded.
@@ -116,49 +43,86 @@ def dissected(model: Any, ids: Sequence[int], head: Head, query: int) -> Recorde
     Raises:
         ModelError: the projections of this architecture cannot be found or told apart.
     """
-    if not model._can_set_attn_implementation():
-        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+    _check(model)
+    batch = torch.tensor([list(ids)], device=model.device)  # (1, n)
+    return dissected_as(model, {"input_ids": batch, "use_cache": False}, "self", head, query)
+
+
+def dissected_as(
+    model: Any, inputs: Mapping[str, Any], kind: Kind, head: Head, query: int
+) -> Recorded:
+    """Run the whole model, and record what one head of one of its attentions computes.
+
+    Args:
+        model: a transformers model; for "cross" and "decoder" a whole encoder-decoder.
+        inputs: the arguments of its forward pass; of a pair with `decoder_input_ids` (1, n_t).
+        kind: "cross", "decoder", or "self" for a layer with one attention.
+        head: its layer and number.
+        query: the row for which the rest of the layer is recorded.
+
+    Raises:
+        ModelError: the projections of this architecture cannot be found or told apart, or its
+            decoder adds attention to the stream in a way that is not known.
+    """
+    _check(model)
     with torch.inference_mode():
-        seen = _Seen(parts_of(model, [head.layer])[head.layer])
-        batch = torch.tensor([list(ids)], device=model.device)  # (1, n)
+        parts, at = _parts(model, kind, head.layer), -1 if kind == "self" else query
+        seen = Seen(*parts, at=at)
         with ExitStack() as stack:
             stack.enter_context(recording(model, seen.on_call))
             for hook in seen.hooks(model):
                 stack.callback(hook.remove)
-            logits = getattr(model(batch, use_cache=False), "logits", None)
+            logits = getattr(model(**inputs), "logits", None)
         if logits is None or logits.dim() != 3:  # a classifier has (1, classes)
             seen.final = logits = None
-        embedded = model.get_input_embeddings()(batch[0]) if head.layer == 0 else None  # (n, d)
+        layer = sublayer_of(seen, kind)
+        if layer is None:
+            raise unknown(f"how {type(model).__name__} adds {kind} attention up is not known")
         arrays = {
-            "x": seen.x,
+            "x": layer.x,
             "normed": seen.normed,
+            "source": seen.source if kind == "cross" else None,
             "x_after": seen.x_after[query],
-            "logits": None if logits is None else logits[0, -1],
+            "logits": None if logits is None else logits[0, at],
             "final": seen.final,
-            **_embeddings(model, seen.x, embedded),
+            **_embeddings(model, inputs, kind, head.layer, seen.x),
         }
-        return _recorded(model, head, query, seen, arrays)
+        return _recorded(model, head, query, seen, layer, arrays)
 
 
-def _first(output: Any) -> Any:
-    """A module's output; the first one where it gives several."""
-    return output[0] if isinstance(output, tuple) else output
+def _check(model: Any) -> None:
+    """See that attention can be recorded; an encoder may be no model of transformers (FSMT)."""
+    if not getattr(model, "_can_set_attn_implementation", lambda: False)():
+        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+
+
+def _parts(model: Any, kind: Kind, layer: int) -> tuple[LayerParts, LayerParts | None]:
+    """The parts of the layer around this attention, and around the layer's other one."""
+    parts = parts_of(model, [layer], kind)[layer]
+    if kind == "self":
+        return parts, None
+    return parts, parts_of(model, [layer], "decoder" if kind == "cross" else "cross")[layer]
 
 
 def _recorded(
-    model: Any, head: Head, query: int, seen: _Seen, arrays: dict[str, Tensor | None]
+    model: Any,
+    head: Head,
+    query: int,
+    seen: Seen,
+    layer: Sublayer,
+    arrays: dict[str, Tensor | None],
 ) -> Recorded:
     """The record of one head, with `arrays` that do not depend on the head."""
-    call, parts = seen.call, seen.parts
+    call, parts, added = seen.call, seen.parts, layer.added
     group = call.q.size(0) // call.k.size(0)
     kv = head.head // group
-    weights = weights_of_head(parts.projections, call, seen.normed, head.head, kv)
+    weights = weights_of_head(parts.projections, call, seen.source, head.head, kv)
     q = compared(projected(seen.normed, weights["w_q"]), call.q[head.head])
-    k = compared(projected(seen.normed, weights["w_k"]), call.k[kv])
-    pattern = call.weights()  # (h, n, n)
+    k = compared(projected(seen.source, weights["w_k"]), call.k[kv])
+    pattern = call.weights()  # (h, n_q, n_k)
+    bias = None if call.bias is None else call.bias[head.head]
     w_o, b_o = matrix_of(parts.output)
-    added = what_is_added(seen.x, seen.x_after, seen.attention_out, seen.outputs)
-    kinds = _kinds(model, seen, group, added, changed=q.plain is not None or k.plain is not None)
+    kinds = _kinds(model, seen, group, layer, changed=q.plain is not None or k.plain is not None)
     return Recorded(
         head=head,
         query=query,
@@ -177,10 +141,12 @@ def _recorded(
             v=call.v[kv],
             q_plain=q.plain,
             k_plain=k.plain,
-            bias=None if call.bias is None else call.bias[head.head],
+            # T5 adds zeros in cross-attention
+            bias=None if bias is None or not bias.any() else bias,
             pattern=pattern[head.head],
             attention_out=kinds.factor * seen.attention_out[query],
             attention_added=added.attention[query],
+            cross_added=None if layer.crossed is None else layer.crossed[query],
             mlp_out=added.mlp[query],
         ),
     )
@@ -198,18 +164,25 @@ def _rotary(model: Any) -> bool:
 
 
 def _visible(call: AttentionCall) -> Tensor:
-    """(n, n), True where the query may attend to the key."""
+    """(n_q, n_k), True where the query may attend to the key."""
     if call.mask is None:
         return torch.ones(call.q.size(1), call.k.size(1), dtype=torch.bool, device=call.q.device)
     return call.mask > torch.finfo(call.mask.dtype).min / 2
 
 
-def _embeddings(model: Any, x: Tensor, embedded: Tensor | None) -> dict[str, Tensor | None]:
+def _embeddings(
+    model: Any, inputs: Mapping[str, Any], kind: Kind, layer: int, x: Tensor
+) -> dict[str, Tensor | None]:
     """Token and position embeddings (n, d), where their sum is what arrives at layer 0."""
-    if embedded is None or x.shape != embedded.shape:  # ALBERT's are narrower than its layers
+    if layer or kind == "cross":
+        return {}
+    stack = model if kind == "self" else model.get_decoder()
+    ids = inputs["input_ids" if kind == "self" else "decoder_input_ids"][0]
+    embedded = stack.get_input_embeddings()(ids)  # (n, d)
+    if x.shape != embedded.shape:  # ALBERT's are narrower than its layers
         return {}
     added = x - embedded
-    for name, module in model.named_modules():
+    for name, module in stack.named_modules():
         last = name.rsplit(".", 1)[-1]
         if isinstance(module, nn.Embedding) and ("wpe" in last or "position" in last):
             rows = module.weight
@@ -219,14 +192,11 @@ def _embeddings(model: Any, x: Tensor, embedded: Tensor | None) -> dict[str, Ten
     return {"embedding": embedded} if near(embedded, x) else {}
 
 
-def _kinds(model: Any, seen: _Seen, group: int, added: Added, *, changed: bool) -> Kinds:
+def _kinds(model: Any, seen: Seen, group: int, layer: Sublayer, *, changed: bool) -> Kinds:
     """How this model differs from the plain formula."""
     call = seen.call
-    norm = next(
-        (m for m, out in seen.outputs if is_norm(m) and torch.equal(out, seen.normed)), None
-    )
-    name = "" if norm is None else type(norm).__name__.lower()
-    positions = "bias" if call.bias is not None else "learned"
+    name = "" if layer.norm is None else type(layer.norm).__name__.lower()
+    positions = "bias" if call.bias is not None and call.bias.any() else "learned"
     if _rotary(model):
         # some layers of such models leave the rotation out (SmolLM3); one token is not turned
         positions = "rotary" if changed or call.q.size(1) == 1 else "none"
@@ -236,7 +206,7 @@ def _kinds(model: Any, seen: _Seen, group: int, added: Added, *, changed: bool) 
         group=group,
         mlp=seen.mlp,
         changed=_changed(model, seen.parts) if changed else "",
-        residual=added.how,
-        factors=added.factors,
+        residual=layer.added.how,
+        factors=layer.added.factors,
         causal=bool((call.mask is not None) and not _visible(call).all()),
     )

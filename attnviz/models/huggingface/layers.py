@@ -86,19 +86,21 @@ class LayerParts:
     output: nn.Module
     turn: int
 
-    def outside(self) -> Iterator[nn.Module]:
-        """The modules of the layer that do not belong to its attention."""
-        inside = {*self.attention.modules(), self.output, self.layer}
+    def outside(self, *others: "LayerParts") -> Iterator[nn.Module]:
+        """The modules of the layer that do not belong to its attention, or to one of these."""
+        inside = {self.layer}
+        for parts in (self, *others):
+            inside |= {*parts.attention.modules(), parts.output}
         yield from (module for module in self.layer.modules() if module not in inside)
 
 
-def parts_of(model: Any, layers: Iterable[int]) -> dict[int, LayerParts]:
-    """The modules of these layers.
+def parts_of(model: Any, layers: Iterable[int], kind: Kind = "self") -> dict[int, LayerParts]:
+    """The modules of these layers, around one of an encoder-decoder's attentions.
 
     Raises:
         ModelError: a layer calls no attention, or its projections cannot be found.
     """
-    calls = _calls(model)
+    calls = _calls(model, kind)
     return {layer: _parts(model, calls, layer) for layer in layers}
 
 
@@ -106,14 +108,16 @@ _Calls: TypeAlias = Sequence[tuple[int | None, nn.Module]]
 """The layers of a model with the modules that attend, in the order in which they run."""
 
 
-def _calls(model: Any) -> _Calls:
+def _calls(model: Any, kind: Kind) -> _Calls:
     """The calls of a run over one token; where attention cannot be recorded, by name."""
     if not model._can_set_attn_implementation():
         names = {module: name for name, module in model.named_modules()}
         return [(layer_of(names[module]), module) for module in attention_modules(model)]
-    layers, calls = Layers(model, "self"), list[tuple[int | None, nn.Module]]()
+    layers, calls = Layers(model, kind), list[tuple[int | None, nn.Module]]()
+    token = torch.tensor([[0]], device=model.device)
+    given = {"input_ids": token} | ({} if kind == "self" else {"decoder_input_ids": token})
     with recording(model, lambda call: calls.append((layers.at_work(call.module), call.module))):
-        model.base_model(torch.tensor([[0]], device=model.device), use_cache=False)
+        model.base_model(**given, use_cache=False)
     return calls
 
 

@@ -16,9 +16,9 @@ from attnviz.models.folder.weights import check_finite, lacks, other_shape
 from attnviz.models.huggingface.capture import Attention, attention_of
 from attnviz.models.huggingface.model import (
     CausalLM,
-    EncoderDecoder,
     HuggingFaceModel,
     OneSequence,
+    PairDecoder,
     PairEncoder,
 )
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
@@ -60,7 +60,7 @@ def load_huggingface(
 def _class_of(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceModel]:
     """The class with the capabilities that this model has."""
     if kind != "self":
-        return PairEncoder if kind == "encoder" else EncoderDecoder
+        return PairEncoder if kind == "encoder" else PairDecoder
     predicts = causal and model.get_output_embeddings() is not None
     return CausalLM if predicts else OneSequence
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnviz.data.ablate import Ablated, Replacement, RunConsumer
 from attnviz.data.blocks import NOTHING, Consumer, FloatArray, Wanted
-from attnviz.data.capture import Kind, ModelIdentity
+from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace
 from attnviz.data.head import Head
@@ -19,7 +19,7 @@ from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.handover import rows_at_a_time
 from attnviz.models.huggingface.ablate import ablate_transformers
 from attnviz.models.huggingface.capture import run_and_capture
-from attnviz.models.huggingface.dissect import dissected
+from attnviz.models.huggingface.dissect import dissected, dissected_as
 from attnviz.models.huggingface.predict import predict, vectors
 from attnviz.models.huggingface.values import value_norms
 from attnviz.models.tokenizer import TextTokenizer
@@ -110,9 +110,15 @@ class OneStack(HuggingFaceModel):
         with torch.inference_mode():
             return vectors(self.stack, self._ids(ids), position)
 
-    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
-        recorded = dissected(self.stack, [token.id for token in tokens], head, query)
-        return head_trace(recorded, self, text, tokens)
+    def trace(
+        self,
+        blank: Capture,
+        ids: Sequence[int],
+        head: Head,
+        query: int,
+        target: Sequence[int] = (),
+    ) -> HeadTrace:
+        return head_trace(dissected(self.stack, ids, head, query), blank, self.tokenizer)
 
 
 class OneSequence(OneStack):
@@ -182,6 +188,21 @@ class EncoderDecoder(HuggingFaceModel):
                 "add decoder_start_token_id to its config.json",
             )
         return start
+
+
+class PairDecoder(EncoderDecoder):
+    """An encoder-decoder of which the decoder or the cross-attention is recorded."""
+
+    def trace(
+        self,
+        blank: Capture,
+        ids: Sequence[int],
+        head: Head,
+        query: int,
+        target: Sequence[int] = (),
+    ) -> HeadTrace:
+        recorded = dissected_as(self.model, self.inputs(ids, target), self.kind, head, query)
+        return head_trace(recorded, blank, self.tokenizer)
 
 
 class PairEncoder(EncoderDecoder, OneStack):

@@ -1,6 +1,5 @@
 """The from-scratch model as a loaded model: patterns recorded at its hook points."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +10,11 @@ from torch import Tensor
 
 from attnviz.data.ablate import Ablated, Replacement, RunConsumer
 from attnviz.data.blocks import NOTHING, Consumer, FloatArray, Wanted
-from attnviz.data.capture import Kind, ModelIdentity
+from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
-from attnviz.data.explain import HeadTrace, Kinds
+from attnviz.data.explain import HeadTrace
 from attnviz.data.head import Head
 from attnviz.data.predict import LogitConsumer, LogitRows
-from attnviz.data.tokens import Token
-from attnviz.models.attention import causal_mask
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes
 from attnviz.models.handover import LOGIT_ROWS, Handover, rows_at_a_time
@@ -27,8 +24,9 @@ from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.scratch.ablate import ablate_native
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.tracing import gpt_record
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
-from attnviz.models.tracing import Recorded, head_trace, numbers, present
+from attnviz.models.tracing import head_trace, numbers
 
 
 @dataclass(frozen=True)
@@ -150,59 +148,16 @@ class NativeModel:
         """(1, n), on the model's device."""
         return torch.tensor([list(ids)], device=self.model.wte.weight.device)
 
-    def trace(self, text: str, tokens: Sequence[Token], head: Head, query: int) -> HeadTrace:
-        ids = torch.tensor([[token.id for token in tokens]])  # (1, n)
-        block = f"h.{head.layer}."
-        points = ["resid_pre", *(f"attn.{p}" for p in ("q", "k", "v", "pattern", "z"))]
-        seen: dict[str, Tensor] = {}
-
-        def keep(name: str) -> Hook:
-            def record(value: Tensor) -> None:
-                seen[name] = value[0]
-
-            return record
-
-        hooks = {block + p: keep(p) for p in (*points, "resid_mid", "resid_post")}
-        with torch.inference_mode(), attached(self.model, hooks):
-            last = self.model.ln_f(self.model.hidden(ids)[0, -1])  # (d)
-            recorded = self._recorded(ids, head, query, seen, last)
-            return head_trace(recorded, self, text, tokens)
-
-    def _recorded(
-        self, ids: Tensor, head: Head, query: int, seen: dict[str, Tensor], last: Tensor
-    ) -> Recorded:
-        block: Any = self.model.h[head.layer]
-        attention = block.attn
-        width = attention.w_q.weight.size(1) // attention.n_head
-        mine = slice(head.head * width, (head.head + 1) * width)
-        matrices = {name: getattr(attention, name) for name in ("w_q", "w_k", "w_v")}
-        before, between, after = (seen[f"resid_{point}"] for point in ("pre", "mid", "post"))
-        first = head.layer == 0
-        return Recorded(
-            head=head,
-            query=query,
-            kinds=Kinds(mlp=self.model.config.d_mlp),
-            scale=1 / math.sqrt(width),
-            weights={name: (m.weight[:, mine], m.bias[mine]) for name, m in matrices.items()},
-            w_o=attention.w_o.weight.unflatten(0, (attention.n_head, width)),
-            b_o=attention.w_o.bias,
-            z=seen["attn.z"],
-            mask=causal_mask(ids.size(1)),
-            unembedding=self.model.wte.weight,
-            arrays=present(
-                **{name: seen[f"attn.{name}"][head.head] for name in ("q", "k", "v", "pattern")},
-                embedding=self.model.wte(ids[0]) if first else None,
-                position=self.model.wpe.weight[: ids.size(1)] if first else None,
-                x=before,
-                normed=block.ln_1(before),
-                attention_out=between[query] - before[query],
-                attention_added=between[query] - before[query],
-                mlp_out=after[query] - between[query],
-                x_after=after[query],
-                logits=self.model.logits(last),
-                final=last,
-            ),
-        )
+    def trace(
+        self,
+        blank: Capture,
+        ids: Sequence[int],
+        head: Head,
+        query: int,
+        target: Sequence[int] = (),
+    ) -> HeadTrace:
+        recorded = gpt_record(self.model, self._ids(ids)[0], head, query)
+        return head_trace(recorded, blank, self.tokenizer)
 
 
 def load_native(

@@ -23,7 +23,8 @@ from attnviz.models.scratch.gpt import MLP
 class EncoderBlock(nn.Module):
     """One encoder layer: attention over the whole source, then MLP.
 
-    Hook points (B, n_s, d): `resid_pre`, `resid_post`; and those of `attn`.
+    Hook points (B, n_s, d): `resid_pre`, `resid_mid` (after attention), `resid_post`; and those
+    of `attn`.
     """
 
     def __init__(self, config: Seq2SeqConfig) -> None:
@@ -33,11 +34,11 @@ class EncoderBlock(nn.Module):
         self.attn = MultiHeadAttention(d, config.n_head)
         self.ln_2 = nn.LayerNorm(d, eps=epsilon)
         self.mlp = MLP(d, config.n_inner)
-        self.resid_pre, self.resid_post = HookPoint(), HookPoint()
+        self.resid_pre, self.resid_mid, self.resid_post = HookPoint(), HookPoint(), HookPoint()
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         x = self.resid_pre(x)  # (B, n_s, d)
-        x = x + self.attn(self.ln_1(x), mask)  # (B, n_s, d)
+        x = self.resid_mid(x + self.attn(self.ln_1(x), mask))  # (B, n_s, d)
         out: Tensor = self.resid_post(x + self.mlp(self.ln_2(x)))  # (B, n_s, d)
         return out
 
@@ -45,7 +46,8 @@ class EncoderBlock(nn.Module):
 class DecoderBlock(nn.Module):
     """One decoder layer: masked self-attention, cross-attention to the source, MLP.
 
-    Hook points (B, n_t, d): `resid_pre`, `resid_post`; and those of `attn` and `cross`.
+    Hook points (B, n_t, d): `resid_pre`, `resid_mid` (after self-attention), `resid_cross` (after
+    cross-attention), `resid_post`; and those of `attn` and `cross`.
     """
 
     def __init__(self, config: Seq2SeqConfig) -> None:
@@ -57,14 +59,16 @@ class DecoderBlock(nn.Module):
         self.cross = MultiHeadAttention(d, config.n_head)
         self.ln_2 = nn.LayerNorm(d, eps=epsilon)
         self.mlp = MLP(d, config.n_inner)
-        self.resid_pre, self.resid_post = HookPoint(), HookPoint()
+        self.resid_pre, self.resid_mid = HookPoint(), HookPoint()
+        self.resid_cross, self.resid_post = HookPoint(), HookPoint()
 
     def forward(
         self, x: Tensor, mask: Tensor, source: Tensor, source_mask: Tensor | None
     ) -> Tensor:
         x = self.resid_pre(x)  # (B, n_t, d)
-        x = x + self.attn(self.ln_1(x), mask)  # (B, n_t, d)
-        x = x + self.cross(self.ln_cross(x), source_mask, source=source)  # (B, n_t, d)
+        x = self.resid_mid(x + self.attn(self.ln_1(x), mask))  # (B, n_t, d)
+        crossed = self.cross(self.ln_cross(x), source_mask, source=source)  # (B, n_t, d)
+        x = self.resid_cross(x + crossed)  # (B, n_t, d)
         out: Tensor = self.resid_post(x + self.mlp(self.ln_2(x)))  # (B, n_t, d)
         return out
 

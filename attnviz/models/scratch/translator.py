@@ -2,27 +2,32 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
+from torch import Tensor
 
 from attnviz.data.blocks import Consumer, Wanted
-from attnviz.data.capture import Kind, ModelIdentity
+from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
+from attnviz.data.explain import HeadTrace
+from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 from attnviz.errors import ModelError
 from attnviz.models.folder.card import CARD, read_card
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
-from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
+from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
 from attnviz.models.folder.weights import check_finite, check_shapes, read_weights
 from attnviz.models.handover import Handover
 from attnviz.models.hooks import attached
 from attnviz.models.scratch.seq2seq import Seq2Seq
+from attnviz.models.scratch.tracing import seq2seq_record
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
+from attnviz.models.tracing import head_trace
 
 POINTS: Mapping[Kind, str] = {
     "encoder": "encoder.{}.attn.pattern",
@@ -35,7 +40,8 @@ POINTS: Mapping[Kind, str] = {
 class NativeTranslator:
     """A `seq2seq.Seq2Seq` with its tokenizer and card; hands over one of its three attentions.
 
-    `end` is the token that begins both sequences and ends the target.
+    `end` is the token that begins both sequences and ends the target. `words`: the English words
+    that it was trained on; empty where its folder does not say.
     """
 
     model: Seq2Seq
@@ -45,6 +51,7 @@ class NativeTranslator:
     kind: Kind
     end: int
     sinks: bool = False
+    words: frozenset[str] = frozenset()
 
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         sizes, n = self.model.config, max(n_queries, n_keys)
@@ -69,13 +76,42 @@ class NativeTranslator:
         with torch.inference_mode(), attached(self.model, hooks):
             encoded = self.model.encode(torch.tensor([list(ids)]))
             if self.kind != "encoder":
-                read = torch.tensor([[self.end, *target[:-1]]])
-                self.model.decode(read, encoded)
+                self.model.decode(self._read(target)[None], encoded)
+
+    def trace(
+        self,
+        blank: Capture,
+        ids: Sequence[int],
+        head: Head,
+        query: int,
+        target: Sequence[int] = (),
+    ) -> HeadTrace:
+        source, read = torch.tensor(list(ids)), self._read(target)
+        recorded = seq2seq_record(self.model, self.kind, source, read, head, query)
+        return head_trace(recorded, blank, self.tokenizer)
+
+    def _read(self, target: Sequence[int]) -> Tensor:
+        """The input of the decoder (n_t): at each position the token before."""
+        return torch.tensor([self.end, *target[:-1]])
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         written = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
         text = _joined(self.tokenizer.backend.decode(written))
         return text, self.read_target(text)
+
+    def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
+        """As in `KnowsWords`. A capitalised word is a name, and known, where it is copied."""
+        if not self.words:
+            return ()
+        copied = set(self._cut(target))
+        strange = (word for word in self._cut(text) if word not in self.words)
+        named = (w for w in strange if not (w[0].isupper() and (w in copied or not target)))
+        return tuple(dict.fromkeys(word for word in named if any(map(str.isalnum, word))))
+
+    def _cut(self, text: str) -> list[str]:
+        """The words of a text, as the tokenizer cuts it before it looks for pieces."""
+        cuts = self.tokenizer.backend.pre_tokenizer.pre_tokenize_str(text)
+        return [text[start:end] for _, (start, end) in cuts]
 
     def read_target(self, text: str) -> tuple[Token, ...]:
         return self.tokenizer.encode(text, bos=False, special=False)
@@ -116,14 +152,24 @@ def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTransla
     if sizes.kind != "cross":
         card = replace(card, heads=())  # its heads are those of the cross-attention
     return NativeTranslator(
-        model.eval().requires_grad_(False), identity, card, tokenizer, sizes.kind, end
+        model=model.eval().requires_grad_(False),
+        identity=identity,
+        card=card,
+        tokenizer=tokenizer,
+        kind=sizes.kind,
+        end=end,
+        words=read_words(folder),
     )
 
 
 def save_translator(
-    folder: Path, model: Seq2Seq, tokenizer: Tokenizer, card: Mapping[str, object]
+    folder: Path,
+    model: Seq2Seq,
+    tokenizer: Tokenizer,
+    card: Mapping[str, object],
+    words: Iterable[str],
 ) -> None:
-    """Write the folder: config.json, model.safetensors, tokenizer.json, card.json."""
+    """Write the folder: config.json, model.safetensors, tokenizer.json, card.json, words.txt."""
     folder.mkdir(parents=True, exist_ok=True)
     config = {"model_type": SEQ2SEQ, **asdict(model.config)}
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
@@ -132,3 +178,4 @@ def save_translator(
     tokenizer.save(str(folder / TOKENIZER))
     text = json.dumps(card, indent=2, ensure_ascii=False)
     (folder / CARD).write_text(text + "\n", encoding="utf-8")
+    (folder / WORDS).write_text("".join(f"{word}\n" for word in sorted(words)), encoding="utf-8")

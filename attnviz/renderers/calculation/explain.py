@@ -11,6 +11,7 @@ from rich.text import Text
 from attnviz.data.blocks import FloatArray
 from attnviz.data.explain import HeadTrace, OtherRow, Projection
 from attnviz.data.tokens import readable
+from attnviz.renderers.calculation import pair
 from attnviz.renderers.calculation.explained import TOLERANCE, Explained, left_out
 from attnviz.renderers.calculation.scores import scores
 from attnviz.renderers.calculation.sheet import Sheet, shape
@@ -28,29 +29,32 @@ def render(
     other: OtherRow | None = None,
 ) -> Iterator[Text]:
     """The lines of the explanation: a heading, then the steps that are asked for."""
-    explained = Explained(trace, sheet, distinct_labels(trace.tokens), other)
-    model = f"{readable(trace.model.name)}, {len(trace.tokens)} tokens"
-    title = f"How {explained.head} computes what “{explained.query}” takes from the tokens"
-    yield from sheet.title(title, f"{about} · {model}" if about else model)
+    labels, key_labels = distinct_labels(trace.query_tokens), distinct_labels(trace.key_tokens)
+    explained = Explained(trace, sheet, labels, key_labels, other)
+    model = f"{readable(trace.model.name)}, {pair.size(explained)}"
+    about = f"{about} · {model}" if about else model
+    yield from sheet.title(pair.title(explained), about, pair.written(trace))
     for number in only:
         yield from _STEPS[number](explained)
 
 
 def _tokens(e: Explained) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
-    if t.embedding is not None:
+    if e.cross:
+        yield from pair.two_texts(e)
+    elif t.embedding is not None:
         yield from sheet.heading(1, "From tokens to the vectors that attention reads")
-        yield from _listed(e)
+        yield from pair.listed(e)
         yield from _embedded(e)
     elif t.layer == 0:
         yield from sheet.heading(1, "From tokens to the vectors that attention reads")
-        yield from _listed(e)
+        yield from pair.listed(e)
         yield from sheet.formula(f"x = output of the embedding layer {shape(t.x)}: (n, d_model)")
         yield from sheet.say("The sum of token and position embeddings, scaled or normalised.")
         yield from e.vectors("x", t.x, [t.query])
     else:
         yield from sheet.heading(1, f"The input of layer {t.layer}")
-        yield from _listed(e)
+        yield from pair.listed(e)
         yield from sheet.formula(f"x = the residual stream {shape(t.x)}: (n, d_model)")
         yield from sheet.say("Each token's vector, with everything that earlier layers added.")
         yield from e.vectors("x", t.x, [t.query])
@@ -58,15 +62,9 @@ def _tokens(e: Explained) -> Iterator[Text]:
         yield from sheet.say("This model has no norm before attention: it reads x as it is.")
         return
     yield from sheet.formula(f"x̂ = {t.kinds.norm}(x) {shape(t.normed)}")
-    yield from sheet.say(
-        "Before attention, each vector is normalised; q, k and v are computed from x̂."
-    )
+    made = "q is" if e.cross else "q, k and v are"
+    yield from sheet.say(f"Before attention, each vector is normalised; {made} computed from x̂.")
     yield from e.vectors("x̂", t.normed, [t.query])
-
-
-def _listed(e: Explained) -> Iterator[Text]:
-    numbered = " ".join(f"{i}:{label}" for i, label in enumerate(e.labels))
-    yield from e.sheet.line(f"tokens: {numbered}")
 
 
 def _embedded(e: Explained) -> Iterator[Text]:
@@ -82,8 +80,9 @@ def _embedded(e: Explained) -> Iterator[Text]:
         f"E = xᵀ {shape(t.x.T)}: one column for each token",
     )
     yield from sheet.say("What the token is, plus where it stands.")
-    yield from e.vectors("embedding", t.embedding, [t.query])
-    yield from e.vectors("position", t.position, [t.query])
+    read = e.key_labels[t.query]  # in a decoder, the word before
+    yield from sheet.vectors([(f"embedding({read})", t.embedding[t.query])])
+    yield from sheet.vectors([(f"position({read})", t.position[t.query])])
     yield from e.vectors("x", t.x, [t.query])
 
 
@@ -96,9 +95,8 @@ def _queries_and_keys(e: Explained) -> Iterator[Text]:
         yield from _projected(e, letter, projection, array)
         if before is not None:
             yield from sheet.say(f"{letter} before and after it is {t.kinds.changed}:")
-            of = [t.query] if letter == "q" else e.seen
-            yield from e.vectors(f"{letter}₀", before, of)
-        yield from e.vectors(letter, array, [t.query] if letter == "q" else e.seen)
+            yield from _of_letter(e, f"{letter}₀", before)
+        yield from _of_letter(e, letter, array)
     yield from left_out(e)
     if t.kinds.group > 1:
         yield from sheet.say(
@@ -106,13 +104,20 @@ def _queries_and_keys(e: Explained) -> Iterator[Text]:
         )
 
 
+def _of_letter(e: Explained, letter: str, array: FloatArray) -> Iterator[Text]:
+    """The query's vector, or those of the keys."""
+    if letter.startswith("q"):
+        return e.vectors(letter, array, [e.trace.query])
+    return e.key_vectors(letter, array)
+
+
 def _projected(
     e: Explained, letter: str, projection: Projection, array: FloatArray
 ) -> Iterator[Text]:
     big = letter.upper()
     biased = projection.bias is not None
-    source = "x̂" if e.trace.kinds.norm else "x"
-    n, d = e.trace.normed.shape
+    source = e.queried if letter == "q" else e.read
+    n, d = (e.trace.normed if letter == "q" else e.trace.read).shape
     sizes = f"({n}, {d})·{shape(projection.weight)} = {shape(array)}"
     rows = f"{letter} = {source}·W_{big}{f' + b_{big}' if biased else ''}   {sizes}"
     turned = f"{letter}ᵀ = W_{big}ᵀ·{source}ᵀ{f' + b_{big}ᵀ' if biased else ''}"
@@ -130,7 +135,7 @@ def _values(e: Explained) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     yield from sheet.heading(4, "The weighted sum of the values")
     yield from _projected(e, "v", t.w_v, t.v)
-    yield from e.vectors("v", t.v, e.seen)
+    yield from e.key_vectors("v", t.v)
     weights = t.pattern[t.query]
     n, d_v = t.v.shape
     yield from sheet.formula(
@@ -139,10 +144,10 @@ def _values(e: Explained) -> Iterator[Text]:
     )
     yield from sheet.say("Each value is multiplied by the weight of its key.")
     yield from sheet.vectors(
-        [(sheet.times(weights[i], f"v({e.labels[i]})"), t.weighted[i]) for i in e.seen]
+        [(sheet.times(weights[i], f"v({e.key_labels[i]})"), t.weighted[i]) for i in e.seen]
     )
     yield from left_out(e)
-    terms = [(float(weights[i]), f"v({e.labels[i]})") for i in e.seen]
+    terms = [(float(weights[i]), f"v({e.key_labels[i]})") for i in e.seen]
     yield from sheet.line(f"z({e.query}) = {sheet.sum(terms)}")
     yield from e.vectors("z", t.z, [t.query])
 
@@ -162,11 +167,11 @@ def _value_up(e: Explained) -> Iterator[Text]:
         yield from sheet.say("A norm follows, so the stream receives a normalised sum: see step 7.")
     yield from sheet.say(
         "This head's slice of W_O is the “value up” half of its value map W_V·W_O, "
-        f"{t.normed.shape[1]} to {t.v.shape[1]} and back to {t.added.shape[0]} numbers. Each "
+        f"{t.read.shape[1]} to {t.v.shape[1]} and back to {t.added.shape[0]} numbers. Each "
         "key contributes to the sum:"
     )
     given = t.contributions
-    rows = [(f"from {e.labels[i]}", given[i]) for i in e.seen]
+    rows = [(f"from {e.key_labels[i]}", given[i]) for i in e.seen]
     yield from sheet.vectors([*rows, ("ΔE, their sum", t.added)])
     yield from left_out(e)
     length, stream = float(np.linalg.norm(t.added)), float(np.linalg.norm(t.x[t.query]))
@@ -189,7 +194,7 @@ def _merged(e: Explained) -> Iterator[Text]:
     heads, d = t.head_outputs.shape
     n, d_v = t.z.shape
     yield from sheet.heading(6, "Split and merge: all heads of the layer")
-    yield from sheet.formula(f"split   (n, d_model) → ({heads}, {n}, {t.q.shape[1]}): (h, n, d_k)")
+    yield from _split(e, heads)
     yield from sheet.formula(f"attend  each head separately → ({heads}, {n}, {d_v})")
     b_o = " + b_O" if t.w_o.bias is not None else ""
     b_o_turned = b_o and f"{b_o}ᵀ"
@@ -211,12 +216,25 @@ def _merged(e: Explained) -> Iterator[Text]:
     yield from sheet.vectors([*named, ("layer's output", t.attention_out)])
     said = ", ".join(f"{a} {sheet.number(b)}" for a, b in zip(labels, lengths, strict=True))
     yield from sheet.line(f"norms: {said}")
-    away = t.merge_error
-    same = away <= TOLERANCE
-    verdict = f"equals the layer's output to {TOLERANCE:g}" if same else "is not the layer's output"
+    # float32 carries some seven digits of the largest number that goes in
+    largest = max(float(np.abs(array).max()) for array in (t.x[t.query], t.attention_out))
+    away, limit = t.merge_error, max(TOLERANCE, largest * 1e-6)
+    same = away <= limit
+    verdict = f"equals the layer's output to {limit:.1g}" if same else "is not the layer's output"
     yield from sheet.say(
         f"Checked: the sum over the heads{b_o} {verdict} (largest difference {away:.1g})."
     )
+
+
+def _split(e: Explained, heads: int) -> Iterator[Text]:
+    """Queries, keys and values in slices; in cross-attention there are other numbers of them."""
+    width = e.trace.q.shape[1]
+    queries, keys = f"({heads}, {e.n_queries}, {width})", f"({heads}, {e.n_keys}, {width})"
+    if e.cross:
+        yield from e.sheet.formula(f"split   queries (n_q, d_model) → {queries}: (h, n_q, d_k)")
+        yield from e.sheet.formula(f"split   keys    (n_k, d_model) → {keys}: (h, n_k, d_k)")
+    else:
+        yield from e.sheet.formula(f"split   (n, d_model) → {queries}: (h, n, d_k)")
 
 
 def _rest(e: Explained) -> Iterator[Text]:
@@ -227,15 +245,23 @@ def _rest(e: Explained) -> Iterator[Text]:
     norm, (one, two) = t.kinds.norm, (_times(factor) for factor in t.kinds.factors)
     before = f"{norm}(x)" if norm else "x"
     added = "+ MLP"
+    crossed = t.kind == "decoder"  # cross-attention stands between self-attention and MLP
+    own = f"cross-attention({e.queried}, m)" if e.cross else f"attention({e.queried})"
     if t.kinds.residual == "plain":
-        yield from sheet.formula(f"residual  x + {one}attention({'x̂' if norm else 'x'}) ({n}, {d})")
+        yield from sheet.formula(f"residual  x + {one}{own} ({n}, {d})")
+        if crossed:
+            yield from sheet.formula(f"cross     x + cross-attention({before}, m) ({n}, {d})")
         yield from sheet.formula(f"MLP       x + {two}MLP({before}) {wide}")
     elif t.kinds.residual == "normed":
         yield from sheet.formula(f"residual  x + {one}norm(attention) ({n}, {d})")
+        if crossed:
+            yield from sheet.formula(f"cross     x + norm(cross-attention) ({n}, {d})")
         yield from sheet.formula(f"MLP       x + {two}norm(MLP) {wide}")
         yield from sheet.say("Each is normalised before it is added; the rows show what is added:")
     else:
         yield from sheet.formula(f"residual  x + attention, then a norm ({n}, {d})")
+        if crossed:
+            yield from sheet.formula(f"cross     x + cross-attention, then a norm ({n}, {d})")
         yield from sheet.formula(f"MLP       x + MLP, then a norm {wide}")
         yield from sheet.say("The norms act on the sums, whose parts cannot be separated:")
         added = "+ rest of layer"
@@ -243,6 +269,7 @@ def _rest(e: Explained) -> Iterator[Text]:
         [
             (f"x({e.query})", t.x[t.query]),
             ("+ attention", t.attention_added),
+            *([] if t.cross_added is None else [("+ cross", t.cross_added)]),
             (added, t.mlp_out),
             ("= x, next", t.x_after),
         ]
@@ -263,15 +290,9 @@ def _prediction(e: Explained) -> Iterator[Text]:
         if not left
         else f"{left} more layer{'s' if left > 1 else ''} follow{'' if left > 1 else 's'}."
     )
-    if not t.next_tokens:
-        yield from sheet.say(f"{ahead} This model has no output layer.")
-        return
-    gives = "the token after" if t.kinds.causal else "the token in place of"
-    yield from sheet.say(
-        f"{ahead} The last token's vector, times each token's output vector, then predicts "
-        f"{gives} “{e.labels[-1]}”, with probability:"
-    )
-    yield from sheet.weights([(name_of(p.label), p.score) for p in t.next_tokens])
+    yield from sheet.say(f"{ahead} {pair.ending(e)}")
+    if t.next_tokens:
+        yield from sheet.weights([(name_of(p.label), p.score) for p in t.next_tokens])
 
 
 _STEPS: Mapping[int, Callable[[Explained], Iterator[Text]]] = {

@@ -13,7 +13,7 @@ from attnviz.renderers.labels import distinct_labels
 
 def render(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterator[Text]:
     """The query, every key with similarity, weight and value, and what comes out."""
-    labels = distinct_labels(trace.tokens)
+    labels, key_labels = distinct_labels(trace.query_tokens), distinct_labels(trace.key_tokens)
     query, row = trace.query, trace.pattern[trace.query]
     keys = np.flatnonzero(np.isfinite(trace.scores[query]))
     shown = strongest_keys(trace.scores[query])
@@ -24,14 +24,14 @@ def render(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterator[Text]:
     yield from sheet.heading(2, "The keys: each is compared with the query and gets a weight")
     yield from sheet.table(
         ["key", "similarity", "weight"],
-        [(labels[i], [float(trace.scores[query, i]), float(row[i])]) for i in shown],
+        [(key_labels[i], [float(trace.scores[query, i]), float(row[i])]) for i in shown],
     )
     if len(keys) > len(shown):
         yield from sheet.say(f"… and {len(keys) - len(shown)} weaker keys.")
     yield from sheet.heading(3, "The values behind the keys")
-    yield from sheet.vectors([(f"v({labels[i]})", trace.v[i]) for i in shown])
-    yield from _exact(trace, sheet, labels, keys.tolist())
-    yield from _soft(trace, sheet, labels, shown)
+    yield from sheet.vectors([(f"v({key_labels[i]})", trace.v[i]) for i in shown])
+    yield from _exact(trace, sheet, key_labels, keys.tolist())
+    yield from _soft(trace, sheet, labels[query], [key_labels[i] for i in shown], shown)
 
 
 def _exact(
@@ -52,11 +52,11 @@ def _exact(
 
 
 def _soft(
-    trace: HeadTrace, sheet: Sheet, labels: tuple[str, ...], shown: list[int]
+    trace: HeadTrace, sheet: Sheet, query: str, keys: list[str], shown: list[int]
 ) -> Iterator[Text]:
     """What attention returns instead."""
     row = trace.pattern[trace.query]
     yield from sheet.heading(5, "The soft look-up: the weighted sum of all values")
-    terms = [(float(row[i]), f"v({labels[i]})") for i in shown]
-    yield from sheet.line(f"z({labels[trace.query]}) = {sheet.sum(terms)}   {shape(trace.z[0])}")
-    yield from sheet.vectors([(f"z({labels[trace.query]})", trace.z[trace.query])])
+    terms = [(float(row[i]), f"v({key})") for key, i in zip(keys, shown, strict=True)]
+    yield from sheet.line(f"z({query}) = {sheet.sum(terms)}   {shape(trace.z[0])}")
+    yield from sheet.vectors([(f"z({query})", trace.z[trace.query])])

@@ -15,25 +15,22 @@ SINK = 1e-3  # a row that sums to less than 1 by this leaves something to a sink
 def scores(e: Explained) -> Iterator[Text]:
     """Step 3: how the keys compare with the query, and the weights that come of it."""
     t, sheet = e.trace, e.sheet
-    yield from sheet.heading(3, "Scores, mask, softmax")
+    yield from sheet.heading(3, f"Scores, {'mask' if t.masks else 'no mask'}, softmax")
     d_k = t.q.shape[1]
     scaled = _scaling(t.scale, d_k)
     biased = " + bias" if t.bias is not None else ""
-    n = len(t.tokens)
+    n, m = e.n_queries, e.n_keys
     yield from sheet.formula(
-        f"scores = q·kᵀ{scaled}{biased}   ({n}, {d_k})·({d_k}, {n}) = ({n}, {n})",
-        f"scoresᵀ = k·qᵀ{scaled}{biased}   ({n}, {d_k})·({d_k}, {n}) = ({n}, {n})",
+        f"scores = q·kᵀ{scaled}{biased}   ({n}, {d_k})·({d_k}, {m}) = ({n}, {m})",
+        f"scoresᵀ = k·qᵀ{scaled}{biased}   ({m}, {d_k})·({d_k}, {n}) = ({m}, {n})",
     )
-    yield from sheet.say(
-        "How well each key matches the query. The mask sets later keys to −∞, which softmax "
-        "turns into 0."
-    )
+    yield from sheet.say(_meaning(e))
     yield from sheet.say_columns(f"the row of “{e.query}” below is a column there.")
-    hidden = [i for i in range(n) if not np.isfinite(t.scores[t.query, i])]
+    hidden = [i for i in range(m) if not np.isfinite(t.scores[t.query, i])]
     shown = sorted([*e.seen, *hidden[:MOST_KEYS]])
-    bias = [] if t.bias is None else ["bias"]
-    header = ["key", "q·k", scaled.strip() or "unscaled", *bias, "masked", "softmax"]
-    rows = [(e.labels[i], _score_row(t, i)) for i in shown]
+    more = [*([] if t.bias is None else ["bias"]), *(["masked"] if t.masks else [])]
+    header = ["key", "q·k", scaled.strip() or "unscaled", *more, "softmax"]
+    rows = [(e.key_labels[i], _score_row(t, i)) for i in shown]
     yield from sheet.table(header, rows)
     yield from left_out(e)
     if hidden[MOST_KEYS:]:
@@ -41,6 +38,17 @@ def scores(e: Explained) -> Iterator[Text]:
     yield from _sum(e)
     if e.other:
         yield from _compared(e, e.other)
+
+
+def _meaning(e: Explained) -> str:
+    """What a score says, and what the mask does to it, where there is one."""
+    if e.trace.masks:
+        return (
+            "How well each key matches the query. The mask sets later keys to −∞, which softmax "
+            "turns into 0."
+        )
+    whom = "every token of the text that is read" if e.cross else "every token, before and after"
+    return f"How well each key matches the query. There is no mask: a query attends to {whom}."
 
 
 def _scaling(scale: float, d_k: int) -> str:
@@ -52,22 +60,22 @@ def _scaling(scale: float, d_k: int) -> str:
 def _score_row(t: HeadTrace, key: int) -> list[float]:
     product, scaled = float(t.products[t.query, key]), float(t.scaled[t.query, key])
     bias = [] if t.bias is None else [float(t.bias[t.query, key])]
-    masked, weight = float(t.scores[t.query, key]), float(t.pattern[t.query, key])
-    return [product, scaled, *bias, masked, weight]
+    masked = [float(t.scores[t.query, key])] if t.masks else []
+    return [product, scaled, *bias, *masked, float(t.pattern[t.query, key])]
 
 
 def _compared(e: Explained, other: OtherRow) -> Iterator[Text]:
     """The row by another similarity beside the model's own."""
     t, sheet = e.trace, e.sheet
     formula = FORMULAS[other.kind]
-    if other.kind == "general" and t.kinds.norm:
-        formula = formula.replace("x", "x̂")  # what the projections read
+    if other.kind == "general":  # what the projections read
+        formula = f"{e.queried}·(W_Q·W_Kᵀ)·{e.read}ᵀ"
     yield from sheet.formula(f"the same vectors by {other.kind}: softmax({formula})")
     if other.kind == "general":
         yield from sheet.say("This leaves out the model's biases and scaling, if it has them.")
     own = t.pattern[t.query]
     rows = [
-        (e.labels[i], [float(other.scores[i]), float(own[i]), float(other.weights[i])])
+        (e.key_labels[i], [float(other.scores[i]), float(own[i]), float(other.weights[i])])
         for i in e.seen
     ]
     yield from sheet.table(["key", "score", "the model", other.kind], rows)

@@ -60,11 +60,11 @@ class Sheet:
     columns: bool = False
     in_sums: int = 2
 
-    def title(self, text: str, about: str = "") -> Iterator[Text]:
-        """What the whole sheet is about, at the left edge."""
+    def title(self, text: str, *about: str) -> Iterator[Text]:
+        """What the whole sheet is about, at the left edge; lines that are empty are left out."""
         yield from self._folded(Text(text, style="bold"))
-        if about:
-            yield from self._folded(Text(about, style="dim"))
+        for line in filter(None, about):
+            yield from self._folded(Text(line, style="dim"))
 
     def heading(self, number: int, title: str) -> Iterator[Text]:
         """An empty line, and the title of a step."""

@@ -25,6 +25,7 @@ from attnviz.data.tokens import Token, readable
 from attnviz.data.transforms import KeysDropped, SpecialDropped
 from attnviz.renderers.colors import VIRIDIS
 from attnviz.renderers.labels import distinct_labels, told_apart
+from attnviz.renderers.notes import unknown_notes
 from attnviz.renderers.titles import facts, map_title
 from attnviz.renderers.webpage import packing
 
@@ -134,7 +135,7 @@ def _facts(
     texts = capture.texts
     return {
         "title": _title(exhibit),
-        "about": facts(capture),
+        "about": "; ".join((facts(capture), *unknown_notes(capture))),
         "causal": capture.causal,
         "cross": cross,
         "top": top,

@@ -1,0 +1,152 @@
+"""The translator says which words it was not trained on, wherever notes are said."""
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.errors import ExitStatus, ModelError
+from attnviz.models.catalog import Source, load
+from attnviz.models.folder.files import WORDS, bundled_folder
+from attnviz.models.scratch.translator import NativeTranslator, load_translator
+from attnviz.runs.options import TextOptions
+from attnviz.runs.prepare import prepare
+from attnviz.training.translation.grammar import pairs
+from attnviz.training.translator import english_words
+from tests.conftest import Run
+
+NOTE = "note: the model was not trained on these words and cannot translate them: "
+KNOWN = "a fluffy blue creature roamed the verdant forest"
+STRANGE = "the zebra sees a cat and Zorblat"
+
+
+@pytest.fixture(scope="module")
+def translator() -> NativeTranslator:
+    model = load(Source("translator"))
+    assert isinstance(model, NativeTranslator)
+    return model
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_no_sentence_of_its_own_world_has_an_unknown_word(
+    translator: NativeTranslator, held_out: bool
+) -> None:
+    for phrase in itertools.islice(pairs("words", held_out=held_out), 2000):
+        english = " ".join(phrase.english)
+        french = " ".join(word.word for word in phrase.french)
+        assert translator.unknown_words(english, french) == (), english
+
+
+def test_what_it_writes_itself_for_its_own_world_has_none_either(
+    translator: NativeTranslator,
+) -> None:
+    """Made-up names count as known only where it really copies them."""
+    texts = [" ".join(phrase.english) for phrase in itertools.islice(pairs("written"), 100)]
+    noted = [t for t in texts if prepare(translator, t, TextOptions()).empty.unknown_words]
+    assert len(noted) <= 1, noted
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "unknown"),
+    [
+        ("the cat found a hat", "le chat trouvait un chapeau", ()),
+        # each once, in order, cut as the tokenizer cuts
+        ("a zebra sees 3 zebra", "", ("zebra", "sees", "3")),
+        # a French word, one token of the vocabulary, that English never had
+        ("the chat found a lit", "le chat", ("chat", "lit")),
+        # single tokens that are pieces of words
+        ("it was for you", "", ("it", "you")),
+        ("the cat's hat?!", "", ("cat's",)),
+        ("THE cat", "le chat", ("THE",)),
+        # a name that it copies is translated
+        ("Zorblat found a hat", "Zorblat trouvait un chapeau", ()),
+        ("Zorblat found a hat", "Zor trouvait un chapeau", ("Zorblat",)),
+        ("Zorblat found a hat", "", ()),  # nothing is written: the encoder
+        ("楚留香 found a hat", "un chapeau", ("楚留香",)),
+    ],
+)
+def test_unknown_words_are_those_that_english_never_had(
+    translator: NativeTranslator, text: str, target: str, unknown: tuple[str, ...]
+) -> None:
+    assert translator.unknown_words(text, target) == unknown
+
+
+@pytest.mark.slow
+def test_its_words_are_those_of_the_training() -> None:
+    saved = (bundled_folder("translator") / WORDS).read_text(encoding="utf-8").split()
+    assert saved == sorted(english_words())
+
+
+@pytest.mark.parametrize(
+    "command", [("show",), ("explain", "--only", "3"), ("show", "--kind", "encoder")]
+)
+def test_one_line_on_stderr_names_them(run: Run, command: tuple[str, ...]) -> None:
+    ended = run(*command, STRANGE, "-m", "translator")
+    assert ended.status is ExitStatus.OK
+    assert ended.err.startswith(NOTE + "“zebra”, “sees”")
+    assert ended.err.count("\n") == 1
+    assert run(*command, STRANGE, "-m", "translator", "--quiet").err == ""
+    assert run(*command, KNOWN, "-m", "translator").err == ""
+
+
+def test_many_of_them_are_counted(run: Run) -> None:
+    text = "one small step for someone , another giant leap forward towards everything else"
+    said = run("show", text, "-m", "translator").err
+    assert said.startswith(NOTE)
+    assert said.count("“") == 8
+    assert said.endswith(" and 1 more\n")
+
+
+def test_a_letter_that_commands_the_terminal_is_escaped(run: Run) -> None:
+    said = run("show", "the cat\u202e3 found a hat", "-m", "translator").err
+    assert "\u202e" not in said
+
+
+def test_the_json_of_show_and_explain_lists_them(run: Run) -> None:
+    for command in ("show", "explain"):
+        said = json.loads(run(command, STRANGE, "-m", "translator", "-f", "json").out)
+        assert said["unknown_words"][:2] == ["zebra", "sees"]
+        assert "unknown_words" not in run(command, KNOWN, "-m", "translator", "-f", "json").out
+
+
+def test_a_saved_capture_still_says_them(run: Run, tmp_path: Path) -> None:
+    saved = str(tmp_path / "c.npz")
+    run("show", STRANGE, "-m", "translator", "-o", saved)
+    assert run("show", saved).err.startswith(NOTE + "“zebra”")
+    with np.load(saved) as archive:
+        assert json.loads(str(archive["meta"]))["unknown_words"][0] == "zebra"
+    run("show", KNOWN, "-m", "translator", "-o", saved)
+    assert run("show", saved).err == ""
+
+
+def test_a_page_says_them(run: Run) -> None:
+    said = "cannot translate them: \\u201czebra\\u201d"
+    assert said in run("show", STRANGE, "-m", "translator", "-f", "html").out
+    assert "cannot translate" not in run("show", KNOWN, "-m", "translator", "-f", "html").out
+
+
+def test_only_the_part_that_is_read_counts(translator: NativeTranslator) -> None:
+    text = "the cat found a hat . " * 20 + "the zebra"
+    cut = prepare(translator, text, TextOptions(truncate="right")).empty
+    assert cut.left_out[1] > 0
+    assert cut.unknown_words == ()
+
+
+def test_other_models_say_nothing(run: Run) -> None:
+    assert run("show", STRANGE).err == ""
+    assert attnviz.capture(STRANGE).record.unknown_words == ()
+
+
+def test_a_folder_without_words_says_nothing_and_one_with_damaged_ones_is_refused(
+    tmp_path: Path,
+) -> None:
+    folder = shutil.copytree(bundled_folder("translator"), tmp_path / "copy")
+    (folder / WORDS).write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ModelError, match=r"words\.txt' cannot be read"):
+        load_translator(folder, "copy", None)
+    (folder / WORDS).unlink()
+    assert load_translator(folder, "copy", None).unknown_words("a zebra", "") == ()
