@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.optim import Optimizer
 from torch.multiprocessing import get_context
+from torch.optim import Optimizer
 
 from attnviz.data.train import Progress
 from attnviz.models.folder.config import GPTConfig

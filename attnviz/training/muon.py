@@ -62,4 +62,5 @@ def orthogonal(matrices: Tensor) -> Tensor:
     for _ in range(STEPS):
         gram = x @ x.mT  # (k, m, m)
         x = a * x + (b * gram + c * gram @ gram) @ x
-    return x if wide is matrices else x.mT
+    result: Tensor = x if wide is matrices else x.mT
+    return result

@@ -98,9 +98,7 @@ def measured_links(probe: WorldProbe, half: str, behaviour: str) -> Links:
         keys.append(len(link.keys))
         tags.append(link.tags)
         words.append(link.words)
-    return Links(
-        np.array(mass), np.array(top), np.array(all_top), np.array(keys), tags, words
-    )
+    return Links(np.array(mass), np.array(top), np.array(all_top), np.array(keys), tags, words)
 
 
 def new_clues(words: tuple[str, ...]) -> bool:
@@ -158,7 +156,7 @@ def figures(probe: WorldProbe, half: str, heads: dict[str, Head]) -> Iterator[Fi
 
 
 def _index(head: Head) -> tuple[int, int]:
-    return head.layer, head.number
+    return head.layer, head.head
 
 
 def _figure(behaviour: str, measure: str, values: Any, bar: float | None) -> Figure:

@@ -36,19 +36,20 @@ PIECES = 1800
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 CAPITALISED = 1100
 STARTERS = """
-i Therefore Thus Hence So Clearly Although Because While When Where Why Who What How Nobody Nothing
-Everyone Everybody Somebody Someone Something Everything Yesterday Today Tomorrow Please Perhaps
-Maybe Suddenly Finally Soon Later Then After Before During Until Since Unless If Once Every Each
-Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July
-August September October November December Uncle Aunt Captain Doctor Professor King Queen Prince
-Princess Lord Lady Sir Grandma Grandpa Mum Dad Mom He She It They His Her Its Their Him Them
+i Therefore Thus Hence So Clearly Although Because While When Where Why Who What How Nobody
+Nothing Everyone Everybody Somebody Someone Something Everything Yesterday Today Tomorrow Please
+Perhaps Maybe Suddenly Finally Soon Later Then After Before During Until Since Unless If Once
+Every Each Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April
+May June July August September October November December Uncle Aunt Captain Doctor Professor King
+Queen Prince Princess Lord Lady Sir Grandma Grandpa Mum Dad Mom He She It They His Her Its Their
+Him Them
 """.split()
 LOWER = 160
 """The names of each list that are also one token in lower case, as people type them."""
 ZIPF = 2000
 
-# a word, its apostrophe part ("Anna" "'s"), a run of digits, an empty line, any other mark; spaces and
-# single line breaks between words are dropped
+# a word, its apostrophe part ("Anna" "'s"), a run of digits, an empty line, any other mark; spaces
+# and single line breaks between words are dropped
 CUTS = r"\p{L}[\p{L}\p{M}]*|['’](?:s|t|re|ve|ll|d|m)\b|\p{N}+|\n{2,}|[^ \n]"
 
 
@@ -142,8 +143,7 @@ def _words() -> Iterable[str]:
     for past, _, clues in (line.split("|") for line in read("topics") if "|" in line):
         yield from past.split()
         yield from clues.split()
-    for word in groups("senses"):
-        yield word
+    yield from groups("senses")
     for frame in ("pp", "pt", "pf", "pl"):
         for base, form in itertools.product(groups("frames")[frame], "bsdng"):
             yield verb_form(base, form)

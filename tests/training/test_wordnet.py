@@ -13,7 +13,7 @@ from attnviz.training.tokenizer import WordEncoder
 
 LINES = """  1 This software and database is being provided to you, the LICENSEE
 00001740 03 n 01 entity 0 003 ~ 00001930 n 0000 | that which exists by itself
-02084071 05 n 03 dog 0 domestic_dog 0 001 @ 02083346 n 0000 | a canine; "the dog barked all night"; "he's fed"
+02084071 05 n 03 dog 0 domestic_dog 0 001 @ 02083346 n 0000 | a canine; "the dog barked"; "he's fed"
 00001740 29 v 04 breathe 0 take_a_breath 0 000 | draw air; "I can breathe better"
 """
 
@@ -29,7 +29,7 @@ def test_definitions_stand_behind_their_word_and_examples_alone(folder: Path) ->
     assert set(wordnet.passages(folder)) == {
         "entity: that which exists by itself",
         "dog: a canine",
-        "the dog barked all night",
+        "the dog barked",
         "he's fed",
         "breathe: draw air",
         "I can breathe better",

@@ -137,7 +137,8 @@ def test_a_mystery_tells_of_one_to_five_suspects_in_three_forms() -> None:
     for text in some("mystery"):
         name = text.words[text.answers[0].word]
         passive = any(
-            a == "by" and b == name for a, b in itertools.pairwise(text.words[: text.links[0].query])
+            a == "by" and b == name
+            for a, b in itertools.pairwise(text.words[: text.links[0].query])
         )
         forms["passive" if passive else "active or clue"] += 1
     assert forms["passive"] > COUNT / 5

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from attnviz.training.world.lexicon import FEMALE, MALE
-
 Gender: TypeAlias = Literal["m", "f"]
 Number: TypeAlias = Literal["s", "p"]
 
@@ -151,4 +149,16 @@ ADJECTIVES = (
 )
 VERBS = tuple(Verb(*line.split("/")) for line in _VERBS.split())
 PREPOSITIONS = tuple(tuple(line.split("/")) for line in _PREPOSITIONS.split())
+MALE = """
+Bark Tom Paul John James Peter David Mark Luke Adam Ben Sam Max Jack Harry Oscar Leo Henry George
+Frank Fred Albert Arthur Charles Edward Eric Felix Hugo Ivan Jacob Kevin Lewis Martin Nathan
+Oliver Patrick Philip Ralph Richard Robert Simon Stephen Thomas Victor Walter William Daniel
+Michael Andrew Joseph Bob Bill Joe Tim Rex Bruno Carl Otto Ali
+""".split()
+FEMALE = """
+Anna Mary Alice Emma Lucy Sarah Jane Kate Ruth Rose Lily Grace Helen Julia Laura Maria Nina Olivia
+Paula Rachel Sophie Susan Tina Vera Wendy Amy Betty Carol Clara Diana Edith Ella Emily Eva Fiona
+Flora Greta Hannah Ida Irene Jenny Joan Karen Linda Lisa Martha Molly Nancy Nora Pam Rita Sally
+Stella Sylvia Zoe Elizabeth Margaret Eve
+""".split()
 NAMES = tuple((name, "m") for name in MALE) + tuple((name, "f") for name in FEMALE)

@@ -9,7 +9,7 @@ what makes a model look from a noun to its adjectives, and from a pronoun to wha
 import random
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -26,44 +26,46 @@ ox ub uck ug um un up ust uz
 """.split()
 ADJECTIVES = """
 fluffy blue verdant red green yellow white black brown grey purple orange pink golden silver tiny
-small big large huge enormous giant little tall short long wide narrow thick thin round square flat
-deep shallow high low steep old young new ancient modern fresh rotten ripe raw soft hard smooth
-rough sharp dull bright dark pale shiny dusty dirty clean muddy wet dry damp icy frozen warm cool
-hot sticky slippery hairy furry woolly spotted striped curly straight crooked bent broken cracked
-hollow solid heavy light strong weak quick fast slow lazy sleepy brave shy proud gentle fierce
-wild tame friendly noisy quiet silent loud happy sad angry hungry thirsty clever wise silly funny
-strange odd rare common famous secret hidden lost empty full rich poor cheap expensive beautiful
-pretty ugly elegant plump skinny lonely lovely cute nice kind cruel mean evil magical mysterious
-wooden metal plastic paper leather rusty dusky misty foggy sunny rainy windy stormy snowy cloudy
-sweet sour bitter salty spicy tasty juicy crispy rocky sandy leafy grassy mossy thorny creamy
-delicious stale crumpled torn faded polished scratched locked abandoned crowded haunted stubborn
-nervous anxious curious cheerful gloomy jealous honest polite rude greedy generous patient tired
-bored excited worried scared grumpy clumsy elderly retired local foreign royal national annual daily
-final recent current previous early late distant nearby remote central northern southern eastern
-western urban rural wonderful terrible horrible awful amazing brilliant perfect ordinary typical
-simple complex complicated difficult easy important useful useless dangerous safe careful careless
-free private public popular successful serious gentle calm violent sudden rapid gradual massive
-delicate fragile sturdy velvet crimson scarlet turquoise beige ginger blond bald bearded muscular
-chubby slender graceful handsome charming adorable barking sleeping smiling crying laughing running
-burning broken-down homemade handmade second-hand well-known old-fashioned grilled roasted fried
-boiled baked smoked chopped sliced melted leftover organic fresh ripe unripe overgrown deserted
+small big large huge enormous giant little tall short long wide narrow thick thin round square
+flat deep shallow high low steep old young new ancient modern fresh rotten ripe raw soft hard
+smooth rough sharp dull bright dark pale shiny dusty dirty clean muddy wet dry damp icy frozen
+warm cool hot sticky slippery hairy furry woolly spotted striped curly straight crooked bent
+broken cracked hollow solid heavy light strong weak quick fast slow lazy sleepy brave shy proud
+gentle fierce wild tame friendly noisy quiet silent loud happy sad angry hungry thirsty clever
+wise silly funny strange odd rare common famous secret hidden lost empty full rich poor cheap
+expensive beautiful pretty ugly elegant plump skinny lonely lovely cute nice kind cruel mean evil
+magical mysterious wooden metal plastic paper leather rusty dusky misty foggy sunny rainy windy
+stormy snowy cloudy sweet sour bitter salty spicy tasty juicy crispy rocky sandy leafy grassy
+mossy thorny creamy delicious stale crumpled torn faded polished scratched locked abandoned
+crowded haunted stubborn nervous anxious curious cheerful gloomy jealous honest polite rude greedy
+generous patient tired bored excited worried scared grumpy clumsy elderly retired local foreign
+royal national annual daily final recent current previous early late distant nearby remote central
+northern southern eastern western urban rural wonderful terrible horrible awful amazing brilliant
+perfect ordinary typical simple complex complicated difficult easy important useful useless
+dangerous safe careful careless free private public popular successful serious gentle calm violent
+sudden rapid gradual massive delicate fragile sturdy velvet crimson scarlet turquoise beige ginger
+blond bald bearded muscular chubby slender graceful handsome charming adorable barking sleeping
+smiling crying laughing running burning broken-down homemade handmade second-hand well-known old-
+fashioned grilled roasted fried boiled baked smoked chopped sliced melted leftover organic fresh
+ripe unripe overgrown deserted
 """.split()
 NATURAL = dict(
     pair.split(":")
     for pair in """
-    hungry:ate thirsty:drank sleepy:slept sad:wept happy:smiled cold:shivered scared:hid sick:coughed
-    bored:sighed tired:rested proud:boasted busy:worked curious:listened late:hurried guilty:confessed
-    rich:paid strong:lifted clumsy:stumbled funny:laughed brave:fought shy:blushed nervous:trembled
-    wounded:bled angry:shouted baker:baked sailor:sailed singer:sang painter:painted dancer:danced
-    teacher:taught hunter:hunted farmer:ploughed thief:stole swimmer:swam driver:drove pilot:flew
-    cook:cooked chef:cooked runner:ran reader:read priest:prayed builder:built rider:rode barber:shaved
-    drummer:drummed climber:climbed gardener:dug fisherman:fished tailor:sewed cleaner:swept
-    speaker:spoke student:studied writer:wrote author:wrote dog:barked hound:barked puppy:barked
-    terrier:barked spaniel:barked cat:purred kitten:purred wolf:howled horse:galloped pony:trotted
-    cow:grazed sheep:grazed goat:chewed rabbit:hopped frog:croaked toad:croaked snake:hissed
-    hen:pecked chicken:pecked bird:flapped eagle:swooped mole:burrowed bell:rang phone:rang
-    telephone:rang wheel:spun ball:bounced boat:floated ship:sank glass:broke cup:broke vase:broke
-    candle:burned lamp:glowed rocket:exploded bomb:exploded pipe:leaked shirt:tore engine:stopped
+    hungry:ate thirsty:drank sleepy:slept sad:wept happy:smiled cold:shivered scared:hid
+    sick:coughed bored:sighed tired:rested proud:boasted busy:worked curious:listened late:hurried
+    guilty:confessed rich:paid strong:lifted clumsy:stumbled funny:laughed brave:fought
+    shy:blushed nervous:trembled wounded:bled angry:shouted baker:baked sailor:sailed singer:sang
+    painter:painted dancer:danced teacher:taught hunter:hunted farmer:ploughed thief:stole
+    swimmer:swam driver:drove pilot:flew cook:cooked chef:cooked runner:ran reader:read
+    priest:prayed builder:built rider:rode barber:shaved drummer:drummed climber:climbed
+    gardener:dug fisherman:fished tailor:sewed cleaner:swept speaker:spoke student:studied
+    writer:wrote author:wrote dog:barked hound:barked puppy:barked terrier:barked spaniel:barked
+    cat:purred kitten:purred wolf:howled horse:galloped pony:trotted cow:grazed sheep:grazed
+    goat:chewed rabbit:hopped frog:croaked toad:croaked snake:hissed hen:pecked chicken:pecked
+    bird:flapped eagle:swooped mole:burrowed bell:rang phone:rang telephone:rang wheel:spun
+    ball:bounced boat:floated ship:sank glass:broke cup:broke vase:broke candle:burned lamp:glowed
+    rocket:exploded bomb:exploded pipe:leaked shirt:tore engine:stopped
     """.split()
 )
 IRREGULAR = {
@@ -76,7 +78,8 @@ IRREGULAR = {
         drive:drove:driven feed:fed:fed wake:woke:woken forgive:forgave:forgiven draw:drew:drawn
         lose:lost:lost leave:left:left buy:bought:bought sell:sold:sold break:broke:broken
         steal:stole:stolen throw:threw:thrown hide:hid:hidden build:built:built choose:chose:chosen
-        keep:kept:kept bring:brought:brought hold:held:held cut:cut:cut tear:tore:torn bend:bent:bent
+        keep:kept:kept bring:brought:brought hold:held:held cut:cut:cut tear:tore:torn
+        bend:bent:bent
         take:took:taken eat:ate:eaten make:made:made sweep:swept:swept
         """.split()
     )

@@ -79,11 +79,15 @@ def _guilt(world: World, name: str, victim: str, form: str, crime: str) -> str:
         return _filled(world, _words("clue"), name, victim)
     participle, past = crime.split("|")
     person = "{V}" if world.chance(0.6) else world.noun_of(rng.choice(("man", "woman", "person")))
-    whom = victim if world.chance(0.15) else f"{rng.choice(('the', 'the', 'the old', 'his', 'her'))} {person}"
+    whom = (
+        victim
+        if world.chance(0.15)
+        else f"{rng.choice(('the', 'the', 'the old', 'his', 'her'))} {person}"
+    )
     how = rng.choice(("", "", "", rng.choice(_words("with")), rng.choice(_words("where"))))
     front = rng.choice(_words("with"))
     if form == "passive":
-        choices = (
+        choices: tuple[str, ...] = (
             f"{whom} was {participle} by {{N}} {how}",
             f"{whom} was {participle} by {{N}} {how}",
             f"{whom} was {participle} {how} by {{N}}",

@@ -4,7 +4,7 @@
 leave one candidate, that one is meant; otherwise the subject of the sentence before.
 """
 
-from attnviz.training.world.lexicon import World, habit
+from attnviz.training.world.lexicon import World
 from attnviz.training.world.scene import Entity, Scene, frames
 from attnviz.training.world.text import Text, Writer
 
@@ -76,7 +76,9 @@ def write(world: World) -> Text:
 def write_pair(world: World) -> Text:
     """The shortest form: one or two people, and at once a pronoun for one of them."""
     scene = Scene(world, Writer.drawn("pairs", world))
-    frame = world.rng.choice(("{P} <pp:d> {P} .", "{P} was in {L} .", "{P} <pp:d> {A} .", "{A} was here ."))
+    frame = world.rng.choice(
+        ("{P} <pp:d> {P} .", "{P} was in {L} .", "{P} <pp:d> {A} .", "{A} was here .")
+    )
     scene.sentence(frame, end=False)
     entity = chosen(scene)
     if entity is None:

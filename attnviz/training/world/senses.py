@@ -87,10 +87,8 @@ def _use(world: World, writer: Writer, word: str, sense: str) -> list[int]:
     rng.shuffle(clues)
     if world.chance(0.25):
         Scene(world, writer).sentence(rng.choice(frames()))
-    if sense != "unit" and world.chance(0.35):
-        keys = _in_a_sentence(world, writer, clues)
-    else:
-        keys = []
+    told = sense != "unit" and world.chance(0.35)
+    keys = _in_a_sentence(world, writer, clues) if told else []
     frame = rng.choice(UNIT_FRAMES if sense == "unit" else FRAMES)
     if keys:
         frame = rng.choice(("the {w}", "the {w}", "and the {w}", "with a {w}", "{n} saw the {w}"))
