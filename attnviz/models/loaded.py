@@ -221,7 +221,7 @@ def writing(model: LoadedModel) -> Writes:
     """The model, as one that writes a target text.
 
     Raises:
-        UsageError: it is no encoder-decoder.
+        UsageError: it is not an encoder-decoder.
     """
     if isinstance(model, Writes):
         return model

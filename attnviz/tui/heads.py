@@ -40,7 +40,7 @@ class HeadsPane(ScenePane):
         return Size(self._label + self._cell * len(grid.heads) + 1, len(grid.layers) + 1)
 
     def title_of(self, scene: Scene) -> str:
-        return f"heads: what “{fenced(scene.queries[scene.query])}” attends to"
+        return f"heads: top keys of “{fenced(scene.queries[scene.query])}”"
 
     def place_of(self, scene: Scene) -> Region:
         row, column = scene.slot

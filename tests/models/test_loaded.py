@@ -30,7 +30,7 @@ def test_the_builtin_model_can_do_all_but_write(capability: Capability) -> None:
 @pytest.mark.parametrize(
     ("source", "capability", "message"),
     [
-        (Source(), writing, "builtin is no encoder-decoder; use --model translator."),
+        (Source(), writing, "builtin is not an encoder-decoder; use --model translator."),
         (Source("translator"), predicting, f"translator {NO_PREDICTION}"),
         (Source("translator"), valuing, NO_VALUES.format("translator")),
         (Source("embeddings"), predicting, f"embeddings {NO_PREDICTION}"),

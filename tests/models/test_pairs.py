@@ -156,10 +156,10 @@ def test_what_is_computed_is_the_same_with_a_capture(folder_of: Callable[[str], 
 
 def test_a_model_of_one_sequence_has_no_target(gpt2_folder: Path) -> None:
     model = load_huggingface(gpt2_folder, "tiny", None)
-    with pytest.raises(UsageError, match="no encoder-decoder"):
+    with pytest.raises(UsageError, match="not an encoder-decoder"):
         writing(model)
     heads = recorded_heads(model, HeadOptions())
-    with pytest.raises(UsageError, match="target is the text"):
+    with pytest.raises(UsageError, match="target is the output"):
         prepare(model, TEXT, TextOptions(target=TARGET)).record(heads)
 
 

@@ -264,7 +264,7 @@ def test_a_page_names_the_share_of_a_sink(folder_of: Callable[[str], Path]) -> N
     total = float(found.pattern[3].sum())
     assert total < 0.99
     shown = written(found)
-    assert f"The row's sum: {total:.4f}. The other {1 - total:.4f} goes to a sink" in shown
+    assert f"Sum of the row: {total:.4f}. The other {1 - total:.4f} goes to a sink" in shown
     assert "sums to 1" not in shown
     assert "differs from this softmax" not in shown
 
@@ -287,14 +287,14 @@ def test_a_page_tells_what_is_added_with_its_factor(folder_of: Callable[[str], P
     for said in ("ΔE = 0.22·z·W_O", "x + 0.22·attention(x̂)", "x + 0.22·MLP(RMSNorm(x))"):
         assert said in shown
     length = float(np.linalg.norm(found.z[3] @ found.w_o.weight)) * 0.22
-    assert f"Its length is {length:.4f}" in shown
+    assert f"Its norm is {length:.4f}" in shown
 
 
 def test_a_page_says_where_the_parts_of_a_layer_cannot_be_told_apart(
     folder_of: Callable[[str], Path],
 ) -> None:
     shown = written(traced(load_huggingface(folder_of("bert"), "bert", None), Head(1, 1), 3))
-    assert "their parts cannot be told apart" in shown
+    assert "whose parts cannot be separated" in shown
     assert "+ rest of layer" in shown
 
 

@@ -62,7 +62,7 @@ def test_it_opens_with_the_head_that_fits_the_text_best(opened: Opened) -> None:
         assert there.title("pattern") == "L2H3, known for: nouns attend to their adjectives"
         assert there.subtitle("pattern") == "forest → verdant 1.00"
         assert "verdant" in there.seen("words")[0]
-        assert there.title("heads") == "heads: what “forest” attends to"
+        assert there.title("heads") == "heads: top keys of “forest”"
         assert there.seen("links")[0].startswith("verdant 1.00")
         assert there.focus == "heads"
 
@@ -430,7 +430,7 @@ def test_the_patterns_follow_the_text_while_it_is_typed(opened: Opened) -> None:
         await there.settle()
         assert there.app.scene
         assert there.app.scene.capture.text == f"{TEXT} and q"
-        assert there.title("heads") == "heads: what “q” attends to"
+        assert there.title("heads") == "heads: top keys of “q”"
         await there.press("escape")
         assert there.focus == "words"
         assert "forest and" in there.seen("words")[0]
@@ -550,7 +550,7 @@ def test_without_a_text_it_waits_for_one_to_be_typed(model: LoadedModel) -> None
         await there.pilot.press(*"blue cat".replace(" ", "")[:4], "space", *"cat")
         await there.pilot.pause(0.4)
         await there.settle()
-        assert there.title("heads") == "heads: what “cat” attends to"
+        assert there.title("heads") == "heads: top keys of “cat”"
 
     explore(Opened.of_text("", model, TextOptions()), does)
 
@@ -576,7 +576,7 @@ def test_a_text_too_long_for_the_model_is_said_and_can_be_mended(model: LoadedMo
         there.app.query_one("#editor", TextArea).text = "a cat"
         await there.pilot.pause(0.4)
         await there.settle()
-        assert there.title("heads") == "heads: what “cat” attends to"
+        assert there.title("heads") == "heads: top keys of “cat”"
 
     explore(Opened.of_text("the " * 300, model, TextOptions()), does)
 
@@ -620,7 +620,7 @@ def test_tokens_are_data_here_too() -> None:
         assert "\x1b" not in shown
         assert "\u202e" not in shown
         await there.press("shift+tab", "left", "left", "left", "left")
-        assert there.title("heads") == "heads: what “[red]a” attends to"
+        assert there.title("heads") == "heads: top keys of “[red]a”"
 
     explore(saved(nasty), does, size=(120, 30))
 

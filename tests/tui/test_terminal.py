@@ -61,7 +61,7 @@ def in_terminal(
     folder: Path,
     *arguments: str,
     keys: bytes = b"q",
-    until: bytes = b"heads: what",
+    until: bytes = b"heads: top",
     before: str = "",
     stdin: bytes | None = None,
     **variables: str,
@@ -72,7 +72,7 @@ def in_terminal(
     attributes = termios.tcgetattr(theirs)
     told = folder / "loaded.json"
     program = PROGRAM.format(before=before, told=str(told))
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    kept = {n: os.environ[n] for n in ("PATH", "HOME", "PYTHONPATH") if n in os.environ}
     process = subprocess.Popen(
         [sys.executable, "-c", program, json.dumps(["explore", *arguments])],
         stdin=theirs if stdin is None else subprocess.PIPE,
@@ -114,7 +114,7 @@ def test_q_leaves_the_terminal_as_it_was(tmp_path: Path, capture_file: str) -> N
     assert ended.status == ExitStatus.OK
     assert ended.restored
     assert LEAVE_SCREEN in ended.drawn
-    assert ended.drawn.rfind(SHOW_CURSOR) > ended.drawn.rfind(b"heads: what")
+    assert ended.drawn.rfind(SHOW_CURSOR) > ended.drawn.rfind(b"heads: top")
 
 
 def test_a_saved_capture_is_explored_without_torch(tmp_path: Path, capture_file: str) -> None:
@@ -133,7 +133,7 @@ def test_a_text_is_explored_and_its_page_saved(tmp_path: Path) -> None:
 def test_a_text_may_come_through_a_pipe_and_the_keys_from_the_terminal(tmp_path: Path) -> None:
     ended = in_terminal(tmp_path, "-", stdin=b"a fluffy blue creature\n")
     assert ended.status == ExitStatus.OK
-    assert "where “creature” looks".encode() in ended.drawn
+    assert "top keys of “creature”".encode() in ended.drawn
 
 
 def test_what_could_not_be_saved_before_leaving_is_told_after_it(
@@ -204,7 +204,7 @@ def test_after_a_bug_the_terminal_is_as_it_was_and_one_line_says_so(
         "import attnviz.tui.app, attnviz.tui.pattern\n"
         f"attnviz.tui.{module}.{method} = broken"
     )
-    until = b"\x1b[?1049h" if module.startswith("pattern") else b"heads: what"
+    until = b"\x1b[?1049h" if module.startswith("pattern") else b"heads: top"
     ended = in_terminal(tmp_path, capture_file, keys=b"?", until=until, before=before)
     assert ended.status == ExitStatus.BUG
     assert ended.restored
