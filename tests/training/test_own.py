@@ -340,4 +340,4 @@ def test_what_was_settled_cannot_be_changed_on_the_way(run: Run, tmp_path: Path)
         "train", str(tmp_path / "t.txt"), "-o", str(tmp_path / "m"), "--resume", "--context", "32"
     )
     assert ended.status is ExitStatus.USAGE
-    assert "--context was settled when this training began" in ended.err
+    assert "--context was set when this training began" in ended.err
