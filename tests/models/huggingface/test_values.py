@@ -130,5 +130,5 @@ def test_scores_that_do_not_lead_to_the_weights_are_not_shown(
     doubled = lambda m, q, *more, **named: plain(m, q * 9, *more, **named)  # noqa: E731
     monkeypatch.setattr(module, "eager_attention_forward", doubled)
     inputs = {"input_ids": torch.tensor([[5, 6, 7, 8]])}
-    with pytest.raises(AttnvizError, match="does more to its scores"):
+    with pytest.raises(AttnvizError, match="changes its scores"):
         run_and_capture(model, inputs, Wanted({0: (0,)}, scores=True), lambda _: None, "self")
