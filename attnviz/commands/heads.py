@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
 from attnviz.commands.session import Session
-from attnviz.commands.texts import note_left_out, text_or_capture
+from attnviz.commands.texts import note_texts, text_or_capture
 from attnviz.data.capture import Capture
 from attnviz.data.heads import METRICS, HeadMetrics, HeadReport
 from attnviz.data.transforms import Transforms
@@ -177,7 +177,7 @@ def _over_text(
     if isinstance(text, Capture):
         return score_capture(text, heads.options, transforms)
     report = score_text(load_model(source), text, options, heads.options, transforms)
-    note_left_out(session, report.capture.left_out)
+    note_texts(session, [report.capture])
     return report
 
 

@@ -1,12 +1,14 @@
 """The text of a command: read, with what there is to say about it on stderr."""
 
+from collections.abc import Sequence
+
 from attnviz.commands.groups import RUN, TextIn
 from attnviz.commands.session import Session
 from attnviz.data.capture import Capture
 from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
-from attnviz.renderers.titles import left_out_note
+from attnviz.renderers.titles import left_out_note, strange_note
 
 
 def text_or_capture(session: Session, given: TextIn) -> str | Capture:
@@ -59,3 +61,18 @@ def note_left_out(session: Session, left_out: tuple[int, int], where: str = "") 
     note = left_out_note(left_out)
     if note:
         session.note(where + note)
+
+
+def note_texts(session: Session, captures: Sequence[Capture]) -> None:
+    """Lines on stderr where texts were cut, and one where the model has seen none like them."""
+    for n, captured in enumerate(captures, start=1):
+        where = f"text {n}: " if len(captures) > 1 else ""
+        note_left_out(session, captured.left_out, where)
+    note_strange(session, [captured.strange for captured in captures], "text")
+
+
+def note_strange(session: Session, strange: Sequence[bool], what: str) -> None:
+    """One line on stderr where the model has not seen texts like some of these."""
+    note = strange_note(sum(strange), len(strange), what)
+    if note:
+        session.note(note)

@@ -1,12 +1,10 @@
 """Sentences that several media show: what records, choices and transforms are called."""
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice, Exhibit, Map, Why
-from attnviz.data.head import listed
+from attnviz.data.exhibit import Exhibit, Map
 from attnviz.data.tokens import readable
 from attnviz.data.transforms import (
     Difference,
@@ -19,7 +17,7 @@ from attnviz.data.transforms import (
     SpecialDropped,
     Transform,
 )
-from attnviz.errors import Speller
+from attnviz.errors import option
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import name_of
 from attnviz.renderers.numbers import probability
@@ -28,38 +26,6 @@ if TYPE_CHECKING:
     from attnviz.data.ablate import AblationReport
     from attnviz.data.compare import ModelComparison, TextComparison
     from attnviz.data.heads import HeadReport
-
-
-def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
-    """The exhibit's caption, or which heads these are and why; `speller` as in `choice_title`."""
-    if exhibit.caption or exhibit.choice is None:
-        return exhibit.caption
-    return choice_title(exhibit.choice, speller)
-
-
-def choice_title(choice: Choice, speller: Speller | None = None) -> str:
-    """Which heads these are and why: `L2H1: pronouns … (chosen automatically …)`.
-
-    Args:
-        choice: the heads.
-        speller: spells the options of whoever reads it, to say how others are shown.
-    """
-    why = WHY.get(choice.why, "") if choice.line is None else f"chosen on line {choice.line}"
-    if not why:
-        return choice.named.title if choice.named else listed(choice.heads)
-    others = f"; {speller('heads', 'all')} shows every head" if speller else ""
-    title = choice.named.title if choice.named else GENERIC
-    return f"{choice.heads[0]}: {title} ({why}{others})"
-
-
-WHY: Mapping[Why, str] = MappingProxyType(
-    {
-        "fits best": "chosen automatically",
-        "card": "chosen automatically, as the model's card names it",
-        "generic": "chosen automatically by a generic score",
-    }
-)
-GENERIC = "attends least to itself, the previous token and the start"
 
 
 def transform_title(transform: Transform) -> str:
@@ -131,21 +97,19 @@ def facts(capture: Capture) -> str:
     return ", ".join(parts)
 
 
+def beginning(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = readable(" ".join(text.split()))
+    return line if len(line) <= BEGINNING else line[: BEGINNING - 1] + "…"
+
+
+BEGINNING = 80  # letters
+
+
 def written(capture: Capture, *, row: str = "row") -> str:
     """What an encoder-decoder wrote, and what its rows stand for (columns, where it is turned)."""
     rows = f"each {row} is the word that a position predicts; its input is the previous word"
     return f"written: “{readable(capture.target)}” ({rows})"
-
-
-def map_title(exhibit: Exhibit, head_map: Map) -> str:
-    """`L1H2: nouns attend to their adjectives`; the label alone where the head has no name.
-
-    A head that is known for several behaviours has all their titles.
-    """
-    titles = dict.fromkeys(
-        readable(named.title) for named in exhibit.capture.named(head_map.layer, head_map.head)
-    )
-    return f"{head_map.label}: {'; '.join(titles)}" if titles else head_map.label
 
 
 def pane_titles(exhibit: Exhibit, head_map: Map) -> tuple[str, ...]:
@@ -232,15 +196,40 @@ def about_models(comparison: "ModelComparison") -> list[str]:
 
 
 def notes_of(exhibit: Exhibit) -> tuple[str, ...]:
-    """What is to be said beside an exhibit: tokens that were cut off, layers without attention."""
-    notes = [left_out_note(exhibit.capture.left_out)]
+    """What is to be said beside an exhibit: tokens that were cut off, layers without attention.
+
+    That its text is strange to the model is said once for all texts, by `strange_note`.
+    """
+    cut = left_out_note(exhibit.capture.left_out)
+    notes = [cut] if cut else []
     heads_per_layer = exhibit.capture.model.heads_per_layer
     without = [str(layer) for layer, heads in enumerate(heads_per_layer) if not heads]
     if without and len(exhibit.maps) > 1:
         layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
         verb = "have" if len(without) > 1 else "has"
         notes.append(f"{layers} of this model {verb} no attention")
+    return tuple(notes)
+
+
+def text_notes(capture: Capture) -> tuple[str, ...]:
+    """What is to be said of a text and its model: tokens that were cut off, a strange text."""
+    notes = (left_out_note(capture.left_out), strange_note(int(capture.strange), 1, "text"))
     return tuple(note for note in notes if note)
+
+
+def strange_note(strange: int, texts: int, what: str) -> str:
+    """That the built-in model has not seen texts like some of these; empty where there are none.
+
+    Args:
+        strange: how many of them are not of its world.
+        texts: how many there are.
+        what: one of them: "text", "line".
+    """
+    if not strange:
+        return ""
+    where = f"{strange:,} of {amount(texts, what)}: " if texts > 1 else ""
+    other = f"{option('model', 'gpt2')} has"
+    return f"{where}the built-in model is small and has not seen text like this; {other}"
 
 
 def left_out_note(left_out: tuple[int, int]) -> str:

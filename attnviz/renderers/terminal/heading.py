@@ -6,10 +6,11 @@ from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, Map
 from attnviz.data.tokens import readable
 from attnviz.renderers.direction import fenced
+from attnviz.renderers.headlines import about, map_title
 from attnviz.renderers.labels import ascii_only
 from attnviz.renderers.terminal.cells import cut
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import about, facts, map_title, written
+from attnviz.renderers.titles import facts, written
 
 FLAT = (
     "rows are nearly flat, because embeddings were not trained to be compared; each row has its "
