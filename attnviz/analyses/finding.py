@@ -7,9 +7,6 @@ else its strongest links.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
-
-import numpy as np
 
 from attnviz.analyses.acting import acts_of
 from attnviz.analyses.evidence import evidence
@@ -19,6 +16,7 @@ from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
 from attnviz.data.tokens import Token
 
 MOST_QUERIES, STRONGEST = 2, 3
+TELLING = 0.1  # a weaker link is nothing to tell
 LEAST_ROWS = 3  # fewer have nothing "most" of them do
 
 
@@ -51,11 +49,9 @@ def _behaviour(exhibit: Exhibit, head_map: Map, named: NamedHead | None) -> Find
     if behaviour is None:
         return None
     occasions = [c for c in seen[behaviour] if c.query in exhibit.queries]
-    weights = np.zeros_like(head_map.weights)
-    shown = list(exhibit.keys)
-    weights[:, shown] = head_map.weights[:, shown]
-    acts = acts_of(weights, capture.query_tokens, occasions)
-    links = [link for act in acts[:MOST_QUERIES] for link in act.links]
+    acts = acts_of(head_map.weights, capture.query_tokens, occasions)
+    told = [act for act in acts if act.links[0].key in exhibit.keys][:MOST_QUERIES]
+    links = [link for act in told for link in act.links if link.key in exhibit.keys]
     return Finding(tuple(links), behaviour) if links else None
 
 
@@ -97,16 +93,20 @@ def _same(tokens: Sequence[Token], one: int, other: int) -> bool:
 
 
 def _telling(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
-    """The strongest link of each query to another token of the text, the strongest first."""
+    """The strongest link of each query to another token of the text, the strongest first.
+
+    The first token, a sink in a causal model, is left out where other links are left.
+    """
     capture = exhibit.capture
-    without = replace(exhibit, skip=(*exhibit.skip, 0)) if capture.one_sequence else exhibit
-    links = links_of(replace(without, top=2), head_map).rows()
-    special = [token.special for token in capture.key_tokens]
-    of_query = {token.index: token.special for token in capture.query_tokens}
+    keys = tuple(key for key in exhibit.keys if not capture.key_tokens[key].special)
+    rows = tuple(q for q in exhibit.queries if not capture.query_tokens[q].special)
+    skip = (*exhibit.skip, 0) if capture.one_sequence else exhibit.skip
     best: dict[int, FoundLink] = {}
-    for query, key, weight in links:
-        itself = capture.one_sequence and query == key
-        if not (special[key] or of_query[query] or itself) and weight > 0:
-            best.setdefault(query, FoundLink(query, key, weight))
-    ranked = sorted(best.values(), key=lambda link: -link.weight)
-    return list(islice(ranked, STRONGEST))
+    for some in (tuple(filter(None, keys)) if capture.causal else keys, keys):
+        asked = replace(exhibit, queries=rows, keys=some, skip=skip, top=1)
+        for query, key, weight in links_of(asked, head_map).rows() if rows and some else ():
+            if key in some and query in rows and query - key not in skip and weight >= TELLING:
+                best.setdefault(query, FoundLink(query, key, weight))
+        if best:
+            break
+    return sorted(best.values(), key=lambda link: -link.weight)
