@@ -69,8 +69,8 @@ def show(
 ) -> None:
     """Show which tokens attend to which.
 
-    Unless heads are chosen, it shows the one that fits this text best; the first line says
-    which head that is.
+    Unless heads are chosen, it picks one that tells something about this text; the first line
+    says which head that is, what it does here and what it is known for.
     """
     to = destination_of(session, output)
     request = Request(
