@@ -135,7 +135,8 @@ def _tendency(tendency: Tendency, capture: Capture) -> str:
     else:
         token = capture.key_tokens[tendency.key]
         labels = distinct_labels(capture.key_tokens)
-        where = token.label if token.special else f"“{_cut(labels[tendency.key])}”"
+        first = "the first token, " if tendency.key == 0 else ""
+        where = token.label if token.special else f"{first}“{_cut(labels[tendency.key])}”"
     return f"{many} tokens attend most to {where}"
 
 
