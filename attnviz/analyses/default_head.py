@@ -17,7 +17,7 @@ from attnviz.data.card import NamedHead
 from attnviz.data.evidence import Behaviour
 from attnviz.data.exhibit import Choice
 
-ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "adjectives", "senses", "induction")
+ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "induction")
 """Behaviours, the most specific first."""
 
 

@@ -16,7 +16,7 @@ from attnviz.analyses.lexicon import (
     is_first_name,
     is_function,
     is_known,
-    is_noun,
+    is_number,
     is_plural,
     is_verb,
     listed,
@@ -63,12 +63,13 @@ def _may_be_name(word: Word) -> bool:
 
 
 def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
-    """Nouns with several meanings, and the content words a little before them."""
+    """Nouns with several meanings, and the content words and numbers a little before them."""
     for i, word in enumerate(words):
         if not (word.is_word and has_senses(word.lower) and _is_used_as_noun(words, i)):
             continue
         before = words[max(0, i - LOOK_BACK) : i]
-        keys = [w.tokens for w in before if _is_content(w) and w.lower != word.lower]
+        telling = [w for w in before if _is_content(w) or is_number(w.lower)]
+        keys = [w.tokens for w in telling if w.lower != word.lower]
         if keys:
             yield Occasion(word.tokens, tuple(keys))
 
@@ -78,7 +79,7 @@ def _is_used_as_noun(words: Sequence[Word], i: int) -> bool:
     before = words[i - 1].lower if i else ""
     if before in pronouns.SUBJECTS or is_function(words[i].lower):
         return False
-    noun = is_noun(words[i].lower) and words[i].lower in listed("nouns")
+    noun = words[i].lower in listed("nouns") or not is_verb(words[i].lower)
     return noun or before in adjectives.DETERMINERS or is_adjective(before)
 
 

@@ -36,6 +36,14 @@ def is_function(word: str) -> bool:
     return last in listed("function") or not any(c.isalpha() for c in word)
 
 
+def is_number(word: str) -> bool:
+    """Whether it is a cardinal number below eleven, or digits: "one mole of carbon"."""
+    return word in NUMBERS or word.isdecimal()
+
+
+NUMBERS = frozenset("one two three four five six seven eight nine ten".split())
+
+
 def is_adverb(word: str) -> bool:
     adjective = word in listed("adjectives") or word in listed("nouns")
     return word in listed("adverbs") or (word.endswith("ly") and not adjective)
@@ -85,7 +93,7 @@ def is_noun(word: str) -> bool:
 
 def may_be_noun(word: str) -> bool:
     """Whether it is a noun, or a verb or adjective that is also one: "call", "drill"."""
-    return word in listed("nouns") or word in listed("nouns_too")
+    return any(word in listed(name) for name in ("nouns", "nouns_too", *KINDS))
 
 
 def is_plural(word: str) -> bool:
@@ -97,7 +105,7 @@ def is_plural(word: str) -> bool:
     if word in SINGULAR or is_first_name(word):
         return False
     stems = _stems(word, ENDINGS[:3])
-    if any(may_be_noun(stem) or stem in listed(name) for stem in stems for name in KINDS):
+    if any(may_be_noun(stem) for stem in stems):
         return True
     return not any(is_known(stem) for stem in [word, *stems])
 

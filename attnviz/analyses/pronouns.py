@@ -119,6 +119,8 @@ def occasions(words: Sequence[Word]) -> Iterator[Occasion]:
             keys = sorted({*keys, *_joined(words, before)}) or [
                 k for k in before if _is_person(words[k])
             ]
+        if not keys and agrees in (_is_he, _is_she):
+            keys = [k for k in before if _may_be_called(words, k, agrees)]
         if keys:
             yield Occasion(word.tokens, tuple(words[k].tokens for k in keys))
 
@@ -129,6 +131,14 @@ def _is_noun_or_name(words: Sequence[Word], i: int) -> bool:
     if not word.is_word or is_function(lower) or lower in listed("dates") or before in SUBJECTS:
         return False
     return is_name(word) or is_noun(lower) or (before in DETERMINERS and may_be_noun(lower))
+
+
+def _may_be_called(words: Sequence[Word], i: int, agrees: Callable[[Word], bool]) -> bool:
+    """Whether a noun without any article may be somebody's name: "Bark is cute and he"."""
+    other = _is_female if agrees is _is_he else _is_male
+    opens = not i or words[i - 1].lower in (".", "!", "?", ",", "and")
+    verb = i + 1 < len(words) and words[i + 1].lower in ("is", "was", "'s", "has", "had")
+    return opens and verb and not is_plural(words[i].lower) and not other(words[i])
 
 
 def _joined(words: Sequence[Word], nouns: Sequence[int]) -> Iterator[int]:

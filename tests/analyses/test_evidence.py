@@ -72,6 +72,7 @@ def test_where_no_adjective_stands_before_a_noun_there_is_none(text: str) -> Non
         ("Tom and Anna left, and they", "they", ["Tom", "Anna"]),
         ("the doctor who", "who", ["doctor"]),
         ("my great-grandfather, who", "who", ["great-grandfather"]),
+        ("Bark is very cute and he", "he", ["Bark"]),  # a name that no list has
         ("we asked the pilot whether he", "he", ["pilot"]),
     ],
 )
@@ -104,6 +105,7 @@ def test_a_mystery_ends_in_was_and_has_names() -> None:
 
 
 def test_an_ambiguous_noun_has_the_content_words_before_it() -> None:
+    assert found("one mole of carbon")["senses"] == [("mole", ["one"])]
     assert found("a biopsy of the mole")["senses"] == [("mole", ["biopsy"])]
     assert "senses" not in found("the mole")  # nothing tells its meaning
     assert "senses" not in found("the bells began to ring")  # a verb
