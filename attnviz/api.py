@@ -11,10 +11,11 @@ from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Filters, links_of
 from attnviz.data.head import Head, listed
 from attnviz.data.tokens import Token
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.capture_file import load_capture
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
+from attnviz.renderers.notes import text_notes
 from attnviz.runs.choose import plan_heads
 from attnviz.runs.options import HeadOptions, TextOptions, Truncation
 from attnviz.runs.outputs import Show
@@ -112,6 +113,11 @@ class AttentionCapture:
         from attnviz.runs.webpage import framed
 
         return framed(self.record)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the text: that it was cut, or is none of the model's world."""
+        return tuple(spelled(note, as_argument) for note in text_notes(self.record))
 
     def pattern(self, layer: int, head: int) -> FloatArray:
         """The weights of one head, float32 (n_queries, n_keys), read-only.

@@ -1,25 +1,55 @@
 """The head to show when the user chose none.
 
-A model whose card names heads: the named head that fits the text best (`named_head.py`); the
-only one, where it names one. Any other model, and a capture that lacks a named head: the head
-with the highest generic score (`generic_head.py`). Both rules are deterministic, and use
-nothing but the capture.
+A head that the model's card names is shown where its behaviour is on this text: where the words
+give evidence of it (`evidence.py`), and the head acts on them (`acting.py`). Of several such
+heads the most specific behaviour is shown, as ordered in `ORDER`. Where none acts, and for any
+other model, the head with the highest generic score is (`generic_head.py`). All of it is
+deterministic, and uses nothing but the capture.
 """
 
+from collections.abc import Sequence
+
+from attnviz.analyses.acting import acts_of
+from attnviz.analyses.evidence import evidence
 from attnviz.analyses.generic_head import most_telling_head
-from attnviz.analyses.named_head import choose
 from attnviz.data.capture import Capture
+from attnviz.data.card import NamedHead
+from attnviz.data.evidence import Behaviour
 from attnviz.data.exhibit import Choice
+
+ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "induction")
+"""Behaviours, the most specific first."""
 
 
 def default_head(capture: Capture) -> Choice:
     """The head that tells most about this text, among the heads of the capture."""
-    named = capture.named_heads
-    if named and all(each.head in capture.heads for each in named):
-        patterns = {each.head: capture.weights(each.head) for each in named}
-        best = choose(patterns, named, bos=capture.bos)
-        if best is not None:
-            return Choice((best.head,), "fits best", best)
-        if len(named) == 1:
-            return Choice((named[0].head,), "card", named[0])
+    acting = acting_heads(capture)
+    if acting:
+        first = min(acting, key=lambda named: _rank(named.behaviour))
+        return Choice((first.head,), "acts", first)
+    only = only_named(capture.named_heads)
+    if only is not None and only.head in capture.heads:
+        return Choice((only.head,), "card", only)
     return Choice((most_telling_head(capture),), "generic")
+
+
+def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
+    """The only head that a card names, for what no evidence is looked for in a text."""
+    return heads[0] if len(heads) == 1 and heads[0].behaviour not in ORDER else None
+
+
+def acting_heads(capture: Capture) -> tuple[NamedHead, ...]:
+    """The heads that show on this text what the card names them for."""
+    seen = evidence(capture) if capture.named_heads else {}
+    acting = []
+    for named in capture.named_heads:
+        for behaviour, occasions in seen.items():
+            if behaviour == named.behaviour and named.head in capture.heads:
+                weights = capture.weights(named.head)
+                if acts_of(weights, capture.query_tokens, occasions):
+                    acting.append(named)
+    return tuple(acting)
+
+
+def _rank(behaviour: str) -> int:
+    return next(rank for rank, each in enumerate(ORDER) if each == behaviour)

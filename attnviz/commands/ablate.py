@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_report, destination_of
 from attnviz.commands.session import Session
-from attnviz.commands.texts import say, text_alone
+from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect, Replacement
 from attnviz.errors import UsageError, option
-from attnviz.renderers.notes import run_notes
 from attnviz.renderers.terminal import ablate as table
 from attnviz.runs.ablate import Cut, Progress, ablate_each, ablate_together
 from attnviz.runs.prepare import load_model
@@ -96,12 +95,12 @@ def ablate(
     options, cut = tokens.options(run), Cut(how.replacement, how.answer)
     if how.together:
         both = ablate_together(loaded, given, options, heads.options, cut, how.top)
-        say(session, run_notes(both.report.capture))
+        note_texts(session, [both.report.capture])
         _deliver_together(session, to, both)
         return
     with _progress(session) as progress:
         report = ablate_each(loaded, given, options, heads.options, cut, progress)
-    say(session, run_notes(report.capture))
+    note_texts(session, [report.capture])
     _deliver_each(session, to, report, how, canvas)
 
 

@@ -9,7 +9,7 @@ import typer
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_report, destination_of
 from attnviz.commands.session import Session
-from attnviz.commands.texts import say, text_alone
+from attnviz.commands.texts import note_strange, note_texts, text_alone
 from attnviz.data.capture import Capture
 from attnviz.data.compare import (
     SHARES,
@@ -21,7 +21,6 @@ from attnviz.data.compare import (
 )
 from attnviz.data.transforms import transform_to_dict
 from attnviz.errors import UsageError, option
-from attnviz.renderers.notes import run_notes
 from attnviz.renderers.terminal import compare as table
 from attnviz.renderers.titles import about_models, about_texts, texts_title
 from attnviz.runs.compare import compare_models, compare_texts, models_beside, texts_beside
@@ -114,8 +113,7 @@ def compare(
     how = tokens.options(run), heads.options, transforms.transforms()
     if compared.against is None:
         by_text = compare_texts(load_model(source), given, compared.query, *how)
-        for n, captured in enumerate(by_text.captures, start=1):
-            say(session, run_notes(captured), f"text {n}: ")
+        note_texts(session, by_text.captures)
         _deliver_texts(session, to, by_text, compared.top, canvas)
         return
     if len(given) != 1 or compared.query is not None:
@@ -125,6 +123,7 @@ def compare(
         )
     other = replace(source, name=compared.against, revision=None)
     by_model = compare_models(load_model(source), load_model(other), given[0], *how)
+    note_strange(session, [any(captured.strange for captured in by_model.captures)], "text")
     _deliver_models(session, to, by_model, compared.top, canvas)
 
 

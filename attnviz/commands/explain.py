@@ -16,7 +16,7 @@ from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver, destination_of
 from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session
-from attnviz.commands.texts import say, text_alone
+from attnviz.commands.texts import note_texts, say, text_alone
 from attnviz.console import Display
 from attnviz.data.explain import EmbeddingTrace, HeadTrace
 from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
@@ -31,7 +31,7 @@ from attnviz.renderers.calculation import explain as explained
 from attnviz.renderers.calculation import lookup
 from attnviz.renderers.calculation import worked as examples
 from attnviz.renderers.calculation.sheet import Sheet
-from attnviz.renderers.titles import choice_title
+from attnviz.renderers.headlines import headline
 from attnviz.runs.explain import (
     RandomInit,
     Subject,
@@ -264,7 +264,7 @@ def explain(
         else:
             subject = Subject(followed.head, followed.query, likeness.similarity)
             traced = trace_head(loaded, given, subject, tokens.options(target=target.target))
-            say(session, traced.notes)
+            note_texts(session, [traced.capture])
             _note_a_piece(session, traced.trace)
             calculation = _explained(display, traced, reading)
     deliver(session, to, [(None, calculation.pieces(to.format.name))])
@@ -273,7 +273,7 @@ def explain(
 def _explained(display: Display, traced: Traced, reading: HowTold) -> Calculation:
     """One head of a model over a text."""
     sheet, trace = reading.sheet(display), traced.trace
-    about = choice_title(traced.choice)
+    about = headline(traced.choice, traced.finding, traced.capture)
     if reading.as_lookup:
         shown = lookup.render(trace, sheet, about=about)
     else:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
 from attnviz.commands.session import Session
-from attnviz.commands.texts import say, text_or_capture
+from attnviz.commands.texts import note_texts, text_or_capture
 from attnviz.data.capture import Capture
 from attnviz.data.heads import METRICS, HeadMetrics, HeadReport
 from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
-from attnviz.renderers.notes import run_notes
 from attnviz.renderers.terminal import heads as table
 from attnviz.renderers.titles import heads_title
 from attnviz.runs.heads import Probe, score_capture, score_probe, score_text
@@ -178,7 +177,7 @@ def _over_text(
     if isinstance(text, Capture):
         return score_capture(text, heads.options, transforms)
     report = score_text(load_model(source), text, options, heads.options, transforms)
-    say(session, run_notes(report.capture))
+    note_texts(session, [report.capture])
     return report
 
 

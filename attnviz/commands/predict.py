@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
 from attnviz.commands.session import Session
-from attnviz.commands.texts import say, text_alone
+from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.predict import NextTokens, Prediction
-from attnviz.renderers.notes import run_notes
 from attnviz.renderers.terminal import predict as table
 from attnviz.runs.predict import Reading, predict_text
 from attnviz.runs.prepare import load_model
@@ -67,7 +66,7 @@ def predict(
     loaded = load_model(g.source_of(session, model, run))
     reading = Reading(candidates.top, candidates.each, candidates.lens)
     prediction = predict_text(loaded, given, tokens.options(run), reading)
-    say(session, run_notes(prediction.capture))
+    note_texts(session, [prediction.capture])
     deliver_report(
         session,
         to,

@@ -8,7 +8,7 @@ from attnviz.commands import groups as g
 from attnviz.commands.deliver import LINE, Destination, deliver, destination_of
 from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session
-from attnviz.commands.texts import text_or_capture
+from attnviz.commands.texts import note_strange, text_or_capture
 from attnviz.data.capture import Capture
 from attnviz.data.verify import FromExact, Verified
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
@@ -69,7 +69,8 @@ def show(
 ) -> None:
     """Show which tokens attend to which.
 
-    Unless heads are chosen, one is chosen automatically; the first line says which.
+    Unless heads are chosen, one is chosen automatically. The first line says which, what it does
+    on this text and what it is known for.
     """
     to = destination_of(session, output)
     request = Request(
@@ -143,6 +144,7 @@ def _of_text(asked: _Asked, given: g.TextIn) -> Results:
     else:
         made = _made(asked, load_model(asked.source), text, show, setting)
     asked.note(made)
+    note_strange(asked.session, [made.strange], "text")
     yield None, made.pieces
 
 
@@ -194,9 +196,9 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
     session, show = asked.session, asked.output.show(asked.request)
     lines = read_lines(given.text, given.file, session.stdin)
     model = load_model(asked.source)
-    bad = good = 0
+    bad, strange = 0, list[bool]()
     for number, text in lines:
-        setting = Setting(asked.output, asked.request, number, first=good == 0)
+        setting = Setting(asked.output, asked.request, number, first=not strange)
         try:
             if isinstance(text, InputError):  # it names the line
                 raise text
@@ -210,10 +212,11 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
             kept = replace(made.choice, line=made.choice.line or number)
             named = HeadOptions(heads=",".join(map(str, kept.heads)))
             show = replace(show, heads=named, kept=kept)
-        good += 1
+        strange.append(made.strange)
         asked.note(made, f"line {number}: ")
         yield number, made.pieces
-    if bad and not good:
+    note_strange(session, strange, "line")
+    if bad and not strange:
         raise InputError("no line could be shown", "see the errors above")
     if bad:
         session.status = ExitStatus.INPUT

@@ -8,6 +8,7 @@ from attnviz.data.capture import Capture
 from attnviz.errors import UsageError
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
+from attnviz.renderers.notes import run_notes, strange_note
 
 
 def text_or_capture(session: Session, given: TextIn) -> str | Capture:
@@ -59,3 +60,18 @@ def say(session: Session, notes: Sequence[str], where: str = "") -> None:
     """Each note on a line of stderr; `where` names the text that it is about."""
     for note in notes:
         session.note(where + note)
+
+
+def note_texts(session: Session, captures: Sequence[Capture]) -> None:
+    """Lines on stderr about each run, and one where the model has seen no texts like these."""
+    for n, captured in enumerate(captures, start=1):
+        where = f"text {n}: " if len(captures) > 1 else ""
+        say(session, run_notes(captured), where)
+    note_strange(session, [captured.strange for captured in captures], "text")
+
+
+def note_strange(session: Session, strange: Sequence[bool], what: str) -> None:
+    """One line on stderr where the model has not seen texts like some of these."""
+    note = strange_note(sum(strange), len(strange), what)
+    if note:
+        session.note(note)

@@ -40,6 +40,33 @@ class ModelIdentity:
         return len(self.heads_per_layer)
 
 
+UNPREDICTABLE = 10
+"""Characters by which a text counts as longer than it is: its beginning cannot be predicted."""
+
+
+@dataclass(frozen=True)
+class TextLoss:
+    """How well the model predicts a text: `nats` in all, over so many `characters`.
+
+    Characters and not tokens are counted, as a foreign text has more tokens a word. `limit` is
+    the loss a character above which the model's card calls a text none of its world.
+    """
+
+    nats: float
+    characters: int
+    limit: float
+
+    @property
+    def per_character(self) -> float:
+        """Nats per character, the text counted as `UNPREDICTABLE` characters longer."""
+        return self.nats / (self.characters + UNPREDICTABLE)
+
+    @property
+    def strange(self) -> bool:
+        """Whether the text is not of the model's world."""
+        return self.per_character > self.limit
+
+
 @dataclass(frozen=True, eq=False)
 class Capture:
     """Everything recorded from one run: text, tokens, patterns, and the model's identity.
@@ -54,7 +81,8 @@ class Capture:
     patterns since; `extras` holds arrays recorded beside the pattern, by name;
     `named_heads` are the heads that the model's card names, so that a saved capture shows
     the same default head without a model; `unknown_words` those words of the text that the
-    model was never trained on, where it can tell.
+    model was never trained on, where it can tell; `loss` is how well the model predicted the
+    text, where its card says what that means.
     """
 
     text: str
@@ -73,6 +101,12 @@ class Capture:
     extras: Mapping[str, FloatArray] = field(default_factory=dict)
     named_heads: tuple[NamedHead, ...] = ()
     unknown_words: tuple[str, ...] = ()
+    loss: TextLoss | None = None
+
+    @property
+    def strange(self) -> bool:
+        """Whether the text is known not to be of the model's world."""
+        return self.loss is not None and self.loss.strange
 
     @property
     def heads(self) -> tuple[Head, ...]:

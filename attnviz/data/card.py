@@ -10,15 +10,11 @@ class NamedHead:
     """A head that is known for a behaviour, such as "adjectives".
 
     `title` says what it does: "nouns attend to their adjectives".
-
-    `fit` holds this behaviour's weights in the rule that picks a default head (see
-    `analyses/named_head.py`); a head with an empty `fit` is never picked.
     """
 
     behaviour: str
     head: Head
     title: str
-    fit: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,13 +34,18 @@ class Figure:
 
 @dataclass(frozen=True)
 class ModelCard:
-    """The contents of a model folder's card."""
+    """The contents of a model folder's card.
+
+    `loss_limit`: the loss, in nats per character, above which a text is not of the model's world;
+    None where the card does not say.
+    """
 
     name: str
     description: str
     bos: bool
     heads: tuple[NamedHead, ...] = ()
     figures: tuple[Figure, ...] = ()
+    loss_limit: float | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from attnviz.data.blocks import FloatArray, IntArray
 from attnviz.data.capture import Capture
 from attnviz.data.card import NamedHead
+from attnviz.data.finding import Finding
 from attnviz.data.head import Head
 from attnviz.errors import UsageError, option
 
@@ -89,9 +90,9 @@ class CellMap(Place):
 Map: TypeAlias = HeadMap | LinkMap | CellMap
 
 
-Why: TypeAlias = Literal["asked", "only", "fits best", "card", "generic"]
-"""Named by the user; the model's only one; of the named heads the one that fits the text best; the
-only one that the card names; the one with the highest generic score."""
+Why: TypeAlias = Literal["asked", "only", "acts", "card", "generic"]
+"""Named by the user; the model's only one; a named head that acts on this text; the only one that
+the card names; the one with the highest generic score."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ class Exhibit:
     keys are kept per query (None: all), `least` the smallest weight that is shown; `skip`
     are distances (query minus key) of links that are left out: 0 to itself, 1 to the token
     before. `dropped` are keys whose weight was taken away. `choice` says which heads these
-    are and why; `caption` names the exhibit in its place, where it stands beside others.
+    are and why, `finding` what the one head does here that a rule picked; `caption` names the
+    exhibit in its place, where it stands beside others.
     """
 
     capture: Capture
@@ -180,6 +182,7 @@ class Exhibit:
     dropped: tuple[int, ...] = ()
     choice: Choice | None = None
     caption: str = ""
+    finding: Finding | None = None
 
     @property
     def weakest_left_out(self) -> bool:

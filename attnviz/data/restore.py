@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any, TypeVar, cast, get_args
 
 from attnviz.data.blocks import FloatArray, LayerPattern
-from attnviz.data.capture import Capture, Kind, ModelIdentity
+from attnviz.data.capture import Capture, Kind, ModelIdentity, TextLoss
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.serial import CAPTURE_SCHEMA, CAPTURE_VERSION
@@ -118,6 +119,7 @@ def capture_from(
             _named(entry, model.heads_per_layer) for entry in _objects(meta, "named_heads")
         ),
         unknown_words=tuple(_list(meta, UNKNOWN, str)) if UNKNOWN in meta else (),
+        loss=_loss(meta),
     )
 
 
@@ -136,6 +138,18 @@ def _left_out(meta: JsonObject) -> tuple[int, int]:
     numbers = _list(meta, "left_out", int)
     _check(len(numbers) == 2 and min(numbers) >= 0, "left_out")
     return numbers[0], numbers[1]
+
+
+def _loss(meta: JsonObject) -> TextLoss | None:
+    """How well the text was predicted; older captures do not say."""
+    if meta.get("loss") is None:
+        return None
+    entry = _object(meta, "loss")
+    loss = TextLoss(
+        _get(entry, "nats", float), _get(entry, "characters", int), _get(entry, "limit", float)
+    )
+    _check(isfinite(loss.nats) and isfinite(loss.limit) and loss.characters >= 0, "loss")
+    return loss
 
 
 def _transforms(meta: JsonObject) -> tuple[Transform, ...]:
@@ -196,7 +210,6 @@ def _named(entry: JsonObject, per_layer: tuple[int, ...]) -> NamedHead:
         behaviour=_get(entry, "behaviour", str),
         head=head,
         title=_get(entry, "title", str),
-        fit=tuple(_list(entry, "fit", float)),
     )
 
 

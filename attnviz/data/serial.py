@@ -7,14 +7,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from attnviz.data.capture import Capture, ModelIdentity
+from attnviz.data.capture import Capture, ModelIdentity, TextLoss
 from attnviz.data.explain import EmbeddingTrace, HeadTrace
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import transform_to_dict
 from attnviz.data.worked import Worked
 
 CAPTURE_SCHEMA = "attnviz-capture"
-CAPTURE_VERSION = 2
+CAPTURE_VERSION = 3
 CAPTURE_META = "meta"
 EXPLAIN_SCHEMA = "attnviz-explain/1"
 EMBEDDINGS_SCHEMA = "attnviz-embeddings/1"
@@ -59,6 +59,11 @@ def token_to_dict(token: Token) -> dict[str, Any]:
         "special": token.special,
         "part": None if token.part is None else list(token.part),
     }
+
+
+def loss_to_dict(loss: TextLoss) -> dict[str, Any]:
+    """How well a text was predicted, as written to JSON."""
+    return {"nats": loss.nats, "characters": loss.characters, "limit": loss.limit}
 
 
 def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
@@ -155,13 +160,13 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
         "key_tokens": None if shared else [token_to_dict(token) for token in capture.key_tokens],
         "layers": [{"layer": layer.layer, "heads": list(layer.heads)} for layer in capture.layers],
         "extras": list(capture.extras),
+        "loss": None if capture.loss is None else loss_to_dict(capture.loss),
         "named_heads": [
             {
                 "behaviour": named.behaviour,
                 "layer": named.head.layer,
                 "head": named.head.head,
                 "title": named.title,
-                "fit": list(named.fit),
             }
             for named in capture.named_heads
         ],

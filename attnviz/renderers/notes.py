@@ -1,8 +1,10 @@
 """Sentences to be said beside whatever a run gives."""
 
 from attnviz.data.capture import Capture
+from attnviz.data.exhibit import Exhibit
 from attnviz.data.tokens import readable
-from attnviz.renderers.titles import left_out_note
+from attnviz.errors import option
+from attnviz.renderers.titles import amount
 
 MOST_NAMED = 8
 
@@ -22,3 +24,50 @@ def unknown_notes(capture: Capture) -> tuple[str, ...]:
     more = f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else ""
     said = "the model was not trained on these words and cannot translate them"
     return (f"{said}: {named}{more}",)
+
+
+def notes_of(exhibit: Exhibit) -> tuple[str, ...]:
+    """What is to be said beside an exhibit: of its run, and layers without attention.
+
+    That its text is strange to the model is said once for all texts, by `strange_note`.
+    """
+    notes = list(run_notes(exhibit.capture))
+    heads_per_layer = exhibit.capture.model.heads_per_layer
+    without = [str(layer) for layer, heads in enumerate(heads_per_layer) if not heads]
+    if without and len(exhibit.maps) > 1:
+        layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
+        verb = "have" if len(without) > 1 else "has"
+        notes.append(f"{layers} of this model {verb} no attention")
+    return tuple(notes)
+
+
+def text_notes(capture: Capture) -> tuple[str, ...]:
+    """What is to be said of a text and its model, also that the text is strange to it."""
+    strange = strange_note(int(capture.strange), 1, "text")
+    return (*run_notes(capture), *((strange,) if strange else ()))
+
+
+def strange_note(strange: int, texts: int, what: str) -> str:
+    """That the built-in model has not seen texts like some of these; empty where there are none.
+
+    Args:
+        strange: how many of them are not of its world.
+        texts: how many there are.
+        what: one of them: "text", "line".
+    """
+    if not strange:
+        return ""
+    where = f"{strange:,} of {amount(texts, what)}: " if texts > 1 else ""
+    other = f"{option('model', 'gpt2')} has"
+    return f"{where}the built-in model is small and has not seen text like this; {other}"
+
+
+def left_out_note(left_out: tuple[int, int]) -> str:
+    """How many tokens were cut off; empty where all are there."""
+    before, after = left_out
+    count = before or after
+    if not count:
+        return ""
+    verb = "is" if count == 1 else "are"
+    cut = f"{'first' if before else 'last'} {amount(count, 'token')}"
+    return f"the {cut} {verb} left out to fit the model's context"

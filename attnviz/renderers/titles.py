@@ -1,12 +1,10 @@
 """Sentences that several media show: what records, choices and transforms are called."""
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice, Exhibit, Map, Why
-from attnviz.data.head import listed
+from attnviz.data.exhibit import Exhibit, Map
 from attnviz.data.tokens import readable
 from attnviz.data.transforms import (
     Difference,
@@ -19,7 +17,6 @@ from attnviz.data.transforms import (
     SpecialDropped,
     Transform,
 )
-from attnviz.errors import Speller
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import name_of
 from attnviz.renderers.numbers import probability
@@ -28,38 +25,6 @@ if TYPE_CHECKING:
     from attnviz.data.ablate import AblationReport
     from attnviz.data.compare import ModelComparison, TextComparison
     from attnviz.data.heads import HeadReport
-
-
-def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
-    """The exhibit's caption, or which heads these are and why; `speller` as in `choice_title`."""
-    if exhibit.caption or exhibit.choice is None:
-        return exhibit.caption
-    return choice_title(exhibit.choice, speller)
-
-
-def choice_title(choice: Choice, speller: Speller | None = None) -> str:
-    """Which heads these are and why: `L2H1: pronouns … (chosen automatically …)`.
-
-    Args:
-        choice: the heads.
-        speller: spells the options of whoever reads it, to say how others are shown.
-    """
-    why = WHY.get(choice.why, "") if choice.line is None else f"chosen on line {choice.line}"
-    if not why:
-        return choice.named.title if choice.named else listed(choice.heads)
-    others = f"; {speller('heads', 'all')} shows every head" if speller else ""
-    title = choice.named.title if choice.named else GENERIC
-    return f"{choice.heads[0]}: {title} ({why}{others})"
-
-
-WHY: Mapping[Why, str] = MappingProxyType(
-    {
-        "fits best": "chosen automatically",
-        "card": "chosen automatically, as the model's card names it",
-        "generic": "chosen automatically by a generic score",
-    }
-)
-GENERIC = "attends least to itself, the previous token and the start"
 
 
 def transform_title(transform: Transform) -> str:
@@ -131,21 +96,19 @@ def facts(capture: Capture) -> str:
     return ", ".join(parts)
 
 
+def beginning(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = readable(" ".join(text.split()))
+    return line if len(line) <= BEGINNING else line[: BEGINNING - 1] + "…"
+
+
+BEGINNING = 80  # letters
+
+
 def written(capture: Capture, *, row: str = "row") -> str:
     """What an encoder-decoder wrote, and what its rows stand for (columns, where it is turned)."""
     rows = f"each {row} is the word that a position predicts; its input is the previous word"
     return f"written: “{readable(capture.target)}” ({rows})"
-
-
-def map_title(exhibit: Exhibit, head_map: Map) -> str:
-    """`L1H2: nouns attend to their adjectives`; the label alone where the head has no name.
-
-    A head that is known for several behaviours has all their titles.
-    """
-    titles = dict.fromkeys(
-        readable(named.title) for named in exhibit.capture.named(head_map.layer, head_map.head)
-    )
-    return f"{head_map.label}: {'; '.join(titles)}" if titles else head_map.label
 
 
 def pane_titles(exhibit: Exhibit, head_map: Map) -> tuple[str, ...]:
@@ -229,26 +192,3 @@ def about_models(comparison: "ModelComparison") -> list[str]:
         names = ", ".join(map(str, comparison.silent))
         lines.append(f"heads with no weight on these: {names}")
     return lines
-
-
-def notes_of(exhibit: Exhibit) -> tuple[str, ...]:
-    """What is to be said beside an exhibit: tokens that were cut off, layers without attention."""
-    notes = [left_out_note(exhibit.capture.left_out)]
-    heads_per_layer = exhibit.capture.model.heads_per_layer
-    without = [str(layer) for layer, heads in enumerate(heads_per_layer) if not heads]
-    if without and len(exhibit.maps) > 1:
-        layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
-        verb = "have" if len(without) > 1 else "has"
-        notes.append(f"{layers} of this model {verb} no attention")
-    return tuple(note for note in notes if note)
-
-
-def left_out_note(left_out: tuple[int, int]) -> str:
-    """How many tokens were cut off; empty where all are there."""
-    before, after = left_out
-    count = before or after
-    if not count:
-        return ""
-    verb = "is" if count == 1 else "are"
-    cut = f"{'first' if before else 'last'} {amount(count, 'token')}"
-    return f"the {cut} {verb} left out to fit the model's context"

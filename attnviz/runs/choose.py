@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from attnviz.analyses.default_head import default_head
+from attnviz.analyses.default_head import default_head, only_named
+from attnviz.analyses.finding import finding_of
 from attnviz.data.capture import Capture, ModelIdentity
 from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Choice
+from attnviz.data.exhibit import Choice, Exhibit
 from attnviz.data.head import Head, choose_heads, every_head, listed
 from attnviz.errors import UsageError, option
 from attnviz.runs.options import HeadOptions
@@ -53,8 +54,10 @@ def plan_heads(
         return HeadPlan(every, Choice(every))
     if sum(identity.heads_per_layer) == 1:
         return HeadPlan(every, Choice(every, "only", named[0] if named else None))
-    of_card = tuple(sorted({each.head for each in named}))
-    return HeadPlan(of_card if of_card and held is None else every)
+    only = only_named(named)
+    if only is not None and only.head in every:
+        return HeadPlan((only.head,), Choice((only.head,), "card", only))
+    return HeadPlan(every)
 
 
 def plan_capture(captured: Capture, options: HeadOptions) -> HeadPlan:
@@ -64,11 +67,19 @@ def plan_capture(captured: Capture, options: HeadOptions) -> HeadPlan:
     return plan_heads(captured.model, captured.named_heads, options, captured.heads)
 
 
-def start_head(captured: Capture) -> Head | None:
+def start_choice(captured: Capture) -> Choice | None:
     """The head to begin with where every head is on show; None where not all are held."""
     if captured.heads != every_head(captured.model.heads_per_layer):
         return None
-    return default_head(captured).heads[0]
+    return default_head(captured)
+
+
+def found(exhibit: Exhibit, head: Head) -> Exhibit:
+    """The exhibit with what its picked head does, as far as is shown of it."""
+    maps = [each for each in exhibit.maps if (each.layer, each.head) == head]
+    if not maps or exhibit.choice is None or not exhibit.choice.picked:
+        return exhibit
+    return replace(exhibit, finding=finding_of(exhibit, maps[0], exhibit.choice.named))
 
 
 def _check_held(heads: Sequence[Head], held: Sequence[Head]) -> None:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice
 from attnviz.data.explain import EmbeddingTrace, HeadTrace, OtherRow
+from attnviz.data.finding import Finding
 from attnviz.data.positions import last_word, one_position
 from attnviz.data.tokens import Token
 from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
@@ -20,9 +22,10 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
 from attnviz.models.loaded import tracing
 from attnviz.renderers.notes import run_notes
-from attnviz.runs.choose import plan_heads
+from attnviz.runs.choose import found, plan_heads
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare
+from attnviz.transforms.apply import whole_exhibit
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -41,12 +44,13 @@ class Subject:
 
 @dataclass(frozen=True)
 class Traced:
-    """A head's calculation, why just this head where nobody chose it, sentences to be said
-    beside it, and the row by another similarity."""
+    """A head's calculation, why just this head where nobody chose it, and what it does on the
+    text; the text's capture, and the row by another similarity."""
 
     trace: HeadTrace
     choice: Choice
-    notes: tuple[str, ...] = ()
+    capture: Capture
+    finding: Finding | None = None
     other: OtherRow | None = None
 
 
@@ -63,15 +67,15 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
 
     tracing(model)  # refused before anything is run
     prepared = prepare(model, text, options)
-    choice = _head(prepared, subject.head)
+    choice, finding = _head(prepared, subject.head)
     query = _position(prepared.empty.query_tokens, subject.query)
     trace = prepared.trace(choice.heads[0], query)
     other = other_row(trace, subject.similarity) if subject.similarity else None
-    return Traced(trace, choice, run_notes(prepared.empty), other)
+    return Traced(trace, choice, prepared.empty, finding, other)
 
 
-def _head(prepared: Prepared, named: str | None) -> Choice:
-    """The head, and why this one; nothing is captured where the user named it."""
+def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Finding | None]:
+    """The head, why this one, and what it does; nothing is captured where the user named it."""
     model = prepared.model
     plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=named))
     if named is not None and len(plan.recorded) != 1:
@@ -79,7 +83,12 @@ def _head(prepared: Prepared, named: str | None) -> Choice:
             f"{option('heads', named)} names {len(plan.recorded)} heads",
             f"one is explained: {option('heads', 'L1H2')}",
         )
-    return plan.choice or plan.pick(prepared.record(plan.recorded))
+    if plan.choice and not plan.choice.picked:
+        return plan.choice, None
+    captured = prepared.record(plan.recorded)
+    choice = plan.pick(captured)
+    (head,) = choice.heads
+    return choice, found(whole_exhibit(captured.only(choice.heads), choice), head).finding
 
 
 def _position(tokens: Sequence[Token], query: str | None) -> int:

@@ -15,8 +15,9 @@ from attnviz.console import Display
 from attnviz.data.exhibit import Choice, Exhibit, Filters, Look, PictureLook, Place
 from attnviz.data.head import Head
 from attnviz.data.transforms import PLAIN, SavedTransforms, Transforms
-from attnviz.errors import UsageError, option
-from attnviz.renderers.titles import about
+from attnviz.errors import UsageError, as_argument, option, spelled
+from attnviz.renderers.headlines import about
+from attnviz.renderers.notes import text_notes
 from attnviz.runs.options import HeadOptions
 from attnviz.transforms.apply import EVERYTHING
 from attnviz.writers.formats import PICTURES, ROWS
@@ -335,7 +336,8 @@ def json_object(exhibit: Exhibit, _format: str, line: int | None, _first: bool) 
     """The exhibit as one JSON object."""
     from attnviz.writers.json_object import json_chunks
 
-    return json_chunks(exhibit, about=about(exhibit), line=line)
+    notes = [spelled(note, as_argument) for note in text_notes(exhibit.capture)]
+    return json_chunks(exhibit, about=about(exhibit), notes=notes, line=line)
 
 
 def saved(exhibit: Exhibit, _format: str, _line: int | None, _first: bool) -> Iterable[Piece]:

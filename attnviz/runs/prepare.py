@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from attnviz.analyses.loss import SumLoss, text_loss
 from attnviz.data.blocks import Checked, Consumer, KeepEverything, Wanted
-from attnviz.data.capture import VALUE_NORMS, Capture
+from attnviz.data.capture import VALUE_NORMS, Capture, TextLoss
 from attnviz.data.explain import HeadTrace
 from attnviz.data.head import Head, every_head
 from attnviz.data.tokens import Token
@@ -18,6 +19,7 @@ from attnviz.data.transforms import Scores
 from attnviz.data.verify import Verified
 from attnviz.errors import option
 from attnviz.models.catalog import Source
+from attnviz.models.known import BUILTIN
 from attnviz.runs.budget import Budget
 from attnviz.runs.fit import Fitted, encode, fit
 from attnviz.runs.options import TextOptions
@@ -145,7 +147,8 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     """
     fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
     written, target = target_of(model, fitted.tokens, options.target)
-    return _prepared(model, text, fitted, written, target, options.max_memory)
+    prepared = _prepared(model, text, fitted, written, target, options.max_memory)
+    return replace(prepared, empty=replace(prepared.empty, loss=_loss(prepared)))
 
 
 def prepare_tokens(
@@ -153,6 +156,19 @@ def prepare_tokens(
 ) -> Prepared:
     """Make tokens that no text spells fit for a model that has one sequence."""
     return _prepared(model, "", Fitted(tokens), "", (), options.max_memory)
+
+
+def _loss(prepared: Prepared) -> TextLoss | None:
+    """How well the built-in model predicts the text, if its card says what that means."""
+    from attnviz.models.loaded import Predicts
+
+    model, limit, ids = prepared.model, prepared.model.card.loss_limit, prepared.ids
+    if limit is None or model.identity.name != BUILTIN or not isinstance(model, Predicts):
+        return None
+    lost = SumLoss(ids)
+    if len(ids) > 1:
+        model.predict(ids, range(len(ids) - 1), lost, lens=False)
+    return text_loss(prepared.source, lost.nats, limit)
 
 
 def _prepared(

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from attnviz.analyses.generic_head import FindTellingHead
 from attnviz.console import Display
+from attnviz.data.blocks import Consumer, PatternBlock
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, Exhibit, Look
 from attnviz.data.head import Head
 from attnviz.data.transforms import PLAIN
-from attnviz.renderers.notes import unknown_notes
+from attnviz.renderers.notes import notes_of
 from attnviz.renderers.picture.words import options_of
 from attnviz.renderers.terminal.heading import line_heading
-from attnviz.renderers.titles import notes_of
 from attnviz.runs.budget import LINK_BYTES, PICTURE_BYTES
-from attnviz.runs.choose import HeadPlan, plan_capture, plan_heads
+from attnviz.runs.choose import HeadPlan, found, plan_capture, plan_heads
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Piece, Request, Setting, Show, choose_output, for_signed
 from attnviz.runs.prepare import Prepared, prepare
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Made:
-    """An exhibit as it goes out; `notes` are sentences to be said beside it."""
+    """An exhibit as it goes out; `notes` are sentences to be said beside it, and `strange` says
+    whether its text is none of the model's world."""
 
     pieces: Iterable[Piece]
     choice: Choice | None
     notes: tuple[str, ...] = ()
+    strange: bool = False
 
 
 def show_capture(captured: Capture, show: Show) -> Exhibit:
@@ -80,8 +82,27 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
         return _exhibit(_with_norms(prepared, captured, show), choice, show)
     links = prepared.shape[0] * (show.needs.links or 0) * LINK_BYTES
     prepared.budget.check_patterns(heads, len(heads) * (links or PICTURE_BYTES))
-    prepared.run(heads, keep, rows)
-    return replace(_exhibit(prepared.empty, choice, show), maps=keep.maps())
+    strongest = KeepLinks(prepared.shape[0], _every_key(prepared), prepared.empty.causal, 1, 0.0)
+    prepared.run(heads, _both(keep, strongest) if choice.picked else keep, rows)
+    shown = replace(_exhibit(prepared.empty, choice, show), maps=keep.maps())
+    if isinstance(keep, KeepCells) and choice.picked:
+        told = found(replace(shown, maps=strongest.maps()), heads[0])
+        return replace(shown, finding=told.finding)
+    return found(shown, heads[0])
+
+
+def _every_key(prepared: Prepared) -> range:
+    return range(prepared.shape[1])
+
+
+def _both(one: Consumer, other: Consumer) -> Consumer:
+    """A consumer that hands each block to two."""
+
+    def consume(block: PatternBlock) -> None:
+        one(block)
+        other(block)
+
+    return consume
 
 
 def _recorded(
@@ -97,13 +118,14 @@ def _recorded(
 
 
 def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
-    return exhibit_of(
+    made = exhibit_of(
         captured,
         show.kept or choice,
         show.transforms,
         show.filters,
         one_query=show.needs.one_query,
     )
+    return found(made, choice.heads[0])
 
 
 def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
@@ -126,7 +148,7 @@ def _with_norms(prepared: Prepared, captured: Capture, show: Show) -> Capture:
 def _pick_before(prepared: Prepared, plan: HeadPlan) -> HeadPlan:
     """Pick the head by its generic score, in a run of its own, where patterns are too large."""
     heads = plan.recorded
-    if plan.choice or prepared.model.card.heads or prepared.budget.holds_whole(heads):
+    if plan.choice or prepared.budget.holds_whole(heads):
         return plan
     find = FindTellingHead(causal=prepared.empty.causal)
     prepared.budget.check_patterns(heads, 0)
@@ -161,24 +183,23 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
     """
     request = setting.request
     output = for_signed(setting.output, request.look.view, signed=exhibit.capture.signed)
-    maker, look, notes = output.load(), request.look, _notes(exhibit)
+    maker, look, notes = output.load(), request.look, notes_of(exhibit)
+    strange = exhibit.capture.strange
     if output.medium == "terminal":
         turned = {"orient": look.orient or "query-rows"} if output.turns else {}
         above = [] if setting.line is None else [line_heading(setting.line, first=setting.first)]
-        return Made([*above, maker(exhibit, request.display, **turned)], exhibit.choice, notes)
+        return Made(
+            [*above, maker(exhibit, request.display, **turned)], exhibit.choice, notes, strange
+        )
     if output.medium == "file":
         pieces = maker(exhibit, request.format, setting.line, setting.first)
-        return Made(pieces, exhibit.choice, notes)
+        return Made(pieces, exhibit.choice, notes, strange)
     from attnviz.renderers.picture.canvas import figure_bytes
 
     options = options_of(look, look.orient, by_row=exhibit.by_row)
     drawn = maker(exhibit, options)
     content = figure_bytes(drawn.figure, request.format, options.dpi)
-    return Made([content], exhibit.choice, (*notes, *drawn.notes))
-
-
-def _notes(exhibit: Exhibit) -> tuple[str, ...]:
-    return (*notes_of(exhibit), *unknown_notes(exhibit.capture))
+    return Made([content], exhibit.choice, (*notes, *drawn.notes), strange)
 
 
 def pieces_of(exhibit: Exhibit, format: str) -> Iterable[Piece]:

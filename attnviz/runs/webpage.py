@@ -1,6 +1,7 @@
 """A capture to a page: the words of its text, the head to begin with, and each head's metrics."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from html import escape
 
 from attnviz.data.capture import Capture
@@ -9,7 +10,7 @@ from attnviz.data.head import Head
 from attnviz.data.heads import HeadMetrics
 from attnviz.errors import AttnvizError
 from attnviz.renderers.webpage import AT_FIRST, PageWords, Start, page_chunks
-from attnviz.runs.choose import start_head
+from attnviz.runs.choose import found, start_choice
 from attnviz.runs.heads import score_capture
 from attnviz.runs.options import HeadOptions
 from attnviz.transforms.apply import whole_exhibit
@@ -26,8 +27,17 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
     # a changed pattern has no metrics of its own, and no rule picks a head by it
     if captured.transforms:
         return page_chunks(exhibit, words, start or AT_FIRST)
-    start = start or Start(start_head(captured))
-    return page_chunks(exhibit, words, start, _metrics(captured))
+    return page_chunks(exhibit, words, start or _start(exhibit), _metrics(captured))
+
+
+def _start(exhibit: Exhibit) -> Start:
+    """The head that tells most about the text, and what it does there."""
+    choice = start_choice(exhibit.capture)
+    if choice is None:
+        return AT_FIRST
+    (head,) = choice.heads
+    shown = found(replace(exhibit, choice=choice), head)
+    return Start(head, choice=choice, finding=shown.finding)
 
 
 def framed(captured: Capture) -> str:

@@ -42,12 +42,7 @@ def write_card(folder: Path, report: "Report", training: Training) -> None:
         "description": DESCRIPTION,
         "bos": True,
         "heads": [
-            {
-                "behaviour": named.behaviour,
-                "head": str(named.head),
-                "title": named.title,
-                "fit": named.fit,
-            }
+            {"behaviour": named.behaviour, "head": str(named.head), "title": named.title}
             for named in report.heads
         ],
         "figures": figure_entries(report.figures),

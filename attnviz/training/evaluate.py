@@ -2,7 +2,7 @@
 
 For each behaviour the head is chosen on a development split and measured on a test split. Both
 have new texts, whose word pairs (adjective and noun, name and deed, clue and word) training
-never saw together. The rule that picks a default head is fitted and measured in the same way.
+never saw together.
 """
 
 import json
@@ -19,7 +19,6 @@ from rich.table import Table
 
 from attnviz.data.card import Figure, NamedHead
 from attnviz.data.head import Head
-from attnviz.training import rule
 from attnviz.training.figures import all_figures, links_of
 from attnviz.training.measures import induction_score, measure_link, previous_token_score
 from attnviz.training.probe import WorldProbe
@@ -37,7 +36,7 @@ LINKED = ("adjectives", "pronouns", "mystery", "senses")
 
 @dataclass(frozen=True)
 class Report:
-    """The head of each behaviour, with the numbers of the default-head rule, and the figures."""
+    """The head of each behaviour, and the figures."""
 
     heads: tuple[NamedHead, ...]
     figures: tuple[Figure, ...]
@@ -49,8 +48,7 @@ def evaluate(probe: WorldProbe, *, count: int = 400) -> Report:
     chosen |= _best_repetition_heads(probe, count // 8)
     figures = all_figures(probe, chosen, count)
     named = tuple(NamedHead(kind, head, TITLES[kind]) for kind, head in chosen.items())
-    named = rule.fitted(probe, named, count)
-    return Report(named, (*figures, *rule.measured(probe, named, count)))
+    return Report(named, tuple(figures))
 
 
 def _best_head(probe: WorldProbe, kind: str, count: int) -> Head:

@@ -173,7 +173,7 @@ def _card(
         "name": "translator",
         "description": DESCRIPTION,
         "bos": True,
-        "heads": [{"behaviour": "alignment", "head": str(head), "title": TITLE, "fit": []}],
+        "heads": [{"behaviour": "alignment", "head": str(head), "title": TITLE}],
         "figures": figure_entries(figures),
         "training": {
             **asdict(recipe),

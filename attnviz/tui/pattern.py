@@ -10,9 +10,9 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 
 from attnviz.renderers.direction import fenced
+from attnviz.renderers.headlines import map_title
 from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
-from attnviz.renderers.titles import map_title
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, ScenePane
 from attnviz.tui.scene import Scene
@@ -50,8 +50,7 @@ class PatternPane(ScenePane):
         return Size(width, self._top + len(self._rows))
 
     def title_of(self, scene: Scene) -> str:
-        label, _, known = map_title(scene.exhibit, scene.map).partition(": ")
-        return f"{label}, known for: {known}" if known else label  # on other texts, maybe
+        return map_title(scene.exhibit, scene.map)
 
     def place_of(self, scene: Scene) -> Region:
         row, column = self._place(scene)

@@ -21,7 +21,7 @@ from attnviz.errors import UsageError
 from attnviz.renderers.arrangement import Grid, grid_of
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import shown, strongest
-from attnviz.runs.choose import start_head
+from attnviz.runs.choose import start_choice
 from attnviz.transforms.apply import exhibit_of
 
 Slot: TypeAlias = tuple[int, int]
@@ -215,9 +215,9 @@ def scene_of(captured: Capture, toggles: Toggles, *, choose: bool = True) -> Sce
         raise UsageError("pieces of words are merged in this capture", "leave them so")
     made = exhibit_of(captured, Choice(captured.heads), toggles.transforms)
     start = Scene(made, grid_of(made.maps).slot(made.maps[0]), 0, 0)
-    head = start_head(captured) if choose else None
-    if head is not None:
-        start = start._through(*head)
+    picked = start_choice(captured) if choose else None
+    if picked is not None:
+        start = start._through(*picked.heads[0])
     return start.at(last_word(made.capture.query_tokens))
 
 

@@ -1,6 +1,6 @@
 """An exhibit as one JSON object; `docs/formats.md` describes it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import Any
 
@@ -9,26 +9,36 @@ from numpy.typing import NDArray
 
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit, Map, links_of, whole_map
-from attnviz.data.serial import model_to_dict, to_json, token_to_dict, unknown_to_dict
+from attnviz.data.finding import Finding
+from attnviz.data.serial import (
+    loss_to_dict,
+    model_to_dict,
+    to_json,
+    token_to_dict,
+    unknown_to_dict,
+)
 from attnviz.data.transforms import transform_to_dict
 from attnviz.writers.rows import place
 
 SCHEMA = "attnviz/2"
 
 
-def json_chunks(exhibit: Exhibit, *, about: str = "", line: int | None = None) -> Iterator[str]:
+def json_chunks(
+    exhibit: Exhibit, *, about: str = "", notes: Sequence[str] = (), line: int | None = None
+) -> Iterator[str]:
     """An exhibit as one JSON object, some rows at a time, ended by a newline.
 
     Args:
         exhibit: what to write; see `_rows` for what its filters do.
-        about: which heads these are and why, for a person.
+        about: which heads these are, what they do here, and why they are shown, for a person.
+        notes: what else there is to say of the text, for a person.
         line: the number of the input line; then the object stands on one line of its
             own. Without it the object is spread over lines for a person to read.
     """
     wrap = "\n" if line is None else ""
     gap = "\n" if line is None else " "
     yield "{" + wrap
-    for name, value in _fields(exhibit, about, line).items():
+    for name, value in _fields(exhibit, about, notes, line).items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             yield f"{to_json(name)}: ["
             yield from _separated(map(to_json, value), wrap, gap)
@@ -48,7 +58,7 @@ def _separated(items: Iterable[str], wrap: str, gap: str) -> Iterator[str]:
         yield f",{gap}{item}" if number else f"{wrap}{item}"
 
 
-def _fields(exhibit: Exhibit, about: str, line: int | None) -> dict[str, Any]:
+def _fields(exhibit: Exhibit, about: str, notes: Sequence[str], line: int | None) -> dict[str, Any]:
     """All but the patterns, in order."""
     capture = exhibit.capture
     return {
@@ -67,6 +77,9 @@ def _fields(exhibit: Exhibit, about: str, line: int | None) -> dict[str, Any]:
         "transforms": [transform_to_dict(transform) for transform in capture.transforms],
         **_tokens(capture),
         "about": about,
+        "notes": list(notes),
+        "finding": _finding(exhibit.finding),
+        "loss": _loss(capture),
         "heads": [_head(capture, head_map) for head_map in exhibit.maps],
         "queries": list(exhibit.queries),
         "keys": list(exhibit.keys),
@@ -87,11 +100,39 @@ def _tokens(capture: Capture) -> dict[str, Any]:
 
 def _head(capture: Capture, head_map: Map) -> dict[str, Any]:
     layer, head = place(head_map)
+    named = capture.named(head_map.layer, head_map.head)
     return {
         "layer": layer,
         "head": head,
         "name": head_map.label,
-        "behaviours": [named.behaviour for named in capture.named(head_map.layer, head_map.head)],
+        "behaviours": [named.behaviour for named in named],
+        "known_for": [named.title for named in named],
+    }
+
+
+def _finding(finding: Finding | None) -> dict[str, Any] | None:
+    """What the head does here, where a rule picked it: links, or what most rows do."""
+    if finding is None:
+        return None
+    most = finding.tendency
+    return {
+        "behaviour": finding.behaviour,
+        "links": [link._asdict() for link in finding.links],
+        "tendency": None
+        if most is None
+        else {"kind": most.habit, "rows": most.rows, "of": most.of, "key": most.key},
+    }
+
+
+def _loss(capture: Capture) -> dict[str, Any] | None:
+    """How well the model predicts the text, where its card says what that means."""
+    loss = capture.loss
+    if loss is None:
+        return None
+    return {
+        **loss_to_dict(loss),
+        "nats_per_character": loss.per_character,
+        "strange": loss.strange,
     }
 
 

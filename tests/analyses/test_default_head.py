@@ -43,23 +43,58 @@ def test_a_text_too_short_to_tell_shows_the_first_head() -> None:
     assert default_head(make_capture("a b")).heads == (Head(0, 0),)
 
 
-def test_a_card_whose_rule_fits_decides() -> None:
-    """Two named heads: each is picked where it is the active one."""
-    heads = (
-        NamedHead("one", Head(0, 0), "one looks", (1.0, 0, 0, 0, 0, 0, 0, 0, 0.0)),
-        NamedHead("two", Head(1, 1), "two looks", (0, 0, 0, 0, 1.0, 0, 0, 0, 0.0)),
-    )
-    still, active = _looking_at(8, 0), _looking_at(8, 2)
-    for first, second, expected in ((active, still, Head(0, 0)), (still, active, Head(1, 1))):
-        patterns = {Head(0, 0): first, Head(1, 1): second}
-        capture = make_capture(patterns=patterns, named_heads=heads, bos=True, text="a b c d e f g")
-        choice = default_head(capture)
-        assert choice.heads == (expected,)
-        assert choice.named in heads
+ADJECTIVES = NamedHead("adjectives", Head(0, 0), "nouns attend to their adjectives")
+PRONOUNS = NamedHead("pronouns", Head(0, 1), "pronouns attend to what they stand for")
+TEXT = "a blue cat slept and it purred"
+
+
+def _links(size: int, *links: tuple[int, int]) -> np.ndarray:
+    """Rows that rest on the first token, but for those of these links."""
+    pattern = _looking_at(size, size - 1)
+    pattern[-1] = pattern[0]
+    for query, key in links:
+        pattern[query] = np.eye(size, dtype=np.float32)[key]
+    return pattern
+
+
+@pytest.mark.parametrize(
+    ("adjectives", "pronouns", "expected"),
+    [
+        ((), (), "generic"),
+        (((2, 1),), (), "adjectives"),  # cat → blue
+        ((), ((5, 2),), "pronouns"),  # it → cat
+        (((2, 1),), ((5, 2),), "pronouns"),  # the more specific one
+        (((3, 1),), (), "generic"),  # a verb that attends to an adjective shows nothing
+        (((2, 0),), ((5, 3),), "generic"),  # a pronoun that attends to a verb neither
+    ],
+)
+def test_a_named_head_is_shown_where_its_behaviour_is(
+    adjectives: tuple[tuple[int, int], ...], pronouns: tuple[tuple[int, int], ...], expected: str
+) -> None:
+    patterns = {Head(0, 0): _links(7, *adjectives), Head(0, 1): _links(7, *pronouns)}
+    capture = make_capture(TEXT, patterns=patterns, named_heads=(ADJECTIVES, PRONOUNS))
+    choice = default_head(capture)
+    assert (choice.named.behaviour if choice.named else choice.why) == expected
+    assert (choice.why == "acts") == (expected != "generic")
+
+
+def test_a_head_acts_only_with_enough_of_the_row() -> None:
+    pattern = _links(7)
+    pattern[2] = (0.65, 0.35, 0, 0, 0, 0, 0)  # cat → a, blue
+    capture = make_capture(TEXT, patterns={Head(0, 0): pattern}, named_heads=(ADJECTIVES,))
+    assert default_head(capture).why == "generic"
+    pattern[2] = (0.45, 0.55, 0, 0, 0, 0, 0)
+    capture = make_capture(TEXT, patterns={Head(0, 0): pattern}, named_heads=(ADJECTIVES,))
+    assert default_head(capture).named == ADJECTIVES
+
+
+def test_the_only_named_head_of_another_behaviour_is_shown_as_the_card_says() -> None:
+    alignment = NamedHead("alignment", Head(1, 1), "each word attends to its translation")
+    choice = default_head(make_capture(named_heads=(alignment,)))
+    assert (choice.heads, choice.why, choice.named) == ((Head(1, 1),), "card", alignment)
 
 
 def test_a_capture_that_lacks_a_named_head_falls_back_to_the_most_telling_head() -> None:
-    heads = (NamedHead("one", Head(0, 0), "one looks", (1.0, 0, 0, 0, 0.0)),)
-    capture = make_capture(named_heads=heads, patterns={Head(1, 0): _looking_at(8, 2)})
+    capture = make_capture(named_heads=(ADJECTIVES,), patterns={Head(1, 0): _looking_at(8, 2)})
     choice = default_head(capture.only((Head(1, 0), Head(1, 1))))
     assert (choice.heads, choice.why) == ((Head(1, 0),), "generic")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from attnviz.data.blocks import LayerPattern
-from attnviz.data.capture import Capture
+from attnviz.data.capture import Capture, TextLoss
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
@@ -54,7 +54,8 @@ def full_capture() -> Capture:
             "values/../x": rng.random((2, 3, 5), np.float32),
             "é": np.array([-0.0, np.inf], np.float32),
         },
-        named_heads=(NamedHead("adjectives", Head(2, 1), "nouns look at …", (0.1 + 0.2, -3.0)),),
+        named_heads=(NamedHead("adjectives", Head(2, 1), "nouns attend …"),),
+        loss=TextLoss(0.1 + 0.2, 7, 2.5),
     ).only((Head(0, 1), Head(2, 0), Head(2, 2)))
 
 
@@ -144,13 +145,14 @@ def test_numpy_alone_can_read_it_without_pickle(tmp_path: Path) -> None:
     capture = make_capture()
     with np.load(saved(capture, tmp_path / "c.npz"), allow_pickle=False) as archive:
         assert archive.files == ["meta", "layer_0", "layer_1"]
-        assert json.loads(archive["meta"].item())["schema"] == "attnviz-capture/2"
+        assert json.loads(archive["meta"].item())["schema"] == "attnviz-capture/3"
         assert np.array_equal(archive["layer_1"], capture.layers[1].weights)
 
 
 def rewritten(path: Path, change: Callable[[Meta, dict[str, Any]], None]) -> Path:
     """A capture saved with something changed in its metadata or its arrays."""
-    saved(make_capture("a b c", named_heads=(NamedHead("x", Head(0, 1), "x"),)), path)
+    capture = make_capture("a b c", named_heads=(NamedHead("x", Head(0, 1), "x"),))
+    saved(replace(capture, loss=TextLoss(2.0, 3, 1.5)), path)
     with np.load(path) as archive:
         arrays: dict[str, Any] = {name: archive[name] for name in archive.files}
     meta = json.loads(arrays.pop("meta").item())
@@ -193,7 +195,7 @@ WEIGHTS = make_capture("a b c").layers[0].weights
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (at("attnviz-capture/3", "schema"), "was saved by a later version .*; upgrade attnviz"),
+        (at("attnviz-capture/4", "schema"), "was saved by a later version .*; upgrade attnviz"),
         (at("other/1", "schema"), "is an .npz file, but no saved capture; make one by"),
         (at(None, "schema"), "is an .npz file, but no saved capture"),
         (array("meta", None), "is an .npz file, but no saved capture"),
@@ -232,7 +234,9 @@ WEIGHTS = make_capture("a b c").layers[0].weights
         (at([{"kind": "merged"}], "transforms"), "is damaged: transforms cannot be right"),
         (at([{"kind": "merged", "unit": 1}], "transforms"), "is damaged: transforms cannot be"),
         (at(["x"], "extras"), "is damaged: .*extra_0"),
-        (at("x", "named_heads", 0, "fit"), "is damaged: fit cannot be right"),
+        (at("x", "loss"), "is damaged: loss cannot be right"),
+        (at(-1, "loss", "characters"), "is damaged: loss cannot be right"),
+        (at("x", "loss", "nats"), "is damaged: nats cannot be right"),
         (at(7, "named_heads", 0, "head"), "is damaged: the head L0H7 cannot be right"),
         (at({}, "model"), "is damaged: heads_per_layer cannot be right"),
     ],
@@ -242,6 +246,20 @@ def test_a_file_that_is_no_whole_capture_is_told(
 ) -> None:
     with pytest.raises(InputError, match=f"^'.*c.npz' {sentence}"):
         load_capture(rewritten(tmp_path / "c.npz", change))
+
+
+def test_a_capture_of_layout_2_is_read(tmp_path: Path) -> None:
+    """It had numbers of a rule that is no more, and no loss."""
+
+    def change(meta: Meta, arrays: dict[str, Any]) -> None:
+        meta["schema"] = "attnviz-capture/2"
+        meta["named_heads"][0]["fit"] = [0.25, -1.0]
+        del meta["loss"]
+
+    record = load_capture(rewritten(tmp_path / "c.npz", change))
+    assert record.named_heads == (NamedHead("x", Head(0, 1), "x"),)
+    assert record.loss is None
+    assert not record.strange
 
 
 def test_the_unchanged_file_of_these_tests_is_a_capture(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import attnviz
 from attnviz.data.exhibit import Filters
+from attnviz.data.head import every_head
 from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source
 from attnviz.models.scratch.native import NativeModel
@@ -110,10 +111,20 @@ def test_a_beginning_token_that_the_model_lacks_is_refused(builtin: NativeModel)
         encode(without, "a", TextOptions(bos=True))
 
 
-def test_a_default_records_only_the_heads_that_it_is_chosen_from(builtin: NativeModel) -> None:
-    heads = recorded_heads(builtin, HeadOptions())
-    assert set(heads) == {named.head for named in builtin.card.heads}
-    assert len(recorded_heads(builtin, HeadOptions(everything=True))) == 16
+def test_a_default_is_chosen_from_every_head(builtin: NativeModel) -> None:
+    """A named head may not act on the text, and then the generic choice is made."""
+    every = recorded_heads(builtin, HeadOptions(everything=True))
+    assert recorded_heads(builtin, HeadOptions()) == every
+    assert set(every) == set(every_head(builtin.identity.heads_per_layer))
+
+
+def test_the_loss_tells_a_text_of_another_world(builtin: NativeModel) -> None:
+    empty = prepare(builtin, "a fluffy blue creature", TextOptions()).empty
+    assert empty.loss is not None
+    assert not empty.strange
+    assert prepare(builtin, "Tu n'aurais pas vu mes clés ?", TextOptions()).empty.strange
+    card = replace(builtin.card, loss_limit=None)
+    assert prepare(replace(builtin, card=card), "Tu n'aurais", TextOptions()).empty.loss is None
 
 
 def test_a_saved_capture_picks_the_same_default_without_the_model(builtin: NativeModel) -> None:
@@ -123,7 +134,7 @@ def test_a_saved_capture_picks_the_same_default_without_the_model(builtin: Nativ
     captures = [prepare(builtin, text, TextOptions()).record(heads) for heads in (everything, few)]
     all_held, few_held = (plan_capture(each, HeadOptions()).pick(each) for each in captures)
     assert all_held == few_held
-    assert all_held.why == "fits best"
+    assert all_held.why == "acts"
 
 
 def test_an_exhibit_filters_by_token_and_keeps_the_order_of_the_text(builtin: NativeModel) -> None:

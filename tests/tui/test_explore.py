@@ -59,7 +59,7 @@ def head_of(there: Visit) -> Head | None:
 
 def test_it_opens_with_the_head_that_fits_the_text_best(opened: Opened) -> None:
     async def does(there: Visit) -> None:
-        assert there.title("pattern") == "L2H3, known for: nouns attend to their adjectives"
+        assert there.title("pattern") == "L2H3 · known for: nouns attend to their adjectives"
         assert there.subtitle("pattern") == "forest → verdant 1.00"
         assert "verdant" in there.seen("words")[0]
         assert there.title("heads") == "heads: top keys of “forest”"

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.data.capture import Capture
+from attnviz.data.capture import Capture, TextLoss
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.finding import Finding, FoundLink, Tendency
 from attnviz.data.head import Head
 from attnviz.writers.json_object import json_chunks
 from tests.factories import make_capture, make_exhibit, make_tokens
@@ -26,8 +28,8 @@ def parsed(exhibit: Exhibit, line: int | None = None) -> dict[str, Any]:
 def test_the_object_has_the_documented_names_in_order() -> None:
     found = parsed(make_exhibit())
     assert " ".join(found) == (
-        "schema model versions text bos left_out kind causal sinks transforms tokens about heads "
-        "queries keys top min patterns"
+        "schema model versions text bos left_out kind causal sinks transforms tokens about notes "
+        "finding loss heads queries keys top min patterns"
     )
     assert found["schema"] == "attnviz/2"
     assert found["model"]["heads_per_layer"] == [2, 2]
@@ -72,15 +74,44 @@ def test_a_head_says_for_which_behaviours_the_card_names_it() -> None:
     )
     exhibit = make_exhibit(make_capture(named_heads=named), heads=[Head(0, 1), Head(1, 1)])
     assert parsed(exhibit)["heads"] == [
-        {"layer": 0, "head": 1, "name": "L0H1", "behaviours": ["adjectives", "previous"]},
-        {"layer": 1, "head": 1, "name": "L1H1", "behaviours": []},
+        {
+            "layer": 0,
+            "head": 1,
+            "name": "L0H1",
+            "behaviours": ["adjectives", "previous"],
+            "known_for": ["nouns attend to their adjectives", "the token before"],
+        },
+        {"layer": 1, "head": 1, "name": "L1H1", "behaviours": [], "known_for": []},
     ]
+
+
+def test_a_finding_is_written_in_fields() -> None:
+    links = (FoundLink(4, 3, 0.75),)
+    found = parsed(replace(make_exhibit(), finding=Finding(links, "adjectives")))["finding"]
+    link = {"query": 4, "key": 3, "weight": 0.75}
+    assert found == {"behaviour": "adjectives", "links": [link], "tendency": None}
+    most = Finding(tendency=Tendency("one key", 5, 7, 0))
+    found = parsed(replace(make_exhibit(), finding=most))["finding"]
+    assert found["tendency"] == {"kind": "one key", "rows": 5, "of": 7, "key": 0}
+    assert found["links"] == []
+
+
+def test_the_loss_says_whether_the_text_is_strange() -> None:
+    capture = replace(make_capture("a b"), loss=TextLoss(26.0, 3, 1.5))
+    assert parsed(make_exhibit(capture))["loss"] == {
+        "nats": 26.0,
+        "characters": 3,
+        "limit": 1.5,
+        "nats_per_character": 2.0,
+        "strange": True,
+    }
+    assert parsed(make_exhibit())["loss"] is None
 
 
 def test_a_reduced_map_is_named_by_its_reduction() -> None:
     exhibit = make_exhibit(heads=[Head(0, 0), Head(0, 1)], reduced="max")
     assert parsed(exhibit)["heads"] == [
-        {"layer": "max", "head": "max", "name": "max", "behaviours": []}
+        {"layer": "max", "head": "max", "name": "max", "behaviours": [], "known_for": []}
     ]
 
 

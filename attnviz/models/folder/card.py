@@ -46,6 +46,7 @@ def _card(raw: dict[str, Any]) -> ModelCard:
         bos=bool(raw["bos"]),
         heads=tuple(_named_head(head) for head in raw["heads"]),
         figures=tuple(_figure(figure) for figure in raw["figures"]),
+        loss_limit=None if raw.get("loss_limit") is None else float(raw["loss_limit"]),
     )
 
 
@@ -55,7 +56,6 @@ def _named_head(raw: dict[str, Any]) -> NamedHead:
         behaviour=str(raw["behaviour"]),
         head=Head(int(layer), int(head)),
         title=str(raw["title"]),
-        fit=tuple(float(number) for number in raw.get("fit", ())),
     )
 
 

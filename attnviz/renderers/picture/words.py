@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import ColorScale, Exhibit, Map, Orient, PictureLook
 from attnviz.data.tokens import readable
+from attnviz.renderers.headlines import map_title
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.picture.fonts import Lettering, lettering
-from attnviz.renderers.titles import facts, map_title, pane_titles, written
+from attnviz.renderers.titles import beginning, facts, pane_titles, written
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Lettered:
     if options.title is not None:
         title, subtitle = readable(options.title) if options.title else "", ""
     elif len(exhibit.maps) == 1:
-        title, subtitle = _title_of_one(exhibit), _subtitle(capture, options.orient)
+        title, subtitle = map_title(exhibit, exhibit.maps[0]), _subtitle(capture, options.orient)
     else:
         title, subtitle = _title_of_many(exhibit.maps), _subtitle(capture, options.orient)
     queries = distinct_labels(capture.query_tokens)
@@ -72,19 +73,11 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Lettered:
     )
 
 
-def _title_of_one(exhibit: Exhibit) -> str:
-    """What the head was picked for, as the terminal says it; else all that it is known for."""
-    (head_map,) = exhibit.maps
-    choice = exhibit.choice
-    if choice is not None and choice.named is not None and choice.why != "only":
-        return readable(f"{head_map.label}: {choice.named.title}")
-    return map_title(exhibit, head_map)
-
-
 def _subtitle(capture: Capture, orient: Orient) -> str:
-    """What was run, on how much; of an encoder-decoder what it read and wrote, too."""
+    """What was run, on how much, and the text; of an encoder-decoder what it wrote, too."""
     if not capture.target:
-        return facts(capture)
+        text = beginning(capture.text)
+        return f"{facts(capture)}: “{text}”" if text else facts(capture)
     said = written(capture, row="column" if orient == "key-rows" else "row")
     return f"{facts(capture)}; read: “{readable(capture.text)}”, {said}"
 

@@ -34,7 +34,7 @@ def render(
         Column("head"),
         Column("change", right=True),
         *([Column("± s.e.", right=True)] if with_errors else []),
-        Column("what the model's card names it for"),
+        Column("known for"),
     ]
     rows = [
         (

@@ -19,13 +19,13 @@ from attnviz.console import Display
 from attnviz.data.blocks import FloatArray
 from attnviz.data.exhibit import Exhibit, Orient, Place
 from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
+from attnviz.renderers.headlines import map_title
 from attnviz.renderers.matrix import cells_of, strongest
 from attnviz.renderers.terminal.cells import pad, widest
 from attnviz.renderers.terminal.colors import color_of, shade_of
 from attnviz.renderers.terminal.heading import heading, map_heading
 from attnviz.renderers.terminal.legend import legend
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import map_title
 
 LARGEST, SMALLEST = 16, 5  # points along a side of a miniature
 GAP = 1

@@ -6,10 +6,11 @@ from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, Map
 from attnviz.data.tokens import readable
 from attnviz.renderers.direction import fenced
+from attnviz.renderers.headlines import about, map_title
 from attnviz.renderers.labels import ascii_only
 from attnviz.renderers.terminal.cells import cut
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import about, facts, map_title, written
+from attnviz.renderers.titles import facts, written
 
 FLAT = (
     "rows are nearly flat, because embeddings were not trained to be compared; each row has its "
@@ -23,7 +24,7 @@ def heading(exhibit: Exhibit, display: Display) -> list[Text]:
     said = about(exhibit, display.speller)
     if said:
         title = readable(said) + (" · " if display.unicode else " | ")
-        line.append(fenced(title) if display.unicode else ascii_only(title))
+        line.append(fenced(title) if display.unicode else in_ascii(title))
     what = facts(exhibit.capture)
     line.append(fenced(what) if display.unicode else ascii_only(what), style="dim")
     lines = folded(line, display.width)
@@ -37,9 +38,17 @@ def heading(exhibit: Exhibit, display: Display) -> list[Text]:
 def map_heading(exhibit: Exhibit, head_map: Map, display: Display, style: str = "bold") -> Text:
     """The line above one of several heads: its title, cut to the display."""
     title = map_title(exhibit, head_map)
-    written = title if display.unicode else ascii_only(title)
+    written = title if display.unicode else in_ascii(title)
     short = cut(written, display.width, unicode=display.unicode).rstrip()
     return Text(fenced(short), style=style, no_wrap=True, overflow="crop")
+
+
+def in_ascii(title: str) -> str:
+    """A title on a terminal without other letters: its arrows and quotes are those of ASCII."""
+    return ascii_only(title.translate(IN_ASCII))
+
+
+IN_ASCII = str.maketrans({"→": ">", "·": "|", "“": '"', "”": '"', "…": "..."})
 
 
 def line_heading(line: int, *, first: bool) -> Text:

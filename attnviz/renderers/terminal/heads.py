@@ -72,7 +72,7 @@ def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Itera
         yield f"Role = first threshold met: {', '.join(passed)}"
     named = [f"{head.head} {', '.join(head.named)}" for head in report.heads if head.named]
     if named:
-        yield f"the model's card names: {readable('; '.join(named))}"
+        yield f"known for: {readable('; '.join(named))}"
     yield f"sinks (first > 0.3): {report.sinks:.0%} of these heads"
     errors = [_largest_error(head, measured) for head in report.heads]
     if any(errors):

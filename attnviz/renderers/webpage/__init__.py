@@ -18,18 +18,20 @@ from itertools import accumulate
 from math import isnan
 from types import MappingProxyType
 
-from attnviz.data.exhibit import Exhibit, HeadMap, whole_map
+from attnviz.data.exhibit import Choice, Exhibit, HeadMap, whole_map
+from attnviz.data.finding import Finding
 from attnviz.data.head import Head
 from attnviz.data.heads import HeadMetrics
 from attnviz.data.tokens import Token, readable
 from attnviz.data.transforms import KeysDropped, SpecialDropped
+from attnviz.errors import spelled
 from attnviz.renderers.colors import VIRIDIS
+from attnviz.renderers.headlines import head_title, map_title
 from attnviz.renderers.labels import distinct_labels, told_apart
-from attnviz.renderers.notes import unknown_notes
-from attnviz.renderers.titles import facts, map_title
+from attnviz.renderers.notes import text_notes
+from attnviz.renderers.titles import beginning, facts
 from attnviz.renderers.webpage import packing
 
-TITLE = 80  # letters
 NOTHING_KNOWN: Mapping[Head, HeadMetrics] = MappingProxyType({})
 
 
@@ -50,13 +52,16 @@ class PageWords:
 class Start:
     """What a page shows at first: a head (None: the first of the exhibit), and how.
 
-    `query` is a position among the tokens, or among the words where these are merged.
+    `query` is a position among the tokens, or among the words where these are merged. `choice`
+    is why the head is shown, where a rule picked it, and `finding` what it does on the text.
     """
 
     head: Head | None = None
     sink: bool = False
     words: bool = False
     query: int | None = None
+    choice: Choice | None = None
+    finding: Finding | None = None
 
 
 AT_FIRST = Start()
@@ -86,7 +91,7 @@ def page_chunks(
     facts_of_page = {
         **_facts(exhibit, maps, words, top, error),
         "bytes": size,
-        "heads": [_head(exhibit, m, metrics) for m in maps],
+        "heads": [_head(exhibit, m, metrics, start) for m in maps],
         "initial": {
             "heads": shown[:1] or [0],
             "sink": start.sink,
@@ -96,7 +101,9 @@ def page_chunks(
     }
     before, after = body.split("{{weights}}")
     values = {
-        "title": escape(f"{_title(exhibit)}: {readable(exhibit.capture.model.name)}"),
+        "title": escape(
+            f"{beginning(exhibit.capture.text)}: {readable(exhibit.capture.model.name)}"
+        ),
         "policy": _policy(style, script),
         "style": style,
         "data": _safe_json(facts_of_page),
@@ -134,8 +141,9 @@ def _facts(
     cross = capture.kind == "cross"
     texts = capture.texts
     return {
-        "title": _title(exhibit),
-        "about": "; ".join((facts(capture), *unknown_notes(capture))),
+        "title": beginning(exhibit.capture.text),
+        "about": facts(capture),
+        "notes": [spelled(note, _named) for note in text_notes(capture)],
         "causal": capture.causal,
         "cross": cross,
         "top": top,
@@ -148,10 +156,20 @@ def _facts(
     }
 
 
+def _named(name: str, value: str | None) -> str:
+    """An option as a page names it, which has none: by its value."""
+    return value or name
+
+
 def _head(
-    exhibit: Exhibit, head_map: HeadMap, metrics: Mapping[Head, HeadMetrics]
+    exhibit: Exhibit, head_map: HeadMap, metrics: Mapping[Head, HeadMetrics], start: Start
 ) -> Mapping[str, object]:
     """A head's place and names, its role and its metrics where they are known."""
+    place = (head_map.layer, head_map.head)
+    if start.choice is not None and start.finding is not None and place == start.head:
+        title = head_title(start.choice, start.finding, exhibit.capture)
+    else:
+        title = map_title(exhibit, head_map)
     known = None
     if head_map.layer is not None and head_map.head is not None:
         known = metrics.get(Head(head_map.layer, head_map.head))
@@ -160,16 +178,10 @@ def _head(
         "layer": head_map.layer,
         "head": head_map.head,
         "label": head_map.label,
-        "title": map_title(exhibit, head_map),
+        "title": title,
         "role": known.role.name if known and known.role else "",
         "scores": ", ".join(f"{name} {e.mean:.2f}" for name, e in numbers if not isnan(e.mean)),
     }
-
-
-def _title(exhibit: Exhibit) -> str:
-    """The beginning of the text."""
-    text = readable(" ".join(exhibit.capture.text.split()))
-    return text if len(text) <= TITLE else text[: TITLE - 1] + "…"
 
 
 def _side(

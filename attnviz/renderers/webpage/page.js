@@ -755,6 +755,7 @@ function listen() {
 async function start() {
   byId("title").textContent = data.title;
   byId("about").textContent = data.about;
+  byId("notes").textContent = data.notes.join("; ");
   byId("error").textContent = `The weights on this page are exact to ${data.error.toPrecision(2)}. With the first token removed, the error grows by the factor by which a row is rescaled.`;
   byId("sink").disabled = data.dropped;
   byId("directions").hidden = data.cross;

@@ -408,8 +408,8 @@ def test_what_sums_to_1_is_said_of_a_mosaic_only_if_all_of_it_does() -> None:
 def test_the_title_names_the_head_and_what_it_does_and_the_model() -> None:
     named = NamedHead("adjectives", Head(0, 0), "nouns attend to their adjectives")
     texts = written(draw(make_exhibit(make_capture(named_heads=(named,), bos=True))))
-    assert "L0H0: nouns attend to their adjectives" in texts
-    assert "tiny, 9 tokens with BOS" in texts
+    assert "L0H0 · known for: nouns attend to their adjectives" in texts
+    assert "tiny, 9 tokens with BOS: “a fluffy blue" in " ".join(" ".join(texts).split())
 
 
 def two_names(tokens: int, heads: int = 4) -> Exhibit:
@@ -444,7 +444,8 @@ def test_a_head_that_is_named_twice_has_both_titles() -> None:
     exhibit = two_names(9)
     one = replace(exhibit, maps=exhibit.maps[5:6])
     said = " ".join(" ".join(written(draw(one))).split())
-    assert "L1H1: nouns attend to their adjectives; each token attends to the one before it" in said
+    known = "nouns attend to their adjectives; each token attends to the one before it"
+    assert f"L1H1 · known for: {known}" in said
 
 
 @pytest.mark.parametrize(("title", "shown"), [("Mine", True), ("", False)])

@@ -99,7 +99,7 @@ def test_named_heads_are_named() -> None:
     named = NamedHead("adjectives", Head(0, 1), "nouns attend to their adjectives")
     capture = make_capture("a b", named_heads=(named,))
     exhibit = make_exhibit(capture, heads=capture.heads)
-    assert "L0H1: nouns attend to their adjectives" in lines(exhibit)
+    assert "L0H1 · known for: nouns attend to their adjectives" in lines(exhibit)
 
 
 def test_heads_that_were_not_chosen_leave_their_place_empty() -> None:

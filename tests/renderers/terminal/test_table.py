@@ -184,7 +184,7 @@ def test_several_heads_have_a_heading_each() -> None:
         "L0H0",
         "L0H1",
         "L1H0",
-        "L1H1: nouns attend to their adjectives",
+        "L1H1 · known for: nouns attend to their adjectives",
     ]
 
 
@@ -192,10 +192,10 @@ def test_a_head_that_is_named_twice_has_both_titles_as_far_as_they_fit() -> None
     named = (NamedHead("one", Head(0, 1), "looks back"), NamedHead("two", Head(0, 1), "looks on"))
     capture = make_capture("a b c", named_heads=named)
     exhibit = make_exhibit(capture, heads=capture.heads[:2], about="")
-    assert "L0H1: looks back; looks on" in lines(exhibit)
+    assert "L0H1 · known for: looks back; looks on" in lines(exhibit)
     long = replace(named[1], title="looks at whatever stands around it")
     exhibit = make_exhibit(replace(capture, named_heads=(named[0], long)), heads=capture.heads[:2])
-    assert "L0H1: looks back; looks at whatever sta…" in lines(exhibit, 40)
+    assert "L0H1 · known for: looks back; looks at whatever sta…" in lines(exhibit, 52)
 
 
 def test_wide_letters_stay_aligned() -> None:

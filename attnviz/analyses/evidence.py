@@ -1,0 +1,117 @@
+"""Whether a behaviour of a head can occur in a text, and where: evidence from its words alone.
+
+A text has evidence of a behaviour where bundled word lists find a query for it and a key before
+that query. The lists are of English, and they err; what a head does there is seen from its
+pattern (`default_head.py`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from attnviz.analyses import adjectives, pronouns
+from attnviz.analyses.lexicon import (
+    has_senses,
+    is_adjective,
+    is_adverb,
+    is_first_name,
+    is_function,
+    is_known,
+    is_number,
+    is_plural,
+    is_verb,
+    listed,
+)
+from attnviz.analyses.words import Word, words_of
+from attnviz.data.capture import Capture
+from attnviz.data.evidence import Behaviour, Evidence, Occasion
+
+CULPRITS = frozenset(
+    """murderer killer thief culprit robber burglar poisoner assassin kidnapper criminal attacker
+    blackmailer forger arsonist vandal villain""".split()
+)
+LOOK_BACK = 12  # words between an ambiguous word and what tells its meaning
+
+
+def evidence(capture: Capture) -> Evidence:
+    """The occasions of each behaviour in a capture's text.
+
+    Attention from one sequence to another, or in both directions, shows none of these.
+    """
+    if not capture.one_sequence or not capture.causal:
+        return MappingProxyType({})
+    words = words_of(capture.text, capture.query_tokens)
+    found = {behaviour: tuple(find(words)) for behaviour, find in FINDERS.items()}
+    return MappingProxyType({name: occasions for name, occasions in found.items() if occasions})
+
+
+def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:
+    """The last "was" of a text that ends in "the murderer was", and the names before it."""
+    if len(words) < 3 or words[-1].lower not in ("was", "is") or words[-2].lower not in CULPRITS:
+        return
+    names = [word.tokens for word in words[:-2] if _may_be_name(word)]
+    if names:
+        yield Occasion(words[-1].tokens, tuple(names))
+
+
+def _may_be_name(word: Word) -> bool:
+    """Whether a word may be a name in a text without capitals, too: also one that is unknown."""
+    lower = word.lower
+    if pronouns.is_name(word) or is_first_name(lower):
+        return True
+    known = is_known(lower) or is_plural(lower) or is_verb(lower) or is_adverb(lower)
+    return word.is_word and not known
+
+
+def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
+    """Nouns with several meanings, and the content words and numbers a little before them."""
+    for i, word in enumerate(words):
+        if not (word.is_word and has_senses(word.lower) and _is_used_as_noun(words, i)):
+            continue
+        before = words[max(0, i - LOOK_BACK) : i]
+        telling = [w for w in before if _is_content(w) or is_number(w.lower)]
+        keys = [w.tokens for w in telling if w.lower != word.lower]
+        if keys:
+            yield Occasion(word.tokens, tuple(keys))
+
+
+def _is_used_as_noun(words: Sequence[Word], i: int) -> bool:
+    """Whether a word that may be a verb, too, is none here, by the word before it."""
+    before = words[i - 1].lower if i else ""
+    if before in pronouns.SUBJECTS or is_function(words[i].lower):
+        return False
+    noun = words[i].lower in listed("nouns") or not is_verb(words[i].lower)
+    return noun or before in adjectives.DETERMINERS or is_adjective(before)
+
+
+def _induction(words: Sequence[Word]) -> Iterator[Occasion]:
+    """Words that occur again, and the token that followed each earlier occurrence.
+
+    A function word counts only where the word before it is repeated, too.
+    """
+    for i, word in enumerate(words):
+        same = [
+            k
+            for k in range(i)
+            if words[k].lower == word.lower
+            and (_is_content(word) or (k and words[k - 1].lower == words[i - 1].lower))
+        ]
+        followers = sorted({words[k].tokens[-1] + 1 for k in same if word.is_word})
+        keys = tuple((at,) for at in followers if at < word.tokens[0])
+        if keys:
+            yield Occasion(word.tokens, keys)
+
+
+def _is_content(word: Word) -> bool:
+    lower = word.lower
+    return word.is_word and not is_function(lower) and not is_adverb(lower)
+
+
+FINDERS: Mapping[Behaviour, Callable[[Sequence[Word]], Iterator[Occasion]]] = MappingProxyType(
+    {
+        "mystery": _mystery,
+        "adjectives": adjectives.occasions,
+        "pronouns": pronouns.occasions,
+        "senses": _senses,
+        "induction": _induction,
+    }
+)

@@ -1,0 +1,112 @@
+"""What a head does on a text, from what is shown of its pattern.
+
+Where the head was picked for a behaviour, its clearest rows; else what its rows have in common;
+else its strongest links.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from attnviz.analyses.acting import acts_of
+from attnviz.analyses.evidence import evidence
+from attnviz.data.card import NamedHead
+from attnviz.data.exhibit import Exhibit, HeadMap, Map, links_of
+from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
+from attnviz.data.tokens import Token
+
+MOST_QUERIES, STRONGEST = 2, 3
+TELLING = 0.1  # a weaker link is nothing to tell
+LEAST_ROWS = 3  # fewer have nothing "most" of them do
+
+
+def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) -> Finding | None:
+    """What is so of a head in the rows and columns that are shown; None where that is nothing.
+
+    Args:
+        exhibit: the head's pattern, as it is shown.
+        head_map: the head.
+        named: the behaviour to look for first.
+    """
+    if exhibit.capture.signed:  # scores are no shares of attention
+        return None
+    acts = _behaviour(exhibit, head_map, named)
+    if acts is not None:
+        return acts
+    strongest = _strongest(exhibit, head_map)
+    tendency = _tendency(exhibit, strongest)
+    if tendency is not None:
+        return Finding(tendency=tendency)
+    links = _telling(exhibit, head_map)[:STRONGEST]
+    return Finding(tuple(links)) if links else None
+
+
+def _behaviour(exhibit: Exhibit, head_map: Map, named: NamedHead | None) -> Finding | None:
+    if named is None or not isinstance(head_map, HeadMap):
+        return None
+    capture, seen = exhibit.capture, evidence(exhibit.capture)
+    behaviour = next((each for each in seen if each == named.behaviour), None)
+    if behaviour is None:
+        return None
+    occasions = [c for c in seen[behaviour] if c.query in exhibit.queries]
+    acts = acts_of(head_map.weights, capture.query_tokens, occasions)
+    told = [act for act in acts if act.links[0].key in exhibit.keys][:MOST_QUERIES]
+    links = [link for act in told for link in act.links if link.key in exhibit.keys]
+    return Finding(tuple(links), behaviour) if links else None
+
+
+def _strongest(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
+    """The strongest link of each row that has a choice; special tokens have no rows here."""
+    links = links_of(replace(exhibit, top=1), head_map)
+    seen, tokens = exhibit.capture.allowed_count(), exhibit.capture.query_tokens
+    found: dict[int, FoundLink] = {}
+    for query, key, weight in links.rows():
+        if weight > 0 and seen[query] > 1 and not tokens[query].special:
+            found.setdefault(query, FoundLink(query, key, weight))
+    return list(found.values())
+
+
+def _tendency(exhibit: Exhibit, strongest: Sequence[FoundLink]) -> Tendency | None:
+    """What at least half of the rows have in common."""
+    if len(strongest) < LEAST_ROWS:
+        return None
+    capture = exhibit.capture
+    counts = Counter[tuple[Habit, int | None]]()
+    for query, key, _ in strongest:
+        counts["one key", key] += 1
+        if capture.one_sequence:
+            tokens = capture.query_tokens
+            counts["previous", None] += key == query - 1
+            counts["self", None] += key == query
+            counts["followers", None] += 0 < key <= query - 1 and _same(tokens, key - 1, query)
+    order: tuple[Habit, ...] = ("previous", "followers", "self", "one key")
+    (habit, shared), rows = max(
+        counts.items(), key=lambda item: (item[1], -order.index(item[0][0]))
+    )
+    if 2 * rows < len(strongest):
+        return None
+    return Tendency(habit, rows, len(strongest), shared)
+
+
+def _same(tokens: Sequence[Token], one: int, other: int) -> bool:
+    return tokens[one].label.lower() == tokens[other].label.lower() and not tokens[one].special
+
+
+def _telling(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
+    """The strongest link of each query to another token of the text, the strongest first.
+
+    The first token, a sink in a causal model, is left out where other links are left.
+    """
+    capture = exhibit.capture
+    keys = tuple(key for key in exhibit.keys if not capture.key_tokens[key].special)
+    rows = tuple(q for q in exhibit.queries if not capture.query_tokens[q].special)
+    skip = (*exhibit.skip, 0) if capture.one_sequence else exhibit.skip
+    best: dict[int, FoundLink] = {}
+    for some in (tuple(filter(None, keys)) if capture.causal else keys, keys):
+        asked = replace(exhibit, queries=rows, keys=some, skip=skip, top=1)
+        for query, key, weight in links_of(asked, head_map).rows() if rows and some else ():
+            if key in some and query in rows and query - key not in skip and weight >= TELLING:
+                best.setdefault(query, FoundLink(query, key, weight))
+        if best:
+            break
+    return sorted(best.values(), key=lambda link: -link.weight)

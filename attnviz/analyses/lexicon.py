@@ -1,0 +1,148 @@
+"""What the bundled lists say of an English word: its part of speech, and whom it can stand for.
+
+The lists in `english/` come from WordNet (`training/english.py` makes them) but for those of
+function words, dates, first names and words with several senses, which were written by hand.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+ENDINGS = (("ies", "y"), ("es", ""), ("s", ""), ("ied", "y"), ("ed", ""), ("ed", "e"))
+COMPARED = (("ier", "y"), ("iest", "y"), ("er", ""), ("est", ""), ("er", "e"), ("est", "e"))
+KINDS = ("people", "animals", "groups")
+LISTS = (
+    "function",
+    "adjectives",
+    "adjectives_too",
+    "adverbs",
+    "nouns",
+    "nouns_too",
+    "verbs",
+    *KINDS,
+)
+SINGULAR = frozenset("news means series species lens gas bias alas perhaps always".split())
+
+
+@cache
+def listed(name: str) -> frozenset[str]:
+    """A list of `english/`, read when it is first needed."""
+    text = (files("attnviz.analyses") / "english" / f"{name}.txt").read_text(encoding="utf-8")
+    return frozenset(text.split())
+
+
+def is_function(word: str) -> bool:
+    """Whether it is a function word, a number or one of the commonest adverbs."""
+    last = word.rsplit("-", 1)[-1]  # "twenty-seven"
+    return last in listed("function") or not any(c.isalpha() for c in word)
+
+
+def is_number(word: str) -> bool:
+    """Whether it is a cardinal number below eleven, or digits: "one mole of carbon"."""
+    return word in NUMBERS or word.isdecimal()
+
+
+NUMBERS = frozenset("one two three four five six seven eight nine ten".split())
+
+
+def is_adverb(word: str) -> bool:
+    adjective = word in listed("adjectives") or word in listed("nouns")
+    return word in listed("adverbs") or (word.endswith("ly") and not adjective)
+
+
+def is_adjective(word: str) -> bool:
+    """Whether it is mainly an adjective: "blue", "bigger", "old-fashioned"."""
+    if is_function(word):
+        return False
+    adjectives = listed("adjectives")
+    if word in adjectives:
+        return True
+    if word in listed("nouns") or word in listed("verbs"):
+        return False
+    if any(stem in adjectives for stem in _stems(word, COMPARED)):
+        return True
+    return "-" in word and word.rsplit("-", 1)[1].endswith(("ed", "ing", "en"))
+
+
+def may_be_adjective(word: str) -> bool:
+    """Whether it is an adjective in some places: "gold", "open", "broken", "leaking"."""
+    if is_function(word):
+        return False
+    if is_adjective(word) or word in listed("adjectives_too"):
+        return True
+    if word.endswith("en") and is_verb(word):  # "stolen"
+        return True
+    return word not in listed("nouns") and word.endswith(("ed", "ing"))
+
+
+def is_verb(word: str) -> bool:
+    """Whether it is mainly a verb, or an inflection of one."""
+    if word in listed("nouns") or word in listed("adjectives"):
+        return False
+    verbs = listed("verbs")
+    if word in verbs or word.endswith(("ed", "ing")):
+        return True
+    return any(stem in verbs and stem not in listed("nouns") for stem in _stems(word, ENDINGS))
+
+
+def is_noun(word: str) -> bool:
+    """Whether it may be a noun: the lists call it nothing else, as they do unknown words."""
+    if word in listed("nouns") or is_plural(word):
+        return word not in listed("function")
+    return not (is_function(word) or is_adverb(word) or is_verb(word) or is_adjective(word))
+
+
+def may_be_noun(word: str) -> bool:
+    """Whether it is a noun, or a verb or adjective that is also one: "call", "drill"."""
+    return any(word in listed(name) for name in ("nouns", "nouns_too", *KINDS))
+
+
+def is_plural(word: str) -> bool:
+    """Whether it is the plural of a noun, also of one that the lists lack."""
+    if word in IRREGULAR_PLURALS:
+        return True
+    if not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return False
+    if word in SINGULAR or is_first_name(word):
+        return False
+    stems = _stems(word, ENDINGS[:3])
+    if any(may_be_noun(stem) for stem in stems):
+        return True
+    return not any(is_known(stem) for stem in [word, *stems])
+
+
+def is_known(word: str) -> bool:
+    """Whether any list of a part of speech has it."""
+    return any(word in listed(name) for name in LISTS)
+
+
+def is_first_name(word: str) -> bool:
+    """Whether it is a common first name, whatever else it is: "grace", "mark"."""
+    return word in listed("female") or word in listed("male")
+
+
+IRREGULAR_PLURALS = frozenset(
+    "men women children people police mice geese feet teeth wolves".split()
+)
+
+
+def is_among(word: str, name: str) -> bool:
+    """Whether a noun, or its singular, stands in a list: "people", "animals", "groups"."""
+    members = listed(name)
+    return word in members or any(stem in members for stem in _stems(word, ENDINGS[:3]))
+
+
+def has_senses(word: str) -> bool:
+    """Whether it is a noun with quite different meanings: "bank", "moles"."""
+    return is_among(word, "senses")
+
+
+def _stems(word: str, endings: tuple[tuple[str, str], ...]) -> list[str]:
+    """What is left of a word without each of these endings, also with a doubled letter undone."""
+    stems = []
+    for ending, instead in endings:
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            stem = word.removesuffix(ending)
+            stems.append(stem + instead)
+            if not instead and len(stem) > 2 and stem[-1] == stem[-2]:
+                stems.append(stem[:-1])
+    return stems

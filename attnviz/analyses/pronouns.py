@@ -1,0 +1,166 @@
+"""Pronouns, and the nouns and names before them that they can stand for."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from attnviz.analyses.adjectives import DETERMINERS
+from attnviz.analyses.lexicon import (
+    is_adjective,
+    is_adverb,
+    is_among,
+    is_first_name,
+    is_function,
+    is_known,
+    is_noun,
+    is_plural,
+    is_verb,
+    listed,
+    may_be_noun,
+)
+from attnviz.analyses.words import Word
+from attnviz.data.evidence import Occasion
+
+FEMALE = frozenset(
+    """woman girl mother mum mom mummy aunt sister daughter wife widow queen princess lady niece
+    grandmother gran grandma granny nun actress waitress hostess bride madam duchess countess
+    heroine witch nanny mrs miss ms""".split()
+)
+MALE = frozenset(
+    """man boy father dad daddy uncle brother son husband widower king prince gentleman nephew
+    grandfather grandad grandpa monk waiter groom sir duke count hero wizard policeman fisherman
+    fireman postman salesman mr""".split()
+)
+SMALL = frozenset("baby babies child kid infant toddler".split())
+"""People whom some call "it"."""
+SUBJECTS = frozenset("i you he she we they it to who will would can could should must".split())
+"""What stands before a verb: "they ring", "to ring"."""
+WEATHER = frozenset("rain rains rained raining snow snows snowed snowing seems seemed".split())
+LINKING = frozenset("is was 's will be would has had".split())
+EMPTY = frozenset(
+    """late early time true clear possible impossible important hard easy difficult noon midnight
+    dark cold hot warm sunny windy raining snowing monday tuesday wednesday thursday friday saturday
+    sunday""".split()
+)
+"""Words after "it is" where "it" stands for nothing."""
+
+
+def is_name(word: Word) -> bool:
+    """Whether a word is a name: by a capital within a sentence, or by the lists of first names."""
+    lower = word.lower
+    if lower in listed("dates") or not word.is_word:
+        return False
+    first = is_first_name(lower)
+    if word.capital and not word.begins:
+        return first or not (is_function(lower) or is_adjective(lower))
+    known = is_known(lower)
+    if word.capital:
+        return first or not (known or is_plural(lower) or is_verb(lower) or is_adverb(lower))
+    return first and not known
+
+
+def _is_female(word: Word) -> bool:
+    named = is_name(word) and word.lower in listed("female") - listed("male")
+    return word.lower in FEMALE or named
+
+
+def _is_male(word: Word) -> bool:
+    named = is_name(word) and word.lower in listed("male") - listed("female")
+    return word.lower in MALE or named
+
+
+def _is_person(word: Word) -> bool:
+    sexed = _is_male(word) or _is_female(word)
+    animal = is_among(word.lower, "animals")
+    return sexed or is_name(word) or (is_among(word.lower, "people") and not animal)
+
+
+def _is_being(word: Word) -> bool:
+    unknown = not is_known(word.lower)
+    return _is_person(word) or is_among(word.lower, "animals") or unknown
+
+
+def _is_thing(word: Word) -> bool:
+    return not is_plural(word.lower) and (not _is_person(word) or word.lower in SMALL)
+
+
+def _is_he(word: Word) -> bool:
+    return _is_being(word) and not _is_female(word) and not is_plural(word.lower)
+
+
+def _is_she(word: Word) -> bool:
+    return _is_being(word) and not _is_male(word) and not is_plural(word.lower)
+
+
+def _is_several(word: Word) -> bool:
+    return is_plural(word.lower) or is_among(word.lower, "groups")
+
+
+AGREES: Mapping[str, Callable[[Word], bool]] = MappingProxyType(
+    {
+        **dict.fromkeys(("he", "him", "his", "himself"), _is_he),
+        **dict.fromkeys(("she", "her", "hers", "herself"), _is_she),
+        **dict.fromkeys(("it", "its", "itself"), _is_thing),
+        **dict.fromkeys(("they", "them", "their", "theirs", "themselves"), _is_several),
+        "who": _is_being,
+    }
+)
+"""The pronouns, and the nouns and names that each agrees with."""
+
+
+def occasions(words: Sequence[Word]) -> Iterator[Occasion]:
+    """The pronouns of a text that can stand for a noun or name before them."""
+    for i, word in enumerate(words):
+        agrees = AGREES.get(word.lower)
+        if agrees is None or not _stands_for_something(words, i):
+            continue
+        before = [k for k in range(i) if _is_noun_or_name(words, k)]
+        keys = [k for k in before if agrees(words[k])]
+        if agrees is _is_several:
+            keys = sorted({*keys, *_joined(words, before)}) or [
+                k for k in before if _is_person(words[k])
+            ]
+        if not keys and agrees in (_is_he, _is_she):
+            keys = [k for k in before if _may_be_called(words, k, agrees)]
+        if keys:
+            yield Occasion(word.tokens, tuple(words[k].tokens for k in keys))
+
+
+def _is_noun_or_name(words: Sequence[Word], i: int) -> bool:
+    word, before = words[i], words[i - 1].lower if i else ""
+    lower = word.lower
+    if not word.is_word or is_function(lower) or lower in listed("dates") or before in SUBJECTS:
+        return False
+    return is_name(word) or is_noun(lower) or (before in DETERMINERS and may_be_noun(lower))
+
+
+def _may_be_called(words: Sequence[Word], i: int, agrees: Callable[[Word], bool]) -> bool:
+    """Whether a noun without any article may be somebody's name: "Bark is cute and he"."""
+    other = _is_female if agrees is _is_he else _is_male
+    opens = not i or words[i - 1].lower in (".", "!", "?", ",", "and")
+    verb = i + 1 < len(words) and words[i + 1].lower in ("is", "was", "'s", "has", "had")
+    return opens and verb and not is_plural(words[i].lower) and not other(words[i])
+
+
+def _joined(words: Sequence[Word], nouns: Sequence[int]) -> Iterator[int]:
+    """Both of "Tom and Anna", "the cook and the maid"."""
+    for first in nouns:
+        for second in nouns:
+            between = [word.lower for word in words[first + 1 : second]]
+            if between[:1] in (["and"], [","]) and all(
+                w in ("and", ",", "the", "a", "an", "my", "his", "her") for w in between
+            ):
+                yield from (first, second)
+
+
+def _stands_for_something(words: Sequence[Word], i: int) -> bool:
+    """Whether a pronoun can refer back: not "it rains", "it is late", nor "Who ...?"."""
+    after = [word.lower for word in words[i + 1 : i + 5]]
+    if words[i].lower == "who":
+        if not i:
+            return False
+        return _is_noun_or_name(words, i - 2 if words[i - 1].text == "," and i > 1 else i - 1)
+    if words[i].lower != "it" or not after:
+        return True
+    if after[0] in WEATHER:
+        return False
+    return not (after[0] in LINKING and bool(EMPTY & set(after[1:])))

@@ -1,0 +1,73 @@
+"""Choose from which loss on a text is none of the built-in model's world.
+
+`python -m attnviz.training.loss_limit CHECKPOINT SENTENCES` measures development sentences, and
+writes the limit into the checkpoint's card.
+"""
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnviz.analyses.loss import SumLoss, text_loss
+from attnviz.data.capture import TextLoss
+from attnviz.models.folder.card import CARD
+from attnviz.models.scratch.native import NativeModel, load_native
+from attnviz.training.sentences import ENGLISH, STRANGE, read_sentences
+
+
+def losses(model: NativeModel, texts: Sequence[str], limit: float = 0.0) -> list[TextLoss]:
+    """The loss on each text, cut to the model's context."""
+    found = []
+    for text in texts:
+        tokens = model.tokenizer.encode(text, bos=True, special=False)[: model.tokenizer.context]
+        ids = [token.id for token in tokens]
+        lost = SumLoss(ids)
+        model.predict(ids, range(len(ids) - 1), lost, lens=False)
+        found.append(text_loss(tokens, lost.nats, limit))
+    return found
+
+
+def best_limit(english: Sequence[float], strange: Sequence[float]) -> float:
+    """The limit that errs least, in nats per character: the middle of the widest gap.
+
+    An error is a strange text below the limit or an English one above it, each as a share of its
+    own kind.
+    """
+    values = sorted({*english, *strange})
+    gaps = list(pairwise(values))
+    assert gaps, "there are not two different losses"
+
+    def error(gap: tuple[float, float]) -> tuple[float, float]:
+        low, high = gap
+        missed = sum(value <= low for value in strange) / len(strange)
+        false = sum(value >= high for value in english) / len(english)
+        return missed + false, low - high
+
+    low, high = min(gaps, key=error)
+    return (low + high) / 2
+
+
+def main(
+    checkpoint: Annotated[Path, typer.Argument(help="a model folder with a card")],
+    sentences: Annotated[Path, typer.Argument(help="a folder of sentences")],
+) -> None:
+    """Choose the limit on these sentences, and write it into the card."""
+    model = load_native(checkpoint, "builtin")
+    english = [s.text for name in ENGLISH for s in read_sentences(sentences, name)]
+    strange = [s.text for s in read_sentences(sentences, STRANGE)]
+    measured = [[loss.per_character for loss in losses(model, t)] for t in (english, strange)]
+    limit = round(best_limit(*measured), 2)
+    path = checkpoint / CARD
+    card = json.loads(path.read_text(encoding="utf-8"))
+    card["loss_limit"] = limit
+    path.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    warned = [sum(value > limit for value in values) / len(values) for values in measured]
+    print(f"limit {limit}: {warned[0]:.1%} of English texts above, {warned[1]:.1%} of strange ones")
+
+
+if __name__ == "__main__":
+    typer.run(main)

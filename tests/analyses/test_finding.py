@@ -1,0 +1,99 @@
+"""What a head does on a text, computed from what is shown of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attnviz.analyses.finding import finding_of
+from attnviz.data.card import NamedHead
+from attnviz.data.exhibit import Exhibit
+from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
+from attnviz.data.head import Head
+from attnviz.data.transforms import Scores
+from tests.factories import make_capture, make_exhibit
+
+TEXT = "a fluffy blue creature roamed the verdant forest"
+NAMED = NamedHead("adjectives", Head(0, 0), "nouns attend to their adjectives")
+
+
+def shown(pattern: np.ndarray, text: str = TEXT, *, bos: bool = False) -> Exhibit:
+    return make_exhibit(make_capture(text, patterns={Head(0, 0): pattern}, bos=bos))
+
+
+def found(exhibit: Exhibit, named: NamedHead | None = None) -> Finding | None:
+    return finding_of(exhibit, exhibit.maps[0], named)
+
+
+def rows(size: int, **weights: dict[int, float]) -> np.ndarray:
+    """Rows that rest on the first token, but for these (`r3={2: .7}`)."""
+    pattern = np.zeros((size, size), np.float32)
+    pattern[:, 0] = 1
+    for name, row in weights.items():
+        query = int(name[1:])
+        pattern[query, 0] = 1 - sum(row.values())
+        for key, weight in row.items():
+            pattern[query, key] = weight
+    return pattern
+
+
+def test_the_clearest_rows_of_the_behaviour_are_told_strongest_key_first() -> None:
+    pattern = rows(8, r3={1: 0.3, 2: 0.6}, r7={6: 0.99})
+    finding = found(shown(pattern), NAMED)
+    assert finding is not None
+    assert finding.behaviour == "adjectives"
+    assert [(q, k) for q, k, _ in finding.links] == [(7, 6), (3, 2), (3, 1)]
+    assert finding.links[0].weight == pytest.approx(0.99)
+
+
+def test_only_rows_and_columns_that_are_shown_are_told() -> None:
+    exhibit = shown(rows(8, r3={1: 0.3, 2: 0.6}, r7={6: 0.99}))
+    one = found(replace(exhibit, queries=(3,)), NAMED)
+    assert one is not None
+    assert {link.query for link in one.links} == {3}
+    without = found(replace(exhibit, keys=(0, 1, 3, 4, 5, 6, 7), queries=(3,)), NAMED)
+    assert without is None or without.behaviour is None
+
+
+def test_where_the_behaviour_is_not_seen_no_claim_is_made() -> None:
+    finding = found(shown(rows(8)), NAMED)
+    assert finding == Finding(tendency=Tendency("one key", 7, 7, 0))
+
+
+@pytest.mark.parametrize(
+    ("k", "bos", "expected"),
+    [
+        (-1, False, ("previous", 7, 7, None)),
+        (-1, True, ("previous", 8, 8, None)),  # BOS has no row here
+        (0, False, ("self", 7, 7, None)),  # the first token has no choice
+    ],
+)
+def test_what_most_rows_have_in_common_is_counted(
+    k: int, bos: bool, expected: tuple[Habit, int, int, int | None]
+) -> None:
+    size = 8 + bos
+    pattern = np.eye(size, k=k, dtype=np.float32)
+    pattern[0, 0] = 1
+    assert found(shown(pattern, bos=bos)) == Finding(tendency=Tendency(*expected))
+
+
+def test_rows_that_attend_to_what_followed_their_earlier_copy_are_told() -> None:
+    pattern = np.zeros((8, 8), np.float32)
+    pattern[range(8), [0, 0, 0, 1, 1, 2, 3, 4]] = 1
+    finding = found(shown(pattern, "a b c d a b c d"))
+    assert finding == Finding(tendency=Tendency("followers", 4, 7))
+
+
+def test_rows_with_nothing_in_common_give_the_strongest_links() -> None:
+    pattern = rows(8, r3={1: 0.9}, r4={2: 0.8}, r5={3: 0.7}, r6={4: 0.6}, r7={5: 0.95})
+    finding = found(shown(pattern))
+    assert finding is not None
+    assert finding.tendency is None
+    assert [link[:2] for link in finding.links] == [(7, 5), (3, 1), (4, 2)]
+    assert isinstance(finding.links[0], FoundLink)
+
+
+def test_scores_are_no_shares_of_attention() -> None:
+    exhibit = shown(rows(8, r7={6: 0.99}))
+    capture = replace(exhibit.capture, transforms=(Scores(),))
+    assert found(replace(exhibit, capture=capture), NAMED) is None

@@ -1,0 +1,75 @@
+"""The first line: what is so on the text, then what a head is known for, then why it is shown."""
+
+from dataclasses import replace
+
+import pytest
+
+from attnviz.data.card import NamedHead
+from attnviz.data.exhibit import Choice
+from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
+from attnviz.data.head import Head
+from attnviz.errors import as_argument
+from attnviz.renderers.headlines import about, map_title
+from tests.factories import make_capture, make_exhibit
+
+HEAD = Head(0, 1)
+NAMED = NamedHead("adjectives", HEAD, "nouns attend to their adjectives")
+ALSO = NamedHead("previous token", HEAD, "each token attends to the one before it")
+PAIR = Finding((FoundLink(4, 3, 0.69), FoundLink(4, 2, 0.3)), "adjectives")
+CAPTURE = make_capture(named_heads=(NAMED, ALSO), bos=True)
+EXHIBIT = replace(make_exhibit(CAPTURE, heads=[HEAD]), caption="")
+
+
+def test_a_named_head_that_acts_is_told_by_its_links_first() -> None:
+    shown = replace(EXHIBIT, choice=Choice((HEAD,), "acts", NAMED), finding=PAIR)
+    known = "known for: nouns attend to their adjectives; each token attends to the one before it"
+    title = f"L0H1: creature → blue .69, fluffy .30 · {known}"
+    # the adjective before the noun is found by position: BOS, a, fluffy, blue, creature
+    assert map_title(shown, shown.maps[0]) == title
+    assert about(shown) == f"{title} (chosen automatically)"
+    how = "(chosen automatically; heads='all' shows every head)"
+    assert about(shown, as_argument) == f"{title} {how}"
+
+
+def test_a_head_that_the_user_named_has_no_claim() -> None:
+    shown = replace(EXHIBIT, choice=Choice((HEAD,)))
+    assert about(shown).startswith("L0H1 · known for: nouns attend")
+    assert map_title(shown, shown.maps[0]) == about(shown)
+
+
+def test_several_rows_are_apart() -> None:
+    links = (*PAIR.links, FoundLink(8, 7, 1.0))
+    shown = replace(EXHIBIT, choice=Choice((HEAD,), "acts", NAMED), finding=Finding(links))
+    assert "creature → blue .69, fluffy .30; forest → verdant 1.00 · " in about(shown)
+
+
+@pytest.mark.parametrize(
+    ("tendency", "said"),
+    [
+        (("previous", 9, 12, None), "9 of 12 tokens attend most to the one before"),
+        (("self", 12, 12, None), "all 12 tokens attend most to themselves"),
+        (("followers", 7, 12, None), "attend most to what followed their earlier occurrence"),
+        (("one key", 7, 12, 0), "7 of 12 tokens attend most to BOS"),
+        (("one key", 7, 12, 4), "7 of 12 tokens attend most to “creature”"),
+    ],
+)
+def test_the_generic_choice_is_told_by_what_its_rows_have_in_common(
+    tendency: tuple[Habit, int, int, int | None], said: str
+) -> None:
+    choice = Choice((HEAD,), "generic")
+    shown = replace(EXHIBIT, choice=choice, finding=Finding(tendency=Tendency(*tendency)))
+    assert said in about(shown)
+    assert "known for" not in about(shown)  # it may not be so here
+    assert about(shown).endswith("(chosen automatically by a generic score)")
+
+
+def test_a_head_kept_from_an_earlier_line_says_so() -> None:
+    shown = replace(EXHIBIT, choice=Choice((HEAD,), "acts", NAMED, line=3), finding=PAIR)
+    assert about(shown).endswith("(chosen on line 3)")
+
+
+def test_long_labels_are_cut() -> None:
+    capture = make_capture(["x" * 60, " b"])
+    finding = Finding((FoundLink(1, 0, 0.9),))
+    shown = replace(make_exhibit(capture), caption="", choice=Choice((Head(0, 0),), "generic"))
+    assert f"b → {'x' * 23}… .90" in about(replace(shown, finding=finding))
