@@ -298,7 +298,7 @@ def test_labels_cannot_command_the_terminal(run: Run, tmp_path: Path) -> None:
         (["saved.npz"], ExitStatus.USAGE, "a saved capture holds no queries"),
         ([" "], ExitStatus.INPUT, "blank"),
         ([TEXT, "--kind", "cross"], ExitStatus.USAGE, "--kind cross is for encoder-decoders"),
-        ([TEXT, "--target", "un chat"], ExitStatus.USAGE, "--target is the text that an"),
+        ([TEXT, "--target", "un chat"], ExitStatus.USAGE, "--target is the output of an"),
         (
             [TEXT, "-m", "translator", "--query", "creature"],
             ExitStatus.USAGE,

@@ -45,7 +45,7 @@ def test_cross_attention_is_told_with_two_texts_and_the_shapes_of_both(run: Run)
         "merge (4, 6, 32) → (6, 128)",
         "equals the layer's output",
         "residual x + cross-attention(x̂, m) (6, 128)",
-        "gives the word that it writes, with probability: créature 1.0000",
+        "predicts the word that it writes, with probability: créature 1.0000",
     ):
         assert said in shown, said
     assert "masked" not in shown
@@ -74,7 +74,7 @@ def test_a_decoder_is_told_with_the_inputs_of_its_positions_and_its_mask(run: Ru
         "written: 0:une 1:créature 2:bleue 3:parcourait 4:la 5:forêt",
         "The position that writes “bleue” has “créature” as its input.",
         "embedding(créat… [",
-        "The row's sum: 1.0000.",
+        "Sum of the row: 1.0000.",
         "cross x + cross-attention(LayerNorm(x), m) (6, 128)",
         "+ cross [",
     ):
@@ -155,5 +155,5 @@ def test_no_line_is_wider_than_the_terminal(run: Run, kind: str, width: int) -> 
 
 def test_a_piece_of_a_letter_in_the_translation_is_called_one(run: Run) -> None:
     ended = run("explain", TEXT, "-m", "translator", "--target", "楚", "--only", "3")
-    assert "is a piece of the character 楚" in ended.err
-    assert ended.err.count("is a piece") == 1
+    assert "is a part of the character 楚" in ended.err
+    assert ended.err.count("is a part") == 1
