@@ -221,7 +221,7 @@ def test_where_norms_stand_over_the_sums_the_parts_of_a_decoder_are_not_told_apa
     found = traced(load_huggingface(folder_of(name), name, None, kind), Head(1, 2))
     assert (found.kinds.residual, found.kinds.norm, found.cross_added) == ("mixed", "", None)
     np.testing.assert_array_equal(found.x, found.normed)
-    assert "their parts cannot be told apart" in written(found)
+    assert "parts cannot be separated" in written(found)
 
 
 @pytest.mark.parametrize("kind", ["cross", "decoder"])

@@ -54,7 +54,8 @@ def test_adjectives_stand_before_their_noun(kind: str) -> None:
 
 def test_pairs_of_adjective_and_noun_are_new_in_held_out_texts_and_only_there() -> None:
     singular = {plural(n): n for nouns in groups("classes").values() for n in nouns}
-    singular |= {plural(n): n for nouns in groups("more").values() for n in nouns}
+    for name in ("more", "rare"):
+        singular |= {plural(n): n for nouns in groups(name).values() for n in nouns}
     for held_out in (False, True):
         for text in some("adjectives", held_out=held_out):
             for link in links(text, "adjectives"):

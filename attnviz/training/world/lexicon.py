@@ -227,13 +227,16 @@ class World:
     def name(self) -> tuple[str, str]:
         """A first name, and its pronoun; the first names of a list come more often."""
         kind, pronoun = self.rng.choice((("female", "she"), ("male", "he")))
+        if self.chance(0.05):
+            return self.made_up().capitalize(), pronoun
         names = groups("names")[kind]
         return names[int(len(names) * self.rng.random() ** 1.5)], pronoun
 
     def noun_of(self, kind: str) -> str:
-        further = groups("more").get(kind)
-        if further and self.chance(0.2):
-            return self.rng.choice(further)
+        draw = self.rng.random()
+        for share, name in ((0.14, "rare"), (0.34, "more")):
+            if draw < share and kind in groups(name):
+                return self.rng.choice(groups(name)[kind])
         return self.rng.choice(groups("classes")[kind])
 
     def noun(self) -> str:
@@ -249,8 +252,10 @@ class World:
         draw = self.rng.random()
         if draw < 0.5:
             return self.rng.choice(ADJECTIVES)
-        if draw < 0.85:
+        if draw < 0.75:
             return self.rng.choice(common("adjectives"))
+        if draw < 0.85:
+            return self.rng.choice(groups("rare")["adjective"])
         if draw < 0.95:  # "the rusting ship", "a painted door"
             frame = self.rng.choice(("pp", "pt", "pt", "pf"))
             return self.verb(frame, self.rng.choice("gn"))

@@ -27,19 +27,24 @@ SENTENCES = (
     ". this is {his!n} .", ". where is {his!n} ?", ". did {he!b} ?", ". why did {he!b} ?",
     ". {he} was {!g} .", ". {he} is {!g} .", ". {he} always {!v} .", ". {he} then {!v} .",
     ". {he} soon {!v} .", ". {he} never {!v} .", ". {he} <pt:d> {T} .", ". {he} was <trait> .",
-    ". {he} <pl:d> {L} .", ". we <pp:d> {him} .", ". I <pp:d> {him} yesterday .",
+    ". {he} <pl:d> {L} .", ". we <pp:d> {him!g} .", ". I <pp:d> {him!g} yesterday .",
     ". \" {he!v} , \" I said .", ". when {he!v} , we left .", ". because {he!v} , we stayed .",
     ". if {he!v} , call me .", ". everyone knew that {he!v} .", ". I think {he!v} .",
 )  # fmt: skip
 RELATIVE = ", who {!v} , <pl:d> {L} .", "who {!v} <pt:d> {T} .", "who {!v} ."
 PETS = "Bark Rex Bruno Max".split()
 OTHERS = (
-    ", but {P} <pp:d> {him} .", ", so {P} gave {him!t} .", ", and {P} heard {him!g} .",
+    ", but {P} <pp:d> {him!g} .", ", so {P} gave {him!t} .", ", and {P} heard {him!g} .",
     ". {P} saw {him!g} .", ". {A} saw {him!g} .", ". {P} let {him!b} .", ", so {P} let {him!b} .",
     ". then {P} found {his!n} .", ". {P} likes {his!n} .", ". when {P!v} , {he!v} .",
     ", and {P} <pt:d> {his!n} .", ", but {P} liked {his!n} .", ". {P} sent {him!t} .",
-    ", so {P} <pt:d> {him} .", ". {P} thinks {he!v} .", ". {P} said that {he!v} .",
-    ". {T} hit {him} .", ". we bought {T} and {he!v} .", ", and {L} made {him!b} .",
+    ", so {P} <pp:d> {him!g} .", ". {P} thinks {he!v} .", ". {P} said that {he!v} .",
+    ". {T} hit {him!g} .", ". {P} <pp:d> {his!n} .", ". {P} <pt:d> {his!n} in {L} .",
+    ", so {P} <pt:d> {him!t} .", ", and {P} <pt:d> {him!g} in {L} .", ". {Q} <pp:d> {him!g} .",
+    ", but {Q} <pt:d> {his!n} .", ". for {X} {he!v} .", ", and {P} put {him!g} into {T} .",
+    ". {P} told {him!b} .", ", so {P} brought {him!t} .", ". can you <pp:b> {him!g} ?",
+    ". please <pt:b> {him!g} .", ". {P} took {him!g} to {L} .", ". {P} is with {him!g} .",
+    ". {P} paid {him!t} .", ". {P} talked about {him!g} .", ". {P} waited for {him!g} .", ". we bought {T} and {he!v} .", ", and {L} made {him!b} .",
     ". in {L} {he!v} .", ". after {X} {he!v} .", ". with {T} {he!v} .", ". near {P} {he!v} .",
 )  # fmt: skip
 """With somebody else between, who may not be what the pronoun stands for."""

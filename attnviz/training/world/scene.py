@@ -27,6 +27,8 @@ FORMS = {
     "they": {"he": "they", "him": "them", "his": "their"},
 }
 PREPOSITIONS = frozenset("in at on near after during before by with to from of".split())
+AGREEING = frozenset("s is was has does my who".split())
+"""Where these stand in a frame, its nouns stay singular, so that the verb agrees."""
 FEW, MANY = (58, 29, 10, 3), (12, 30, 38, 20)
 """How often a noun phrase has none, one, two or three adjectives."""
 SLOT = re.compile(r"\{(\.?)(\w+)(?:!(\w))?\}")
@@ -64,8 +66,9 @@ class Scene:
         together = parts[1] == "and" and parts[0] == parts[2] == "{P}"
         self.subject = None
         before = len(self.entities)
+        several = self.world.chance(0.35) and not AGREEING & set(re.split(r"[ :>]", frame))
         for i, part in enumerate(parts if end else parts[:-1]):
-            slot = SLOT.fullmatch(part)
+            slot = SLOT.fullmatch(self._plural(part) if several else part)
             if slot and slot[1]:
                 if self.subject is not None:
                     self.refer(self.subject, slot[2], slot[3])
@@ -81,6 +84,12 @@ class Scene:
         if together and len(self.entities) == before + 2:
             self._join(self.entities[before:])
         self.subject = None
+
+    def _plural(self, part: str) -> str:
+        """The slot of people or things in the place of one, at times."""
+        other = {"{P": "{Q", "{T": "{B"}.get(part[:2])
+        fits = other and part[2:3] in ("}", "!") and self.world.chance(0.5)
+        return f"{other}{part[2:]}" if fits else part
 
     def verb(self, part: str) -> str:
         """A word for a part such as `<pp:d>`: a verb of this frame in this form."""
@@ -192,11 +201,7 @@ class Scene:
         else:
             choices = (article(first), article(first), "the", "the", "the", "this", "that", "my")
             determiner = rng.choice(choices)
-        if self.subject is not None and self.world.chance(0.08):
-            query = self.writer.say(FORMS[self.subject.pronoun]["his"])
-            self._link_pronoun(self.subject, query)
-            self.writer.say(*(["very"] if very else []))
-        elif self.world.chance(0.05):
+        if self.world.chance(0.05):
             self._owner()
         else:
             self.writer.say(determiner, *(["very"] if very else []))

@@ -87,7 +87,7 @@ def _use(world: World, writer: Writer, word: str, sense: str) -> list[int]:
     rng.shuffle(clues)
     if world.chance(0.25):
         Scene(world, writer).sentence(rng.choice(frames()))
-    told = sense != "unit" and world.chance(0.35)
+    told = sense != "unit" and world.chance(0.55)
     keys = _in_a_sentence(world, writer, clues) if told else []
     frame = rng.choice(UNIT_FRAMES if sense == "unit" else FRAMES)
     if keys:

@@ -96,7 +96,7 @@ def test_other_attentions_have_no_named_head(kind: Kind) -> None:
 
 
 def test_the_encoder_takes_no_target() -> None:
-    with pytest.raises(UsageError, match="target is the text"):
+    with pytest.raises(UsageError, match="target is the output"):
         captured(load(Source("translator", kind="encoder")), CREATURE, "une créature")
 
 
@@ -133,8 +133,8 @@ def test_a_config_that_cannot_be_is_told(tmp_path: Path) -> None:
 def test_the_command_says_what_was_written_and_what_rows_are(run: Run) -> None:
     shown = " ".join(run("show", CREATURE, "-m", "translator").out.split())
     assert "written: “une créature bleue et duveteuse”" in shown
-    assert "each row is the word that a position produces" in shown
-    assert "the head that the model's card names" in shown
+    assert "each row is the word that a position predicts" in shown
+    assert "as the model's card names it" in shown
 
 
 @pytest.mark.parametrize("view", ["table", "heatmap", "grid", "text"])
