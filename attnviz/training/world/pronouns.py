@@ -44,8 +44,9 @@ OTHERS = (
     ", but {Q} <pt:d> {his!n} .", ". for {X} {he!v} .", ", and {P} put {him!g} into {T} .",
     ". {P} told {him!b} .", ", so {P} brought {him!t} .", ". can you <pp:b> {him!g} ?",
     ". please <pt:b> {him!g} .", ". {P} took {him!g} to {L} .", ". {P} is with {him!g} .",
-    ". {P} paid {him!t} .", ". {P} talked about {him!g} .", ". {P} waited for {him!g} .", ". we bought {T} and {he!v} .", ", and {L} made {him!b} .",
-    ". in {L} {he!v} .", ". after {X} {he!v} .", ". with {T} {he!v} .", ". near {P} {he!v} .",
+    ". {P} paid {him!t} .", ". {P} talked about {him!g} .", ". {P} waited for {him!g} .",
+    ". we bought {T} and {he!v} .", ", and {L} made {him!b} .", ". in {L} {he!v} .",
+    ". after {X} {he!v} .", ". with {T} {he!v} .", ". near {P} {he!v} .",
 )  # fmt: skip
 """With somebody else between, who may not be what the pronoun stands for."""
 TRAITS = "cute nice old young kind clever small tall loud quiet pretty wise".split()
