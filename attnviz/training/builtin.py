@@ -1,6 +1,6 @@
 """Train the built-in model: `python -m attnviz.training.builtin -o DIR`.
 
-The training takes about 130 million tokens, or 90 minutes on two cores of an ordinary computer.
+The training takes about 33 million tokens, or 100 minutes on two cores of an ordinary computer.
 The folder then holds a checkpoint in Hugging Face's GPT-2 layout and its card, with the figures
 measured on held-out texts. An interrupted run resumes where it stopped.
 """

@@ -186,9 +186,10 @@ def _step(
 def _pattern_hook(batch: Batch, recipe: Recipe, into: list[Tensor]) -> Hook:
     """A hook that collects what a layer's rows cost: the entropy off BOS, and resting on BOS.
 
-    A penalty on the whole row's entropy would reward a head for resting on BOS. So a row's
-    distribution over the other keys counts, in nats, weighted by how much there is off BOS; and a
-    head's mean weight on BOS, as far as it exceeds `recipe.resting`.
+    A penalty on the whole row's entropy would reward a head for resting on BOS. So the entropy of
+    a row's distribution over the other keys counts, in nats. It is weighted by how much there is
+    off BOS, as a constant, so that to rest does not lower it. A head's mean weight on BOS counts
+    as far as it exceeds `recipe.resting`.
     """
     first = batch.first().float()  # (B, n), 1 at each BOS
     real = (batch.documents != PADDING).float() * (1 - first)  # (B, n), the rows that count
@@ -199,7 +200,8 @@ def _pattern_hook(batch: Batch, recipe: Recipe, into: list[Tensor]) -> Hook:
         sink = sink.squeeze(-1)
         off = weights * (1 - first)[:, None, None, :]
         share = off.sum(-1).clamp_min(1e-6)  # (B, h, n)
-        spread = -(off * off.clamp_min(1e-9).log()).sum(-1) + share * share.log()
+        among = off / share.unsqueeze(-1)  # the distribution over the other keys
+        spread = -(among * among.clamp_min(1e-9).log()).sum(-1) * share.detach()  # (B, h, n)
         rows = real[:, None, :]
         count = rows.sum() * weights.size(1)
         rests = (sink * rows).sum((0, 2)) / rows.sum()  # (h)

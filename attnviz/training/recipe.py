@@ -22,8 +22,8 @@ class Recipe:
     """
 
     seed: int = 0
-    steps: int = 35_000
-    learning_rate: float = 2.5e-3
+    steps: int = 9_000
+    learning_rate: float = 4e-3
     rates: tuple[tuple[float, float], ...] = ((0, 0.005), (1 / 150, 1.0), (0.35, 1.0), (1, 0.01))
     weight_decay: float = 0.1
     muon: bool = True
@@ -35,7 +35,7 @@ class Recipe:
     highest_cost: float = 0.05
     dropout: float = 0.0
     clip: float = 1.0
-    shard: int = 100
+    shard: int = 50
     workers: int = 2
 
     def rate(self, step: int) -> float:

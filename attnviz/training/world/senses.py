@@ -5,9 +5,10 @@ of thing does, or a gloss) depends on the sense, often at once, so that the ambi
 must attend to its clues.
 """
 
+import re
 from functools import cache
 
-from attnviz.training.world.lexicon import World, article, groups, read, reserved
+from attnviz.training.world.lexicon import World, article, common, groups, read, reserved
 from attnviz.training.world.scene import SLOT, Scene, frames
 from attnviz.training.world.text import Text, Writer
 
@@ -42,9 +43,29 @@ def topics() -> dict[str, tuple[list[str], list[str]]]:
     for line in read("topics"):
         if "|" in line:
             name, forms, clues = (part.strip() for part in line.split("|"))
-            words = [w for w in dict.fromkeys(clues.split()) if len(w) > 1]
+            words = _related([w for w in clues.split() if len(w) > 1], name)
             found[name] = (forms.split() if name != "unit" else ["of", "of", "unit"], words)
     return found
+
+
+CLASS_OF = {"animal": "animal", "kitchen": "food", "plant": "plant"}
+
+
+def _related(clues: list[str], topic: str) -> list[str]:
+    """The clues of a topic, their other forms among the common words, and a class of nouns."""
+    stems = {_stem(clue) for clue in clues}
+    forms = [word for word in common("common") if _stem(word) in stems]
+    nouns = groups("classes")[CLASS_OF[topic]] if topic in CLASS_OF else ()
+    return list(dict.fromkeys([*clues, *forms, *nouns]))
+
+
+@cache
+def _stem(word: str) -> str:
+    """A word without an ending of verbs or plurals; a short word is its own stem."""
+    stem = re.sub(r"(ings?|ed|es|s)$", "", word.lower())
+    if len(stem) < 3:
+        return word.lower()
+    return re.sub(r"(.)\1$", r"\1", stem).removesuffix("e")
 
 
 @cache
