@@ -25,7 +25,7 @@ from attnviz.models.folder.config import GPTConfig
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.scratch.gpt import GPT
 from attnviz.training.data import PADDING, Batch
-from attnviz.training.loss import chunked_cross_entropy, fast_bfloat16
+from attnviz.training.loss import cross_entropy, fast_bfloat16
 from attnviz.training.muon import Muon
 from attnviz.training.recipe import Recipe
 
@@ -170,7 +170,7 @@ def _step(
     with torch.autocast("cpu", torch.bfloat16, enabled=fast_bfloat16()), attached(model, hooks):
         hidden = model.hidden(batch.ids, mask=batch.mask(), positions=batch.positions)  # (B, n, d)
     normed = model.ln_f(hidden.flatten(0, 1)[where].float())  # (predictions, d)
-    loss = chunked_cross_entropy(normed, model.wte.weight, targets)
+    loss = cross_entropy(normed, model.wte.weight, targets, recipe.sampled)
     penalty = sum(entropies, torch.zeros(()))
     total = loss + recipe.penalty_at(step) * penalty
     total.backward()  # type: ignore[no-untyped-call]

@@ -18,15 +18,17 @@ class Recipe:
     The learning rate follows straight lines through `rates`: (share of the steps, share of
     `learning_rate`). `penalty` is added to the loss, in nats per nat of the attention rows' mean
     entropy; it rises in a straight line from 0 at `penalty_from` (a share of the steps) to its
-    full size at the end. `dropout` acts on the embeddings and on each head's result.
+    full size at the end. `dropout` acts on the embeddings and on each head's result. `sampled` is
+    how many words stand for those that are no target; see `loss.cross_entropy`.
     """
 
     seed: int = 0
-    steps: int = 9_000
+    steps: int = 10_000
     learning_rate: float = 4e-3
     rates: tuple[tuple[float, float], ...] = ((0, 0.005), (1 / 150, 1.0), (0.35, 1.0), (1, 0.01))
     weight_decay: float = 0.1
     muon: bool = True
+    sampled: int | None = 1_500
     penalty: float = 0.25
     penalty_from: float = 0.3
     resting: float = 0.8
@@ -82,6 +84,7 @@ def recipe_of(plan: Plan) -> Recipe:
         penalty=0.0,
         dropout=0.15,
         muon=False,
+        sampled=None,
         shard=SHARD,
         workers=WORKERS,
     )
