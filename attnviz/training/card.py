@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 DESCRIPTION = (
-    "A small GPT-2 trained from scratch by next-token prediction on a little world of generated "
-    "English texts. Its heads were not wired by hand, and no attention targets were used; "
-    "in the later part of the training the mean entropy of the attention cost a little "
-    "(see training.penalty), which makes heads crisper."
+    "A small GPT-2 trained from scratch by next-token prediction on generated English sentences "
+    "and on WordNet's definitions and examples. Its heads were not wired by hand, and no attention "
+    "targets were used; in the later part of the training the entropy of the attention cost a "
+    "little (see training.penalty), which makes heads crisper."
 )
 
 
@@ -34,7 +34,9 @@ class Training:
     end: Progress
 
 
-def write_card(folder: Path, report: "Report", training: Training) -> None:
+def write_card(
+    folder: Path, report: "Report", training: Training, loss_limit: float | None = None
+) -> None:
     """Write `card.json`, with the numbers that the evaluation measured."""
     card = {
         "schema": SCHEMA,
@@ -47,6 +49,7 @@ def write_card(folder: Path, report: "Report", training: Training) -> None:
         ],
         "figures": figure_entries(report.figures),
         "training": _training(training),
+        "loss_limit": loss_limit,
     }
     text = json.dumps(card, indent=2, ensure_ascii=False)
     (folder / "card.json").write_text(text + "\n", encoding="utf-8")

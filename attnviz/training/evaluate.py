@@ -1,27 +1,30 @@
-"""Measure a checkpoint on held-out texts: `python -m attnviz.training.evaluate CHECKPOINT`.
+"""Measure a checkpoint: `python -m attnviz.training.evaluate CHECKPOINT`.
 
-For each behaviour the head is chosen on a development split and measured on a test split. Both
-have new texts, whose word pairs (adjective and noun, name and deed, clue and word) training
-never saw together.
+For each behaviour a head is chosen on two kinds of text: development texts of the little world,
+and the development half of the annotated sentences. It is measured on the world's test texts,
+whose word pairs (adjective and noun, name and deed, clue and word) training never saw together,
+and on one half of the sentences: the development half, or with --held-out the other.
 """
 
-import json
-from collections import defaultdict
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import torch
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from attnviz.data.card import Figure, NamedHead
 from attnviz.data.head import Head
+from attnviz.training import ordinary
 from attnviz.training.figures import all_figures, links_of
 from attnviz.training.measures import induction_score, measure_link, previous_token_score
 from attnviz.training.probe import WorldProbe
+from attnviz.training.sentences import BEHAVIOURS, DEVELOPMENT, HELD_OUT, SENTENCES
 
 TITLES = {
     "adjectives": "nouns attend to their adjectives",
@@ -31,7 +34,11 @@ TITLES = {
     "induction": "a repeated token attends to what followed its earlier occurrence",
     "previous token": "each token attends to the one before it",
 }
-LINKED = ("adjectives", "pronouns", "mystery", "senses")
+ALSO_FROM = 0.5
+"""From this score on a head does a second thing, which its title says too."""
+
+Scores: TypeAlias = NDArray[np.float64]
+"""What share of a behaviour each head shows, 0 to 1, (layer, head)."""
 
 
 @dataclass(frozen=True)
@@ -42,64 +49,90 @@ class Report:
     figures: tuple[Figure, ...]
 
 
-def evaluate(probe: WorldProbe, *, count: int = 400) -> Report:
-    """Choose heads on `count` development texts of each kind; measure on as many test texts."""
-    chosen = {kind: _best_head(probe, kind, count) for kind in LINKED}
-    chosen |= _best_repetition_heads(probe, count // 8)
-    figures = all_figures(probe, chosen, count)
-    named = tuple(NamedHead(kind, head, TITLES[kind]) for kind, head in chosen.items())
+def evaluate(
+    probe: WorldProbe, sentences: Path = SENTENCES, half: str = DEVELOPMENT, *, count: int = 400
+) -> Report:
+    """Choose the heads, and measure them.
+
+    Args:
+        probe: the model.
+        sentences: the folder with the two halves of the annotated sentences.
+        half: the half that is measured; heads are always chosen on the development half.
+        count: how many texts of each kind of the little world are read, for each purpose.
+    """
+    scores = {kind: _scores(probe, kind, sentences / DEVELOPMENT, count) for kind in BEHAVIOURS}
+    scores |= _repetition_scores(probe, count // 8)
+    heads = {kind: _highest(each) for kind, each in scores.items()}
+    figures = [
+        *all_figures(probe, heads, count),
+        *ordinary.figures(probe, sentences / half, heads),
+    ]
+    named = tuple(NamedHead(kind, heads[kind], title(kind, heads[kind], scores)) for kind in TITLES)
     return Report(named, tuple(figures))
 
 
-def _best_head(probe: WorldProbe, kind: str, count: int) -> Head:
-    """The head with the most mass and the most complete sets on development texts."""
-    measured: dict[Head, list[float]] = defaultdict(list)
-    for seen in probe.see_kind(kind, "development", count):
+def _scores(probe: WorldProbe, kind: str, development: Path, count: int) -> Scores:
+    """Half mass and half complete sets, the mean of both kinds of text."""
+    world = []
+    for seen in probe.see_kind(kind, DEVELOPMENT, count):
         for link in links_of(seen, kind):
-            for at in np.ndindex(seen.patterns.shape[:2]):
-                measures = measure_link(seen.patterns[at], link, seen.positions)
-                measured[Head(*at)].append(measures.mass + measures.all_top)
-    return max(measured, key=lambda head: (float(np.mean(measured[head])), head))
+            heads = np.ndindex(seen.patterns.shape[:2])
+            each = (measure_link(seen.patterns[at], link, seen.positions) for at in heads)
+            world.append([(measures.mass + measures.all_top) / 2 for measures in each])
+    found = ordinary.measured(probe, development, kind)
+    english: Scores = (found.mass + found.all_top).mean(0) / 2
+    of_world: Scores = np.mean(world, axis=0).reshape(english.shape)
+    return (of_world + english) / 2
 
 
-def _best_repetition_heads(probe: WorldProbe, count: int) -> dict[str, Head]:
-    induction: dict[Head, float] = defaultdict(float)
-    previous: dict[Head, float] = defaultdict(float)
-    for period, patterns in probe.see_repeated("development", count):
-        for layer, head in np.ndindex(patterns.shape[:2]):
-            induction[Head(layer, head)] += induction_score(patterns[layer, head], period)
-            previous[Head(layer, head)] += previous_token_score(patterns[layer, head])
-    return {
-        "induction": max(induction, key=lambda h: induction[h]),
-        "previous token": max(previous, key=lambda h: previous[h]),
-    }
+def _repetition_scores(probe: WorldProbe, count: int) -> dict[str, Scores]:
+    runs = list(probe.see_repeated(DEVELOPMENT, count))
+    shape = runs[0][1].shape[:2]
+    induction, previous = np.zeros(shape), np.zeros(shape)
+    for period, patterns in runs:
+        for at in np.ndindex(shape):
+            induction[at] += induction_score(patterns[at], period) / count
+            previous[at] += previous_token_score(patterns[at]) / count
+    return {"induction": induction, "previous token": previous}
 
 
-def table(report: Report) -> Table:
-    """The figures beside their bars."""
-    result = Table("behaviour", "head", "measure", "held out", "bar", "cases", "")
+def _highest(scores: Scores) -> Head:
+    return Head(*(int(i) for i in np.unravel_index(scores.argmax(), scores.shape)))
+
+
+def title(kind: str, head: Head, scores: Mapping[str, Scores]) -> str:
+    """What a head does, the behaviour that it is named for first."""
+    others = (k for k in TITLES if k != kind and scores[k][head] >= ALSO_FROM)
+    return "; also: ".join([TITLES[kind], *(TITLES[other] for other in others)])
+
+
+def tables(report: Report) -> Iterator[Table]:
+    """The figures beside their bars, a table for each kind of text."""
     heads = {named.behaviour: str(named.head) for named in report.heads}
-    for f in report.figures:
-        bar = "" if f.bar is None else f"{f.bar:.2f}"
-        verdict = "" if f.bar is None else "reached" if f.value >= f.bar else "MISSED"
-        result.add_row(
-            f.behaviour, heads[f.behaviour], f.measure, f"{f.value:.3f}", bar, str(f.n), verdict
-        )
-    return result
+    for texts in dict.fromkeys(figure.texts for figure in report.figures):
+        columns = ("behaviour", "head", "measure", "value", "bar", "cases", "")
+        table = Table(*columns, title=f"measured on {texts}")
+        for f in report.figures:
+            if f.texts == texts:
+                bar = "" if f.bar is None else f"{f.bar:.2f}"
+                verdict = "" if f.bar is None else "reached" if f.value >= f.bar else "MISSED"
+                numbers = (f"{f.value:.3f}", bar, str(f.n), verdict)
+                table.add_row(f.behaviour, heads[f.behaviour], f.measure, *numbers)
+        yield table
 
 
 def main(
     checkpoint: Annotated[Path, typer.Argument(help="a model folder")],
-    count: Annotated[int, typer.Option(help="texts of each kind, per split")] = 400,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    count: Annotated[int, typer.Option(help="generated texts of each kind, per split")] = 400,
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="measure on the held-out half of the sentences")
+    ] = False,
 ) -> None:
-    """Choose the head of each behaviour, measure it on held-out texts, and print the figures."""
+    """Choose the head of each behaviour, measure it, and print the figures."""
     torch.set_num_threads(1)  # short texts: a second thread only waits
-    report = evaluate(WorldProbe.open(checkpoint), count=count)
-    if as_json:
-        print(json.dumps([asdict(f) for f in report.figures], indent=2))
-    else:
-        Console().print(table(report))
+    half = HELD_OUT if held_out else DEVELOPMENT
+    report = evaluate(WorldProbe.open(checkpoint), half=half, count=count)
+    Console().print(*tables(report))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ that is not there, how often it is specific and true where there is a pair, and 
 said that the model has not seen such text.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Annotated
 
 import typer
 
-from attnviz.analyses.words import words_of
 from attnviz.data.exhibit import Exhibit
 from attnviz.models.scratch.native import NativeModel, load_native
 from attnviz.renderers.headlines import about
@@ -24,8 +24,8 @@ from attnviz.training.sentences import (
     ENGLISH,
     STRANGE,
     Sentence,
+    marked,
     read_sentences,
-    true_links,
 )
 
 FALSE_BAR, TRUE_BAR, WARNED_BAR, SPARED_BAR = 0.05, 0.60, 0.90, 0.10
@@ -68,7 +68,11 @@ def _judged(exhibit: Exhibit, file: str, sentence: Sentence) -> tuple[bool | Non
         return True, False
     if file != finding.behaviour:
         return None, False
-    links = true_links(sentence, words_of(capture.text, capture.query_tokens))
+    spans = [(token.start, token.end) for token in capture.query_tokens]
+    links: dict[int, set[int]] = defaultdict(set)
+    for link in sentence.links:
+        true = marked(sentence.text, link, spans)
+        links[true.query[-1]].update(token for key in true.keys for token in key)
     first = finding.links[0]
     there = any(link.query in links for link in finding.links)
     return there, first.key in links.get(first.query, ())

@@ -27,6 +27,7 @@ from attnviz.models.scratch.gpt import GPT
 from attnviz.training.data import PADDING, Batch
 from attnviz.training.loss import cross_entropy, fast_bfloat16
 from attnviz.training.muon import Muon
+from attnviz.training.penalty import penalty_hooks
 from attnviz.training.recipe import Recipe
 
 Source: TypeAlias = Callable[[str, int, float], list[Batch]]
@@ -156,22 +157,17 @@ def _step(
     model: GPT, optimizers: list[Optimizer], batch: Batch, recipe: Recipe, step: int
 ) -> tuple[float, float]:
     where, targets = batch.predictions()
-    entropies: list[Tensor] = []
+    costs: list[Tensor] = []
     # one layer a step, in turn: on average the same as all layers, in a fraction of the time
     layer = step % model.config.n_layer
-    hooks: dict[str, Hook] = {}
-    if recipe.penalised(step):
-        hooks = {
-            f"h.{layer}.attn.pattern": _pattern_hook(batch, recipe, entropies),
-            f"h.{layer}.attn.scores": _scores_hook(batch, recipe, entropies),
-        }
+    hooks = penalty_hooks(layer, batch, recipe, costs) if recipe.penalised(step) else {}
     if recipe.dropout:
         hooks |= _dropout_hooks(model, recipe.dropout)
     with torch.autocast("cpu", torch.bfloat16, enabled=fast_bfloat16()), attached(model, hooks):
         hidden = model.hidden(batch.ids, mask=batch.mask(), positions=batch.positions)  # (B, n, d)
     normed = model.ln_f(hidden.flatten(0, 1)[where].float())  # (predictions, d)
     loss = cross_entropy(normed, model.wte.weight, targets, recipe.sampled)
-    penalty = sum(entropies, torch.zeros(()))
+    penalty = sum(costs, torch.zeros(()))
     total = loss + recipe.penalty_at(step) * penalty
     total.backward()  # type: ignore[no-untyped-call]
     if recipe.workers > 1:
@@ -181,45 +177,6 @@ def _step(
         optimizer.step()
         optimizer.zero_grad()
     return loss.item(), penalty.item()
-
-
-def _pattern_hook(batch: Batch, recipe: Recipe, into: list[Tensor]) -> Hook:
-    """A hook that collects what a layer's rows cost: the entropy off BOS, and resting on BOS.
-
-    A penalty on the whole row's entropy would reward a head for resting on BOS. So the entropy of
-    a row's distribution over the other keys counts, in nats. It is weighted by how much there is
-    off BOS, as a constant, so that to rest does not lower it. A head's mean weight on BOS counts
-    as far as it exceeds `recipe.resting`.
-    """
-    first = batch.first().float()  # (B, n), 1 at each BOS
-    real = (batch.documents != PADDING).float() * (1 - first)  # (B, n), the rows that count
-
-    def record(pattern: Tensor) -> None:  # (B, h, n, n)
-        weights = pattern.float()
-        sink = weights @ first[:, None, :, None]  # (B, h, n, 1)
-        sink = sink.squeeze(-1)
-        off = weights * (1 - first)[:, None, None, :]
-        share = off.sum(-1).clamp_min(1e-6)  # (B, h, n)
-        among = off / share.unsqueeze(-1)  # the distribution over the other keys
-        spread = -(among * among.clamp_min(1e-9).log()).sum(-1) * share.detach()  # (B, h, n)
-        rows = real[:, None, :]
-        count = rows.sum() * weights.size(1)
-        rests = (sink * rows).sum((0, 2)) / rows.sum()  # (h)
-        over = torch.relu(rests - recipe.resting).mean()
-        into.append((spread * rows).sum() / count + recipe.resting_cost * over)
-
-    return record
-
-
-def _scores_hook(batch: Batch, recipe: Recipe, into: list[Tensor]) -> Hook:
-    """A hook that collects by how much a layer's scores exceed `recipe.highest`, squared."""
-    mask = batch.mask()
-
-    def record(scores: Tensor) -> None:  # (B, h, n, n)
-        extreme = torch.relu(scores.float().abs() - recipe.highest).masked_fill(~mask, 0.0)
-        into.append(recipe.highest_cost * extreme.square().mean())
-
-    return record
 
 
 def _dropout_hooks(model: GPT, share: float) -> dict[str, Hook]:

@@ -24,7 +24,7 @@ def cross_entropy(
         hidden: (n, d). embedding: E, (V, d). targets: (n), ids.
         sampled: how many words to draw; None takes all.
     """
-    wanted, index = targets.unique(return_inverse=True)  # (w), (n)
+    wanted, index = torch.unique(targets, return_inverse=True)  # (w), (n)
     if sampled is None or wanted.numel() + sampled >= embedding.size(0):
         return torch.nn.functional.cross_entropy((hidden @ embedding.t()).float(), targets)
     rest = torch.ones(embedding.size(0), dtype=torch.bool).index_fill_(0, wanted, False).nonzero()

@@ -1,11 +1,11 @@
 """Choose from which loss on a text is none of the built-in model's world.
 
-`python -m attnviz.training.loss_limit CHECKPOINT SENTENCES` measures development sentences, and
-writes the limit into the checkpoint's card.
+`python -m attnviz.training.loss_limit CHECKPOINT` measures the development half of the annotated
+sentences. The training writes the limit into the card.
 """
 
-import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +14,14 @@ import typer
 
 from attnviz.analyses.loss import SumLoss, text_loss
 from attnviz.data.capture import TextLoss
-from attnviz.models.folder.card import CARD
 from attnviz.models.scratch.native import NativeModel, load_native
-from attnviz.training.sentences import ENGLISH, STRANGE, read_sentences
+from attnviz.training.sentences import (
+    DEVELOPMENT,
+    ENGLISH,
+    SENTENCES,
+    STRANGE,
+    read_sentences,
+)
 
 
 def losses(model: NativeModel, texts: Sequence[str], limit: float = 0.0) -> list[TextLoss]:
@@ -51,22 +56,34 @@ def best_limit(english: Sequence[float], strange: Sequence[float]) -> float:
     return (low + high) / 2
 
 
-def main(
-    checkpoint: Annotated[Path, typer.Argument(help="a model folder with a card")],
-    sentences: Annotated[Path, typer.Argument(help="a folder of sentences")],
-) -> None:
-    """Choose the limit on these sentences, and write it into the card."""
+@dataclass(frozen=True)
+class Limit:
+    """A limit in nats per character, and the shares of texts above it."""
+
+    limit: float
+    english: float
+    strange: float
+
+
+def chosen_limit(checkpoint: Path, sentences: Path) -> Limit:
+    """The limit that errs least on a folder of sentences."""
     model = load_native(checkpoint, "builtin")
     english = [s.text for name in ENGLISH for s in read_sentences(sentences, name)]
     strange = [s.text for s in read_sentences(sentences, STRANGE)]
     measured = [[loss.per_character for loss in losses(model, t)] for t in (english, strange)]
     limit = round(best_limit(*measured), 2)
-    path = checkpoint / CARD
-    card = json.loads(path.read_text(encoding="utf-8"))
-    card["loss_limit"] = limit
-    path.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    warned = [sum(value > limit for value in values) / len(values) for values in measured]
-    print(f"limit {limit}: {warned[0]:.1%} of English texts above, {warned[1]:.1%} of strange ones")
+    return Limit(limit, *(sum(v > limit for v in values) / len(values) for values in measured))
+
+
+def main(
+    checkpoint: Annotated[Path, typer.Argument(help="a model folder")],
+    sentences: Annotated[Path, typer.Argument(help="a folder of sentences")] = SENTENCES
+    / DEVELOPMENT,
+) -> None:
+    """Print the limit that errs least on these sentences, and what lies above it."""
+    found = chosen_limit(checkpoint, sentences)
+    above = f"{found.english:.1%} of English texts above, {found.strange:.1%} of strange ones"
+    print(f"limit {found.limit}: {above}")
 
 
 if __name__ == "__main__":
