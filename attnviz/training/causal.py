@@ -2,9 +2,9 @@
 
     python -m attnviz.training.causal [CHECKPOINT]
 
-Every head is ablated by itself on held-out texts. The log-probability of the words that the text
-determines is compared with that of the whole model; for repetition, the log-probability of
-random tokens that occur a second time.
+Every head is ablated by itself on held-out texts. What is measured is the log-probability of the
+word that follows a query (a noun, a pronoun, an ambiguous word, the last "was") and that the
+query's true keys decide; for repetition, that of random tokens that occur a second time.
 """
 
 import itertools
@@ -18,6 +18,7 @@ from typing import Annotated
 import numpy as np
 import torch
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -27,6 +28,7 @@ from attnviz.models.folder.card import read_card
 from attnviz.models.known import BUILTIN
 from attnviz.models.scratch.ablate import ablate_native
 from attnviz.training.probe import WorldProbe
+from attnviz.training.sentences import BEHAVIOURS
 
 FOLDER = Path("attnviz/models/builtin")
 
@@ -45,53 +47,61 @@ class Without:
 
 @dataclass(frozen=True)
 class Loss:
-    """The losses of a measure's words in a behaviour's `n` texts without a head.
+    """The losses in a behaviour's `n` texts without a head.
 
     `named`: the head that the card names for the behaviour; `middle`: the median head among
     those that the card does not name; `most`: the head that is needed most, outside layer 0, on
-    which all others build.
+    which all others build. `errors`: by how many standard errors of their difference, text by
+    text, the named head is needed more than the median one.
     """
 
     behaviour: str
-    measure: str
     named: Without
     middle: Without
     most: Without
+    errors: float
     n: int
 
 
-ANSWERS, SUBJECT, REPEATED = "the words that follow from it", "the thing asked about", "the copy"
-MEASURES = (
-    ("adjectives", ANSWERS),
-    ("adjectives", SUBJECT),
-    ("pronouns", ANSWERS),
-    ("mystery", ANSWERS),
-    ("senses", ANSWERS),
-    ("induction", REPEATED),
-    ("previous token", REPEATED),
-)
+REPEATED = ("induction", "previous token")
 
 
 def losses(probe: WorldProbe, named: Mapping[str, Head], count: int) -> Iterator[Loss]:
-    """The losses of each measure, on `count` held-out texts."""
+    """The losses of each behaviour, on `count` held-out texts."""
     heads = every_head(probe.model.config.heads_per_layer)
-    for behaviour, measure in MEASURES:
-        texts = _repeated(probe) if measure == REPEATED else _written(probe, behaviour, measure)
+    for behaviour in (*BEHAVIOURS, *REPEATED):
+        texts = _repeated(probe) if behaviour in REPEATED else _written(probe, behaviour)
         chosen = itertools.islice(texts, count)
         lost = np.array([_lost(probe, ids, at, heads) for ids, at in chosen])  # (texts, heads)
-        mean, error = lost.mean(axis=0), lost.std(axis=0, ddof=1) / sqrt(len(lost))
-        without = [
-            Without(head, float(m), float(e)) for head, m, e in zip(heads, mean, error, strict=True)
-        ]
-        unnamed = sorted((w for w in without if w.head not in named.values()), key=lambda w: w.mean)
-        yield Loss(
-            behaviour,
-            measure,
-            named=next(w for w in without if w.head == named[behaviour]),
-            middle=unnamed[len(unnamed) // 2],
-            most=max((w for w in without if w.head.layer > 0), key=lambda w: w.mean),
-            n=len(lost),
-        )
+        yield _loss(behaviour, lost, heads, named)
+
+
+def _loss(
+    behaviour: str, lost: NDArray[np.float64], heads: Sequence[Head], named: Mapping[str, Head]
+) -> Loss:
+    """The loss of a behaviour from that of each text and head, (texts, heads)."""
+    mean, error = lost.mean(axis=0), _error(lost)
+    without = [
+        Without(head, float(m), float(e)) for head, m, e in zip(heads, mean, error, strict=True)
+    ]
+    its_own = without[heads.index(named[behaviour])]
+    unnamed = sorted((w for w in without if w.head not in named.values()), key=lambda w: w.mean)
+    middle = unnamed[len(unnamed) // 2]
+    difference = lost[:, heads.index(its_own.head)] - lost[:, heads.index(middle.head)]
+    return Loss(
+        behaviour,
+        named=its_own,
+        middle=middle,
+        most=max((w for w in without if w.head.layer > 0), key=lambda w: w.mean),
+        errors=float(difference.mean() / _error(difference)),
+        n=len(lost),
+    )
+
+
+def _error(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The standard error over texts, which are the first axis."""
+    result: NDArray[np.float64] = values.std(axis=0, ddof=1) / sqrt(len(values))
+    return result
 
 
 def _repeated(probe: WorldProbe) -> Iterator[tuple[list[int], list[int]]]:
@@ -102,15 +112,12 @@ def _repeated(probe: WorldProbe) -> Iterator[tuple[list[int], list[int]]]:
         yield [probe.encoder.bos, *block, *block], list(range(42, 81))
 
 
-def _written(
-    probe: WorldProbe, behaviour: str, measure: str
-) -> Iterator[tuple[list[int], list[int]]]:
-    """The ids of held-out texts, and the positions of the measure's tokens."""
+def _written(probe: WorldProbe, behaviour: str) -> Iterator[tuple[list[int], list[int]]]:
+    """The ids of held-out texts, and the positions of the words that follow a query."""
     for seen in probe.see_kind(behaviour, "test", sys.maxsize):
         ids, positions = probe.encoder.text(seen.text)
-        words = [answer.word for answer in seen.text.answers]
-        if measure == SUBJECT:  # "the creature was blue": its noun, where one adjective is named
-            words = [word - 2 for word in words if seen.text.words[word - 1] in ("was", "is")]
+        after = {link.query + 1 for link in seen.text.links if link.behaviour == behaviour}
+        words = [answer.word for answer in seen.text.answers if answer.word in after]
         if words:
             yield ids, [at for word in words for at in positions[word]]
 
@@ -138,10 +145,10 @@ def main(
     probe = WorldProbe.open(checkpoint)
     card = read_card(checkpoint, BUILTIN, probe.model.config.heads_per_layer)
     named = {each.behaviour: each.head for each in card.heads}
-    table = Table("behaviour", "measured", "named", "median", "needed most", "texts")
+    table = Table("behaviour", "named", "median", "standard errors", "needed most", "texts")
     for loss in losses(probe, named, count):
-        lost = map(str, (loss.named, loss.middle, loss.most, loss.n))
-        table.add_row(loss.behaviour, loss.measure, *lost)
+        lost = (str(loss.named), str(loss.middle), f"{loss.errors:.1f}", str(loss.most))
+        table.add_row(loss.behaviour, *lost, str(loss.n))
     Console().print(table)
 
 
