@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_report, destination_of
+from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect, Replacement
@@ -37,7 +38,7 @@ attnviz ablate "Bark is very cute and he is a dog" -o ablation.png
 class HowAblated:
     """What is done to heads, and which prediction is measured."""
 
-    answer: str | None = g.option_field(
+    answer: str | None = option_field(
         g.TEXT,
         None,
         "--answer",
@@ -45,19 +46,19 @@ class HowAblated:
         help="Measure the probability of this token after the text. Default: all tokens of the "
         "text.",
     )
-    replacement: Replacement = g.option_field(
+    replacement: Replacement = option_field(
         g.HEADS,
         "zero",
         "--with",
         help="What replaces a head's output: zero, or its mean over the text's positions.",
     )
-    together: bool = g.option_field(
+    together: bool = option_field(
         g.HEADS,
         False,
         "--together",
         help="Ablate the chosen heads at once, and show the next tokens before and after.",
     )
-    top: int = g.option_field(
+    top: int = option_field(
         g.LOOK,
         10,
         "--top",
@@ -67,7 +68,7 @@ class HowAblated:
     )
 
 
-@g.command
+@command
 def ablate(
     session: Session,
     *,

@@ -8,6 +8,7 @@ import typer
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_report, destination_of
+from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, note_texts, text_alone
 from attnviz.data.capture import Capture
@@ -49,21 +50,21 @@ TOP = 8
 class WhatCompared:
     """What is compared."""
 
-    query: str | None = g.option_field(
+    query: str | None = option_field(
         g.TOKENS,
         None,
         "--query",
         metavar="TOKEN",
         help="The word to compare; mole#2 is its second occurrence in each text.",
     )
-    against: str | None = g.option_field(
+    against: str | None = option_field(
         g.MODEL,
         None,
         "--against",
         metavar="NAME",
         help="Another model to run on the same text, given as for --model.",
     )
-    top: int | None = g.option_field(
+    top: int | None = option_field(
         g.LOOK,
         None,
         "--top",
@@ -74,7 +75,7 @@ class WhatCompared:
     )
 
 
-@g.command
+@command
 def compare(
     session: Session,
     *,

@@ -15,6 +15,7 @@ from rich.console import RenderableType
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver, destination_of
 from attnviz.commands.flags import as_flag
+from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, say, text_alone
 from attnviz.console import Display
@@ -68,7 +69,7 @@ STEPS, EXAMPLES = "The steps", "Examples without a model"
 class Followed:
     """Which head and which query are followed."""
 
-    head: str | None = g.option_field(
+    head: str | None = option_field(
         g.HEADS,
         None,
         "--head",
@@ -76,7 +77,7 @@ class Followed:
         metavar="HEAD",
         help="The head to explain: L1H2 or 1.2. Default: the one that show picks.",
     )
-    query: str | None = g.option_field(
+    query: str | None = option_field(
         g.TOKENS,
         None,
         "--query",
@@ -89,10 +90,10 @@ class Followed:
 class HowTold:
     """What of a calculation is told, and how, to a person."""
 
-    only: str | None = g.option_field(
+    only: str | None = option_field(
         STEPS, None, "--only", metavar="STEPS", help="Show only these steps: 3, 2,3 or 2-4."
     )
-    digits: int | None = g.option_field(
+    digits: int | None = option_field(
         STEPS,
         None,
         "--digits",
@@ -102,13 +103,13 @@ class HowTold:
         help="Decimals to show. The calculation itself is not rounded.",
         show_default="4",
     )
-    columns: bool = g.option_field(
+    columns: bool = option_field(
         STEPS,
         False,
         "--columns",
         help="Also show tokens as columns (Wᵀ·xᵀ), as some lessons do.",
     )
-    as_lookup: bool = g.option_field(
+    as_lookup: bool = option_field(
         STEPS,
         False,
         "--as-lookup",
@@ -146,7 +147,7 @@ class HowTold:
 class Likeness:
     """How query and key are compared."""
 
-    similarity: Similarity | None = g.option_field(
+    similarity: Similarity | None = option_field(
         STEPS,
         None,
         "--similarity",
@@ -159,14 +160,14 @@ class Likeness:
 class WhichExample:
     """A calculation that needs no model."""
 
-    example: Example | None = g.option_field(
+    example: Example | None = option_field(
         EXAMPLES,
         None,
         "--example",
         help="three-inputs: attention by hand, in whole numbers. multi-head: 楚留香 through "
         "three heads with random weights.",
     )
-    matrices: Path | None = g.option_field(
+    matrices: Path | None = option_field(
         EXAMPLES,
         None,
         "--matrices",
@@ -180,19 +181,17 @@ class WhichExample:
 class RandomWeights:
     """How the multi-head example draws its numbers."""
 
-    init: Initialisation = g.option_field(
+    init: Initialisation = option_field(
         EXAMPLES, "normal", "--init", help="The distribution of multi-head's random weights."
     )
-    seed: int = g.option_field(
-        EXAMPLES, 0, "--seed", help="The seed of multi-head's random numbers."
-    )
+    seed: int = option_field(EXAMPLES, 0, "--seed", help="The seed of multi-head's random numbers.")
 
 
 @dataclass(frozen=True)
 class Rounding:
     """Whether the example rounds as one does on paper."""
 
-    rounded: bool = g.option_field(
+    rounded: bool = option_field(
         EXAMPLES, False, "--rounded", help="Round the softmax to one decimal, as one does on paper."
     )
 
@@ -213,7 +212,7 @@ class Calculation:
         return write(self.facts, self.arrays)
 
 
-@g.command
+@command
 def explain(
     session: Session,
     *,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from attnviz.commands import groups as g
 from attnviz.commands.flags import as_flag
+from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.commands.texts import text_or_capture
 from attnviz.console import Display, display_of
@@ -32,7 +33,7 @@ attnviz explore capture.npz
 """
 
 
-@g.command
+@command
 def explore(
     session: Session,
     *,

@@ -1,21 +1,19 @@
 """Options that commands share, in groups: one spelling, one meaning, one definition.
 
-A group is a frozen dataclass whose fields are options. `command` spreads the groups in a
-function's signature into single parameters, which typer reads, and packs what typer parsed
-into groups again. A group knows its fields, so nothing else lists its options. The file is
-longer than most, as it is the one list of them all.
+The file is longer than most, as it is the one list of them all. `grouping.py` tells how a
+command takes them.
 """
 
-import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import partial, wraps
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import typer
 
-from attnviz.commands.session import Session, session_of
+from attnviz.commands.grouping import option_field
+from attnviz.commands.session import Session
 from attnviz.data.exhibit import ColorScale, Filters, Look, Orient
 from attnviz.data.transforms import How, Over, Transforms
 from attnviz.errors import UsageError, option
@@ -25,62 +23,6 @@ from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.runs.options import HeadOptions, TextOptions, Truncation
 from attnviz.runs.outputs import VIEWS
 from attnviz.writers.formats import PICTURES, ROWS
-
-
-def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a typer command of a function of a session, groups and single options.
-
-    The session gets the consoles that the options of `Screen` ask for, and knows which
-    parameters the user gave.
-    """
-    _, *parameters = inspect.signature(function).parameters.values()
-    groups: dict[str, type[Any]] = {
-        p.name: p.annotation
-        for p in parameters
-        if isinstance(p.annotation, type) and is_dataclass(p.annotation)
-    }
-
-    @wraps(function)
-    def run(context: typer.Context, **values: Any) -> None:
-        packed = {
-            name: group(**{each.name: values.pop(each.name) for each in fields(group)})
-            for name, group in groups.items()
-        }
-        session = session_of(context)
-        screens = (vars(each) for each in packed.values() if isinstance(each, NoColor))
-        session.begin(context, **next(screens, {}))
-        function(session, **packed, **values)
-
-    spread = [_parameter("context", typer.Context, inspect.Parameter.empty)]
-    for each in parameters:
-        if each.name in groups:
-            spread += [
-                _parameter(one.name, Annotated[one.type, one.metadata["typer"]], one.default)
-                for one in fields(groups[each.name])
-            ]
-        else:
-            spread.append(_parameter(each.name, each.annotation, each.default))
-    run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in spread}
-    return run
-
-
-def _parameter(name: str, annotation: object, default: object) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY  # which may come in any order, with defaults or not
-    return inspect.Parameter(name, kind, default=default, annotation=annotation)
-
-
-def panel_option(panel: str, *flags: str, help: str, **more: Any) -> Any:
-    """An option in a panel of the help, for the `Annotated` of a single parameter."""
-    return typer.Option(*flags, help=help, rich_help_panel=panel, **more)
-
-
-def option_field(panel: str, default: Any, *flags: str, help: str, **more: Any) -> Any:
-    """A field of a group: an option in a panel of the help."""
-    return field(
-        default=default, metadata={"typer": panel_option(panel, *flags, help=help, **more)}
-    )
-
 
 TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
 LOOK, OUTPUT = "How it is shown", "Where it goes"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.grouping import command, option_field, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_or_capture
 from attnviz.data.capture import Capture
@@ -49,14 +50,14 @@ PROBE = "The probe"
 class HowProbed:
     """How the probe is made."""
 
-    convention: Convention = g.option_field(
+    convention: Convention = option_field(
         PROBE,
         "second",
         "--convention",
         help="second: means over the rows of the second copy. whole: means over whole diagonals, "
         "as in TransformerLens.",
     )
-    length: int = g.option_field(
+    length: int = option_field(
         PROBE,
         Probe.length,
         "--length",
@@ -64,10 +65,10 @@ class HowProbed:
         min=2,
         help="The number of tokens in the sequence.",
     )
-    samples: int = g.option_field(
+    samples: int = option_field(
         PROBE, Probe.samples, "--samples", metavar="N", min=1, help="The number of sequences."
     )
-    seed: int = g.option_field(
+    seed: int = option_field(
         PROBE, Probe.seed, "--seed", metavar="N", min=0, help="The random seed."
     )
 
@@ -81,28 +82,28 @@ class HowProbed:
 class Rows:
     """Which heads are listed, and in which order."""
 
-    sort: Metric | None = g.option_field(
+    sort: Metric | None = option_field(
         g.LOOK,
         None,
         "--sort",
         help="Sort by this metric, largest first. Default: by layer and head.",
     )
-    top: int | None = g.option_field(
+    top: int | None = option_field(
         g.LOOK, None, "--top", metavar="K", min=1, help="Show only the first K heads."
     )
-    role: RoleName | None = g.option_field(
+    role: RoleName | None = option_field(
         g.LOOK, None, "--role", help="Show only heads with this role."
     )
 
 
-@g.command
+@command
 def heads(
     session: Session,
     *,
     text: g.TextIn,
     probe: Annotated[
         bool,
-        g.panel_option(
+        panel_option(
             PROBE,
             "--probe",
             help="Measure on a random sequence, repeated. This is the default without a text.",

@@ -7,6 +7,7 @@ import typer
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.data.card import ModelCard, ModelFacts
 from attnviz.errors import ModelError
@@ -31,7 +32,7 @@ ABOUT_EMBEDDINGS = (
 )
 
 
-@g.command
+@command
 def models(
     session: Session,
     *,

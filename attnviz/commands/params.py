@@ -6,6 +6,7 @@ import typer
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.data.params import Matrix, ParameterCount
 from attnviz.models.catalog import Source, parameters_of
@@ -23,7 +24,7 @@ attnviz params ./my-model -f json | jq '.[0].total'
 """
 
 
-@g.command
+@command
 def params(
     session: Session,
     *,

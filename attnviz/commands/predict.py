@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.predict import NextTokens, Prediction
@@ -27,24 +28,24 @@ attnviz predict "Harry Potter went to" --model gpt2 --top 3 -f jsonl | jq -r .to
 class Candidates:
     """Which predictions are listed."""
 
-    each: bool = g.option_field(
+    each: bool = option_field(
         g.LOOK,
         False,
         "--each",
         help="For every position, also show the token that followed, its probability and rank.",
     )
-    lens: bool = g.option_field(
+    lens: bool = option_field(
         g.LOOK,
         False,
         "--lens",
         help="Show the prediction after each layer, as if the model ended there (the logit lens).",
     )
-    top: int = g.option_field(
+    top: int = option_field(
         g.LOOK, Reading.top, "--top", metavar="K", min=1, help="Number of candidates."
     )
 
 
-@g.command
+@command
 def predict(
     session: Session,
     *,

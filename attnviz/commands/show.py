@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import LINE, Destination, deliver, destination_of
 from attnviz.commands.flags import as_flag
+from attnviz.commands.grouping import command, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, text_or_capture
 from attnviz.data.capture import Capture
@@ -37,14 +38,14 @@ echo "a fluffy blue creature" | attnviz show - -f jsonl | jq -c 'select(.weight 
 """
 
 
-@g.command
+@command
 def show(
     session: Session,
     *,
     text: g.TextIn,
     lines: Annotated[
         bool,
-        g.panel_option(
+        panel_option(
             g.TEXT,
             "--lines",
             help="Treat each line of the input as a separate text, and show each as soon as it is "

@@ -2,6 +2,7 @@
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.commands.texts import text_alone
 from attnviz.data.serial import token_to_dict
@@ -18,7 +19,7 @@ attnviz tokens --file sample_texts/chuliuxiang.txt -f jsonl | jq -r .label
 """
 
 
-@g.command
+@command
 def tokens(
     session: Session,
     *,

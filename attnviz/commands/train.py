@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.commands import groups as g
+from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.data.train import Outcome, Plan, Point
 from attnviz.inputs.text import read_file
@@ -34,7 +35,7 @@ PLAN = Plan()
 
 
 def _count(default: int, panel: str, flag: str, what: str, least: int = 1) -> Any:
-    return g.option_field(panel, default, flag, metavar="N", min=least, help=what)
+    return option_field(panel, default, flag, metavar="N", min=least, help=what)
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Planned:
     vocab: int = _count(PLAN.vocab, SIZES, "--vocab", "The most tokens in its vocabulary.", 300)
     max_steps: int = _count(PLAN.max_steps, RUN, "--max-steps", "The number of training steps.")
     batch: int = _count(PLAN.batch, RUN, "--batch", "Texts per step for each of the two workers.")
-    lr: float = g.option_field(
+    lr: float = option_field(
         RUN, PLAN.lr, "--lr", metavar="RATE", min=0.0, help="The highest learning rate."
     )
     seed: int = _count(
@@ -64,7 +65,7 @@ class Planned:
         return Plan(*sizes, self.max_steps, self.batch, self.lr, self.seed)
 
 
-@g.command
+@command
 def train(
     session: Session,
     *,

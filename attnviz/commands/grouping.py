@@ -1,0 +1,71 @@
+"""How a group of options becomes the options of a command.
+
+A group is a frozen dataclass whose fields are options. `command` spreads the groups in a
+function's signature into single parameters, which typer reads, and packs what typer parsed
+into groups again. A group knows its fields, so nothing else lists its options.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import field, fields, is_dataclass
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from attnviz.commands.session import session_of
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a typer command of a function of a session, groups and single options.
+
+    The session gets the consoles that the group with `no_color` asks for, and knows which
+    parameters the user gave.
+    """
+    _, *parameters = inspect.signature(function).parameters.values()
+    groups: dict[str, type[Any]] = {
+        p.name: p.annotation
+        for p in parameters
+        if isinstance(p.annotation, type) and is_dataclass(p.annotation)
+    }
+
+    @wraps(function)
+    def run(context: typer.Context, **values: Any) -> None:
+        packed = {
+            name: group(**{each.name: values.pop(each.name) for each in fields(group)})
+            for name, group in groups.items()
+        }
+        session = session_of(context)
+        screens = (vars(each) for each in packed.values() if hasattr(each, "no_color"))
+        session.begin(context, **next(screens, {}))
+        function(session, **packed, **values)
+
+    spread = [_parameter("context", typer.Context, inspect.Parameter.empty)]
+    for each in parameters:
+        if each.name in groups:
+            spread += [
+                _parameter(one.name, Annotated[one.type, one.metadata["typer"]], one.default)
+                for one in fields(groups[each.name])
+            ]
+        else:
+            spread.append(_parameter(each.name, each.annotation, each.default))
+    run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in spread}
+    return run
+
+
+def _parameter(name: str, annotation: object, default: object) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY  # which may come in any order, with defaults or not
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def panel_option(panel: str, *flags: str, help: str, **more: Any) -> Any:
+    """An option in a panel of the help, for the `Annotated` of a single parameter."""
+    return typer.Option(*flags, help=help, rich_help_panel=panel, **more)
+
+
+def option_field(panel: str, default: Any, *flags: str, help: str, **more: Any) -> Any:
+    """A field of a group: an option in a panel of the help."""
+    return field(
+        default=default, metadata={"typer": panel_option(panel, *flags, help=help, **more)}
+    )
