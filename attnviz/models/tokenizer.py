@@ -1,20 +1,25 @@
 """A text to tokens, with exact character offsets; the same for every engine."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
 from attnviz.data.tokens import SPECIAL_LABEL, Token, numbered, readable
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import MERGES, TOKENIZER
+from attnviz.models.folder.gate import cut, foreign, read_bytes
 from attnviz.models.folder.sizes import ModelSizes
+from attnviz.models.folder.tokenizer_gate import LARGEST_TOKENIZER, MOST_AROUND, check_tokenizer
 
 END = "<|endoftext|>"
+MOST_PER_BYTE = 4
+"""How many tokens a byte of the text may become, at most."""
 WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it
 
 
@@ -47,8 +52,7 @@ class TextTokenizer:
         Raises:
             ModelError: the tokenizer makes a token that the model does not know.
         """
-        self.backend.encode_special_tokens = not special
-        encoding = self.backend.encode(text, add_special_tokens=bos and self.adds_special)
+        encoding = self._encoded(text, around=bos and self.adds_special, special=special)
         tokens = [
             Token(i, id_, "", 0, 0, special=True, name=self._name(id_))
             if added
@@ -71,10 +75,26 @@ class TextTokenizer:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
 
+    def _encoded(self, text: str, *, around: bool, special: bool) -> Encoding:
+        """The library's own result.
+
+        Raises:
+            ModelError: the library fails, or makes far more tokens than a text can have.
+        """
+        self.backend.encode_special_tokens = not special
+        with foreign(None):
+            encoding = self.backend.encode(text, add_special_tokens=around)
+        if len(encoding.ids) > MOST_PER_BYTE * len(text.encode()) + MOST_AROUND:
+            raise ModelError(
+                f"the tokenizer makes {len(encoding.ids):,} tokens of {len(text):,} characters",
+                "use the tokenizer that belongs to the model",
+            )
+        return encoding
+
     def ends(self, bos: bool) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
         """The special tokens that stand before and after every text."""
         around = self.encode("a", bos=bos, special=False)
-        inner = next(i for i, token in enumerate(around) if not token.special)
+        inner = next((i for i, token in enumerate(around) if not token.special), len(around))
         return around[:inner], tuple(t for t in around[inner:] if t.special)
 
     def ordinary_ids(self) -> list[int]:
@@ -156,20 +176,34 @@ def _backend(folder: Path) -> Tokenizer:
     vocabulary, merges = (folder / name for name in MERGES)
     try:
         if (folder / TOKENIZER).is_file():
-            return Tokenizer.from_file(str(folder / TOKENIZER))
+            content = read_bytes(folder / TOKENIZER, LARGEST_TOKENIZER)
+            check_tokenizer(json.loads(content))
+            with foreign(folder):
+                return Tokenizer.from_buffer(content)
         if vocabulary.is_file() and merges.is_file():
-            backend = Tokenizer(BPE.from_file(str(vocabulary), str(merges)))
-            backend.pre_tokenizer = ByteLevel(add_prefix_space=False)
-            backend.add_special_tokens([END])
-            return backend
-    except Exception as error:  # tokenizers raises plain Exception
+            return _first_form(folder, vocabulary, merges)
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
-            f"the tokenizer in {str(folder)!r} cannot be read ({error})", "save it again"
+            f"the tokenizer in {str(folder)!r} cannot be read ({cut(error)})", "save it again"
         ) from None
     raise ModelError(
         f"the folder {str(folder)!r} has no {TOKENIZER}",
         "save the tokenizer beside the model (tokenizer.save_pretrained)",
     )
+
+
+def _first_form(folder: Path, vocabulary: Path, merges: Path) -> Tokenizer:
+    """GPT-2's tokenizer from vocab.json and merges.txt, whose first line may be a remark."""
+    words = json.loads(read_bytes(vocabulary, LARGEST_TOKENIZER))
+    lines = read_bytes(merges, LARGEST_TOKENIZER).decode("utf-8").split("\n")
+    merged = [line for line in lines if line and not line.startswith("#version")]
+    check_tokenizer({"model": {"vocab": words, "merges": merged}})
+    pairs = [(left, right) for left, right in (line.split(" ") for line in merged)]
+    with foreign(folder):
+        backend = Tokenizer(BPE(words, pairs))
+        backend.pre_tokenizer = ByteLevel(add_prefix_space=False)
+        backend.add_special_tokens([END])
+    return backend
 
 
 def _marks_apart(tokens: Sequence[Token], spelled: Sequence[str], text: str) -> list[Token]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
-from attnviz.models.folder.files import damaged
+from attnviz.models.folder.gate import damaged
 from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind
 
 NO_LIMIT = 1 << 20

@@ -1,11 +1,18 @@
 """A model's folder on disk: its files, without torch."""
 
-import json
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import ModelError
+from attnviz.models.folder.gate import (
+    LARGEST_HEADER,
+    check_settings,
+    checked_header,
+    cut,
+    parse_json,
+    read_json,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +38,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The folder's config.json, unchanged.
 
     Raises:
-        ModelError: the folder or the file is missing, or the file is no JSON object.
+        ModelError: the folder or the file is missing, the file is no JSON object, or it asks for
+            an impossible model.
     """
     if not folder.is_dir():
         raise ModelError(f"there is no model folder {str(folder)!r}", "check the path")
@@ -41,7 +49,9 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"the folder {str(folder)!r} has no {CONFIG}",
             f"choose a folder that a model was saved in ({CONFIG}, {WEIGHTS}, {TOKENIZER})",
         )
-    return read_object(path)
+    config = read_object(path)
+    check_settings(config, path)
+    return config
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -50,10 +60,7 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises:
         ModelError: the file cannot be read, or holds no object.
     """
-    try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{str(path)!r} cannot be read ({error})", "save it again") from None
+    read = read_json(path)
     if not isinstance(read, dict):
         raise ModelError(f"{str(path)!r} is no JSON object", "save it again")
     return read
@@ -84,11 +91,14 @@ def weight_files(folder: Path) -> list[Path]:
         return [folder / WEIGHTS]
     if (folder / INDEX).is_file():
         named = read_object(folder / INDEX).get("weight_map")
-        names = sorted(set(named.values())) if isinstance(named, dict) else []
-        missing = [name for name in names if not (folder / str(name)).is_file()]
+        names = sorted({str(name) for name in named.values()}) if isinstance(named, dict) else []
+        # a path of another folder is none of the model's files
+        missing = [
+            name for name in names if Path(name).name != name or not (folder / name).is_file()
+        ]
         if not names or missing:
             raise ModelError(
-                f"of the weights in {str(folder)!r} {missing[0] if missing else 'all'} is missing",
+                f"of the weights in {str(folder)!r} {cut((missing or ['all'])[0])} is missing",
                 "copy or download the model again",
             )
         return [folder / name for name in names]
@@ -140,22 +150,11 @@ def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
         size = path.stat().st_size
         with path.open("rb") as stream:
             length = int.from_bytes(stream.read(8), "little")
-            header = json.loads(stream.read(min(length, size)))
-        entries = {n: e for n, e in header.items() if n != "__metadata__"}
-        if size != 8 + length + max((e["data_offsets"][1] for e in entries.values()), default=0):
-            raise ValueError("the file has another size than its header says")
-        return {name: tuple(map(int, entry["shape"])) for name, entry in entries.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if length > min(LARGEST_HEADER, size):
+                raise ValueError("its header is longer than a header can be")
+            return checked_header(parse_json(stream.read(length)), size - 8 - length)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(
-            f"the weights in {str(path)!r} are damaged or incomplete ({error})",
+            f"the weights in {str(path)!r} are damaged or incomplete ({cut(error)})",
             "copy or download the file again",
         ) from None
-
-
-def damaged(folder: Path, error: Exception) -> ModelError:
-    """The error for a model that cannot be read."""
-    first_line = str(error).strip().split("\n")[0].rstrip(".")
-    return ModelError(
-        f"the model in {str(folder)!r} is damaged or incomplete ({first_line})",
-        "copy or download it again",
-    )

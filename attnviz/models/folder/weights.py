@@ -9,7 +9,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from attnviz.errors import ModelError
-from attnviz.models.folder.files import PICKLED, damaged, unpickled, weight_files
+from attnviz.models.folder.files import PICKLED, unpickled, weight_files
+from attnviz.models.folder.gate import damaged
 
 SEARCHED = 1 << 24
 """The most parameters that are searched for NaN when a model is loaded; of a larger model only

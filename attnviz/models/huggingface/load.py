@@ -10,7 +10,8 @@ from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.models.folder.architecture import reads_no_text, transformers_config
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes
-from attnviz.models.folder.files import PICKLED, damaged
+from attnviz.models.folder.files import PICKLED
+from attnviz.models.folder.gate import damaged
 from attnviz.models.folder.sizes import ModelSizes
 from attnviz.models.folder.weights import check_finite, lacks, other_shape
 from attnviz.models.huggingface.capture import Attention, attention_of

@@ -1,0 +1,254 @@
+"""The gate: what every file of a model's folder must be before anything is built from it.
+
+A model's folder is a download from a stranger. Sizes are checked against the files that are there,
+because a few bytes of configuration can ask for any amount of memory or time.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from attnviz.errors import AttnvizError, ModelError
+
+LARGEST_OBJECT = 1 << 24
+"""The most bytes of a JSON file other than the tokenizer's; those of real models have 100,000."""
+LARGEST_HEADER = 1 << 24
+DEEPEST, LONGEST_NUMBER = 64, 20
+QUOTED = 80
+"""How much of a foreign text a message quotes, in characters."""
+
+ITEM_BYTES: Mapping[str, float] = {
+    **dict.fromkeys(("F64", "I64", "U64", "C64"), 8),
+    **dict.fromkeys(("F32", "I32", "U32"), 4),
+    **dict.fromkeys(("F16", "BF16", "I16", "U16"), 2),
+    **dict.fromkeys(("BOOL", "I8", "U8", "F8_E4M3", "F8_E5M2", "F8_E8M0"), 1),
+    "F8_E4M3FNUZ": 1, "F8_E5M2FNUZ": 1, "F4": 0.5, "F6_E2M3": 0.75, "F6_E3M2": 0.75,
+}  # fmt: skip
+"""Bytes of a number of each type of safetensors."""
+_LIMITS: tuple[tuple[int, int, str], ...] = (
+    (1, 1_000, """num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers
+        num_encoder_layers num_decoder_layers n_encoder n_decoder"""),
+    (1, 4_096, """num_attention_heads n_head n_heads num_heads num_key_value_heads num_kv_heads
+        encoder_attention_heads decoder_attention_heads"""),
+    (1, 1 << 31, """vocab_size n_positions max_position_embeddings n_ctx n_embd hidden_size d_model
+        dim embedding_size n_inner intermediate_size ffn_dim d_ff head_dim d_kv d_head
+        encoder_ffn_dim decoder_ffn_dim hidden_dim"""),
+    (0, 4_096, "num_experts num_local_experts n_routed_experts n_shared_experts moe_num_experts"),
+    (0, 100_000, "num_labels type_vocab_size"),
+)  # fmt: skip
+LIMITS: Mapping[str, tuple[int, int]] = {
+    name: (low, high) for low, high, names in _LIMITS for name in names.split()
+}
+"""The smallest and the largest value of a setting that makes a model large, or slow to build."""
+ROOM = 1 << 20
+"""How many more numbers a model may have than twice those of its files: what is not saved."""
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        ModelError: it cannot be read, is too large or too deep, or holds numbers that JSON does
+            not have (NaN, infinities), numbers of more than 20 digits, or halves of characters.
+    """
+    try:
+        return parse_json(read_bytes(path, LARGEST_OBJECT))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(
+            f"{str(path)!r} cannot be read ({cut(error)})", "save or download it again"
+        ) from None
+
+
+def read_bytes(path: Path, largest: int) -> bytes:
+    """The content of a file.
+
+    Raises:
+        ValueError: it is larger than this; no more is read, as a device may have no end.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as stream:
+        content = stream.read(largest + 1)
+    if len(content) > largest:
+        raise ValueError(f"it has more than {largest:,} bytes")
+    return content
+
+
+def parse_json(content: bytes) -> Any:
+    """The content of JSON.
+
+    Raises:
+        ValueError, RecursionError: as `read_json`.
+    """
+    read = json.loads(content, parse_constant=_no_number, parse_int=_whole, parse_float=_finite)
+    _check_plain(read, DEEPEST)
+    return read
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER:
+        raise ValueError(f"a number has {len(digits)} digits")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{cut(digits)} is too large a number")
+    return number
+
+
+def _check_plain(value: object, depth: int) -> None:
+    """Check that no string holds half a character, and that nothing is nested too deep."""
+    if depth == 0:
+        raise ValueError("it is nested too deep")
+    if isinstance(value, str):
+        value.encode("utf-8")  # UnicodeEncodeError is a ValueError
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            key.encode("utf-8")
+            _check_plain(item, depth - 1)
+    elif isinstance(value, list):
+        for item in value:
+            _check_plain(item, depth - 1)
+
+
+def cut(text: object) -> str:
+    """A foreign text, or what an error says, in one line of at most 80 characters."""
+    line = " ".join(str(text).split()).rstrip(".")
+    return line if len(line) <= QUOTED else f"{line[: QUOTED - 1]}…"
+
+
+def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor, from the header of a safetensors file.
+
+    Args:
+        header: the header's content.
+        rest: how many bytes stand behind it.
+
+    Raises:
+        ValueError: an entry is malformed, or the tensors are not the bytes behind the header, each
+            byte once.
+    """
+    if not isinstance(header, dict):
+        raise ValueError("its header is no object")
+    spans: list[tuple[int, int]] = []
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
+        if not all(is_size(number) for number in (*shape, begin, end)):
+            raise ValueError(f"the sizes of {cut(name)} are no whole numbers")
+        if math.prod(shape) * ITEM_BYTES[kind] != end - begin:
+            raise ValueError(f"{cut(name)} has another size than its shape says")
+        spans.append((begin, end))
+        shapes[name] = tuple(shape)
+    at = 0
+    for begin, end in sorted(spans):
+        if begin != at:
+            raise ValueError("its tensors overlap, or leave bytes between them")
+        at = end
+    if at != rest:
+        raise ValueError("the file has another size than its header says")
+    return shapes
+
+
+def is_size(value: object, largest: float = math.inf) -> bool:
+    """Whether a foreign value is a whole number from 0 to `largest`."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest
+
+
+def check_settings(raw: Mapping[str, Any], where: Path) -> None:
+    """Check that no setting of config.json asks for an impossible model.
+
+    Settings may be given for each layer, as a list, and for parts of the model, as objects.
+
+    Raises:
+        ModelError: one is out of its range, or no whole number.
+    """
+    for name, value in raw.items():
+        if isinstance(value, dict):
+            check_settings(value, where)
+        elif name in LIMITS and value is not None:
+            low, high = LIMITS[name]
+            values = (
+                value if isinstance(value, list) and len(value) <= LIMITS["n_layer"][1] else [value]
+            )
+            if not all(is_size(each, high) and each >= low for each in values):
+                raise ModelError(
+                    f"in {str(where)!r} {name} is {cut(repr(value))}, and must be a whole number "
+                    f"from {low} to {high:,}",
+                    "use the config.json that the model was saved with",
+                )
+
+
+def check_asked(asked: int, held: int, folder: Path) -> None:
+    """Check that a model has no more numbers than its files can give it.
+
+    Args:
+        asked: how many numbers the model has that config.json describes.
+        held: how many the files hold; tied matrices are saved once.
+        folder: the model's folder.
+
+    Raises:
+        ModelError: it has more.
+    """
+    if asked > 2 * held + ROOM:
+        raise ModelError(
+            f"the config.json in {str(folder)!r} asks for {asked:,} parameters, but the weights "
+            f"hold {held:,}",
+            "use the config.json that belongs to these weights",
+        )
+
+
+@contextmanager
+def foreign(folder: Path | None) -> Iterator[None]:
+    """Turn whatever a library raises over a model's files into one error.
+
+    What the library writes to stderr by itself is dropped.
+
+    Raises:
+        ModelError: something was raised; it quotes the first line.
+    """
+    with _silent():
+        try:
+            yield
+        except (AttnvizError, KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:  # a panic of a compiled library is no Exception
+            raise damaged(folder, error) from None
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Send the file descriptor of stderr, which compiled libraries write to, to nowhere."""
+    try:
+        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # stderr is closed
+        yield
+        return
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def damaged(folder: Path | None, error: BaseException) -> ModelError:
+    """The error for a model that cannot be read, or fails."""
+    first_line = str(error).strip().split("\n")[0] or type(error).__name__
+    where = f" in {str(folder)!r}" if folder else ""
+    return ModelError(
+        f"the model{where} is damaged or incomplete ({cut(first_line)})",
+        "copy or download it again",
+    )

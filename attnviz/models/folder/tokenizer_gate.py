@@ -1,0 +1,211 @@
+"""The gate of tokenizer.json: what a compiled tokenizer may do, checked before it is built.
+
+A compiled tokenizer cannot be stopped from outside, neither by a signal nor by a limit of time. So
+what would make it slow, or its output huge, is refused beforehand.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
+from math import prod
+from typing import Any
+
+from attnviz.models.folder.gate import cut, is_size
+
+LARGEST_TOKENIZER = 1 << 26
+"""The most bytes of a tokenizer.json; the largest of real models have half of it."""
+MOST_TOKENS = 1 << 21
+MOST_ADDED = 1 << 17
+LONGEST_TOKEN = 1 << 12
+MOST_STEPS = 64
+MOST_AROUND = 64
+"""The most special tokens that may be put around a text."""
+LARGEST_GROWTH = 1 << 10
+"""How many characters may stand for one after all replacements."""
+LONGEST_REGEX = 1 << 12
+LONGEST_CHARSMAP = 1 << 22
+PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+INSIDE = ("normalizers", "pretokenizers", "processors", "decoders")
+"""Under which names a sequence keeps its steps."""
+
+
+def check_tokenizer(raw: object) -> None:
+    """Check the content of a tokenizer.json.
+
+    Raises:
+        ValueError: something in it is malformed, or could take any amount of time or memory; it
+            says what.
+    """
+    tokenizer = _object(raw, "the file")
+    _check_model(_object(tokenizer.get("model"), "model"))
+    _check_added(tokenizer.get("added_tokens") or [])
+    for part in PARTS:
+        _check_steps(part, list(_steps(tokenizer.get(part), MOST_STEPS)))
+
+
+def _object(value: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is no object")
+    return value
+
+
+def _check_model(model: Mapping[str, Any]) -> None:
+    """Check the vocabulary, its ids, the token for unknown words, and the merges."""
+    vocabulary = model.get("vocab")
+    if isinstance(vocabulary, dict):
+        words: Collection[Any] = vocabulary
+        _check_ids(vocabulary.values())
+    elif isinstance(vocabulary, list):
+        words = [entry[0] for entry in vocabulary if isinstance(entry, list) and len(entry) == 2]
+        if len(words) < len(vocabulary):
+            raise ValueError("the vocabulary is no list of words and scores")
+    else:
+        raise ValueError("it has no vocabulary")
+    if not 0 < len(words) <= MOST_TOKENS:
+        raise ValueError(f"the vocabulary has {len(words):,} tokens")
+    _check_words(words, "the vocabulary")
+    _check_unknown(model, words)
+    _check_merges(model.get("merges") or [])
+
+
+def _check_ids(ids: Collection[object]) -> None:
+    if not all(is_size(id_, MOST_TOKENS) for id_ in ids):
+        raise ValueError(f"a token's id is no whole number from 0 to {MOST_TOKENS:,}")
+
+
+def _check_words(words: Collection[object], where: str) -> None:
+    for word in words:
+        if not isinstance(word, str) or not len(word) <= LONGEST_TOKEN:
+            raise ValueError(f"{where} holds {cut(repr(word))}")
+
+
+def _check_unknown(model: Mapping[str, Any], words: Collection[Any]) -> None:
+    """Check that the token for unknown words is there, where one is named or needed."""
+    unknown, at = model.get("unk_token"), model.get("unk_id")
+    needed = model.get("type") in ("WordPiece", "WordLevel")
+    if (needed or unknown is not None) and unknown not in words:
+        raise ValueError(f"the vocabulary lacks its token for unknown words, {cut(repr(unknown))}")
+    if at is not None and not is_size(at, len(words) - 1):
+        raise ValueError(f"unk_id {cut(at)} is outside the vocabulary")
+
+
+def _check_merges(merges: object) -> None:
+    """Check that every merge is of two tokens: a list, or two words with a space between."""
+    if not isinstance(merges, list) or len(merges) > MOST_TOKENS:
+        raise ValueError("the merges are no list of pairs")
+    for merge in merges:
+        pair = merge.split(" ") if isinstance(merge, str) else merge
+        if not isinstance(pair, list) or len(pair) != 2 or not all(map(_is_token, pair)):
+            raise ValueError(f"{cut(repr(merge))} is no pair of tokens to merge")
+
+
+def _is_token(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _check_added(added: object) -> None:
+    if not isinstance(added, list) or len(added) > MOST_ADDED:
+        raise ValueError("the added tokens are no list")
+    for token in added:
+        entry = _object(token, "an added token")
+        _check_ids([entry.get("id")])
+        _check_words([entry.get("content")], "the list of added tokens")
+        if not entry["content"]:
+            raise ValueError("an added token is empty")
+
+
+def _steps(step: object, left: int) -> Iterator[Mapping[str, Any]]:
+    """A step, or all steps of a sequence of them, to any depth."""
+    if step is None:
+        return
+    if left == 0:
+        raise ValueError("steps are nested too deep")
+    step = _object(step, "a step")
+    inside = [step[name] for name in INSIDE if isinstance(step.get(name), list)]
+    if not inside:
+        yield step
+    for each in chain(*inside):
+        yield from _steps(each, left - 1)
+
+
+def _check_steps(part: str, steps: list[Mapping[str, Any]]) -> None:
+    """Check the steps of one part, and by how much they can make a text grow."""
+    if len(steps) > MOST_STEPS:
+        raise ValueError(f"the {part} has {len(steps):,} steps")
+    for step in steps:
+        _check_pattern(step.get("pattern"))
+        _check_template(step)
+        if len(str(step.get("precompiled_charsmap", ""))) > LONGEST_CHARSMAP:
+            raise ValueError("the map of characters is too long")
+    if prod(map(_growth, steps)) > LARGEST_GROWTH:
+        raise ValueError(f"the {part} makes a text more than {LARGEST_GROWTH:,} times as long")
+
+
+def _growth(step: Mapping[str, Any]) -> int:
+    """How many characters may stand for one after this step."""
+    put = [step.get(name) for name in ("content", "prepend", "prefix", "suffix", "replacement")]
+    return max(1, *(len(text) for text in put if isinstance(text, str)), 1)
+
+
+def _check_template(step: Mapping[str, Any]) -> None:
+    """Check how many special tokens are put around a text."""
+    for name in ("single", "pair"):
+        if isinstance(step.get(name), list) and len(step[name]) > MOST_AROUND:
+            raise ValueError(f"{len(step[name]):,} tokens are put around a text")
+    special = step.get("special_tokens")
+    for token in special.values() if isinstance(special, dict) else ():
+        ids = _object(token, "a special token").get("ids")
+        if not isinstance(ids, list) or len(ids) > MOST_AROUND:
+            raise ValueError("a special token stands for too many")
+
+
+def _check_pattern(pattern: object) -> None:
+    """Check that a regular expression cannot take exponential time.
+
+    One can where a group is repeated without limit that itself repeats without limit, or has
+    alternatives. No tokenizer in use has such a group.
+    """
+    regex = pattern.get("Regex") if isinstance(pattern, dict) else None
+    if regex is None:
+        return
+    if not isinstance(regex, str) or len(regex) > LONGEST_REGEX:
+        raise ValueError("a regular expression is too long")
+    if repeats_within_repeats(regex):
+        raise ValueError(f"the regular expression {cut(regex)} can take exponential time")
+
+
+_LEXEME = re.compile(r"\\.|\[(?:\\.|\[:\w+:\]|[^\]\\])*\]|\(|\)|\||[*+]|\{\d*,?\d*\}|.", re.DOTALL)
+_LARGE = 32
+"""From this number of times on, a limited repetition is as bad as one without limit."""
+
+
+def repeats_within_repeats(regex: str) -> bool:
+    """Whether a repeated group holds a repetition or alternatives."""
+    groups: list[bool] = [False]  # of each open group: whether it holds one
+    closed = False  # whether the group that ended just now did
+    for found in _LEXEME.finditer(regex):
+        lexeme = found[0]
+        if lexeme == "(":
+            groups.append(False)
+        elif lexeme == "|":
+            groups[-1] = True
+        elif lexeme == ")" and len(groups) > 1:
+            closed = groups.pop()
+            groups[-1] = groups[-1] or closed
+            continue
+        elif _unlimited(lexeme):
+            if closed:
+                return True
+            groups[-1] = True
+        closed = False
+    return False
+
+
+def _unlimited(lexeme: str) -> bool:
+    if lexeme in ("*", "+"):
+        return True
+    counts = re.fullmatch(r"\{(\d*)(,?)(\d*)\}", lexeme)
+    if not counts:
+        return False
+    most = counts[3] if counts[2] else counts[1]
+    return not most or int(most[:9]) >= _LARGE
