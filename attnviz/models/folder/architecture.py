@@ -5,7 +5,8 @@ from typing import Any
 
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
-from attnviz.models.folder.gate import damaged
+from attnviz.models.folder.files import read_config
+from attnviz.models.folder.gate import foreign
 from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind
 
 NO_LIMIT = 1 << 20
@@ -29,10 +30,9 @@ def transformers_config(folder: Path) -> Any:
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # its remarks on settings do not concern attention
-    try:
+    read_config(folder)  # which checks it
+    with foreign(folder):
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # a damaged or foreign setting can raise anything in there
-        raise damaged(folder, error) from None
 
 
 def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:

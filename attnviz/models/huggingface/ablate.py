@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from attnviz.data.ablate import Ablated, AblatedRun, Replacement, RunConsumer
 from attnviz.models.ablate import batches, log_probability, of_layer, replaced
+from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.layers import parts_of
 from attnviz.models.memory import BATCH_TOKENS
 
@@ -41,7 +42,7 @@ def ablate_transformers(
     for batch in batches(range(len(ablations)), size):
         of_batch = [ablations[i] for i in batch]
         with _projecting(projections, heads_per_layer, of_batch, replacement):
-            logits = model(input_ids=ids.expand(len(batch), -1), use_cache=False).logits
+            logits = forward(model, input_ids=ids.expand(len(batch), -1), use_cache=False).logits
         for i, rows in zip(batch, logits, strict=True):  # (n, V)
             followed = log_probability(rows[:-1], ids[0, 1:]) if whole else rows.new_empty(0)
             last = rows[-1].float().cpu().numpy()

@@ -16,6 +16,7 @@ from attnviz.data.blocks import Consumer, Wanted
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError, option
 from attnviz.models.handover import Handover
+from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import AttentionCall, recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
@@ -52,7 +53,7 @@ def run_and_capture(
     """
     handing_over = _handing_over(model, kind, Handover(wanted, consume), whole=whole)
     with torch.inference_mode(), handing_over, suppress(_LastLayerSeen):
-        return model.base_model(**inputs)
+        return forward(model.base_model, **inputs)
     return None
 
 
@@ -126,7 +127,7 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
     else:
         listener = listening(model, see)
     with torch.inference_mode(), listener:
-        model.base_model(**inputs)
+        forward(model.base_model, **inputs)
     if not any(heads):
         raise ModelError(
             f"attnviz finds no attention in {model.config.model_type} that it could show: it has "

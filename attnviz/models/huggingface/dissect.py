@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from attnviz.data.capture import Kind
 from attnviz.data.explain import Kinds
 from attnviz.data.head import Head
+from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import AttentionCall, recording
 from attnviz.models.huggingface.layers import LayerParts, parts_of
 from attnviz.models.huggingface.projections import (
@@ -72,7 +73,7 @@ def dissected_as(
             stack.enter_context(recording(model, seen.on_call))
             for hook in seen.hooks(model):
                 stack.callback(hook.remove)
-            logits = getattr(model(**inputs), "logits", None)
+            logits = getattr(forward(model, **inputs), "logits", None)
         if logits is None or logits.dim() != 3:  # a classifier has (1, classes)
             seen.final = logits = None
         layer = sublayer_of(seen, kind)

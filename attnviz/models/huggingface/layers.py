@@ -10,6 +10,7 @@ from torch import nn
 
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
+from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.outputs import attention_modules
 from attnviz.models.huggingface.projections import projections_of, unknown
@@ -117,7 +118,7 @@ def _calls(model: Any, kind: Kind) -> _Calls:
     token = torch.tensor([[0]], device=model.device)
     given = {"input_ids": token} | ({} if kind == "self" else {"decoder_input_ids": token})
     with recording(model, lambda call: calls.append((layers.at_work(call.module), call.module))):
-        model.base_model(**given, use_cache=False)
+        forward(model.base_model, **given, use_cache=False)
     return calls
 
 

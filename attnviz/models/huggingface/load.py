@@ -1,6 +1,7 @@
 """A model folder loaded through transformers, every weight of it checked."""
 
 import inspect
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.models.folder.architecture import reads_no_text, transformers_config
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes
-from attnviz.models.folder.files import PICKLED
-from attnviz.models.folder.gate import damaged
+from attnviz.models.folder.files import PICKLED, weight_shapes
+from attnviz.models.folder.gate import check_asked, foreign
 from attnviz.models.folder.sizes import ModelSizes
 from attnviz.models.folder.weights import check_finite, lacks, other_shape
 from attnviz.models.huggingface.capture import Attention, attention_of
@@ -43,7 +44,9 @@ def load_huggingface(
     sizes = folder_sizes(folder, kind)
     card = read_card(folder, name, sizes.heads_per_layer)
     tokenizer = load_tokenizer(folder, sizes, card.bos)
-    model = _load_weights(folder, placement)
+    check_weights(folder, placement)
+    with foreign(folder):
+        model = _load_weights(folder, placement)
     attention = _attention(model, sizes)
     identity = ModelIdentity(
         name=name,
@@ -81,30 +84,36 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
     """The model with every weight of the folder checked."""
     from transformers.utils import logging
 
-    check_weights(folder, placement)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    try:
-        model_class = _model_class(folder)
-        model, report = model_class.from_pretrained(
-            folder,
-            dtype=placement.torch_dtype(),
-            # None is transformers' own choice; modules that keep their attention to themselves
-            # return it only where it is computed eagerly
-            attn_implementation=None if model_class._can_set_attn_implementation() else "eager",
-            use_safetensors=not (folder / PICKLED).is_file() or None,
-            local_files_only=True,
-            ignore_mismatched_sizes=True,  # reported below, by name and shape
-            output_loading_info=True,
-        )
-    except Exception as error:  # a damaged file or setting can raise anything in there
-        raise damaged(folder, error) from None
+    model_class = _model_class(folder)
+    check_asked(
+        _numbers(model_class, folder), sum(map(prod, weight_shapes(folder).values())), folder
+    )
+    model, report = model_class.from_pretrained(
+        folder,
+        dtype=placement.torch_dtype(),
+        # None is transformers' own choice; modules that keep their attention to themselves
+        # return it only where it is computed eagerly
+        attn_implementation=None if model_class._can_set_attn_implementation() else "eager",
+        use_safetensors=not (folder / PICKLED).is_file() or None,
+        local_files_only=True,
+        ignore_mismatched_sizes=True,  # reported below, by name and shape
+        output_loading_info=True,
+    )
     for name, shape, expected in sorted(report["mismatched_keys"]):
         raise other_shape(folder, name, tuple(shape), tuple(expected))
     for name in sorted(report["missing_keys"]):
         raise lacks(folder, name)
     check_finite(dict(model.named_parameters()), folder)
     return model.to(placement.torch_device()).eval().requires_grad_(False)
+
+
+def _numbers(model_class: Any, folder: Path) -> int:
+    """How many numbers this model has by its configuration; none is given memory."""
+    with torch.device("meta"):
+        model = model_class(transformers_config(folder))
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _model_class(folder: Path) -> Any:

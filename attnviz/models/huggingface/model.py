@@ -20,6 +20,7 @@ from attnviz.models.handover import rows_at_a_time
 from attnviz.models.huggingface.ablate import ablate_transformers
 from attnviz.models.huggingface.capture import run_and_capture
 from attnviz.models.huggingface.dissect import dissected, dissected_as
+from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.predict import predict, vectors
 from attnviz.models.huggingface.values import value_norms
 from attnviz.models.tokenizer import TextTokenizer
@@ -83,7 +84,7 @@ class HuggingFaceModel:
         """
         inputs = self.inputs(ids, target)
         if consume is None:
-            output = self.model.base_model(**inputs)
+            output = forward(self.model.base_model, **inputs)
         else:
             output = run_and_capture(self.model, inputs, wanted, consume, self.kind, whole=True)
         hidden: Tensor = output.logits if hasattr(output, "logits") else output.last_hidden_state
@@ -165,8 +166,10 @@ class EncoderDecoder(HuggingFaceModel):
                 f"{self.identity.name} has no output layer", f"give a {option('target')}"
             )
         with torch.inference_mode():
-            written = self.model.generate(
-                self._ids(ids),
+            written = forward(
+                self.model,
+                through=self.model.generate,
+                inputs=self._ids(ids),
                 max_new_tokens=min(LONGEST, self.tokenizer.context - 1),
                 do_sample=False,
                 num_beams=1,

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from attnviz.data.blocks import FloatArray
 from attnviz.data.predict import LogitConsumer, LogitRows
 from attnviz.models.handover import LOGIT_ROWS
+from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.layers import layers_of
 
 
@@ -38,8 +39,10 @@ def predict(
             streams = _streams(model, ids, earlier)
             for layer, stream in enumerate(streams):
                 with _replaced(last, stream):
-                    _hand_over(layer, model(input_ids=ids, use_cache=False), wanted, consume)
-        _hand_over(None, model(input_ids=ids, use_cache=False), wanted, consume)
+                    _hand_over(
+                        layer, forward(model, input_ids=ids, use_cache=False), wanted, consume
+                    )
+        _hand_over(None, forward(model, input_ids=ids, use_cache=False), wanted, consume)
 
 
 def vectors(model: Any, ids: Tensor, position: int) -> FloatArray:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from attnviz.data.blocks import FloatArray
+from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import AttentionCall, recording
 from attnviz.models.huggingface.layers import Layers, parts_of
 from attnviz.models.huggingface.projections import matrix_of, unknown
@@ -41,5 +42,5 @@ def value_norms(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> Floa
         norms[layer, :heads] = (v @ w_o.reshape(heads, v.size(-1), -1)).norm(dim=-1).cpu()
 
     with recording(model, measure):
-        model.base_model(input_ids=ids, use_cache=False)
+        forward(model.base_model, input_ids=ids, use_cache=False)
     return np.asarray(norms.numpy())
