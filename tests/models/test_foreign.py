@@ -130,13 +130,13 @@ def test_the_code_in_a_folder_is_never_run(run: Run, tmp_path: Path) -> None:
     assert not proof.exists()
 
 
-def test_a_setting_of_a_wrong_type_is_a_damaged_model(run: Run, tmp_path: Path) -> None:
+def test_a_setting_of_a_wrong_type_is_named(run: Run, tmp_path: Path) -> None:
     folder = saved(tmp_path, "LlamaForCausalLM", "LlamaConfig")
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "num_attention_heads": "four"}))
     ended = run("show", TEXT, "--model", folder)
     assert ended.status is ExitStatus.MODEL
-    assert "damaged" in ended.err
+    assert "num_attention_heads is 'four', and must be a whole number" in ended.err
 
 
 def test_a_hybrid_says_which_layers_have_no_attention(run: Run, tmp_path: Path) -> None:

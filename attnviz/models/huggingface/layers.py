@@ -116,9 +116,11 @@ def _calls(model: Any, kind: Kind) -> _Calls:
         return [(layer_of(names[module]), module) for module in attention_modules(model)]
     layers, calls = Layers(model, kind), list[tuple[int | None, nn.Module]]()
     token = torch.tensor([[0]], device=model.device)
-    given = {"input_ids": token} | ({} if kind == "self" else {"decoder_input_ids": token})
+    given: dict[str, Any] = {"input_ids": token, "use_cache": False}
+    if kind != "self":
+        given["decoder_input_ids"] = token
     with recording(model, lambda call: calls.append((layers.at_work(call.module), call.module))):
-        forward(model.base_model, **given, use_cache=False)
+        forward(model.base_model, **given)
     return calls
 
 
