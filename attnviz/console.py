@@ -18,10 +18,18 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TextIO, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
 
-from rich.console import Console
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    ConsoleRenderable,
+    RenderHook,
+    RenderResult,
+)
+from rich.measure import Measurement
 
+from attnviz.data.harmless import harmless
 from attnviz.errors import Speller, UsageError, as_argument, option
 
 NARROWEST = 40
@@ -127,7 +135,7 @@ def _console(stream: TextIO, variables: Mapping[str, str], width: int, no_color:
     no_color = no_color or bool(variables.get("NO_COLOR"))
     forced = variables.get("FORCE_COLOR", "") not in ("", "0")
     terminal = _is_terminal(stream) or (forced and not no_color)
-    return Console(
+    return harmless_console(
         file=stream,
         width=width,
         height=DEFAULT_HEIGHT,
@@ -136,11 +144,39 @@ def _console(stream: TextIO, variables: Mapping[str, str], width: int, no_color:
         force_jupyter=False,
         force_interactive=terminal and variables.get("TERM") != "dumb",
         no_color=no_color,
-        # Text from outside is data: nothing in it is markup, an emoji code or a number to paint.
-        markup=False,
-        emoji=False,
-        highlight=False,
     )
+
+
+def harmless_console(**settings: Any) -> Console:
+    """A console on which text from outside is data, whatever it holds.
+
+    Nothing in it is markup, an emoji code or a number to paint, and a character that a terminal
+    would obey is written out.
+    """
+    console = Console(markup=False, emoji=False, highlight=False, **settings)
+    console.push_render_hook(_EveryText())
+    return console
+
+
+class _EveryText(RenderHook):
+    """Wraps whatever is printed."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Harmless(each) for each in renderables]
+
+
+@dataclass(frozen=True)
+class _Harmless:
+    """What a renderable shows, with harmless text; Rich's own escape codes are no text."""
+
+    inner: ConsoleRenderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self.inner, options):
+            yield segment if segment.control else segment._replace(text=harmless(segment.text))
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self.inner)
 
 
 def _color_system(variables: Mapping[str, str]) -> ColorSystem | None:

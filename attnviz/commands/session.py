@@ -7,12 +7,19 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.commands.flags import as_flag
-from attnviz.console import Consoles, Display, Environment, display_of, make_consoles
-from attnviz.data.tokens import readable
+from attnviz.console import (
+    Consoles,
+    Display,
+    Environment,
+    display_of,
+    harmless_console,
+    make_consoles,
+)
+from attnviz.data.harmless import readable
 from attnviz.errors import ExitStatus, UsageError, option, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.writers.stream import as_output_error
@@ -109,14 +116,7 @@ class Session:
 
 def plain_text(parts: Iterable[RenderableType], width: int) -> str:
     """What a terminal without colours would show, for a file."""
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        color_system=None,
-        markup=False,
-        emoji=False,
-        highlight=False,
-    )
+    console = harmless_console(file=io.StringIO(), width=width, color_system=None)
     with console.capture() as shown:
         for part in parts:
             console.print(part)

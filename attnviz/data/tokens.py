@@ -1,8 +1,9 @@
 """Tokens: the pieces a text is cut into, and the labels that a person reads."""
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+
+from attnviz.data.harmless import in_quotes, readable
 
 SPECIAL_LABEL = "BOS"
 
@@ -55,39 +56,3 @@ class Token:
 def numbered(tokens: Iterable[Token]) -> tuple[Token, ...]:
     """The same tokens, numbered from 0."""
     return tuple(replace(token, index=i) for i, token in enumerate(tokens))
-
-
-def readable(text: str) -> str:
-    """A text without its outer spaces, and with every control character escaped.
-
-    A text of spaces alone becomes `␣`, so that no label is empty. Format characters (category
-    Cf: direction marks, joiners) are escaped too, as they would reorder or hide the characters
-    beside them.
-    """
-    bare = text.strip(" ") or "␣" * len(text)
-    return "".join(_escaped(character) for character in bare)
-
-
-def in_quotes(text: str) -> str:
-    """The text in quotes, spaces and all, with every control character escaped."""
-    inner = "".join(_escaped(character) for character in text)
-    return '"' + inner.replace('"', '\\"') + '"'
-
-
-def _escaped(character: str) -> str:
-    if character == "\n":
-        return "\\n"
-    if character == "\t":
-        return "\\t"
-    if character == "\r":
-        return "\\r"
-    if unicodedata.category(character)[0] != "C" and character not in "\u2028\u2029":
-        return character
-    code = ord(character)
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )

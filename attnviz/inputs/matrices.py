@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.data.tokens import readable
+from attnviz.data.harmless import readable
 from attnviz.data.worked import DoubleArray, Matrices
 from attnviz.errors import InputError
 from attnviz.inputs.files import as_input_error, opened

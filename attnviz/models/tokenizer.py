@@ -10,7 +10,8 @@ from tokenizers import Encoding, Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
-from attnviz.data.tokens import SPECIAL_LABEL, Token, numbered, readable
+from attnviz.data.harmless import readable
+from attnviz.data.tokens import SPECIAL_LABEL, Token, numbered
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import MERGES, TOKENIZER
 from attnviz.models.folder.gate import cut, foreign, read_bytes
@@ -135,7 +136,9 @@ class TextTokenizer:
 
     def _name(self, id_: int) -> str:
         """The name of a special token: BOS, or as the tokenizer writes it."""
-        return SPECIAL_LABEL if id_ == self.bos_id else self.backend.id_to_token(id_) or f"#{id_}"
+        if id_ == self.bos_id:
+            return SPECIAL_LABEL
+        return readable(self.backend.id_to_token(id_) or "") or f"#{id_}"
 
     def label(self, id_: int) -> str:
         """A token of the vocabulary as a person reads it; `#228` where it is a part of a letter."""

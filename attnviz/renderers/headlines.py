@@ -14,8 +14,8 @@ from attnviz.data.capture import Capture
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Choice, Exhibit, Map, Why
 from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
+from attnviz.data.harmless import readable
 from attnviz.data.head import listed
-from attnviz.data.tokens import readable
 from attnviz.errors import Speller
 from attnviz.renderers.labels import distinct_labels, name_of
 

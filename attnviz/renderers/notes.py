@@ -2,7 +2,7 @@
 
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit
-from attnviz.data.tokens import readable
+from attnviz.data.harmless import readable
 from attnviz.errors import option
 from attnviz.renderers.titles import amount
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit, Map
-from attnviz.data.tokens import readable
+from attnviz.data.harmless import readable
 from attnviz.data.transforms import (
     Difference,
     KeysDropped,

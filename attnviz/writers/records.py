@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from attnviz.data.serial import to_json
-from attnviz.writers.rows import SEPARATORS, cell, printable_cell
+from attnviz.writers.rows import SEPARATORS, printable_cell
 
 
 def record_chunks(records: Sequence[Mapping[str, object]], form: str) -> Iterator[str]:
@@ -30,7 +30,8 @@ def _cell(value: object, separator: str) -> str:
         return ""
     if isinstance(value, list | tuple):
         plain = all(isinstance(each, str | int | float) for each in value)
-        return cell(" ".join(map(str, value)) if plain else to_json(value), separator)
+        written = " ".join(map(str, value)) if plain else to_json(value)
+        return printable_cell(written, separator)
     if not isinstance(value, str):
         return to_json(value)
     return printable_cell(value, separator)  # so that no escape code reaches a terminal

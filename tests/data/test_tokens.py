@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.data.tokens import Token, in_quotes, readable
+from attnviz.data.harmless import in_quotes, readable
+from attnviz.data.tokens import Token
 
 LABELS: list[tuple[str, str]] = [
     (" creature", "creature"),  # no space mark

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from attnviz.data.harmless import harmless
 from attnviz.errors import UsageError, option
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes
     check_size(figure, dpi or round(figure.dpi))
     buffer = io.BytesIO()
     with drawing():
+        _make_harmless(figure)
         figure.savefig(
             buffer,
             format=format,
@@ -93,6 +95,14 @@ def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes
             metadata=_METADATA[cast("PictureFormat", format)],
         )
     return buffer.getvalue()
+
+
+def _make_harmless(figure: "Figure") -> None:
+    """Write out, in every text, what has no place in XML or would reorder letters."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_text(harmless(text.get_text()))
 
 
 def check_dpi(dpi: int) -> None:

@@ -17,7 +17,7 @@ from attnviz.data.compare import (
     TextComparison,
 )
 from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.tokens import readable
+from attnviz.data.harmless import readable
 from attnviz.data.transforms import Difference
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.direction import fenced

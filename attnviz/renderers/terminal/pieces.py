@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 
 from attnviz.data.exhibit import Exhibit, Map, links_of
-from attnviz.data.tokens import SPECIAL_LABEL, readable
+from attnviz.data.harmless import readable
+from attnviz.data.tokens import SPECIAL_LABEL
 
 
 @dataclass(frozen=True)
