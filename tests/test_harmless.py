@@ -10,9 +10,11 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import CharDelimiterSplit
+from tokenizers.processors import TemplateProcessing
 
 from attnviz.data.harmless import LAYOUT, harmless, readable
 from attnviz.errors import ExitStatus
+from attnviz.models.tokenizer import TextTokenizer
 from tests.conftest import Run
 
 EVIL = [
@@ -85,6 +87,15 @@ def test_a_card_and_a_folders_name_are_harmless(
     assert ended.status is ExitStatus.OK, ended.err
     assert ended.out
     check_harmless(ended.out + ended.err)
+
+
+def test_the_name_of_a_token_around_a_text_is_harmless() -> None:
+    tokenizer = Tokenizer(WordLevel({"red": 0, EVIL[0]: 1}, unk_token="red"))
+    tokenizer.post_processor = TemplateProcessing(f"{EVIL[0]} $A", None, [(EVIL[0], 1)])
+    wrapped = TextTokenizer(tokenizer, None, 2, 9, bos=True, adds_special=True)
+    first, _ = wrapped.encode("red", bos=True, special=False)
+    check_harmless(first.label)
+    assert first.label == "\\x1b[31mred"
 
 
 def check_harmless(output: str) -> None:
