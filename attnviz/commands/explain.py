@@ -184,7 +184,14 @@ class RandomWeights:
     init: Initialisation = option_field(
         EXAMPLES, "normal", "--init", help="The distribution of multi-head's random weights."
     )
-    seed: int = option_field(EXAMPLES, 0, "--seed", help="The seed of multi-head's random numbers.")
+    seed: int = option_field(
+        EXAMPLES,
+        0,
+        "--seed",
+        min=0,
+        max=(1 << 63) - 1,
+        help="The seed of multi-head's random numbers.",
+    )
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,13 @@ class HowProbed:
         help="The number of tokens in the sequence.",
     )
     samples: int = option_field(
-        PROBE, Probe.samples, "--samples", metavar="N", min=1, help="The number of sequences."
+        PROBE,
+        Probe.samples,
+        "--samples",
+        metavar="N",
+        min=1,
+        max=10_000,
+        help="The number of sequences.",
     )
     seed: int = option_field(
         PROBE, Probe.seed, "--seed", metavar="N", min=0, help="The random seed."

@@ -19,7 +19,7 @@ from attnviz.console import (
     harmless_console,
     make_consoles,
 )
-from attnviz.data.harmless import readable
+from attnviz.data.harmless import readable, shortened
 from attnviz.errors import ExitStatus, UsageError, option, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.writers.stream import as_output_error
@@ -106,12 +106,13 @@ class Session:
         """One line on stderr about something that a user may want to know."""
         if not self.quiet:
             self.consoles.err.print(
-                Text(f"note: {readable(spelled(message, as_flag))}"), soft_wrap=True
+                Text(f"note: {readable(shortened(spelled(message, as_flag)))}"), soft_wrap=True
             )
 
     def complain(self, message: str) -> None:
         """One line on stderr about something that went wrong."""
-        self.consoles.err.print(Text(f"attnviz: {readable(message)}"), soft_wrap=True)
+        said = readable(shortened(message))
+        self.consoles.err.print(Text(f"attnviz: {said}"), soft_wrap=True)
 
 
 def plain_text(parts: Iterable[RenderableType], width: int) -> str:

@@ -32,30 +32,38 @@ attnviz show --model ./my-model "a sentence of the book"
 """
 SIZES, RUN = "The model", "The training"
 PLAN = Plan()
+MOST = (1 << 63) - 1
+"""The largest seed that PyTorch takes."""
 
 
-def _count(default: int, panel: str, flag: str, what: str, least: int = 1) -> Any:
-    return option_field(panel, default, flag, metavar="N", min=least, help=what)
+def _count(
+    default: int, panel: str, flag: str, what: str, least: int = 1, most: int = 1 << 16
+) -> Any:
+    return option_field(panel, default, flag, metavar="N", min=least, max=most, help=what)
 
 
 @dataclass(frozen=True)
 class Planned:
     """The sizes of the model, and how it is trained."""
 
-    n_layer: int = _count(PLAN.n_layer, SIZES, "--n-layer", "Layers.")
+    n_layer: int = _count(PLAN.n_layer, SIZES, "--n-layer", "Layers.", 1, 1000)
     n_head: int = _count(PLAN.n_head, SIZES, "--n-head", "Heads per layer.")
     n_embd: int = _count(PLAN.n_embd, SIZES, "--n-embd", "The width of the model, d_model.", 2)
     context_size: int = _count(
         PLAN.context, SIZES, "--context", "The context: the most tokens the model takes.", 8
     )
-    vocab: int = _count(PLAN.vocab, SIZES, "--vocab", "The most tokens in its vocabulary.", 300)
-    max_steps: int = _count(PLAN.max_steps, RUN, "--max-steps", "The number of training steps.")
+    vocab: int = _count(
+        PLAN.vocab, SIZES, "--vocab", "The most tokens in its vocabulary.", 300, 1 << 20
+    )
+    max_steps: int = _count(
+        PLAN.max_steps, RUN, "--max-steps", "The number of training steps.", 1, 1 << 30
+    )
     batch: int = _count(PLAN.batch, RUN, "--batch", "Texts per step for each of the two workers.")
     lr: float = option_field(
         RUN, PLAN.lr, "--lr", metavar="RATE", min=0.0, help="The highest learning rate."
     )
     seed: int = _count(
-        PLAN.seed, RUN, "--seed", "The random seed; the same seed gives the same weights.", 0
+        PLAN.seed, RUN, "--seed", "The random seed; the same seed gives the same weights.", 0, MOST
     )
 
     @property

@@ -210,7 +210,7 @@ def links_of(exhibit: Exhibit, head_map: Map) -> Links:
         return head_map.links
     parts = [
         _links_of_rows(exhibit, whole_map(head_map), exhibit.queries[first : first + ROWS])
-        for first in range(0, len(exhibit.queries), ROWS)
+        for first in range(0, max(1, len(exhibit.queries)), ROWS)  # no row at all is one block
     ]
     return Links(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 

@@ -4,9 +4,11 @@ Tokens, names, titles and paths can hold escape codes, which move a terminal's c
 what stands there, and direction marks, which reorder what stands beside them.
 """
 
+import re
 import unicodedata
 
 LAYOUT = "\n\u200e"
+_LONG = re.compile(r"(?<=')[^'\n]{81,}(?=')|\S{81,}")
 NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -37,6 +39,14 @@ def harmless(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c in LAYOUT else _escaped(c) for c in text)
+
+
+def shortened(message: str) -> str:
+    """A message in which no quotation, and no single word, has more than 80 characters.
+
+    Of a longer one the beginning and the end stay, as the end of a path is its name.
+    """
+    return _LONG.sub(lambda found: f"{found[0][:40]}…{found[0][-39:]}", message)
 
 
 def _escaped(character: str) -> str:

@@ -7,6 +7,10 @@ from difflib import get_close_matches
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError, option
 
+LONGEST_REGEX = 500
+SECONDS = 1.0
+"""How long a regular expression may be searched for in one token."""
+
 
 def find_positions(
     tokens: Sequence[Token], names: Sequence[str], parameter: str
@@ -85,16 +89,27 @@ def _matches(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[i
 
 def _matching(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[int, ...]]:
     """The tokens in which a regular expression between slashes occurs."""
+    import regex  # type: ignore[import-untyped]  # which has a limit of time; takes a moment
+
+    if len(name) > LONGEST_REGEX:
+        raise UsageError(
+            f"the regular expression in {option(parameter)} has {len(name):,} characters",
+            f"give {LONGEST_REGEX:,} at most",
+        )
     try:
-        expression = re.compile(name[1:-1])
-    except re.error as error:
+        expression = regex.compile(name[1:-1])
+        matches: list[tuple[int, ...]] = [
+            (token.index,) for token in tokens if expression.search(token.label, timeout=SECONDS)
+        ]
+    except (regex.error, RecursionError, OverflowError) as error:
         raise UsageError(
             f"{option(parameter, name)} is not a regular expression ({error})",
             "correct it, or leave the slashes out",
         ) from None
-    matches: list[tuple[int, ...]] = [
-        (token.index,) for token in tokens if expression.search(token.label)
-    ]
+    except TimeoutError:
+        raise UsageError(
+            f"{option(parameter, name)} takes too long to search for", "simplify it"
+        ) from None
     if not matches:
         raise _not_there(tokens, name, parameter)
     return matches

@@ -10,6 +10,9 @@ from typing import BinaryIO
 
 from attnviz.errors import InputError
 
+LARGEST = 1 << 26
+"""The most bytes that are read of one text; no model takes as many."""
+
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
@@ -22,6 +25,29 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         stream = path.open("rb")
     with stream:
         yield stream
+
+
+def read_limited(stream: BinaryIO, path: Path | None) -> bytes:
+    """All bytes of a file or of standard input.
+
+    Raises:
+        InputError: they are more than any model takes (a device has no end), or cannot be read.
+    """
+    with as_input_error(path):
+        data = stream.read(LARGEST + 1)
+    check_length(data, path)
+    return data
+
+
+def check_length(data: bytes, path: Path | None) -> None:
+    """Check that these bytes are not too many.
+
+    Raises:
+        InputError: they are.
+    """
+    if len(data) > LARGEST:
+        shown = "standard input" if path is None else repr(str(path))
+        raise InputError(f"{shown} has more than {LARGEST >> 20} MB", "give a part of it")
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.decoding import BYTE_ORDER_MARK, argument_text, check_not_blank, decode
-from attnviz.inputs.files import as_input_error, opened
+from attnviz.inputs.files import LARGEST, as_input_error, check_length, opened
 from attnviz.inputs.text import CAPTURE_SUFFIX, Stdin, find_place, without_newline
 
 
@@ -43,7 +43,8 @@ def _arriving(stream: BinaryIO, path: Path | None) -> Iterator[bytes]:
     """The lines of a stream, each as soon as it arrives."""
     while True:
         with as_input_error(path):
-            line = stream.readline()
+            line = stream.readline(LARGEST + 1)
+        check_length(line, path)
         if not line:
             return
         yield line

@@ -9,7 +9,7 @@ import numpy as np
 from attnviz.data.harmless import readable
 from attnviz.data.worked import DoubleArray, Matrices
 from attnviz.errors import InputError
-from attnviz.inputs.files import as_input_error, opened
+from attnviz.inputs.files import opened, read_limited
 
 NEEDED = ("x", "w_query", "w_key", "w_value")
 KEYS = (*NEEDED, "w_output", "heads", "labels")
@@ -24,8 +24,8 @@ def read_matrices(path: Path) -> Matrices:
             `KEYS`, a number that is not finite, or a shape that does not fit (the message
             gives the expected and the actual one).
     """
-    with opened(path) as stream, as_input_error(path):
-        data = stream.read()
+    with opened(path) as stream:
+        data = read_limited(stream, path)
     try:
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:

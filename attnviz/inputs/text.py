@@ -8,7 +8,7 @@ from typing import BinaryIO, TypeAlias
 
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.decoding import BYTE_ORDER_MARK, argument_text, check_not_blank, decode
-from attnviz.inputs.files import as_input_error, opened
+from attnviz.inputs.files import opened, read_limited
 
 CAPTURE_SUFFIX = ".npz"
 STDIN = "-"
@@ -87,14 +87,12 @@ def _read(place: Path | BinaryIO) -> tuple[str, str]:
     """The whole text of a file or of standard input, and the name of its source."""
     if isinstance(place, Path):
         origin = repr(str(place))
-        with opened(place) as stream, as_input_error(place):
-            data = stream.read()
+        with opened(place) as stream:
+            data = read_limited(stream, place)
         text = decode(data, origin, path=str(place))
     else:
         origin = "standard input"
-        with as_input_error(None):
-            data = place.read()
-        text = decode(data, origin)
+        text = decode(read_limited(place, None), origin)
     return text.removeprefix(BYTE_ORDER_MARK), origin
 
 

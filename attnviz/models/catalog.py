@@ -10,7 +10,7 @@ from attnviz.data.params import ParameterCount
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import SEQ2SEQ, check_computable, folder_sizes, gpt2_config
-from attnviz.models.folder.files import builtin_folder, bundled_folder, read_config
+from attnviz.models.folder.files import builtin_folder, bundled_folder, is_folder, read_config
 from attnviz.models.folder.params import config_count, folder_count, known_count
 from attnviz.models.folder.shapes import GPT_SIZES
 from attnviz.models.folder.sizes import check_kind
@@ -216,13 +216,16 @@ def _is_local(name: str) -> bool:
     if name in NAMES:
         return name in BUNDLED or name == EMBEDDINGS
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
-    return looks_like_a_path or Path(name).is_dir()
+    return looks_like_a_path or is_folder(Path(name))
 
 
 def _local_folder(name: str) -> Path:
     if name in (*BUNDLED, EMBEDDINGS):
         return bundled_folder(BUILTIN if name == EMBEDDINGS else name)
-    return Path(name).expanduser()
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:  # ~somebody
+        raise ModelError(f"there is no home folder for {name!r}", "check the path") from None
 
 
 def _where(name: str) -> str:

@@ -55,7 +55,9 @@ def size_of(text: str) -> int:
     Raises:
         ValueError: it is no size.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    match = re.fullmatch(
+        r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE
+    )
     if match is None:
         raise ValueError(f"{text!r} is no size")
     return int(float(match[1]) * UNITS[match[2].upper()])

@@ -98,6 +98,11 @@ class TextTokenizer:
         inner = next((i for i, token in enumerate(around) if not token.special), len(around))
         return around[:inner], tuple(t for t in around[inner:] if t.special)
 
+    @property
+    def longest(self) -> int:
+        """The number of characters of the longest token; takes a moment."""
+        return max(map(len, self.backend.get_vocab()), default=1)
+
     def ordinary_ids(self) -> list[int]:
         """The ids that the model knows, without those of special tokens."""
         special = self.backend.get_added_tokens_decoder()

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 """Is told how many runs are done, of how many."""
 
+MOST_NAMED = 8
+"""How many tokens of an answer that is too long are named."""
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -173,7 +176,8 @@ def _answer_of(prepared: Prepared, options: TextOptions, cut: Cut) -> int | None
             continuations.append(ids[len(before) :])
     shortest = min(continuations, key=len, default=[])
     if len(shortest) != 1:
-        labels = [tokenizer.label(id_) for id_ in shortest]
+        labels = [tokenizer.label(id_) for id_ in shortest[:MOST_NAMED]]
+        labels += ["…"] * (len(shortest) > MOST_NAMED)
         such = f", such as its first, {labels[0]}" if labels else ""
         raise UsageError(
             f"{option('answer', repr(cut.answer))} is {len(shortest) or 'no'} tokens here"

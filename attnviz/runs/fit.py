@@ -8,6 +8,9 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.runs.options import TextOptions, Truncation
 
+ALWAYS_ENCODED = 1 << 20
+"""Up to so many characters, a text is encoded, so that it can be told how many tokens it has."""
+
 if TYPE_CHECKING:
     from attnviz.models.tokenizer import TextTokenizer
 
@@ -21,10 +24,25 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     """
     check_not_blank(text, "the text")
     check_encodable(text)
+    _check_length(tokenizer, text)
     if options.bos and tokenizer.bos_id is None and not tokenizer.adds_special:
         raise UsageError("this model has no beginning token", f"leave {option('bos')} out")
     bos = tokenizer.bos if options.bos is None else options.bos
     return tokenizer.encode(text, bos=bos, special=options.special)
+
+
+def _check_length(tokenizer: "TextTokenizer", text: str) -> None:
+    """Check that a text could be few enough tokens, before it is cut into any.
+
+    Raises:
+        InputError: it could not, were all its tokens the longest that there is.
+    """
+    if len(text) > ALWAYS_ENCODED and len(text) > tokenizer.context * tokenizer.longest:
+        raise InputError(
+            f"the text has {len(text):,} characters, but the model takes at most "
+            f"{tokenizer.context:,} tokens",
+            "give a part of it",
+        )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import numpy as np
 from attnviz.data.train import Plan
 from attnviz.errors import UsageError, option
 from attnviz.models.folder.config import GPTConfig
+from attnviz.models.memory import SHARE, free_bytes, written
 
 SHARD, WORKERS = 50, 2
 
@@ -58,7 +59,8 @@ def check_plan(plan: Plan) -> None:
     """Check that a model can have these sizes, and that the learning rate is above 0.
 
     Raises:
-        UsageError: the heads do not divide the width, or the rate is 0 or not a number.
+        UsageError: the heads do not divide the width, the rate is 0 or not a number, or the
+            training does not fit into memory.
     """
     if not plan.lr > 0:
         raise UsageError(f"{option('lr', plan.lr)} is not a learning rate", "give a number above 0")
@@ -67,6 +69,20 @@ def check_plan(plan: Plan) -> None:
             f"{option('n_embd', plan.n_embd)} is not divisible by {plan.n_head} heads",
             f"choose a multiple of {option('n_head')}",
         )
+    needed, room = _training_bytes(plan), int(SHARE * free_bytes())
+    if needed > room:
+        raise UsageError(
+            f"this training needs about {written(needed)} of memory, and {written(room)} are free",
+            f"choose a smaller model, or a smaller {option('batch')}",
+        )
+
+
+def _training_bytes(plan: Plan) -> int:
+    """Bytes of both workers: weights, gradients and moments, and what a step keeps of a batch."""
+    weights = 4 * plan.n_embd * (plan.vocab + plan.context + 12 * plan.n_layer * plan.n_embd)
+    tokens, rows = plan.batch * plan.context, plan.batch * plan.n_head * plan.context**2
+    kept = 4 * (plan.n_layer * (16 * tokens * plan.n_embd + 3 * rows) + 2 * tokens * plan.vocab)
+    return 2 * (4 * weights + kept)
 
 
 def sizes(plan: Plan, vocabulary: int) -> GPTConfig:

@@ -121,6 +121,8 @@ def _check_signed(captured: Capture, transforms: Transforms) -> None:
 def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...]) -> Exhibit:
     """The exhibit without some keys; a query that attends to nothing else is not shown."""
     keys = tuple(key for key in exhibit.keys if key not in dropped)
+    if not keys:
+        raise UsageError(f"{option('drop_keys')} takes every key away", "leave at least one")
     if not dropped or not exhibit.maps:
         return replace(exhibit, keys=keys, dropped=dropped)
     captured, seen = exhibit.capture, exhibit.capture.allowed_count()

@@ -34,6 +34,14 @@ def builtin_folder() -> Path:
     return bundled_folder("builtin")
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder; no name is too long to ask."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a name that no file system takes
+        return False
+
+
 def read_config(folder: Path) -> dict[str, Any]:
     """The folder's config.json, unchanged.
 
@@ -41,7 +49,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         ModelError: the folder or the file is missing, the file is no JSON object, or it asks for
             an impossible model.
     """
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise ModelError(f"there is no model folder {str(folder)!r}", "check the path")
     path = folder / CONFIG
     if not path.is_file():
