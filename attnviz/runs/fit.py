@@ -19,7 +19,8 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     """All tokens of a text, be they more than the model takes.
 
     Raises:
-        InputError: nothing but blanks, or no text that UTF-8 can write.
+        InputError: nothing but blanks, no text that UTF-8 can write, too long to be tried, or
+            nothing that this tokenizer knows.
         UsageError: a beginning token was asked for, and the model has none.
     """
     check_not_blank(text, "the text")
@@ -28,7 +29,10 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     if options.bos and tokenizer.bos_id is None and not tokenizer.adds_special:
         raise UsageError("this model has no beginning token", f"leave {option('bos')} out")
     bos = tokenizer.bos if options.bos is None else options.bos
-    return tokenizer.encode(text, bos=bos, special=options.special)
+    tokens = tokenizer.encode(text, bos=bos, special=options.special)
+    if not options.special and all(token.special for token in tokens):
+        raise InputError("this model's tokenizer makes no token of the text", "give another text")
+    return tokens
 
 
 def _check_length(tokenizer: "TextTokenizer", text: str) -> None:
