@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
-from math import isfinite
 from typing import Any, TypeVar, cast, get_args
 
 from attnviz.data.blocks import FloatArray, LayerPattern
-from attnviz.data.capture import Capture, Kind, ModelIdentity, TextLoss
+from attnviz.data.capture import VALUE_NORMS, Capture, Kind, ModelIdentity, TextLoss
 from attnviz.data.card import NamedHead
 from attnviz.data.harmless import readable
 from attnviz.data.head import Head
@@ -16,7 +15,13 @@ from attnviz.data.transforms import SENTENCES, Transform, transform_from_dict
 
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]
-MOST_HEADS = 1_000_000  # more than any model has; a forged file could ask for any number
+MOST_HEADS = 1 << 16  # more than any model has; a forged file could ask for any number
+LONGEST_NAME = 1 << 12
+"""The most characters of a name, a label or a title."""
+LARGEST_WEIGHT = 2.0
+"""Weights of merged words are sums, and those of models in half precision are rounded."""
+LARGEST = 1e30
+"""The largest score, loss or norm; sums of larger ones would leave float32."""
 
 
 class NotACaptureError(ValueError):
@@ -101,7 +106,7 @@ def capture_from(
     queries, keys = tokens_from(meta)
     model = _model(_object(meta, "model"))
     layers = layers_from(meta)
-    return Capture(
+    captured = Capture(
         text=_get(meta, "text", str),
         query_tokens=queries,
         key_tokens=keys,
@@ -122,6 +127,24 @@ def capture_from(
         unknown_words=tuple(_list(meta, UNKNOWN, str)) if UNKNOWN in meta else (),
         loss=_loss(meta),
     )
+    _check_numbers(captured)
+    return captured
+
+
+def _check_numbers(captured: Capture) -> None:
+    """Check that weights, scores and norms are in the range of what they are."""
+    low, high = (-LARGEST, LARGEST) if captured.signed else (0.0, LARGEST_WEIGHT)
+    for layer in captured.layers:
+        array = layer.weights
+        within = not array.size or bool(low <= array.min() and array.max() <= high)  # no NaN
+        _check(within, f"a number of layer {layer.layer}")
+    norms = captured.extras.get(VALUE_NORMS)
+    if norms is not None:
+        per_layer = captured.model.heads_per_layer
+        expected = (len(per_layer), max(per_layer), len(captured.key_tokens))
+        _check(norms.shape == expected, f"the shape of {VALUE_NORMS}")
+        # NaN stands where a layer has no such head
+        _check(not ((norms < 0) | (norms > LARGEST)).any(), VALUE_NORMS)
 
 
 UNKNOWN = "unknown_words"
@@ -149,7 +172,8 @@ def _loss(meta: JsonObject) -> TextLoss | None:
     loss = TextLoss(
         _get(entry, "nats", float), _get(entry, "characters", int), _get(entry, "limit", float)
     )
-    _check(isfinite(loss.nats) and isfinite(loss.limit) and loss.characters >= 0, "loss")
+    within = abs(loss.nats) <= LARGEST and abs(loss.limit) <= LARGEST  # no NaN
+    _check(within and loss.characters >= 0, "loss")
     return loss
 
 
@@ -168,13 +192,13 @@ def _model(entry: JsonObject) -> ModelIdentity:
     _check(sum(per_layer) <= MOST_HEADS, "heads_per_layer")
     revision = entry.get("revision")
     return ModelIdentity(
-        name=_get(entry, "name", str),
-        architecture=_get(entry, "architecture", str),
+        name=_name(entry, "name"),
+        architecture=_name(entry, "architecture"),
         heads_per_layer=per_layer,
         parameters=_get(entry, "parameters", int),
         engine=_one_of(entry, "engine", ("native", "transformers")),
-        dtype=_get(entry, "dtype", str),
-        revision=None if revision is None else _get(entry, "revision", str),
+        dtype=_name(entry, "dtype"),
+        revision=None if revision is None else _name(entry, "revision"),
     )
 
 
@@ -199,7 +223,7 @@ def _token(entry: JsonObject, size: int) -> Token:
         end=end,
         special=_get(entry, "special", bool),
         part=part,
-        name=readable(_get(entry, "label", str)) if entry["special"] else SPECIAL_LABEL,
+        name=readable(_name(entry, "label")) if entry["special"] else SPECIAL_LABEL,
         spaced="exact" in entry and _get(entry, "exact", str) != _get(entry, "text", str),
     )
 
@@ -208,9 +232,9 @@ def _named(entry: JsonObject, per_layer: tuple[int, ...]) -> NamedHead:
     head = Head(_get(entry, "layer", int), _get(entry, "head", int))
     _check_head(head, per_layer)
     return NamedHead(
-        behaviour=_get(entry, "behaviour", str),
+        behaviour=_name(entry, "behaviour"),
         head=head,
-        title=_get(entry, "title", str),
+        title=_name(entry, "title"),
     )
 
 
@@ -220,7 +244,14 @@ def _check_head(head: Head, per_layer: tuple[int, ...]) -> None:
 
 
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _get(entry, name, str) for name in entry}
+    return {name: _name(entry, name) for name in entry}
+
+
+def _name(entry: JsonObject, name: str) -> str:
+    """A text that is shown in a line with others, and so has an end."""
+    value = _get(entry, name, str)
+    _check(len(value) <= LONGEST_NAME, name)
+    return value
 
 
 def _get(entry: JsonObject, name: str, kind: Callable[..., T]) -> T:
@@ -257,7 +288,8 @@ def _one_of(entry: JsonObject, name: str, known: tuple[str, ...]) -> Any:
 
 
 def _is(value: object, kind: Callable[..., Any]) -> bool:
-    return type(value) is kind  # not isinstance: True is no number here
+    # not isinstance: True is no number here
+    return type(value) is kind and not (kind is int and abs(cast(int, value)) > LARGEST)
 
 
 def _check(holds: bool, what: str) -> None:

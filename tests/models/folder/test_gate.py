@@ -150,7 +150,7 @@ CASES: dict[str, Change] = {
     ),
     "a token beyond the vocabulary": tokenizer(
         lambda c: c["added_tokens"].append(
-            {**c["added_tokens"][0], "id": 9999, "content": "a", "special": False}
+            {**c["added_tokens"][0], "id": 9999, "content": "fluffy", "special": False}
         )
     ),
     "a card with NaN": written("card.json", '{"schema": 1, "loss_limit": NaN}'),
