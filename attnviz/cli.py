@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,12 @@ from attnviz.errors import AttnvizError, ExitStatus, OutputError
 from attnviz.writers.stream import as_output_error
 
 ISSUES = "https://github.com/attnviz/attnviz/issues"
+
+NO_MEMORY = (
+    "there is not enough memory for this; close other programs, raise the limit (ulimit -v), or "
+    "use a smaller model or a shorter text."
+)
+_REFUSED = re.compile(r"can't allocate memory|cannot allocate memory|failed to map segment", re.I)
 
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
@@ -114,12 +121,19 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     except SystemExit as ended:
         return _exited(ended)
     except Exception as error:
+        if _lacks_memory(error):
+            return _ended(session, NO_MEMORY, ExitStatus.MODEL)
         what = f"{type(error).__name__}: {error}".rstrip(".")
         hint = f"please report it at {ISSUES} with the output of the same command and --debug"
         return _ended(session, f"this is a bug ({what}); {hint}.", ExitStatus.BUG)
     if returned == ExitStatus.INTERRUPTED:  # typer returns what it raised Exit with
         return _ended(session, "interrupted", ExitStatus.INTERRUPTED)
     return ExitStatus(returned) if isinstance(returned, int) else session.status
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Whether the system gave no memory: to Python, to PyTorch, or for its libraries."""
+    return isinstance(error, MemoryError) or bool(_REFUSED.search(str(error)))
 
 
 def _exited(ended: SystemExit) -> ExitStatus:
@@ -131,7 +145,8 @@ def _exited(ended: SystemExit) -> ExitStatus:
 
 def _ended(session: Session, message: str, status: ExitStatus) -> ExitStatus:
     if session.debug:
-        session.environment.stderr.write(traceback.format_exc())
+        with contextlib.suppress(OSError, ValueError):
+            session.environment.stderr.write(traceback.format_exc())
     session.complain(message)
     return status
 
@@ -157,6 +172,8 @@ def run() -> NoReturn:
         sys.exit(_ended(session, str(closed), closed.status))
     status = main(sys.argv[1:], session)
     # A reader that has gone (`| head -1`) is met again when Python flushes at its exit.
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # A stderr that is full would make Python end with a status of its own.
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(status)

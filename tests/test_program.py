@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.cli import COMMANDS, command
+from attnviz.errors import ExitStatus
 
 PROGRAM = [sys.executable, "-m", "attnviz"]
 
@@ -164,3 +165,67 @@ def test_the_list_of_commands_says_what_their_own_help_begins_with() -> None:
     """The list is written beside them, so that `--help` imports none of them."""
     for name, summary in COMMANDS.items():
         assert command(name).help.split("\n\n")[0].replace("\n", " ") == summary
+
+
+ENDED_WHILE_WRITING = """
+import os, sys
+from pathlib import Path
+import attnviz.__main__, attnviz.cli
+from attnviz.writers.atomic import write_bytes
+
+def chunks():
+    yield b"half"
+    os.kill(os.getpid(), int(sys.argv[2]))
+    yield b"whole"
+
+attnviz.cli.run = lambda: write_bytes(Path(sys.argv[1]), chunks())
+attnviz.__main__.main()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
+@pytest.mark.parametrize("old", [None, b"old"])
+def test_a_signal_while_writing_leaves_nothing_behind_and_is_the_programs_end(
+    tmp_path: Path, name: str, old: bytes | None
+) -> None:
+    path = tmp_path / "picture.png"
+    if name == "SIGKILL" and not _has_unnamed_files(tmp_path):
+        pytest.skip("this file system has no files without names")
+    if old:
+        path.write_bytes(old)
+    number = getattr(signal, name)
+    program = [sys.executable, "-c", ENDED_WHILE_WRITING, str(path), str(int(number))]
+    ended = subprocess.run(program, capture_output=True)
+    assert ended.returncode == -number, ended.stderr
+    assert ended.stderr == b""
+    assert [each.name for each in tmp_path.iterdir()] == (["picture.png"] if old else [])
+    assert not old or path.read_bytes() == old
+
+
+def _has_unnamed_files(folder: Path) -> bool:
+    try:
+        os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY))
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"), [(("show", "a b"), 0), (("show", "a b", "--head", "L9H9"), 2)]
+)
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_full_stderr_changes_no_exit_code(arguments: tuple[str, ...], status: int) -> None:
+    with Path("/dev/full").open("wb") as full:
+        program = [sys.executable, "-m", "attnviz", *arguments]
+        ended = subprocess.run(program, stdout=subprocess.PIPE, stderr=full)
+    assert ended.returncode == status
+    assert bool(ended.stdout) == (status == 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
+@pytest.mark.parametrize("kilobytes", [300_000, 600_000])
+def test_too_little_memory_for_torch_is_no_bug(kilobytes: int) -> None:
+    command = f"ulimit -v {kilobytes}; exec {sys.executable} -m attnviz show 'a b'"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert ended.returncode == ExitStatus.MODEL
+    assert ended.stderr.startswith("attnviz: there is not enough memory")

@@ -3,6 +3,7 @@
 import io
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -105,14 +106,16 @@ class Session:
     def note(self, message: str) -> None:
         """One line on stderr about something that a user may want to know."""
         if not self.quiet:
-            self.consoles.err.print(
-                Text(f"note: {readable(shortened(spelled(message, as_flag)))}"), soft_wrap=True
-            )
+            self._say(f"note: {spelled(message, as_flag)}")
 
     def complain(self, message: str) -> None:
         """One line on stderr about something that went wrong."""
-        said = readable(shortened(message))
-        self.consoles.err.print(Text(f"attnviz: {said}"), soft_wrap=True)
+        self._say(f"attnviz: {message}")
+
+    def _say(self, message: str) -> None:
+        with suppress(OSError, ValueError):  # a stderr that is full or closed changes nothing else
+            self.consoles.err.print(Text(readable(shortened(message))), soft_wrap=True)
+            self.environment.stderr.flush()
 
 
 def plain_text(parts: Iterable[RenderableType], width: int) -> str:

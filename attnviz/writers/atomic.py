@@ -7,6 +7,7 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from attnviz.errors import OutputError, option
 
@@ -17,9 +18,9 @@ LINKS_AT_MOST = 40  # as the Linux kernel
 def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Write bytes, or chunks as they come, to a file, which is then complete or untouched.
 
-    The bytes go to a temporary file in the same folder, which then takes the file's name. If
-    anything happens before (an error, Ctrl-C), the temporary file is removed and an old file
-    stays as it was. A replaced file keeps its permissions. A symbolic link stays, and its
+    The bytes go to a new file in the same folder, which takes the file's name when it is complete.
+    If anything happens before (an error, Ctrl-C), the new file is gone and an old one stays as it
+    was. A replaced file keeps its permissions. A symbolic link stays, and its
     target is written. A path that is not a regular file (a pipe, `/dev/stdout`) is written to
     directly.
 
@@ -32,15 +33,22 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
     if _is_device(path, old):
         with _as_output_error(path):
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)  # append: for >> in the shell
-        _fill(path, descriptor, chunks)
+        with os.fdopen(descriptor, "wb", buffering=0) as sink:
+            _fill(path, sink, chunks)
         return
     target = Path(os.path.realpath(path))
+    mode = None if old is None else old.st_mode
     temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}.tmp")
     try:
         with _as_output_error(path):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            descriptor = os.open(temporary, flags, 0o666)  # less the umask
-        _fill(path, descriptor, chunks, mode=None if old is None else old.st_mode, sync=True)
+            descriptor, named = _created(temporary)
+        with os.fdopen(descriptor, "wb", buffering=0) as sink:
+            _set_mode(descriptor, mode)
+            _fill(path, sink, chunks)
+            with _as_output_error(path):
+                os.fsync(descriptor)
+                if not named:
+                    _give_name(descriptor, temporary)
         with _as_output_error(path):
             os.replace(temporary, target)
     except BaseException:
@@ -48,6 +56,29 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
             temporary.unlink()
         raise
     _sync_folder(target.parent)
+
+
+def _created(path: Path) -> tuple[int, bool]:
+    """A new file's descriptor, and whether the file has its name already.
+
+    Where the system can, it gets its name when it is complete; until then nothing is left of it,
+    even where the process is killed.
+    """
+    unnamed = getattr(os, "O_TMPFILE", None)
+    if unnamed is not None and Path("/proc/self/fd").is_dir():
+        with contextlib.suppress(OSError):  # a file system that has no such files
+            return os.open(path.parent, unnamed | os.O_WRONLY, 0o666), False  # less the umask
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), True
+
+
+def _give_name(descriptor: int, path: Path) -> None:
+    """Give a file without a name this one."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        # with a folder, Python follows the link in /proc; the path is absolute, and needs none
+        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
 
 
 def encoded(pieces: Iterable[object]) -> Iterator[bytes]:
@@ -124,27 +155,20 @@ def _is_device(path: Path, old: os.stat_result | None) -> bool:
     return False
 
 
-def _fill(
-    path: Path,
-    descriptor: int,
-    chunks: Iterable[bytes],
-    *,
-    mode: int | None = None,
-    sync: bool = False,
-) -> None:
-    """Write the chunks to an open descriptor, and close it whatever happens."""
-    with os.fdopen(descriptor, "wb", buffering=0) as sink:
-        if mode is not None:
-            with contextlib.suppress(OSError):  # a file system without permissions
-                os.chmod(descriptor, stat.S_IMODE(mode))
-        for chunk in chunks:  # an error of the code that makes the chunks passes as it is
-            rest = memoryview(chunk)
-            with _as_output_error(path):
-                while rest:
-                    rest = rest[sink.write(rest) :]
-        if sync:
-            with _as_output_error(path):
-                os.fsync(descriptor)
+def _set_mode(descriptor: int, mode: int | None) -> None:
+    """Give a file the permissions of the one that it replaces."""
+    if mode is not None:
+        with contextlib.suppress(OSError):  # a file system without permissions
+            os.chmod(descriptor, stat.S_IMODE(mode))
+
+
+def _fill(path: Path, sink: BinaryIO, chunks: Iterable[bytes]) -> None:
+    """Write the chunks; an error of the code that makes them passes as it is."""
+    for chunk in chunks:
+        rest = memoryview(chunk)
+        with _as_output_error(path):
+            while rest:
+                rest = rest[sink.write(rest) :]
 
 
 def _sync_folder(folder: Path) -> None:
