@@ -2,10 +2,10 @@
 
 import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from rich.console import RenderableType
@@ -24,6 +24,8 @@ from attnviz.data.harmless import readable, shortened
 from attnviz.errors import ExitStatus, UsageError, option, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.writers.stream import as_output_error
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -107,6 +109,17 @@ class Session:
         """One line on stderr about something that a user may want to know."""
         if not self.quiet:
             self._say(f"note: {spelled(message, as_flag)}")
+
+    def progress(self, items: Iterable[T], what: str) -> Iterator[T]:
+        """The same items; while stdout goes elsewhere, a terminal shows how many are done."""
+        from rich.progress import Progress, TextColumn, TimeElapsedColumn  # takes a moment
+
+        shown = self.consoles.err.is_terminal and not self.environment.stdout.isatty()
+        columns = TextColumn("{task.completed} " + what + "s"), TimeElapsedColumn()
+        disabled = self.quiet or not shown
+        bar = Progress(*columns, console=self.consoles.err, transient=True, disable=disabled)
+        with bar:
+            yield from bar.track(items, total=None)
 
     def complain(self, message: str) -> None:
         """One line on stderr about something that went wrong."""

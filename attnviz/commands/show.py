@@ -128,6 +128,8 @@ class _Asked:
             self.session.note(where + note)
 
 
+OF_A_TEXT = frozenset({"queries", "keys", "drop_keys"})
+"""Options whose values are tokens, which one text has and another has not."""
 Results: TypeAlias = Iterator[tuple[int | None, Iterable[Piece]]]
 """What goes out for each text, with the number of its line."""
 
@@ -190,7 +192,7 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
     reported on stderr and left out, and becomes the exit code of the program.
 
     Raises:
-        UsageError: an option does not fit, before any line is read.
+        UsageError: an option does not fit, whatever the text.
         ModelError: the model cannot be had.
         InputError: at the end, where no line was good.
     """
@@ -198,13 +200,15 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
     lines = read_lines(given.text, given.file, session.stdin)
     model = load_model(asked.source)
     bad, strange = 0, list[bool]()
-    for number, text in lines:
+    for number, text in session.progress(lines, "line"):
         setting = Setting(asked.output, asked.request, number, first=not strange)
         try:
             if isinstance(text, InputError):  # it names the line
                 raise text
             made = _made(asked, model, text, show, setting)
         except (InputError, UsageError) as error:
+            if isinstance(error, UsageError) and error.about not in OF_A_TEXT:
+                raise  # it would be the same on every line
             where = "" if error is text else f"line {number}: "
             session.complain(where + error.spelled(as_flag))
             bad += 1

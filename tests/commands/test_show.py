@@ -157,6 +157,15 @@ def test_a_bad_line_is_told_and_the_rest_go_on(run: Run, model: str) -> None:
     assert "99 tokens, but the model takes at most 61" in errors[2]
 
 
+def test_an_error_that_every_line_would_have_ends_the_stream_at_once(run: Run, model: str) -> None:
+    ended = run("show", "--lines", "-", "--head", "L9H9", stdin=b"one\ntwo\nthree\n")
+    assert ended.status is ExitStatus.USAGE
+    assert ended.err.count("\n") == 1
+    some = run("show", "--lines", "-", "--query", "two", stdin=b"a two\nthree\n")
+    assert some.status is ExitStatus.INPUT
+    assert some.err.startswith("attnviz: line 2: --query 'two' is not in the text")
+
+
 def test_lines_go_into_one_file_or_into_one_each(run: Run, model: str, tmp_path: Path) -> None:
     run("show", "--lines", "-", "-o", str(tmp_path / "all.csv"), stdin=b"one\n\ntwo\n")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "all.csv").read_text())))
