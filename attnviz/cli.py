@@ -171,9 +171,11 @@ def run() -> NoReturn:
         closed = OutputError("standard output is closed", "send it somewhere")
         sys.exit(_ended(session, str(closed), closed.status))
     status = main(sys.argv[1:], session)
-    # A reader that has gone (`| head -1`) is met again when Python flushes at its exit.
-    # A stderr that is full would make Python end with a status of its own.
+    # What cannot be written (a reader that has gone: `| head -1`, a disk that is full) would be met
+    # again when Python flushes at its exit, with a status of its own.
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(status)
