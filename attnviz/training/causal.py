@@ -66,10 +66,15 @@ class Loss:
 REPEATED = ("induction", "previous token")
 
 
-def losses(probe: WorldProbe, named: Mapping[str, Head], count: int) -> Iterator[Loss]:
+def losses(
+    probe: WorldProbe,
+    named: Mapping[str, Head],
+    count: int,
+    behaviours: Sequence[str] = (*BEHAVIOURS, *REPEATED),
+) -> Iterator[Loss]:
     """The losses of each behaviour, on `count` held-out texts."""
     heads = every_head(probe.model.config.heads_per_layer)
-    for behaviour in (*BEHAVIOURS, *REPEATED):
+    for behaviour in behaviours:
         texts = _repeated(probe) if behaviour in REPEATED else _written(probe, behaviour)
         chosen = itertools.islice(texts, count)
         lost = np.array([_lost(probe, ids, at, heads) for ids, at in chosen])  # (texts, heads)

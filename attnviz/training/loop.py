@@ -5,6 +5,7 @@ average their gradients. On small matrices two processes, unlike threads, do twi
 """
 
 import contextlib
+import random
 import signal
 import tempfile
 import time
@@ -121,7 +122,7 @@ def _train(
     while now.step < recipe.steps:
         seed = f"{recipe.seed} {now.step // recipe.shard} {rank}"
         size = min(recipe.shard, recipe.steps - now.step)
-        shard = source(seed, size, now.step / recipe.steps)
+        shard = _in_step(source(seed, size, now.step / recipe.steps), recipe.seed + now.step)
         torch.manual_seed(zlib.crc32(seed.encode()))  # the same dropout after an interruption
         now = _train_on(shard, model, optimizers, recipe, now)
         if state_file:
@@ -129,6 +130,16 @@ def _train(
         report(now)
     model.eval()
     return now
+
+
+def _in_step(shard: list[Batch], seed: int) -> list[Batch]:
+    """The batches in a random order of widths that is the same for every worker.
+
+    Workers wait for each other after every step, so their batches should take equally long.
+    """
+    ordered = sorted(shard, key=lambda batch: batch.ids.size(1))
+    random.Random(seed).shuffle(ordered)
+    return ordered
 
 
 def _train_on(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from attnviz.data.card import Figure
 from attnviz.data.head import Head
+from attnviz.training import wordnet
 from attnviz.training.measures import BOS
 from attnviz.training.probe import WorldProbe
 from attnviz.training.sentences import Annotated, Marked, Sentence, marked, read_sentences
@@ -76,10 +78,17 @@ def names_the_murderer(probe: WorldProbe, sentence: Sentence) -> bool:
 
 
 def _has_new_clues(link: Annotated) -> bool:
-    """Whether no clue of an ambiguous word is one that training gives it."""
+    """Whether training puts no clue of this ambiguous word before it to tell its sense."""
     word, *clues = (name.partition("/")[0].lower() for name in (link.query, *link.keys))
     known = {clue for topic in senses().get(word, ()) for clue in topics()[topic][1]}
-    return not known & set(clues)
+    return not (known | _told_by(word)) & set(clues)
+
+
+@cache
+def _told_by(word: str) -> frozenset[str]:
+    """The words that stand before this one where WordNet's texts tell its sense."""
+    uses = (use.before for use in wordnet.told() if use.word == word)
+    return frozenset(clue for before in uses for clue in wordnet.WORD.findall(before.lower()))
 
 
 def figures(probe: WorldProbe, folder: Path, heads: Mapping[str, Head]) -> Iterator[Figure]:

@@ -10,18 +10,24 @@ from attnviz.errors import InputError
 from attnviz.training import wordnet
 from attnviz.training.data import Packing, batches
 from attnviz.training.tokenizer import WordEncoder
+from attnviz.training.wordnet import Told
+from attnviz.training.world.text import Answer
 
 LINES = """  1 This software and database is being provided to you, the LICENSEE
 00001740 03 n 01 entity 0 003 ~ 00001930 n 0000 | that which exists by itself
-02084071 05 n 03 dog 0 domestic_dog 0 001 @ 02083346 n 0000 | a canine; "the dog barked"; "he's fed"
-00001740 29 v 04 breathe 0 take_a_breath 0 000 | draw air; "I can breathe better"
+02084071 05 n 02 dog 0 domestic_dog 0 001 @ 02083346 n 0000 | a canine; "the dog barked"; "he's fed"
+09213565 17 n 01 bank 0 001 @ 09287968 n 0000 | sloping land; "on the bank the canoe lay"
+08420278 14 n 02 bank 0 depository 0 000 | an institution; "he cashed a check at the bank downtown"
+"""
+VERBS = """00001740 29 v 02 breathe 0 take_a_breath 0 000 | draw air; "I can breathe better"
 """
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     for name in wordnet.FILES:
-        (tmp_path / name).write_text(LINES if name == "data.noun" else "", encoding="utf-8")
+        lines = {"data.noun": LINES, "data.verb": VERBS}.get(name, "")
+        (tmp_path / name).write_text(lines, encoding="utf-8")
     return tmp_path
 
 
@@ -31,9 +37,26 @@ def test_definitions_stand_behind_their_word_and_examples_alone(folder: Path) ->
         "dog: a canine",
         "the dog barked",
         "he's fed",
+        "bank: sloping land",
+        "on the bank the canoe lay",
+        "bank: an institution",
+        "he cashed a check at the bank downtown",
         "breathe: draw air",
         "I can breathe better",
     }
+
+
+def test_a_noun_of_several_classes_is_told_by_what_stands_before_it(folder: Path) -> None:
+    assert set(wordnet.told(folder)) == {
+        Told("sloping land :", "bank", "nature"),
+        Told("on the", "bank", "nature", "the canoe lay"),
+        Told("an institution :", "bank", "group"),
+        Told("he cashed a check at the", "bank", "group", "downtown"),
+    }
+    drawn = itertools.islice(wordnet.texts(2, folder), 200)
+    telling = {text.words: text.answers for text in drawn if text.answers}
+    words = tuple("he cashed a check at the bank ( group ) downtown".split())
+    assert telling[words] == (Answer("the class", 8, frozenset({"group"})),)
 
 
 def test_the_same_seed_gives_the_same_texts_cut_as_the_tokenizer_cuts(

@@ -229,12 +229,14 @@ class World:
         kind, pronoun = self.rng.choice((("female", "she"), ("male", "he")))
         if self.chance(0.05):
             return self.made_up().capitalize(), pronoun
+        if self.chance(0.1):
+            return self.rng.choice(groups("rare")["name"]), pronoun
         names = groups("names")[kind]
         return names[int(len(names) * self.rng.random() ** 1.5)], pronoun
 
     def noun_of(self, kind: str) -> str:
         draw = self.rng.random()
-        for share, name in ((0.14, "rare"), (0.34, "more")):
+        for share, name in ((0.2, "rare"), (0.4, "more")):
             if draw < share and kind in groups(name):
                 return self.rng.choice(groups(name)[kind])
         return self.rng.choice(groups("classes")[kind])

@@ -51,7 +51,7 @@ def _names(world: World, count: int) -> list[str]:
     names: list[str] = []
     while len(names) < count:
         draw = world.rng.random()
-        name = world.name()[0] if draw < 0.96 else world.made_up().capitalize()
+        name = world.name()[0] if draw < 0.85 else world.rng.choice(groups("rare")["name"])
         if name not in names:
             names.append(name)
     return names

@@ -18,7 +18,7 @@ INLINE = (
     "so that {he!v} .", "where {he!v} .", "if {he!v} .", ", then {he!v} .", "; then {he!v} .",
 )  # fmt: skip
 SENTENCES = (
-    ". {he!v} .", ". {he!v} .", ". {he!v} .", ". {he!v} and {he!v} .", ". then {he!v} .",
+    ". {he!v} .", ". {he!v} .", ". {he!v} .", ". so {he!v} .", ". then {he!v} .",
     ". soon {he!v} .", ". later {he!v} .", ". at night {he!v} .", ". after that , {he!v} .",
     ". I saw {him!g} .", ". we heard {him!g} .", ". nobody stopped {him!g} .",
     ". we gave {him!t} .", ". somebody sent {him!t} .", ". I bought {him!t} .",
@@ -95,22 +95,27 @@ def write_pair(world: World) -> Text:
 
 
 def _frame(world: World) -> str:
-    """A statement: after a question or a request a pronoun would be unclear."""
+    """A statement, as after a question or a request a pronoun would be unclear; and nothing in it
+    tells what a pronoun for somebody in it is followed by."""
     while True:
         frame = world.rng.choice(frames())
-        if frame.endswith(" .") and frame[0] in "{iotwydb":
+        if frame.endswith(" .") and frame[0] in "{iotwydb" and "!" not in frame:
             return frame
 
 
 def chosen(scene: Scene) -> Entity | None:
-    """Whom or what a pronoun can mean now, one that is not the nearest if possible; or None."""
+    """Whom or what a pronoun can mean now, one that is not the nearest if possible; or None.
+
+    It has no word of its habits yet: a pronoun could take what follows it from there.
+    """
     rng = scene.world.rng
     clear = [
         entity
         for entity in scene.entities
-        if all(entity is e or entity.pronoun not in e.pronouns for e in scene.entities)
+        if not entity.told
+        and all(entity is e or entity.pronoun not in e.pronouns for e in scene.entities)
     ]
-    subjects = [e for e in scene.entities if e.subject_of == scene.sentences]
+    subjects = [e for e in scene.entities if e.subject_of == scene.sentences and not e.told]
     if subjects and (not clear or rng.random() < 0.3):
         return subjects[0]
     if not clear:

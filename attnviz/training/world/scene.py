@@ -36,13 +36,17 @@ SLOT = re.compile(r"\{(\.?)(\w+)(?:!(\w))?\}")
 
 @dataclass
 class Entity:
-    """Somebody or something: the words that name it, its pronouns, and its habits."""
+    """Somebody or something: the words that name it, its pronouns, and its habits.
+
+    `told`: a word that its habits decide stands in the text already, and would give them away.
+    """
 
     words: list[int]
     pronouns: frozenset[str]
     pronoun: str
     habits: tuple[Habit, ...]
     subject_of: int = -1
+    told: bool = False
 
 
 @dataclass
@@ -131,6 +135,7 @@ class Scene:
         """Write what an entity does: v past, b base, g -ing, n its part, t a gift for it."""
         name = {"v": "past", "b": "base", "g": "ing", "n": "part", "t": "gift"}[form]
         words = {getattr(h, name) for h in entity.habits}
+        entity.told = True
         self.writer.answer(measure, self.world.rng.choice(sorted(words)), words)
 
     def _person(self, slot: str, *, postmodified: bool) -> Entity:
