@@ -29,8 +29,8 @@ from rich.console import (
 )
 from rich.measure import Measurement
 
-from attnviz.data.harmless import harmless
 from attnviz.errors import Speller, UsageError, as_argument, option
+from attnviz.harmless import harmless
 
 NARROWEST = 40
 DEFAULT_WIDTH = 80

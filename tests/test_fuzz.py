@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.data.harmless import LAYOUT
 from attnviz.errors import ExitStatus
+from attnviz.harmless import LAYOUT
 from tests.conftest import Result, Run
 from tests.fuzzing import change_archive, change_file
 

@@ -20,10 +20,10 @@ from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, say, text_alone
 from attnviz.console import Display
 from attnviz.data.explain import EmbeddingTrace, HeadTrace
-from attnviz.data.harmless import readable
 from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
 from attnviz.data.worked import Initialisation, Similarity, Way
 from attnviz.errors import UsageError, option
+from attnviz.harmless import readable
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
 from attnviz.models.known import EMBEDDINGS

@@ -20,8 +20,8 @@ from attnviz.console import (
     harmless_console,
     make_consoles,
 )
-from attnviz.data.harmless import readable, shortened
 from attnviz.errors import ExitStatus, UsageError, option, spelled
+from attnviz.harmless import readable, shortened
 from attnviz.inputs.text import Stdin
 from attnviz.writers.stream import as_output_error
 

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from attnviz.data.blocks import FloatArray, IntArray
 from attnviz.data.capture import Capture
-from attnviz.data.harmless import in_quotes
 from attnviz.data.head import Head
+from attnviz.harmless import in_quotes
 
 
 @dataclass(frozen=True, eq=False)

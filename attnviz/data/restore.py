@@ -7,11 +7,11 @@ from typing import Any, TypeVar, cast, get_args
 from attnviz.data.blocks import FloatArray, LayerPattern
 from attnviz.data.capture import VALUE_NORMS, Capture, Kind, ModelIdentity, TextLoss
 from attnviz.data.card import NamedHead
-from attnviz.data.harmless import readable
 from attnviz.data.head import Head
 from attnviz.data.serial import CAPTURE_SCHEMA, CAPTURE_VERSION
 from attnviz.data.tokens import SPECIAL_LABEL, Token
 from attnviz.data.transforms import SENTENCES, Transform, transform_from_dict
+from attnviz.harmless import readable
 
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]

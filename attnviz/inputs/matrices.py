@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.data.harmless import readable
 from attnviz.data.worked import DoubleArray, Matrices
 from attnviz.errors import InputError
+from attnviz.harmless import readable
 from attnviz.inputs.files import opened, read_limited
 
 NEEDED = ("x", "w_query", "w_key", "w_value")

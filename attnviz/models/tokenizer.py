@@ -10,9 +10,9 @@ from tokenizers import Encoding, Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
-from attnviz.data.harmless import readable
 from attnviz.data.tokens import SPECIAL_LABEL, Token, numbered
 from attnviz.errors import ModelError
+from attnviz.harmless import readable
 from attnviz.models.folder.files import MERGES, TOKENIZER
 from attnviz.models.folder.gate import cut, foreign, read_bytes
 from attnviz.models.folder.sizes import ModelSizes

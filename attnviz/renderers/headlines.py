@@ -14,9 +14,9 @@ from attnviz.data.capture import Capture
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Choice, Exhibit, Map, Why
 from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
-from attnviz.data.harmless import readable
 from attnviz.data.head import listed
 from attnviz.errors import Speller
+from attnviz.harmless import readable
 from attnviz.renderers.labels import distinct_labels, name_of
 
 CHOSEN: Mapping[Why, str] = MappingProxyType(

@@ -2,8 +2,8 @@
 
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit
-from attnviz.data.harmless import readable
 from attnviz.errors import option
+from attnviz.harmless import readable
 from attnviz.renderers.titles import amount
 
 MOST_NAMED = 8

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit, Map
-from attnviz.data.harmless import readable
 from attnviz.data.transforms import (
     Difference,
     KeysDropped,
@@ -17,6 +16,7 @@ from attnviz.data.transforms import (
     SpecialDropped,
     Transform,
 )
+from attnviz.harmless import readable
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import name_of
 from attnviz.renderers.numbers import probability

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.data.harmless import in_quotes, readable
 from attnviz.data.tokens import Token
+from attnviz.harmless import in_quotes, readable
 
 LABELS: list[tuple[str, str]] = [
     (" creature", "creature"),  # no space mark

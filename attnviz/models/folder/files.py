@@ -161,7 +161,11 @@ def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
             if length > min(LARGEST_HEADER, size):
                 raise ValueError("its header is longer than a header can be")
             return checked_header(parse_json(stream.read(length)), size - 8 - length)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except OSError as error:
+        raise ModelError(
+            f"{str(path)!r} cannot be read: {error.strerror}", "see that it is yours to read"
+        ) from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(
             f"the weights in {str(path)!r} are damaged or incomplete ({cut(error)})",
             "copy or download the file again",

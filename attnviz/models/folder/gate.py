@@ -57,7 +57,11 @@ def read_json(path: Path) -> Any:
     """
     try:
         return parse_json(read_bytes(path, LARGEST_OBJECT))
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise ModelError(
+            f"{str(path)!r} cannot be read: {error.strerror}", "see that it is yours to read"
+        ) from None
+    except (ValueError, RecursionError) as error:
         raise ModelError(
             f"{str(path)!r} cannot be read ({cut(error)})", "save or download it again"
         ) from None

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from attnviz.data.blocks import FloatArray
 from attnviz.data.explain import HeadTrace, OtherRow, Projection
-from attnviz.data.harmless import readable
+from attnviz.harmless import readable
 from attnviz.renderers.calculation import pair
 from attnviz.renderers.calculation.explained import TOLERANCE, Explained, left_out
 from attnviz.renderers.calculation.scores import scores

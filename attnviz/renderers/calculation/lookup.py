@@ -6,7 +6,7 @@ import numpy as np
 from rich.text import Text
 
 from attnviz.data.explain import HeadTrace
-from attnviz.data.harmless import readable
+from attnviz.harmless import readable
 from attnviz.renderers.calculation.sheet import Sheet, shape, strongest_keys
 from attnviz.renderers.labels import distinct_labels
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from attnviz.data.explain import HeadTrace
-from attnviz.data.harmless import readable
 from attnviz.data.tokens import SPECIAL_LABEL
+from attnviz.harmless import readable
 from attnviz.renderers.calculation.explained import Explained
 from attnviz.renderers.calculation.sheet import shape
 from attnviz.renderers.titles import amount

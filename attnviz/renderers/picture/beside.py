@@ -10,8 +10,8 @@ import numpy as np
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
 from attnviz.data.compare import Side, SideBySide
-from attnviz.data.harmless import readable
 from attnviz.data.transforms import NormBased
+from attnviz.harmless import readable
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import block_maximum
 from attnviz.renderers.picture.canvas import (

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from attnviz.data.harmless import harmless
 from attnviz.errors import UsageError, option
+from attnviz.harmless import harmless
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import ColorScale, Exhibit, Map, Orient, PictureLook
-from attnviz.data.harmless import readable
+from attnviz.harmless import readable
 from attnviz.renderers.headlines import map_title
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.picture.fonts import Lettering, lettering

@@ -7,8 +7,8 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
-from attnviz.data.harmless import readable
 from attnviz.data.predict import NextTokens
+from attnviz.harmless import readable
 from attnviz.renderers.arrangement import by_head, largest
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import distinct_labels, name_of

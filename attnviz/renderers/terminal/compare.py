@@ -17,8 +17,8 @@ from attnviz.data.compare import (
     TextComparison,
 )
 from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.harmless import readable
 from attnviz.data.transforms import Difference
+from attnviz.harmless import readable
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import names_of

@@ -4,7 +4,7 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, Map
-from attnviz.data.harmless import readable
+from attnviz.harmless import readable
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.headlines import about, map_title
 from attnviz.renderers.labels import ascii_only

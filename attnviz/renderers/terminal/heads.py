@@ -8,9 +8,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.harmless import readable
 from attnviz.data.heads import METRICS, Estimate, HeadMetrics, HeadReport
 from attnviz.errors import Speller
+from attnviz.harmless import readable
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import heads_title

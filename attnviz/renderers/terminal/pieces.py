@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from attnviz.data.exhibit import Exhibit, Map, links_of
-from attnviz.data.harmless import readable
 from attnviz.data.tokens import SPECIAL_LABEL
+from attnviz.harmless import readable
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from types import MappingProxyType
 
 from attnviz.data.exhibit import Choice, Exhibit, HeadMap, whole_map
 from attnviz.data.finding import Finding
-from attnviz.data.harmless import readable
 from attnviz.data.head import Head
 from attnviz.data.heads import HeadMetrics
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import KeysDropped, SpecialDropped
 from attnviz.errors import spelled
+from attnviz.harmless import readable
 from attnviz.renderers.colors import VIRIDIS
 from attnviz.renderers.headlines import head_title, map_title
 from attnviz.renderers.labels import distinct_labels, told_apart
