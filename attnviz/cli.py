@@ -173,7 +173,7 @@ def run() -> NoReturn:
     status = main(sys.argv[1:], session)
     # What cannot be written (a reader that has gone: `| head -1`, a disk that is full) would be met
     # again when Python flushes at its exit, with a status of its own.
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed from the start
         try:
             stream.flush()
         except (OSError, ValueError):

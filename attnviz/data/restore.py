@@ -10,7 +10,7 @@ from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.serial import CAPTURE_SCHEMA, CAPTURE_VERSION
 from attnviz.data.tokens import SPECIAL_LABEL, Token
-from attnviz.data.transforms import SENTENCES, Transform, transform_from_dict
+from attnviz.data.transforms import SENTENCES, NormBased, Transform, transform_from_dict
 from attnviz.harmless import readable
 
 T = TypeVar("T")
@@ -133,7 +133,9 @@ def capture_from(
 
 def _check_numbers(captured: Capture) -> None:
     """Check that weights, scores and norms are in the range of what they are."""
-    low, high = (-LARGEST, LARGEST) if captured.signed else (0.0, LARGEST_WEIGHT)
+    unbounded = captured.signed or captured.transformed_by(NormBased)
+    low = -LARGEST if captured.signed else 0.0
+    high = LARGEST if unbounded else LARGEST_WEIGHT
     for layer in captured.layers:
         array = layer.weights
         within = not array.size or bool(low <= array.min() and array.max() <= high)  # no NaN

@@ -121,8 +121,6 @@ def _check_signed(captured: Capture, transforms: Transforms) -> None:
 def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...]) -> Exhibit:
     """The exhibit without some keys; a query that attends to nothing else is not shown."""
     keys = tuple(key for key in exhibit.keys if key not in dropped)
-    if not keys:
-        raise UsageError(f"{option('drop_keys')} takes every key away", "leave at least one")
     if not dropped or not exhibit.maps:
         return replace(exhibit, keys=keys, dropped=dropped)
     captured, seen = exhibit.capture, exhibit.capture.allowed_count()
@@ -167,6 +165,8 @@ def _rolled_out(exhibit: Exhibit, layers: str | None) -> tuple[HeadMap, ...]:
 def _dropped_keys(tokens: Sequence[Token], transforms: Transforms) -> tuple[int, ...]:
     """The positions of the keys that are left out."""
     others = find_positions(tokens, transforms.drop_keys, "drop_keys")
+    if len(others) == len(tokens):
+        raise UsageError(f"{option('drop_keys')} takes every key away", "leave at least one")
     return tuple(sorted({*([0] if transforms.drop_sink else []), *others}))
 
 
