@@ -68,7 +68,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
 def test_two_workers_take_one_step_along_the_mean_of_their_gradients(
     source: WorldBatches, tmp_path: Path
 ) -> None:
-    plain = Recipe(steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf)
+    plain = Recipe(steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf, sampled=None)
     found = run(source, tmp_path / "state.pt", plain)
     model = fresh_model(TINY, plain.seed).requires_grad_(True)
     for rank in range(2):
