@@ -188,8 +188,9 @@ class RandomWeights:
         EXAMPLES,
         0,
         "--seed",
+        metavar="N",
         min=0,
-        max=(1 << 63) - 1,
+        max=g.LARGEST_SEED,
         help="The seed of multi-head's random numbers.",
     )
 

@@ -29,6 +29,7 @@ LOOK, OUTPUT = "How it is shown", "Where it goes"
 _text, _model, _heads, _tokens, _look, _output = (
     partial(option_field, panel) for panel in (TEXT, MODEL, HEADS, TOKENS, LOOK, OUTPUT)
 )
+LARGEST_SEED = (1 << 32) - 1
 PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 
 

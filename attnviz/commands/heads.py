@@ -75,7 +75,13 @@ class HowProbed:
         help="The number of sequences.",
     )
     seed: int = option_field(
-        PROBE, Probe.seed, "--seed", metavar="N", min=0, help="The random seed."
+        PROBE,
+        Probe.seed,
+        "--seed",
+        metavar="N",
+        min=0,
+        max=g.LARGEST_SEED,
+        help="The random seed.",
     )
 
     @property

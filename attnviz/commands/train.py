@@ -32,8 +32,6 @@ attnviz show --model ./my-model "a sentence of the book"
 """
 SIZES, RUN = "The model", "The training"
 PLAN = Plan()
-MOST = (1 << 63) - 1
-"""The largest seed that PyTorch takes."""
 
 
 def _count(
@@ -63,7 +61,12 @@ class Planned:
         RUN, PLAN.lr, "--lr", metavar="RATE", min=0.0, help="The highest learning rate."
     )
     seed: int = _count(
-        PLAN.seed, RUN, "--seed", "The random seed; the same seed gives the same weights.", 0, MOST
+        PLAN.seed,
+        RUN,
+        "--seed",
+        "The random seed; the same seed gives the same weights.",
+        0,
+        g.LARGEST_SEED,
     )
 
     @property
