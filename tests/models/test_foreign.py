@@ -177,3 +177,101 @@ def test_cached_files_of_a_container_are_free(
     assert memory.free_bytes() <= 7_100_000
     (tmp_path / "memory.max").write_text("max\n")
     assert memory.free_bytes() > 7_100_000
+
+
+PROPHETNET: dict[str, Any] = {
+    **dict.fromkeys(("num_hidden_layers", "num_attention_heads", "intermediate_size")),
+    **dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), 2),
+    **dict.fromkeys(("num_encoder_attention_heads", "num_decoder_attention_heads"), 4),
+    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 30),
+    "max_position_embeddings": 20,
+}
+LED: dict[str, Any] = {
+    **dict.fromkeys(("encoder_layers", "decoder_layers"), 2),
+    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 4),
+    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 30),
+    "d_model": 24,
+    "max_encoder_position_embeddings": 20,
+    "max_decoder_position_embeddings": 12,
+    "attention_window": 4,
+}
+BEHIND = {"max_position_embeddings": 20, "pad_token_id": 1}
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "more", "context"),
+    [
+        ("RobertaModel", "RobertaConfig", BEHIND, 18),
+        (
+            "LukeModel",
+            "LukeConfig",
+            {**BEHIND, "entity_vocab_size": 5, "entity_emb_size": 8},
+            18,
+        ),
+        ("MarkupLMModel", "MarkupLMConfig", BEHIND, 18),
+        ("LiltModel", "LiltConfig", {**BEHIND, "channel_shrink_ratio": 2}, 18),
+        ("LEDModel", "LEDConfig", LED, 20),
+    ],
+)
+def test_the_longest_text_runs_and_a_longer_one_is_refused(
+    run: Run, tmp_path: Path, model: str, config: str, more: dict[str, Any], context: int
+) -> None:
+    folder = saved(tmp_path, model, config, **more)
+    pair = ["--target", "a"] if config == "LEDConfig" else []
+    longest = run("show", "a" * context, "--model", folder, *pair)
+    assert longest.status is ExitStatus.OK, longest.err
+    longer = run("show", "a" * (context + 1), "--model", folder, *pair)
+    assert longer.status is ExitStatus.INPUT
+    assert f"at most {context}" in longer.err
+
+
+def test_scores_that_a_module_returns_for_weights_are_refused_and_its_context_known(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = saved(tmp_path, "ProphetNetModel", "ProphetNetConfig", **PROPHETNET)
+    ended = run("show", "a" * 19, "--model", folder, "--target", "a")
+    assert ended.status is ExitStatus.MODEL
+    assert "rows that do not sum to 1" in ended.err
+    assert "at most 19" in run("show", "a" * 20, "--model", folder, "--target", "a").err
+
+
+@pytest.mark.parametrize("text", ["a", "abc"])
+def test_one_token_needs_no_mask(run: Run, tmp_path: Path, text: str) -> None:
+    folder = saved(
+        tmp_path,
+        "ModernBertDecoderForCausalLM",
+        "ModernBertDecoderConfig",
+        **dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0),
+    )
+    ended = run("show", text, "--model", folder, "--no-bos", "--verify")
+    assert ended.status is ExitStatus.OK, ended.err
+
+
+@pytest.mark.parametrize("family", ["UMT5", "MT5", "LongT5", "SwitchTransformers"])
+def test_a_model_with_fewer_encoder_than_decoder_layers_writes(
+    run: Run, tmp_path: Path, family: str
+) -> None:
+    sizes = {"d_model": 24, "d_kv": 6, "d_ff": 30, "num_heads": 4}
+    layers = {"num_layers": 1, "num_decoder_layers": 2, "num_experts": 2}
+    folder = saved(
+        tmp_path, f"{family}ForConditionalGeneration", f"{family}Config", **sizes, **layers
+    )
+    ended = run("show", TEXT, "--model", folder, "--head", "L1H3", "-f", "json")
+    assert ended.status is ExitStatus.OK, ended.err
+    assert json.loads(ended.out)["model"]["heads_per_layer"] == [4, 4]
+
+
+def test_a_failure_of_transformers_own_is_named_as_such(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = saved(tmp_path, "LlamaForCausalLM", "LlamaConfig")
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("no such kernel\nand more")
+
+    monkeypatch.setattr("transformers.models.llama.modeling_llama.LlamaMLP.forward", fails)
+    ended = run("show", TEXT, "--model", folder)
+    assert ended.status is ExitStatus.MODEL
+    version = transformers.__version__
+    assert f"transformers {version} itself cannot run this llama" in ended.err
+    assert "(no such kernel)" in ended.err

@@ -15,7 +15,8 @@ NO_LIMIT = 1 << 20
 
 BEHIND_PADDING = (
     *("roberta", "roberta-prelayernorm", "camembert", "xlm-roberta", "xlm-roberta-xl", "xmod"),
-    *("data2vec-text", "ibert", "mpnet", "longformer", "esm"),
+    *("data2vec-text", "ibert", "mpnet", "longformer", "esm", "luke", "markuplm", "lilt"),
+    "prophetnet",
 )
 """Models whose positions begin after the padding token's id."""
 
@@ -83,7 +84,8 @@ def _of_pair(config: Any, side: str) -> tuple[int | None, int | None]:
 
 
 def _context(config: Any) -> int:
-    longest = getattr(config, "max_position_embeddings", None)
+    names = ("max_encoder_position_embeddings", "max_position_embeddings")
+    longest = next((size for name in names if (size := getattr(config, name, None))), None)
     if not isinstance(longest, int) or longest < 1:
         return NO_LIMIT
     if config.model_type in BEHIND_PADDING:

@@ -58,12 +58,14 @@ class AttentionCall:
         more = dict(self._more)
         if self.bias is not None:
             more["position_bias"] = self.bias[None, :, rows, :n].float()
+        mask = self._additive(rows, n)
         pattern: Tensor = eager(
             self.module,
             self.q[None, :, rows].float(),
             self.k[None, :, :n].float(),
             self.v[None, :, :n, :0].float(),  # the output is not needed: no values
-            self._additive(rows, n),
+            # some eager functions (ModernBERT's decoder's) want a mask even where all is seen
+            self.q.new_zeros((1, 1, 1, n), dtype=torch.float32) if mask is None else mask,
             **more,
         )[1]
         return pattern[0]

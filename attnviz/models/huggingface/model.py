@@ -170,6 +170,7 @@ class EncoderDecoder(HuggingFaceModel):
                 self.model,
                 through=self.model.generate,
                 inputs=self._ids(ids),
+                decoder_start_token_id=self._start(),
                 max_new_tokens=min(LONGEST, self.tokenizer.context - 1),
                 do_sample=False,
                 num_beams=1,

@@ -36,7 +36,9 @@ def listening(model: nn.Module, heard: Heard) -> Iterator[None]:
         if weights is None:
             return None
         heard(module, weights[0])
-        return type(output)(None if part is weights else part for part in output)
+        without = [None if part is weights else part for part in output]
+        named = hasattr(output, "_fields")  # a named tuple takes its parts one by one
+        return type(output)(*without) if named else type(output)(without)
 
     with ExitStack() as stack:
         for module in attention_modules(model):
