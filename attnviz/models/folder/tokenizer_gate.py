@@ -160,52 +160,71 @@ def _check_template(step: Mapping[str, Any]) -> None:
 
 
 def _check_pattern(pattern: object) -> None:
-    """Check that a regular expression cannot take exponential time.
-
-    One can where a group is repeated without limit that itself repeats without limit, or has
-    alternatives. No tokenizer in use has such a group.
-    """
+    """Check that a regular expression cannot take exponential time, or a high power of it."""
     regex = pattern.get("Regex") if isinstance(pattern, dict) else None
     if regex is None:
         return
     if not isinstance(regex, str) or len(regex) > LONGEST_REGEX:
         raise ValueError("a regular expression is too long")
-    if repeats_within_repeats(regex):
+    if is_costly(regex):
         raise ValueError(f"the regular expression {cut(regex)} can take exponential time")
 
 
-_LEXEME = re.compile(r"\\.|\[(?:\\.|\[:\w+:\]|[^\]\\])*\]|\(|\)|\||[*+]|\{\d*,?\d*\}|.", re.DOTALL)
+_LEXEME = re.compile(
+    r"\\[gk]<|\\[1-9]|\\.|\[(?:\\.|\[:\w+:\]|[^\]\\])*\]|\(\?|\(|\)|\||[*+?]|\{\d*,?\d*\}|.",
+    re.DOTALL,
+)
 _LARGE = 32
 """From this number of times on, a limited repetition is as bad as one without limit."""
+_MOST_UNLIMITED, _MOST_CHOICES = 4, 12
+"""How often one alternative may repeat something without limit, and how often repeat it at all."""
 
 
-def repeats_within_repeats(regex: str) -> bool:
-    """Whether a repeated group holds a repetition or alternatives."""
-    groups: list[bool] = [False]  # of each open group: whether it holds one
+def is_costly(regex: str) -> bool:
+    """Whether a search that backtracks can try very many ways; no tokenizer in use does.
+
+    It can where a group is repeated without limit that itself repeats without limit or has
+    alternatives, where one alternative has many repetitions, or where it calls itself.
+    """
+    groups: list[bool] = [False]  # of each open group: whether it repeats or has alternatives
     closed = False  # whether the group that ended just now did
+    unlimited = choices = 0
     for found in _LEXEME.finditer(regex):
-        lexeme = found[0]
-        if lexeme == "(":
+        lexeme, just_closed, closed = found[0], closed, False
+        if lexeme[0] == "(":  # with its question mark, which repeats nothing
             groups.append(False)
         elif lexeme == "|":
             groups[-1] = True
+            if len(groups) == 1:
+                unlimited = choices = 0
         elif lexeme == ")" and len(groups) > 1:
             closed = groups.pop()
             groups[-1] = groups[-1] or closed
-            continue
-        elif _unlimited(lexeme):
-            if closed:
+        elif _CALL.match(lexeme):
+            return True
+        elif times := _times(lexeme):
+            choices += 1
+            if times >= _LARGE:
+                unlimited += 1
+                groups[-1] = True
+            if times >= _LARGE and just_closed:
                 return True
-            groups[-1] = True
-        closed = False
+        if unlimited > _MOST_UNLIMITED or choices > _MOST_CHOICES:
+            return True
     return False
 
 
-def _unlimited(lexeme: str) -> bool:
+_CALL = re.compile(r"\\[gk]<|\\[1-9]")
+
+
+def _times(lexeme: str) -> int:
+    """How often a quantifier repeats at most; 0 for any other lexeme."""
     if lexeme in ("*", "+"):
-        return True
+        return _LARGE
+    if lexeme == "?":
+        return 1
     counts = re.fullmatch(r"\{(\d*)(,?)(\d*)\}", lexeme)
     if not counts:
-        return False
+        return 0
     most = counts[3] if counts[2] else counts[1]
-    return not most or int(most[:9]) >= _LARGE
+    return min(int(most[:9]), _LARGE) if most else _LARGE
