@@ -48,15 +48,20 @@ ROOM = 1 << 20
 """How many more numbers a model may have than twice those of its files: what is not saved."""
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, *, infinite: bool = False) -> Any:
     """The content of a JSON file.
 
+    Args:
+        path: the file.
+        infinite: let NaN and infinities pass, which JSON does not have. Configurations do: a
+            Mamba's `time_step_limit` is [0.0, Infinity].
+
     Raises:
-        ModelError: it cannot be read, is too large or too deep, or holds numbers that JSON does
-            not have (NaN, infinities), numbers of more than 20 digits, or halves of characters.
+        ModelError: it cannot be read, is too large or too deep, or holds numbers that are none or
+            have more than 20 digits, or halves of characters.
     """
     try:
-        return parse_json(read_bytes(path, LARGEST_OBJECT))
+        return parse_json(read_bytes(path, LARGEST_OBJECT), infinite=infinite)
     except OSError as error:
         raise ModelError(
             f"{str(path)!r} cannot be read: {error.strerror}", "see that it is yours to read"
@@ -81,13 +86,14 @@ def read_bytes(path: Path, largest: int) -> bytes:
     return content
 
 
-def parse_json(content: bytes) -> Any:
-    """The content of JSON.
+def parse_json(content: bytes, *, infinite: bool = False) -> Any:
+    """The content of JSON; arguments as in `read_json`.
 
     Raises:
         ValueError, RecursionError: as `read_json`.
     """
-    read = json.loads(content, parse_constant=_no_number, parse_int=_whole, parse_float=_finite)
+    others = {} if infinite else {"parse_constant": _no_number, "parse_float": _finite}
+    read = json.loads(content, parse_int=_whole, **others)
     _check_plain(read, DEEPEST)
     return read
 

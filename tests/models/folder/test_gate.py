@@ -173,6 +173,11 @@ def test_a_hostile_folder_is_a_model_error_in_one_sentence(
     assert "Traceback" not in ended.err
 
 
+def test_an_infinite_setting_that_sizes_nothing_passes(run: Run, gpt2_copy: Path) -> None:
+    config(time_step_limit=[0.0, float("inf")])(gpt2_copy)
+    assert run("show", TEXT, "--model", str(gpt2_copy)).status is ExitStatus.OK
+
+
 def test_what_a_compiled_library_writes_by_itself_is_dropped(
     capfd: pytest.CaptureFixture[str], run: Run, gpt2_copy: Path
 ) -> None:
