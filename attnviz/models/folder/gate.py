@@ -92,8 +92,12 @@ def parse_json(content: bytes, *, infinite: bool = False) -> Any:
     Raises:
         ValueError, RecursionError: as `read_json`.
     """
-    others = {} if infinite else {"parse_constant": _no_number, "parse_float": _finite}
-    read = json.loads(content, parse_int=_whole, **others)
+    read = json.loads(
+        content,
+        parse_int=_whole,
+        parse_constant=float if infinite else _no_number,
+        parse_float=float if infinite else _finite,
+    )
     _check_plain(read, DEEPEST)
     return read
 
