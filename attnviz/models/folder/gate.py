@@ -180,19 +180,21 @@ def is_size(value: object, largest: float = math.inf) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest
 
 
-def check_settings(raw: Mapping[str, Any], where: Path) -> None:
+def check_settings(raw: Mapping[str, Any], where: Path, *, inner: bool = False) -> None:
     """Check that no setting of config.json asks for an impossible model.
 
-    Settings may be given for each layer, as a list, and for parts of the model, as objects.
+    Settings may be given for each layer, as a list, and for parts of the model, as objects, of
+    which the model may lack one (`inner`: they may be 0).
 
     Raises:
         ModelError: one is out of its range, or no whole number.
     """
     for name, value in raw.items():
         if isinstance(value, dict):
-            check_settings(value, where)
+            check_settings(value, where, inner=True)
         elif name in LIMITS and value is not None:
             low, high = LIMITS[name]
+            low = 0 if inner else low
             values = (
                 value if isinstance(value, list) and len(value) <= LIMITS["n_layer"][1] else [value]
             )
