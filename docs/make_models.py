@@ -1,16 +1,19 @@
-"""Measure the capture of every architecture, and half precision; write both into docs/models.md.
+"""Measure the capture of architectures, and half precision, and write it into docs/models.md.
 
-python docs/make_models.py          both
+python docs/make_models.py          all of it
 python docs/make_models.py half     half precision alone
+python docs/make_models.py every    every architecture that can be built tiny, alone
 """
 
 import re
 import sys
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+import transformers
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -32,6 +35,7 @@ HEAD = """| architecture | what is particular | how it is captured | weights | o
 """
 
 
+EVERY = re.compile(r"(?<=<!-- every -->\n).*?(?=<!-- /every -->)", re.DOTALL)
 HALF = re.compile(r"(?<=<!-- half -->\n).*?(?=<!-- /half -->)", re.DOTALL)
 SENTENCES = """The cat sat on the mat.
 Mary gave the book to John because he asked for it.
@@ -94,17 +98,54 @@ def row(architecture: Architecture) -> str:
     return f"| {architecture.name} | {what} | {how} | {measured} |\n"
 
 
+def every() -> str:
+    """What became of every text architecture of transformers: a list for each outcome."""
+    from every_architecture import EXACT, Measured, measured, names
+
+    asked = names()
+    by_outcome: dict[str, list[Measured]] = {}
+    for each in measured(asked):
+        by_outcome.setdefault(each.outcome, []).append(each)
+    lines = [
+        f"Of the {len(asked)} model types that transformers {transformers.__version__} has a "
+        "language model for:\n"
+    ]
+    for outcome, meaning in {
+        "exact": f"exact, with weights within {EXACT:.0e} of transformers' eager attention (in deep "
+        "models, where float32 itself strays further, within twice its distance from float64)",
+        "wrong": "further apart than that, or with other layers",
+        "refused": "refused by name",
+        "no weights to compare": "captured, but transformers returns no weights to compare with",
+        "fails in transformers": "not run by transformers itself with small sizes",
+        "not tiny": "too large to try",
+    }.items():
+        found = [f"`{each.name}`" for each in by_outcome.get(outcome, ())]
+        if found:
+            lines += textwrap.wrap(
+                f"- **{len(found)}** {meaning}: {', '.join(found)}",
+                112,
+                subsequent_indent="  ",
+                break_on_hyphens=False,
+            )
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Write what was measured into the document."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
     text = TARGET.read_text(encoding="utf-8")
-    half = half_precision()
-    text = HALF.sub(lambda _: half, text)
-    if "half" not in sys.argv:
+    asked = sys.argv[1:] or ["table", "half", "every"]
+    if "half" in asked:
+        half = half_precision()
+        text = HALF.sub(lambda _: half, text)
+    if "table" in asked:
         table = HEAD + "".join(row(architecture) for architecture in ARCHITECTURES)
         text = TABLE.sub(lambda _: table, text)
+    if "every" in asked:
+        found = every()
+        text = EVERY.sub(lambda _: found, text)
     TARGET.write_text(text, encoding="utf-8")
 
 

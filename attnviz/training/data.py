@@ -5,8 +5,8 @@ Letters in the shape comments: B rows, n tokens in a row.
 
 import itertools
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.training import wordnet
+from attnviz.training import natural, wordnet
 from attnviz.training.tokenizer import WordEncoder
-from attnviz.training.world.text import Text
+from attnviz.training.world.text import ASKED, Text
 from attnviz.training.world.texts import REPEATS_FROM, texts
 
 IGNORED = -1
@@ -42,7 +42,7 @@ class Packing:
     shapes: tuple[tuple[int, int], ...] = ((32, 64), (16, 128), (8, 256))
     shifted: float = 0.15
     others: float = 0.08
-    natural: float = 0.25
+    natural: float = 0.4
     natural_counts: float = 0.2
     wordnet: Path = wordnet.FOLDER
     random_tokens: float = 0.06
@@ -50,20 +50,28 @@ class Packing:
 
 @dataclass(frozen=True)
 class Document:
-    """Token ids with BOS in front; `counts` says which tokens are worth predicting."""
+    """Token ids with BOS in front; `counts` says which tokens are worth predicting.
+
+    `asked`: at some tokens, the id of another that is to be named there; see `asking.py`.
+    """
 
     ids: Sequence[int]
     counts: Sequence[bool]
+    asked: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Ids, positions, document numbers and targets, each (B, n); padding has document -1."""
+    """Ids, positions, document numbers, targets and what is asked, each (B, n).
+
+    Padding has document -1; where nothing counts or is asked, there is `IGNORED`.
+    """
 
     ids: Tensor
     positions: Tensor
     documents: Tensor
     targets: Tensor
+    asked: Tensor
 
     def first(self) -> Tensor:
         """(B, n), True at the first token of each document, its BOS."""
@@ -112,7 +120,12 @@ def document(text: Text, encoder: WordEncoder, rng: random.Random, others: float
     for word, pieces in enumerate(positions):
         counted = word in determined
         counts += [counted or rng.random() < others for _ in pieces]
-    return Document(ids, counts)
+    asked = {
+        positions[link.query][-1]: ids[positions[rng.choice(sorted(link.keys))][0]]
+        for link in text.links
+        if link.behaviour in ASKED
+    }
+    return Document(ids, counts, asked)
 
 
 def random_tokens(encoder: WordEncoder, rng: random.Random) -> Document:
@@ -132,13 +145,14 @@ def batches(
     """
     rng = random.Random(f"batches {seed}")
     repeats = done >= REPEATS_FROM
-    stream, natural = texts(seed, done=done), wordnet.texts(seed, packing.wordnet)
+    stream = texts(seed, done=done)
+    natural_texts = natural.texts(seed, packing.wordnet)
     waiting: list[list[Document]] = [[] for _ in packing.shapes]
     made: list[Batch] = []
     while len(made) < steps:
         for text in itertools.islice(stream, 400):
             if rng.random() < packing.natural:
-                item = document(next(natural), encoder, rng, packing.natural_counts)
+                item = document(next(natural_texts), encoder, rng, packing.natural_counts)
             else:
                 item = document(text, encoder, rng, packing.others)
             if repeats and rng.random() < packing.random_tokens:
@@ -184,7 +198,8 @@ def pack(waiting: list[Document], rows: int, width: int) -> list[list[Document]]
 def _batch(packed: list[list[Document]], width: int, rng: random.Random, packing: Packing) -> Batch:
     shape = (len(packed), width)
     ids, positions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    documents, targets = np.full(shape, PADDING), np.full(shape, IGNORED)
+    documents = np.full(shape, PADDING)
+    targets, asked = np.full(shape, IGNORED), np.full(shape, IGNORED)
     for row, items in enumerate(packed):
         at = 0
         for number, item in enumerate(items):
@@ -196,8 +211,10 @@ def _batch(packed: list[list[Document]], width: int, rng: random.Random, packing
             positions[row, span] = np.arange(offset, offset + n)
             documents[row, span] = number
             targets[row, at : at + n - 1] = _targets(item)
+            for token, named in item.asked.items():
+                asked[row, at + token] = named
             at += n
-    return Batch(*(torch.from_numpy(a) for a in (ids, positions, documents, targets)))
+    return Batch(*(torch.from_numpy(a) for a in (ids, positions, documents, targets, asked)))
 
 
 def _targets(item: Document) -> NDArray[np.int64]:

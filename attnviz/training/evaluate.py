@@ -1,9 +1,9 @@
 """Measure a checkpoint: `python -m attnviz.training.evaluate CHECKPOINT`.
 
-For each behaviour a head is chosen on two kinds of text: development texts of the little world,
-and the development half of the annotated sentences. It is measured on the world's test texts,
-whose word pairs (adjective and noun, name and deed, clue and word) training never saw together,
-and on one half of the sentences: the development half, or with --held-out the other.
+For each behaviour a head is chosen on the development half of the annotated sentences, for
+repetition on random tokens. It is measured on the world's test texts, whose word pairs (adjective
+and noun, name and deed, clue and word) training never saw together, and on one half of the
+sentences: the development half, or with --held-out the other.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,8 +21,8 @@ from rich.table import Table
 from attnviz.data.card import Figure, NamedHead
 from attnviz.data.head import Head
 from attnviz.training import ordinary
-from attnviz.training.figures import all_figures, links_of
-from attnviz.training.measures import induction_score, measure_link, previous_token_score
+from attnviz.training.figures import all_figures
+from attnviz.training.measures import induction_score, previous_token_score
 from attnviz.training.probe import WorldProbe
 from attnviz.training.sentences import BEHAVIOURS, DEVELOPMENT, HELD_OUT, SENTENCES
 
@@ -60,29 +60,22 @@ def evaluate(
         half: the half that is measured; heads are always chosen on the development half.
         count: how many texts of each kind of the little world are read, for each purpose.
     """
-    scores = {kind: _scores(probe, kind, sentences / DEVELOPMENT, count) for kind in BEHAVIOURS}
+    scores = {kind: _scores(probe, kind, sentences / DEVELOPMENT) for kind in BEHAVIOURS}
     scores |= _repetition_scores(probe, count // 8)
     heads = {kind: _highest(each) for kind, each in scores.items()}
     figures = [
         *all_figures(probe, heads, count),
         *ordinary.figures(probe, sentences / half, heads),
     ]
-    named = tuple(NamedHead(kind, heads[kind], title(kind, heads[kind], scores)) for kind in TITLES)
+    named = tuple(NamedHead(kind, heads[kind], title(kind, heads, scores)) for kind in TITLES)
     return Report(named, tuple(figures))
 
 
-def _scores(probe: WorldProbe, kind: str, development: Path, count: int) -> Scores:
-    """Half mass and half complete sets, the mean of both kinds of text."""
-    world = []
-    for seen in probe.see_kind(kind, DEVELOPMENT, count):
-        for link in links_of(seen, kind):
-            heads = np.ndindex(seen.patterns.shape[:2])
-            each = (measure_link(seen.patterns[at], link, seen.positions) for at in heads)
-            world.append([(measures.mass + measures.all_top) / 2 for measures in each])
+def _scores(probe: WorldProbe, kind: str, development: Path) -> Scores:
+    """Half mass and half complete sets, on ordinary English."""
     found = ordinary.measured(probe, development, kind)
-    english: Scores = (found.mass + found.all_top).mean(0) / 2
-    of_world: Scores = np.mean(world, axis=0).reshape(english.shape)
-    return (of_world + english) / 2
+    scores: Scores = (found.mass + found.all_top).mean(0) / 2
+    return scores
 
 
 def _repetition_scores(probe: WorldProbe, count: int) -> dict[str, Scores]:
@@ -100,10 +93,18 @@ def _highest(scores: Scores) -> Head:
     return Head(*(int(i) for i in np.unravel_index(scores.argmax(), scores.shape)))
 
 
-def title(kind: str, head: Head, scores: Mapping[str, Scores]) -> str:
-    """What a head does, the behaviour that it is named for first."""
-    others = (k for k in TITLES if k != kind and scores[k][head] >= ALSO_FROM)
-    return "; also: ".join([TITLES[kind], *(TITLES[other] for other in others)])
+def title(kind: str, heads: Mapping[str, Head], scores: Mapping[str, Scores]) -> str:
+    """What a behaviour's head does: this, and the other that it shows most.
+
+    A head that is named for two behaviours has a title for each, which say it already.
+    """
+    head = heads[kind]
+    others = [other for other in TITLES if other != kind]
+    if any(heads[other] == head for other in others):
+        return TITLES[kind]
+    most = max(others, key=lambda other: float(scores[other][head]))
+    also = f"; also: {TITLES[most]}" if scores[most][head] >= ALSO_FROM else ""
+    return TITLES[kind] + also
 
 
 def tables(report: Report) -> Iterator[Table]:

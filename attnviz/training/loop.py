@@ -25,6 +25,7 @@ from attnviz.data.train import Progress
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.scratch.gpt import GPT
+from attnviz.training.asking import Asking
 from attnviz.training.data import PADDING, Batch
 from attnviz.training.loss import cross_entropy, fast_bfloat16
 from attnviz.training.muon import Muon
@@ -48,21 +49,19 @@ def train(
         ValueError: the state was made by another recipe.
     """
     state = read_state(state_file, recipe)
-    with _others(model.config, source, recipe, state_file):
+    with _others(model, source, recipe, state_file):
         return _train(model, source, recipe, state, report, state_file)
 
 
 @contextlib.contextmanager
-def _others(
-    config: GPTConfig, source: Source, recipe: Recipe, state_file: Path | None
-) -> Iterator[None]:
+def _others(model: GPT, source: Source, recipe: Recipe, state_file: Path | None) -> Iterator[None]:
     """Run the other workers, if any; this process is the first of their group."""
     if recipe.workers == 1:
         yield
         return
     with tempfile.TemporaryDirectory() as folder:
         meeting = f"file://{folder}/meeting"
-        rest = (config, source, recipe, state_file)
+        rest = (type(model), model.config, source, recipe, state_file)
         others = [
             get_context("spawn").Process(target=_work, args=(meeting, rank, *rest), daemon=True)
             for rank in range(1, recipe.workers)
@@ -82,6 +81,7 @@ def _others(
 def _work(
     meeting: str,
     rank: int,
+    kind: type[GPT],
     config: GPTConfig,
     source: Source,
     recipe: Recipe,
@@ -93,7 +93,7 @@ def _work(
     # before the group meets, and so before the first worker overwrites it
     state = read_state(state_file, recipe)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=recipe.workers)
-    model = GPT(config)
+    model = kind(config)
     _train(model, source, recipe, state, lambda _: None, None)
     dist.destroy_process_group()
 
@@ -180,6 +180,8 @@ def _step(
     loss = cross_entropy(normed, model.wte.weight, targets, recipe.sampled)
     penalty = sum(costs, torch.zeros(()))
     total = loss + recipe.penalty_at(step) * penalty
+    if isinstance(model, Asking):
+        total = total + recipe.asking * model.loss(hidden, batch.asked, recipe.sampled)
     total.backward()  # type: ignore[no-untyped-call]
     if recipe.workers > 1:
         _average_gradients(model, recipe.workers)
@@ -269,3 +271,9 @@ def fresh_model(config: GPTConfig, seed: int) -> GPT:
     """A model with random weights that depend on the seed alone."""
     torch.manual_seed(seed)
     return GPT(config)
+
+
+def fresh_asking(config: GPTConfig, seed: int) -> Asking:
+    """The same, of a model that is asked for words."""
+    torch.manual_seed(seed)
+    return Asking(config)

@@ -20,6 +20,7 @@ from attnviz.training.own_folder import STATE, keep, note, points_of, resumed_pl
 from attnviz.training.own_text import OwnText, Windows, digest_of, prepare
 from attnviz.training.recipe import recipe_of, sizes
 from attnviz.training.trigram import trigram_bits
+from attnviz.writers.atomic import make_folder
 
 
 def begin(text: str, plan: Plan, folder: Path, *, resume: bool) -> tuple[OwnText, Plan]:
@@ -28,9 +29,12 @@ def begin(text: str, plan: Plan, folder: Path, *, resume: bool) -> tuple[OwnText
     Raises:
         InputError: the text is too short.
         UsageError: the folder's training had another text.
+        OutputError: the folder cannot be made.
     """
     if not resume:
-        return prepare(text, plan), plan
+        prepared = prepare(text, plan)
+        make_folder(folder)
+        return prepared, plan
     plan = resumed_plan(folder, digest_of(text))
     return prepare(text, plan, Tokenizer.from_file(str(folder / TOKENIZER))), plan
 
@@ -53,7 +57,6 @@ def train_model(
     torch.set_num_threads(1)  # as in every worker: sums are made in the same order everywhere
     model = fresh_model(sizes(plan, text.vocabulary), plan.seed)
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
         points = points_of(folder)
         if not points:
             keep(folder, model, text, plan, points)

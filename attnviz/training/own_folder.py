@@ -25,6 +25,7 @@ from attnviz.training.card import SCHEMA, figure_entries
 from attnviz.training.loop import read_state
 from attnviz.training.own_text import OwnText
 from attnviz.training.recipe import recipe_of
+from attnviz.writers import atomic
 
 STATE, ABOUT, CARD, CURVE = "training.pt", "training.json", "card.json", "loss.png"
 
@@ -34,7 +35,9 @@ def check_folder(folder: Path, *, resume: bool) -> None:
 
     Raises:
         UsageError: it is not; the message says whether a training in it is finished.
+        OutputError: it cannot be made.
     """
+    atomic.check_folder(folder)
     begun, shown = (folder / ABOUT).is_file(), repr(str(folder))
     another = f"choose another folder with {option('output')}"
     # An interrupted training has a card, too, but also its state.

@@ -18,13 +18,15 @@ class Recipe:
 
     The learning rate follows straight lines through `rates`: (share of the steps, share of
     `learning_rate`). `penalty` is added to the loss, in nats per nat of the attention rows' mean
-    entropy; it rises in a straight line from 0 at `penalty_from` (a share of the steps) to its
-    full size at the end. `dropout` acts on the embeddings and on each head's result. `sampled` is
-    how many words stand for those that are no target; see `loss.cross_entropy`.
+    entropy; it rises in a straight line from 0 at `penalty_from` (a share of the steps), so that it
+    would be whole at the end, but no further than to `penalty_most`. `dropout` acts on the
+    embeddings and on each head's result. `sampled` is how many words stand for those that are no
+    target; see `loss.cross_entropy`. `asking` is the weight of the questions in the loss; see
+    `asking.py`.
     """
 
     seed: int = 0
-    steps: int = 10_000
+    steps: int = 18_000
     learning_rate: float = 4e-3
     rates: tuple[tuple[float, float], ...] = ((0, 0.005), (1 / 150, 1.0), (0.35, 1.0), (1, 0.01))
     weight_decay: float = 0.1
@@ -32,12 +34,14 @@ class Recipe:
     sampled: int | None = 1_500
     penalty: float = 0.25
     penalty_from: float = 0.3
+    penalty_most: float = 0.1
     resting: float = 0.8
     resting_cost: float = 4.0
     highest: float = 25.0
     highest_cost: float = 0.05
     dropout: float = 0.0
     clip: float = 1.0
+    asking: float = 1.0
     shard: int = 50
     workers: int = 2
 
@@ -52,7 +56,7 @@ class Recipe:
     def penalty_at(self, step: int) -> float:
         """The penalty of a step."""
         risen = (step / self.steps - self.penalty_from) / (1 - self.penalty_from)
-        return self.penalty * max(0.0, risen)
+        return min(self.penalty * max(0.0, risen), self.penalty_most)
 
 
 def check_plan(plan: Plan) -> None:

@@ -40,9 +40,15 @@ i Therefore Thus Hence So Clearly Although Because While When Where Why Who What
 Nothing Everyone Everybody Somebody Someone Something Everything Yesterday Today Tomorrow Please
 Perhaps Maybe Suddenly Finally Soon Later Then After Before During Until Since Unless If Once
 Every Each Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April
-May June July August September October November December Uncle Aunt Captain Doctor Professor King
-Queen Prince Princess Lord Lady Sir Grandma Grandpa Mum Dad Mom He She It They His Her Its Their
-Him Them
+May June July August September October November December Uncle Aunt Captain Doctor Professor
+King Queen Prince Princess Lord Lady Sir Grandma Grandpa Mum Dad Mom He She It They His Her Its
+Their Him Them Dear Hi Hello Thanks Sorry Yes Buy Add Mix Stir Heat Chop Preheat Bake Pour Boil
+Fry Serve Drain Sprinkle Remove Press Click Install Check Wait Stop Listen Look Call Meet Send
+Write Tell Ask Bring Choose Try Happy Good Great Grandmother Grandfather Mother Father Sister
+Brother Chancellor Minister Police Scientists Researchers Officials Residents Children Students
+Teachers Parents Doctors Don Isn Aren Wasn Doesn Didn Won Can Couldn Wouldn Shouldn Let Never
+Always Sometimes Often Usually Customers Workers Drivers Visitors Prices Shares Rain Snow Heavy
+Strong Fresh Old New Young Little Big
 """.split()
 LOWER = 160
 """The names of each list that are also one token in lower case, as people type them."""

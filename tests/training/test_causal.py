@@ -12,15 +12,17 @@ from attnviz.training.probe import WorldProbe
 BUILTIN = Path(attnviz.models.__file__).parent / "builtin"
 
 
-@pytest.mark.parametrize("count", [8, pytest.param(100, marks=pytest.mark.slow)])
-def test_without_its_named_head_repetition_loses_more_than_without_a_median_one(
+@pytest.mark.parametrize("count", [60, pytest.param(300, marks=pytest.mark.slow)])
+def test_without_its_named_head_a_behaviour_loses_more_than_without_a_median_one(
     count: int,
 ) -> None:
     probe = WorldProbe.open(BUILTIN)
     card = read_card(BUILTIN, "builtin", probe.model.config.heads_per_layer)
     named = {each.behaviour: each.head for each in card.heads}
-    losses = list(causal.losses(probe, named, count, causal.REPEATED))
-    assert [loss.behaviour for loss in losses] == list(causal.REPEATED)
+    # several heads share adjectives, pronouns and senses, so that one of them can be missed
+    needed = ["mystery", *causal.REPEATED]
+    losses = list(causal.losses(probe, named, count, needed))
+    assert [loss.behaviour for loss in losses] == needed
     for loss in losses:
         assert loss.errors > 3, loss
         assert loss.n == count

@@ -6,8 +6,18 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from attnviz.training.data import IGNORED, PADDING, Batch, Document, Packing, batches, pack
+from attnviz.training.data import (
+    IGNORED,
+    PADDING,
+    Batch,
+    Document,
+    Packing,
+    batches,
+    document,
+    pack,
+)
 from attnviz.training.tokenizer import WordEncoder
+from attnviz.training.world.text import Text, TrueLink
 from attnviz.training.world.texts import REPEATS_FROM
 
 
@@ -48,6 +58,34 @@ def test_a_target_is_the_next_token_of_the_same_document(some: list[Batch]) -> N
         rows, columns = (batch.targets != IGNORED).nonzero(as_tuple=True)
         assert torch.equal(batch.targets[rows, columns], batch.ids[rows, columns + 1])
         assert torch.equal(batch.documents[rows, columns], batch.documents[rows, columns + 1])
+
+
+def test_a_word_that_must_attend_to_others_is_asked_for_the_first_token_of_one(
+    encoder: WordEncoder,
+) -> None:
+    words = ("the", "shortsighted", "grey", "hippopotamus", "said", "that", "it", "was", "late")
+    links = (
+        TrueLink("adjectives", 3, frozenset({1, 2})),
+        TrueLink("pronouns", 6, frozenset({3})),
+        TrueLink("mystery", 7, frozenset({3})),  # the word that follows it says it
+    )
+    found = [document(Text("plain", words, links), encoder, random.Random(n), 0) for n in range(9)]
+    ids, positions = encoder.text(Text("plain", words))
+    assert len(positions[3]) > 1
+    noun, pronoun = positions[3][-1], positions[6][-1]
+    assert all(set(each.asked) == {noun, pronoun} for each in found)
+    assert {each.asked[noun] for each in found} == {ids[positions[1][0]], ids[positions[2][0]]}
+    assert {each.asked[pronoun] for each in found} == {ids[positions[3][0]]}
+
+
+def test_what_is_asked_is_a_word_that_stands_before_in_the_same_document(some: list[Batch]) -> None:
+    asked = 0
+    for batch in some:
+        for row, query in (batch.asked != IGNORED).nonzero().tolist():
+            same = batch.documents[row, :query] == batch.documents[row, query]
+            assert batch.asked[row, query] in batch.ids[row, :query][same]
+            asked += 1
+    assert asked > 100
 
 
 def test_the_same_seed_gives_the_same_batches(encoder: WordEncoder, some: list[Batch]) -> None:

@@ -14,7 +14,7 @@ from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
 from attnviz.training import tokenizer as tokenizers
 from attnviz.training.data import Packing, WorldBatches
-from attnviz.training.loop import fresh_model, train
+from attnviz.training.loop import fresh_asking, fresh_model, train
 from attnviz.training.loss import cross_entropy
 from attnviz.training.recipe import Recipe
 
@@ -47,7 +47,7 @@ def run(source: WorldBatches, state: Path, recipe: Recipe, *, stop_at: int | Non
         if progress.step == stop_at:
             raise Interrupted
 
-    model = fresh_model(TINY, recipe.seed)
+    model = fresh_asking(TINY, recipe.seed)
     train(model, source, recipe, report, state)
     return model
 
@@ -68,7 +68,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
 def test_two_workers_take_one_step_along_the_mean_of_their_gradients(
     source: WorldBatches, tmp_path: Path
 ) -> None:
-    plain = Recipe(steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf, sampled=None)
+    plain = Recipe(steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf, sampled=None, asking=0)
     found = run(source, tmp_path / "state.pt", plain)
     model = fresh_model(TINY, plain.seed).requires_grad_(True)
     for rank in range(2):
@@ -121,7 +121,7 @@ def test_a_sample_of_the_vocabulary_gives_the_loss_and_gradients_of_all_of_it() 
         assert (sum(grads) / 200 - expected).norm() < 0.05 * expected.norm()
 
 
-def test_the_penalty_rises_from_nothing_to_all_of_it() -> None:
-    recipe = Recipe(steps=100, penalty=0.2, penalty_from=0.5)
-    assert [recipe.penalty_at(step) for step in (0, 50, 75, 100)] == [0, 0, 0.1, 0.2]
+def test_the_penalty_rises_from_nothing_to_its_limit() -> None:
+    recipe = Recipe(steps=100, penalty=0.2, penalty_from=0.5, penalty_most=0.15)
+    assert [recipe.penalty_at(step) for step in (0, 50, 75, 100)] == [0, 0, 0.1, 0.15]
     assert not recipe.penalised(49)

@@ -113,9 +113,8 @@ def test_too_little_text_is_told_with_what_is_enough() -> None:
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    corpus, plan = own.begin(TEXT, PLAN, tmp_path / "file" / "model", resume=False)
-    with pytest.raises(OutputError, match="cannot be written"):
-        own.train_model(corpus, plan, tmp_path / "file" / "model", lambda _: None)
+    with pytest.raises(OutputError, match="lies in something that is no folder"):
+        own.begin(TEXT, PLAN, tmp_path / "file" / "model", resume=False)
 
 
 def kept_files(folder: Path) -> dict[str, tuple[int, bytes]]:

@@ -6,6 +6,7 @@ import pytest
 
 from attnviz.training.world.lexicon import groups, plural, reserved, verb_form
 from attnviz.training.world.senses import senses, topics
+from attnviz.training.world.stories import PART, PRONOUN, SLOTS, stories
 from attnviz.training.world.text import Text, TrueLink, Writer, joined
 from attnviz.training.world.texts import KINDS, texts
 
@@ -86,11 +87,12 @@ def test_the_clues_of_an_ambiguous_word_belong_to_one_of_its_senses() -> None:
 HE = {"he": "he", "him": "he", "his": "he", "she": "she", "her": "she"}
 
 
-def test_a_pronoun_agrees_with_the_name_that_it_stands_for() -> None:
+@pytest.mark.parametrize("kind", ["pronouns", "stories"])
+def test_a_pronoun_agrees_with_the_name_that_it_stands_for(kind: str) -> None:
     names = groups("names")
     pronouns = dict.fromkeys(names["female"], "she") | dict.fromkeys(names["male"], "he")
     seen = 0
-    for text in some("pronouns"):
+    for text in some(kind):
         for link in links(text, "pronouns"):
             form = HE.get(text.words[link.query].lower())
             known = {pronouns[text.words[k]] for k in link.keys if text.words[k] in pronouns}
@@ -111,6 +113,29 @@ def test_only_one_name_fits_a_pronoun_that_is_decided() -> None:
             meant = {text.words[k] for k in link.keys}
             others = names["male" if own == "female" else "female"]
             assert before <= meant | set(others) | set(names["surname"]), text.source
+
+
+def test_every_story_names_those_whom_its_pronouns_stand_for_before_them() -> None:
+    for story in stories():
+        named = set()
+        for number, kind, of, case, _ in PART.findall(story):
+            assert not of or of in named, story
+            assert not case or case in ("he", "him", "his", "who"), story
+            assert not kind or kind in PRONOUN or kind in SLOTS, story
+            named.add(number)
+
+
+def test_men_and_women_of_a_story_change_places_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = "{1:man} saw {2:woman}, and then [1:he] asked [2:him] about [1:his] hat."
+    monkeypatch.setattr("attnviz.training.world.stories.stories", lambda: (story,))
+    found = set()
+    for text in some("stories"):
+        meant = [link for link in text.links if link.behaviour.startswith("pronouns")]
+        found.add(tuple(text.words[link.query] for link in meant))
+        first, second, third = (link.keys for link in meant)
+        assert max(first) < min(second)
+        assert first == third
+    assert found == {("he", "her", "his"), ("she", "him", "her")}
 
 
 def test_what_follows_a_noun_is_the_habit_of_an_adjective_if_it_has_one() -> None:

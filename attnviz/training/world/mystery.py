@@ -86,6 +86,8 @@ def _guilt(world: World, name: str, victim: str, form: str, crime: str) -> str:
     )
     how = rng.choice(("", "", "", rng.choice(_words("with")), rng.choice(_words("where"))))
     front = rng.choice(_words("with"))
+    if world.chance(0.5):
+        return _filled(world, _words(form), name, victim)
     if form == "passive":
         choices: tuple[str, ...] = (
             f"{whom} was {participle} by {{N}} {how}",

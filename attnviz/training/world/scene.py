@@ -18,7 +18,7 @@ CLASSES = {
     "Pk": ("man", "woman", "person"),
     "A": ("animal",), "T": ("thing",), "F": ("food",), "L": ("place",), "G": ("group",),
     "X": ("abstract",), "N": ("plant",), "S": ("stuff",), "B": ("thing", "thing", "animal"),
-    "Q": ("person", "person", "man", "woman"),
+    "Q": ("person", "person", "man", "woman"), "he": ("man", "person"), "she": ("woman", "person"),
 }  # fmt: skip
 FORMS = {
     "he": {"he": "he", "him": "him", "his": "his"},
@@ -117,6 +117,18 @@ class Scene:
         self.entities.append(entity)
         if form:
             self.follow(entity, form, "what follows the noun")
+        return entity
+
+    def person(self, pronoun: str) -> Entity:
+        """Write a name or a noun for somebody who is called he or she."""
+        if self.world.chance(0.5):
+            entity = self._noun_phrase(pronoun, postmodified=False)
+            entity.pronouns, entity.pronoun = frozenset({pronoun}), pronoun
+        else:
+            self.avoided = "she" if pronoun == "he" else "he"
+            entity = self._person("P", postmodified=False)
+            self.avoided = ""
+        self.entities.append(entity)
         return entity
 
     def refer(self, entity: Entity, case: str, form: str | None) -> None:

@@ -43,7 +43,8 @@ def topics() -> dict[str, tuple[list[str], list[str]]]:
     for line in read("topics"):
         if "|" in line:
             name, forms, clues = (part.strip() for part in line.split("|"))
-            words = _related([w for w in clues.split() if len(w) > 1], name)
+            own = [w for w in clues.split() if len(w) > 1]
+            words = _related([*own, *groups("clues").get(name, ())], name)
             found[name] = (forms.split() if name != "unit" else ["of", "of", "unit"], words)
     return found
 
@@ -54,7 +55,7 @@ CLASS_OF = {"animal": "animal", "kitchen": "food", "plant": "plant"}
 def _related(clues: list[str], topic: str) -> list[str]:
     """The clues of a topic, their other forms among the common words, and a class of nouns."""
     stems = {_stem(clue) for clue in clues}
-    forms = [word for word in common("common") if _stem(word) in stems]
+    forms = [word for word in common("common") if len(word) > 2 and _stem(word) in stems]
     nouns = groups("classes")[CLASS_OF[topic]] if topic in CLASS_OF else ()
     return list(dict.fromkeys([*clues, *forms, *nouns]))
 

@@ -11,6 +11,8 @@ CLOSING = frozenset({",", ".", "?", ":", ";", ")", "!"})
 OPENING = frozenset({"("})
 CLITICS = frozenset({"'s", "'t", "'re", "'ve", "'ll", "'d", "'m"})
 SENTENCE_ENDS = frozenset({".", "?", "!"})
+ASKED = frozenset({"adjectives", "pronouns", "pronouns (subject)", "senses"})
+"""The links whose query is asked for one of its keys; see `asking.py`."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def _spaced(left: str, right: str) -> bool:
 class Writer:
     """Writes a text word by word, and remembers its ground truth.
 
-    With `capitals`, sentences begin with a capital letter.
+    With `capitals`, sentences begin with a capital letter; with `lower`, nothing does.
     """
 
     def __init__(self, kind: str, *, capitals: bool, lower: bool = False) -> None:

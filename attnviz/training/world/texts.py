@@ -10,6 +10,7 @@ from attnviz.training.world import (
     pronouns,
     repetition,
     senses,
+    stories,
 )
 from attnviz.training.world.lexicon import World
 from attnviz.training.world.text import Text, joined
@@ -19,6 +20,7 @@ KINDS = {
     "adjectives": adjectives.write,
     "pronouns": pronouns.write,
     "pairs": pronouns.write_pair,
+    "stories": stories.write,
     "mystery": mystery.write,
     "senses": senses.write,
     "repetition": repetition.write,
@@ -27,9 +29,10 @@ KINDS = {
 SHARES: Mapping[str, int] = {
     "described": 12,
     "adjectives": 30,
-    "pronouns": 34,
-    "pairs": 14,
-    "mystery": 12,
+    "pronouns": 26,
+    "pairs": 10,
+    "stories": 26,
+    "mystery": 18,
     "senses": 24,
     "repetition": 8,
     "plain": 8,
@@ -39,14 +42,15 @@ FIRST_SHARES: Mapping[str, int] = {
     "described": 30,
     "adjectives": 8,
     "pronouns": 8,
-    "pairs": 32,
+    "pairs": 24,
+    "stories": 16,
     "mystery": 14,
     "senses": 26,
     "plain": 3,
 }
 """The same at the beginning: short texts that depend on one thing alone teach it much sooner."""
 FIRST_PART = 0.2
-REPEATS_FROM = 0.33
+REPEATS_FROM = 0.45
 """Repetition teaches a head to attend to the previous token; if that is learned first, it gives
 each noun its last adjective, and no other head learns to find all adjectives."""
 JOINED_SHARE = 0.15
