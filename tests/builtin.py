@@ -1,0 +1,17 @@
+"""What the built-in model's own files say of it, so that tests hold for any weights."""
+
+import json
+from pathlib import Path
+
+import attnviz.models
+from attnviz.data.head import Head, every_head
+
+FOLDER = Path(attnviz.models.__file__).parent / "builtin"
+_CONFIG = json.loads((FOLDER / "config.json").read_text(encoding="utf-8"))
+LAYERS: int = _CONFIG["n_layer"]
+HEADS: tuple[Head, ...] = every_head((_CONFIG["n_head"],) * LAYERS)
+NAMED: dict[str, str] = {
+    named["behaviour"]: named["head"]
+    for named in json.loads((FOLDER / "card.json").read_text(encoding="utf-8"))["heads"]
+}
+"""The head that the card names for each behaviour, such as `L2H3`."""
