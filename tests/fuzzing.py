@@ -1,8 +1,13 @@
-"""Seeded changes to files: bytes flipped, ends cut off, JSON values swapped for others."""
+"""Seeded changes to files, and seeded command lines.
+
+In files, bytes are flipped, ends cut off, and JSON values swapped for others. A command line has a
+random text and any options that the documents name, with values that fit and values that do not.
+"""
 
 import io
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +112,88 @@ def _places(content: Any, rng: random.Random) -> Any:
         for key in keys if len(keys) < 40 else rng.sample(keys, 5):
             yield content, key
             yield from _places(content[key], rng)
+
+
+OPTIONS = Path(__file__).parents[1] / "docs/cli.md"
+LEFT_OUT = (
+    "--debug --output --model --against --revision --offline --help --matrices --samples --length "
+    "--example --file --verify"
+).split()
+"""Options that write, fetch, take minutes, or stand on their own."""
+FITTING: dict[str, tuple[str, ...]] = {
+    "--view": ("table", "heatmap", "grid", "text", "links"),
+    "--format": ("txt", "json", "jsonl", "csv", "tsv", "npz", "html", "png", "svg", "pdf"),
+    "--head": ("all", "L0H0", "L1H1,0.1", "1.*", "L9H9"),
+    "--layer": ("0", "0-1", "9"),
+    "--query": ("0", "-1", "a", "/./", "9"),
+    "--key": ("0", "a", "/[a-z]/", "-3"),
+    "--drop-key": ("0", "BOS", "/./"),
+    "--reduce": ("mean", "max"),
+    "--over": ("heads", "layers", "all"),
+    "--truncate": ("left", "right"),
+    "--engine": ("native", "transformers", "auto"),
+    "--only": ("1", "2-4", "9"),
+    "--orient": ("query-rows", "key-rows"),
+    "--color-scale": ("row", "shared", "global"),
+    "--with": ("zero", "mean"),
+    "--answer": ("a", " blue", ""),
+}
+NUMBERS = ("0", "1", "3", "80", "0.5", "-1", "1e9", "nan", "inf", "9" * 40)
+WORDS = (
+    "",
+    " ",
+    "a",
+    "\x1b[31m",
+    "\u202e",
+    "--",
+    "-",
+    "/(/",
+    "x" * 500,
+    "é",
+    "\U0001f600",
+    "0.0.0",
+)
+LETTERS = (
+    (0x20, 0x7E), (0x20, 0x7E), (0x0, 0x1F), (0x7F, 0xFF), (0x300, 0x36F), (0x590, 0x6FF),
+    (0x900, 0x97F), (0x200B, 0x206F), (0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3),
+    (0xD800, 0xDFFF), (0xE000, 0xE0FF), (0xFE00, 0xFFFF), (0x1F300, 0x1F9FF), (0x0, 0x10FFFF),
+)  # fmt: skip
+"""Ranges of characters: letters of many scripts, controls, marks, lone surrogates, anything."""
+
+
+def random_text(rng: random.Random) -> str:
+    """Up to 60 characters of one to three ranges, with English words among them or not."""
+    ranges = rng.choices(LETTERS, k=rng.choice((1, 1, 2, 3)))
+    drawn = [chr(rng.randint(*rng.choice(ranges))) for _ in range(rng.choice((0, 1, 5, 20, 60)))]
+    words = rng.choices(
+        ("the", "cat", "a blue", "she", ".", "  ", "\n"), k=rng.choice((0, 0, 3, 8))
+    )
+    return "".join(rng.sample([*drawn, *(f" {word} " for word in words)], len(drawn) + len(words)))
+
+
+def documented_options() -> dict[str, list[tuple[str, bool]]]:
+    """The options of each command, and whether they take a value, as its help shows them."""
+    found: dict[str, list[tuple[str, bool]]] = {}
+    for part in OPTIONS.read_text(encoding="utf-8").split("## `attnviz ")[1:]:
+        lines = re.findall(r"^│ [* ]*(--[a-z-]+)(.*)", part, re.MULTILINE)
+        options = {flag: "<bool>" not in rest for flag, rest in lines}
+        found[part.split("`")[0]] = [o for o in options.items() if o[0] not in LEFT_OUT]
+    return found
+
+
+def random_command(rng: random.Random, model: str) -> list[str]:
+    """A command with its texts, a model, and up to four options with any values."""
+    options = documented_options()
+    name = rng.choice("show show show show tokens predict ablate compare explain heads".split())
+    texts = [random_text(rng) for _ in range(2 if name == "compare" else 1)]
+    arguments = [name, *(["--"] if rng.random() < 0.1 else []), *texts]
+    if arguments[1] == "--":
+        return arguments
+    for flag, takes in rng.choices(options[name], k=rng.choice((0, 1, 1, 2, 3, 4))):
+        arguments.append(flag)
+        if takes:
+            pools = (FITTING.get(flag, NUMBERS), FITTING.get(flag, NUMBERS), NUMBERS, WORDS)
+            arguments.append(rng.choice(rng.choice(pools)))
+    if rng.random() < 0.7:
+        arguments += ["--model", rng.choice((model, model, "builtin", "translator", "embeddings"))]
+    return arguments

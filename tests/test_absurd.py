@@ -1,6 +1,8 @@
 """Absurd arguments end in one short sentence, soon, and never as a bug."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,8 @@ CASES = [
     ("show", TEXT, "--query", "/" + "(" * 3000 + "a" + ")" * 3000 + "/"),
     ("show", "a" * 200 + "b", "--query", "/^(([a-z])+.)+[A-Z]([a-z])+$/"),
     ("show", TEXT, "--query", "/a{99999999999}/"),
+    ("show", TEXT, "--query", "/a{9999}b{9999}/"),
+    ("show", TEXT, "--query", "/(?:(?:a{500}){500}){500}/"),
     ("show", TEXT, "--query", DIGITS),
     ("show", TEXT, "--query", f"creature#{DIGITS}"),
     ("show", TEXT, "--drop-key", "/./"),
@@ -70,6 +74,48 @@ def test_a_text_that_no_tokens_of_the_model_could_hold_is_not_cut_into_tokens(ru
     ended = run("show", stdin=b"a fluffy creature " * 100_000)
     assert ended.status is ExitStatus.INPUT
     assert "1,799,999 characters" in ended.err or "1,800,000 characters" in ended.err
+
+
+@pytest.mark.parametrize("option", ["--query", "--key", "--drop-key"])
+def test_an_expression_that_no_line_can_have_stops_at_the_first(run: Run, option: str) -> None:
+    ended = run("show", "--lines", option, "/(/", stdin=b"a cat\n" * 50)
+    assert ended.status is ExitStatus.USAGE
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [LONG, "x/" * 5000, "/proc/x", "README.md/x"])
+def test_a_folder_that_cannot_be_made_is_an_output_error_before_any_training(
+    run: Run, name: str
+) -> None:
+    ended = run("train", "README.md", "-o", name)
+    assert ended.status is ExitStatus.OUTPUT, ended.err
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("data", [b"\x1f\x8b\x08\x00", b"PK\x03\x04\x14\x00\x00\x8f", b"\x00\xff"])
+def test_a_file_that_is_no_text_is_not_to_be_converted(
+    run: Run, tmp_path: Path, data: bytes
+) -> None:
+    (tmp_path / "x").write_bytes(data * 9)
+    ended = run("show", "--file", str(tmp_path / "x"))
+    assert ended.status is ExitStatus.INPUT
+    assert "it is no text" in ended.err
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"x": [[0.5] * 2] * 5000}, {"labels": ["x" * 10**6]}, {"heads": 10**30}, {"x": [["1", "2"]]}],
+    ids=["large", "a long label", "heads", "texts"],
+)
+def test_matrices_that_nobody_could_follow_are_an_input_error(
+    run: Run, tmp_path: Path, changed: dict[str, object]
+) -> None:
+    eye = [[1.0, 0.0], [0.0, 1.0]]
+    content = {"x": [[1.0, 2.0]], "w_query": eye, "w_key": eye, "w_value": eye, **changed}
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    ended = run("explain", "--matrices", str(tmp_path / "m.json"))
+    assert ended.status is ExitStatus.INPUT
+    assert len(ended.err) < 400
 
 
 @pytest.mark.parametrize("top", ["9" * 30, str(1 << 62)])

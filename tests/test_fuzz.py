@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -16,7 +17,7 @@ import pytest
 from attnviz.errors import ExitStatus
 from attnviz.harmless import LAYOUT
 from tests.conftest import Result, Run
-from tests.fuzzing import change_archive, change_file
+from tests.fuzzing import change_archive, change_file, random_command
 
 TEXT = "a fluffy blue creature"
 SECONDS, MEGABYTES = 5, 300
@@ -71,14 +72,35 @@ def test_a_capture_changed_at_random_gives_an_answer_or_one_sentence(
     assert ends["OK"] < count
 
 
+@pytest.mark.parametrize("count", [150, pytest.param(3000, marks=LONG)])
+def test_any_text_with_any_options_gives_an_answer_or_one_sentence(
+    run: Run, gpt2_folder: Path, count: int
+) -> None:
+    ends: Counter[str] = Counter()
+    for case in range(count):
+        arguments = random_command(random.Random(case), str(gpt2_folder))
+        with limited(f"case {case}: {arguments}"):
+            ended = run(*arguments, terminal=case % 3 == 0)
+        binary = not ended.raw.isascii() and is_binary(ended.raw)
+        check(ended, f"case {case}: {arguments}", printed="" if binary else None)
+        ends[ended.status.name] += 1
+    report(f"{count} command lines", ends)
+    assert count / 10 < ends["OK"] < count
+
+
+def is_binary(output: bytes) -> bool:
+    return output[:4] in (b"\x89PNG", b"%PDF", b"PK\x03\x04")
+
+
 def report(what: str, ends: Counter[str]) -> None:
     """Say on stderr how the cases ended, for `pytest -s`."""
     sys.stderr.write(f"\n{what}: {dict(ends)}\n")
 
 
-def check(ended: Result, case: str) -> None:
-    """Check that an end is an answer, or one harmless sentence."""
-    said = ended.out + ended.err
+def check(ended: Result, case: str, printed: str | None = None) -> None:
+    """Check that an end is an answer, or one harmless sentence; `printed` instead of its output."""
+    out = ended.out if printed is None else printed
+    said = re.sub("\x1b\\[[0-9;]*m", "", out) + ended.err  # our own colours
     assert ended.status is not ExitStatus.BUG, f"{case}: {ended.err}"
     assert "Traceback" not in said, case
     assert len(ended.err) < 2000, case

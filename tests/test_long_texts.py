@@ -16,6 +16,7 @@ from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Needs, Show
 from attnviz.runs.prepare import Prepared, prepare
 from attnviz.runs.show import show_text
+from tests.builtin import HEADS
 from tests.conftest import Run
 
 TEXT = " ".join(
@@ -90,7 +91,7 @@ def test_nothing_whole_is_kept_of_what_is_reduced(
     everything = HeadOptions(everything=True)
     for needs in (Needs(links=3), Needs(cells=lambda *_: 16)):
         exhibit = show_text(builtin, TEXT, TextOptions(), Show(everything, needs=needs))
-        assert len(exhibit.maps) == 16
+        assert len(exhibit.maps) == len(HEADS)
 
 
 def test_without_a_card_the_head_is_picked_by_its_score_in_a_run_of_its_own(

@@ -223,9 +223,9 @@ def test_a_full_stderr_changes_no_exit_code(arguments: tuple[str, ...], status: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
-@pytest.mark.parametrize("kilobytes", [300_000, 600_000])
-def test_too_little_memory_for_torch_is_no_bug(kilobytes: int) -> None:
-    command = f"ulimit -v {kilobytes}; exec {sys.executable} -m attnviz show 'a b'"
+def test_too_little_memory_for_torch_is_no_bug() -> None:
+    # with more of it, torch's native code may be half loaded and end the process by itself
+    command = f"ulimit -v 300000; exec {sys.executable} -m attnviz show 'a b'"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert ended.returncode == ExitStatus.MODEL
     assert ended.stderr.startswith("attnviz: there is not enough memory")

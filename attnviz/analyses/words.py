@@ -1,7 +1,7 @@
 """A text's words, put together from its tokens."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from attnviz.data.tokens import Token
@@ -44,8 +44,8 @@ def words_of(text: str, tokens: Sequence[Token]) -> tuple[Word, ...]:
     """
     spans = [_span(token) for token in tokens]
     words: list[Word] = []
-    first, begins = 0, True
-    for found in WORD.finditer(text):
+    first = 0
+    for found, begins in zip(WORD.finditer(text), beginnings(WORD.findall(text)), strict=True):
         start, end = found.span()
         while first < len(spans) and spans[first][1] <= start:
             first += 1
@@ -53,11 +53,17 @@ def words_of(text: str, tokens: Sequence[Token]) -> tuple[Word, ...]:
         while last < len(spans) and spans[last][0] < end:
             last += 1
         mine = tuple(i for i in range(first, last) if spans[i][1] > start)
-        word = Word(found[0], mine, begins)
         if mine and spans[mine[0]][0] <= start and spans[mine[-1]][1] >= end:
-            words.append(word)
-        begins = found[0] in ".!?:" or (begins and not word.is_word)
+            words.append(Word(found[0], mine, begins))
     return tuple(words)
+
+
+def beginnings(words: Iterable[str]) -> Iterator[bool]:
+    """Whether each of a text's words and marks begins a sentence."""
+    begins = True
+    for word in words:
+        yield begins
+        begins = word in ".!?:" or (begins and not Word(word, ()).is_word)
 
 
 def _span(token: Token) -> tuple[int, int]:

@@ -26,7 +26,7 @@ attnviz ablate "a fluffy blue creature roamed the verdant forest"
 
 attnviz ablate "a fluffy blue creature roamed . the creature was" --answer blue
 
-attnviz ablate "Bark is very cute and he is a" --head L2H1,L3H1 --together
+attnviz ablate "Bark is very cute and he is a" --head L3H2,L4H0 --together
 
 attnviz ablate "some text" --model gpt2 -f jsonl | jq -r 'select(.change < -0.1) | .heads'
 

@@ -41,7 +41,7 @@ attnviz compare "the cat sat on the mat" --model gpt2 --against distilgpt2
 
 attnviz compare "American shrew mole" "a biopsy of the mole" --query mole -f jsonl | jq -c .head
 
-attnviz compare "the cat sat" "the dog sat" --head L2H3 -o beside.png
+attnviz compare "the cat sat" "the dog sat" --head L3H2 -o beside.png
 """
 TOP = 8
 

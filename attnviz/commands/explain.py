@@ -54,7 +54,7 @@ EPILOG = """
 
 attnviz explain "a fluffy blue creature"
 
-attnviz explain "Bark is very cute and he is a dog" --head L2H1 --query he --only 3,5
+attnviz explain "Bark is very cute and he is a dog" --head L3H2 --query he --only 3,5
 
 attnviz explain --example three-inputs --rounded
 

@@ -11,6 +11,7 @@ from attnviz.commands.grouping import command, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, text_or_capture
 from attnviz.data.capture import Capture
+from attnviz.data.positions import check_names
 from attnviz.data.verify import FromExact, Verified
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
 from attnviz.inputs.lines import read_lines
@@ -197,6 +198,10 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
         InputError: at the end, where no line was good.
     """
     session, show = asked.session, asked.output.show(asked.request)
+    filters, transforms = asked.request.filters, asked.request.transforms
+    check_names(filters.queries, "queries")
+    check_names(filters.keys, "keys")
+    check_names(transforms.drop_keys, "drop_keys")
     lines = read_lines(given.text, given.file, session.stdin)
     model = load_model(asked.source)
     bad, strange = 0, list[bool]()

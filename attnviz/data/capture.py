@@ -166,7 +166,9 @@ class Capture:
         layers = []
         for layer in self.layers:
             kept = tuple(h for h in layer.heads if Head(layer.layer, h) in heads)
-            if kept:
+            if kept == layer.heads:
+                layers.append(layer)  # a copy of its patterns may be gigabytes
+            elif kept:
                 rows = [layer.heads.index(h) for h in kept]
                 layers.append(LayerPattern(layer.layer, kept, layer.weights[rows]))
         return replace(self, layers=tuple(layers))

@@ -4,12 +4,19 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from attnviz.data.expressions import SECONDS, compiled, is_expression
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError, option
 
-LONGEST_REGEX = 500
-SECONDS = 1.0
-"""How long a regular expression may be searched for in one token."""
+
+def check_names(names: Sequence[str], parameter: str) -> None:
+    """Check what can be wrong with names whatever the text.
+
+    Raises:
+        UsageError: one is no regular expression, though it stands between slashes.
+    """
+    for name in filter(is_expression, names):
+        compiled(name, parameter)
 
 
 def find_positions(
@@ -64,7 +71,7 @@ def _matches(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[i
             f"{option(parameter, name)} is not a position in this text",
             f"its tokens are 0 to {len(tokens) - 1}; {name}#1 would be the token {name!r}",
         )
-    if len(name) > 2 and name[0] == name[-1] == "/":
+    if is_expression(name):
         return _matching(tokens, name, parameter)
     numbered = re.fullmatch(r"(.+)#([0-9]{1,9})", name, flags=re.DOTALL)
     if not name.strip():
@@ -89,23 +96,11 @@ def _matches(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[i
 
 def _matching(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[int, ...]]:
     """The tokens in which a regular expression between slashes occurs."""
-    import regex  # type: ignore[import-untyped]  # which has a limit of time; takes a moment
-
-    if len(name) > LONGEST_REGEX:
-        raise UsageError(
-            f"the regular expression in {option(parameter)} has {len(name):,} characters",
-            f"give {LONGEST_REGEX:,} at most",
-        )
+    expression = compiled(name, parameter)
     try:
-        expression = regex.compile(name[1:-1])
         matches: list[tuple[int, ...]] = [
             (token.index,) for token in tokens if expression.search(token.label, timeout=SECONDS)
         ]
-    except (regex.error, RecursionError, OverflowError) as error:
-        raise UsageError(
-            f"{option(parameter, name)} is not a regular expression ({error})",
-            "correct it, or leave the slashes out",
-        ) from None
     except TimeoutError:
         raise UsageError(
             f"{option(parameter, name)} takes too long to search for", "simplify it"

@@ -20,6 +20,9 @@ LONGEST_NAME = 1 << 12
 """The most characters of a name, a label or a title."""
 LARGEST_WEIGHT = 2.0
 """Weights of merged words are sums, and those of models in half precision are rounded."""
+MOST_TRANSFORMS = 64
+LARGEST_COUNT = 1 << 53
+"""The largest number of anything that is counted."""
 LARGEST = 1e30
 """The largest score, loss or norm; sums of larger ones would leave float32."""
 
@@ -124,7 +127,7 @@ def capture_from(
         named_heads=tuple(
             _named(entry, model.heads_per_layer) for entry in _objects(meta, "named_heads")
         ),
-        unknown_words=tuple(_list(meta, UNKNOWN, str)) if UNKNOWN in meta else (),
+        unknown_words=_unknown(meta),
         loss=_loss(meta),
     )
     _check_numbers(captured)
@@ -149,6 +152,13 @@ def _check_numbers(captured: Capture) -> None:
         _check(not ((norms < 0) | (norms > LARGEST)).any(), VALUE_NORMS)
 
 
+def _unknown(meta: JsonObject) -> tuple[str, ...]:
+    """The words that the model does not know, which are some of the text's."""
+    words = _list(meta, UNKNOWN, str) if UNKNOWN in meta else []
+    _check(sum(map(len, words)) <= len(_get(meta, "text", str)), UNKNOWN)
+    return tuple(words)
+
+
 UNKNOWN = "unknown_words"
 """Written only where there are such words."""
 
@@ -162,7 +172,7 @@ def extras_from(meta: JsonObject) -> tuple[str, ...]:
 
 def _left_out(meta: JsonObject) -> tuple[int, int]:
     numbers = _list(meta, "left_out", int)
-    _check(len(numbers) == 2 and min(numbers) >= 0, "left_out")
+    _check(len(numbers) == 2 and all(map(_is_count, numbers)), "left_out")
     return numbers[0], numbers[1]
 
 
@@ -185,13 +195,16 @@ def _transforms(meta: JsonObject) -> tuple[Transform, ...]:
         sentences = _list(meta, "transforms", str)
         _check(set(sentences) <= set(SENTENCES), "transforms")
         return tuple(SENTENCES[sentence] for sentence in sentences)
-    return tuple(transform_from_dict(entry) for entry in _objects(meta, "transforms"))
+    entries = _objects(meta, "transforms")
+    _check(len(entries) <= MOST_TRANSFORMS, "transforms")
+    return tuple(transform_from_dict(entry) for entry in entries)
 
 
 def _model(entry: JsonObject) -> ModelIdentity:
     per_layer = tuple(_list(entry, "heads_per_layer", int))
     _check(all(n >= 0 for n in per_layer), "heads_per_layer")
     _check(sum(per_layer) <= MOST_HEADS, "heads_per_layer")
+    _check(_is_count(_get(entry, "parameters", int)), "parameters")
     revision = entry.get("revision")
     return ModelIdentity(
         name=_name(entry, "name"),
@@ -212,6 +225,8 @@ def _target(meta: JsonObject) -> str:
 def _token(entry: JsonObject, size: int) -> Token:
     start, end = _get(entry, "start", int), _get(entry, "end", int)
     _check(0 <= start <= end <= size, "a token's place in the text")
+    _check(len(_get(entry, "text", str)) <= end - start, "a token's text")
+    _check(-1 <= _get(entry, "id", int) <= LARGEST_COUNT, "a token's id")
     part = None
     if entry.get("part") is not None:
         numbers = tuple(_list(entry, "part", int))
@@ -290,8 +305,14 @@ def _one_of(entry: JsonObject, name: str, known: tuple[str, ...]) -> Any:
 
 
 def _is(value: object, kind: Callable[..., Any]) -> bool:
+    if type(value) is str and not value.isascii():
+        value.encode("utf-8")  # half a character is a UnicodeEncodeError, which is a ValueError
     # not isinstance: True is no number here
     return type(value) is kind and not (kind is int and abs(cast(int, value)) > LARGEST)
+
+
+def _is_count(number: int) -> bool:
+    return 0 <= number <= LARGEST_COUNT
 
 
 def _check(holds: bool, what: str) -> None:

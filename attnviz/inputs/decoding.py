@@ -9,6 +9,8 @@ from attnviz.errors import InputError
 BYTE_ORDER_MARK = "\ufeff"
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 ZIP_MARK = b"PK\x03\x04"
+LOOKED_AT = 4096
+"""Bytes in which a file that is no text has a zero byte."""
 
 
 def decode(data: bytes, origin: str, path: str | None = None) -> str:
@@ -79,8 +81,10 @@ def check_not_blank(text: str, origin: str) -> None:
 
 
 def _remedy(data: bytes, path: str | None) -> str:
-    if data.startswith(ZIP_MARK):
+    if data.startswith(ZIP_MARK) and (path is None or path.lower().endswith(".npz")):
         return "if it is a saved capture, give it as the argument itself: attnviz show FILE.npz"
+    if b"\0" in data[:LOOKED_AT] and not data.startswith(UTF16_MARKS):
+        return "it is no text, but perhaps an archive, a picture or a model; give a text file"
     code = "utf-16" if data.startswith(UTF16_MARKS) else "latin1"
     name = "" if path is None else f" {shlex.quote(path)}"
     return f"convert it first, for instance with: iconv -f {code} -t utf-8{name}"

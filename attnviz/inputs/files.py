@@ -75,7 +75,7 @@ def _sentence(path: Path | None, error: OSError | ValueError) -> InputError:
                 f"there is no permission to read {shown}", "ask its owner for it, or give another"
             )
         case errno.ENAMETOOLONG:
-            return InputError(f"{shown[:40]}… is too long for a name", "give the path of a file")
+            return InputError(f"{shown} is too long for a name", "give the path of a file")
         case code:
             why = os.strerror(code).lower() if code else str(error)
             return InputError(f"{shown} cannot be read: {why}", "give another file")

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from attnviz.inputs.files import opened, read_limited
 
 NEEDED = ("x", "w_query", "w_key", "w_value")
 KEYS = (*NEEDED, "w_output", "heads", "labels")
+LARGEST_SIDE, LONGEST_LABEL = 1_000, 100
+"""Of numbers that a person follows, and of the names of their rows."""
 EXPECTED = '{"x": [[...]], "w_query": [[...]], "w_key": [[...]], "w_value": [[...]]}'
 
 
@@ -42,8 +45,10 @@ def read_matrices(path: Path) -> Matrices:
             f"the keys are {', '.join(KEYS)}",
         )
     heads = raw.get("heads", 1)
-    if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
-        raise _wrong(path, f"has {heads!r} heads, and needs a whole number from 1")
+    if isinstance(heads, bool) or not isinstance(heads, int) or not 0 < heads <= LARGEST_SIDE:
+        raise _wrong(
+            path, f"has {heads!r} heads, and needs a whole number from 1 to {LARGEST_SIDE:,}"
+        )
     x, w_query, w_key, w_value = (_matrix(path, name, raw[name]) for name in NEEDED)
     given = raw.get("w_output")
     w_output = None if given is None else _matrix(path, "w_output", given)
@@ -53,11 +58,19 @@ def read_matrices(path: Path) -> Matrices:
 
 def _matrix(path: Path, name: str, value: Any) -> DoubleArray:
     try:
-        array = np.array(value, dtype=np.float64)
+        # null is NaN, which is told by its place
+        numbers = all(type(each) in (int, float, NoneType) for row in value for each in row)
+        array = np.array(value if numbers else [], dtype=np.float64)
     except (ValueError, TypeError, OverflowError):
         array = np.empty(0)
     if array.ndim != 2 or not array.size:
         raise _wrong(path, f"is wrong: {name} is no matrix, numbers in rows of one length")
+    if max(array.shape) > LARGEST_SIDE:
+        raise _wrong(
+            path,
+            f"is too large: {name} has the shape {array.shape}, and may have "
+            f"{LARGEST_SIDE:,} rows and columns",
+        )
     if not np.isfinite(array).all():
         at = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
         raise _wrong(path, f"is wrong: {name} has NaN, Infinity or null at {at}, and no number")
@@ -98,7 +111,10 @@ def _labels(path: Path, raw: dict[str, Any], n: int) -> tuple[str, ...]:
     labels = raw.get("labels", [f"x{i}" for i in range(1, n + 1)])
     if not isinstance(labels, list) or len(labels) != n:
         raise _wrong(path, f"needs {n} labels, one for each row of x")
-    return tuple(readable(str(label)) for label in labels)  # they reach the terminal
+    texts = [str(label) for label in labels]
+    if max(map(len, texts)) > LONGEST_LABEL:
+        raise _wrong(path, f"has a label of more than {LONGEST_LABEL} characters")
+    return tuple(map(readable, texts))  # they reach the terminal
 
 
 def _wrong(path: Path, what: str) -> InputError:

@@ -37,13 +37,14 @@ class Needs:
 
     `links` is how many of the strongest of each row are needed. `cells` gives the most blocks
     a side, from the heads and the number of (queries, keys). `norms`: those of the values are
-    needed, too. `one_query`: exactly one row is shown.
+    needed, too. `one_query`: exactly one row is shown. `page`: a browser has to open it.
     """
 
     links: int | None = None
     cells: Callable[[Sequence[Head], tuple[int, int]], int] | None = None
     norms: bool = False
     one_query: bool = False
+    page: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Output:
         formats: the formats that it is for.
         view: its name; None where the format has no views.
         make: the module and the function that make it; what they take depends on `medium`.
-        medium: a terminal renderer returns a renderable, a picture renderer a figure, and a
+        medium: a terminal renderer returns renderables, a picture renderer a figure, and a
             writer chunks.
         needs: what it needs of the run.
         every_head: whether it shows every head, where the user names none.
@@ -169,6 +170,10 @@ def _blocks_of_picture(request: Request) -> Needs:
     return Needs(cells=most)
 
 
+def _page(_request: Request) -> Needs:
+    return Needs(page=True)
+
+
 def _norms(request: Request) -> Needs:
     return Needs(norms=request.transforms.weighted)
 
@@ -226,7 +231,7 @@ OUTPUTS: tuple[Output, ...] = (
     _file(*ROWS, writer="rows", needs=_links),
     _file("json", writer="json_object", needs=_whole),
     _file("npz", writer="saved", needs=_norms, every_head=True, alone=True, refuses=_NO_FILTER),
-    _file("html", writer="page", needs=_whole, every_head=True, alone=True, refuses=_NO_CHOICE),
+    _file("html", writer="page", needs=_page, every_head=True, alone=True, refuses=_NO_CHOICE),
 )
 """The table. Of a format, the first row stands for it where no view is named."""
 

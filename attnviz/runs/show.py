@@ -8,6 +8,7 @@ the heads are picked, straight into what is needed of them.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from attnviz.analyses.generic_head import FindTellingHead
@@ -23,13 +24,26 @@ from attnviz.renderers.terminal.heading import line_heading
 from attnviz.runs.budget import LINK_BYTES, PICTURE_BYTES
 from attnviz.runs.choose import HeadPlan, found, plan_capture, plan_heads
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.outputs import Piece, Request, Setting, Show, choose_output, for_signed
+from attnviz.runs.outputs import (
+    Output,
+    Piece,
+    Request,
+    Setting,
+    Show,
+    choose_output,
+    for_signed,
+)
 from attnviz.runs.prepare import Prepared, prepare
+from attnviz.runs.webpage import check_page
 from attnviz.transforms.apply import EVERYTHING, distances_of, exhibit_of, keys_of, queries_of
 from attnviz.transforms.keep import KeepCells, KeepLinks
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
+
+
+HEAVY = 50_000_000
+"""Writing as many weights takes ten seconds and more."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,8 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
 
 def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
     """Run a text for heads that are known before anything is kept."""
+    if show.needs.page and not show.transforms.any:
+        check_page(prepared.empty, len(choice.heads))
     heads, keep = choice.heads, _reducing(prepared, choice.heads, show)
     rows = _rows(prepared, show)
     if keep is None:
@@ -188,18 +204,25 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
     if output.medium == "terminal":
         turned = {"orient": look.orient or "query-rows"} if output.turns else {}
         above = [] if setting.line is None else [line_heading(setting.line, first=setting.first)]
-        return Made(
-            [*above, maker(exhibit, request.display, **turned)], exhibit.choice, notes, strange
-        )
+        shown = chain(above, maker(exhibit, request.display, **turned))
+        return Made(shown, exhibit.choice, notes, strange)
     if output.medium == "file":
         pieces = maker(exhibit, request.format, setting.line, setting.first)
-        return Made(pieces, exhibit.choice, notes, strange)
+        return Made(pieces, exhibit.choice, (*notes, *_of_size(exhibit, output)), strange)
     from attnviz.renderers.picture.canvas import figure_bytes
 
     options = options_of(look, look.orient, by_row=exhibit.by_row)
     drawn = maker(exhibit, options)
     content = figure_bytes(drawn.figure, request.format, options.dpi)
     return Made([content], exhibit.choice, (*notes, *drawn.notes), strange)
+
+
+def _of_size(exhibit: Exhibit, output: Output) -> tuple[str, ...]:
+    """What is to be said before a file of whole patterns is written that takes a while."""
+    weights = len(exhibit.maps) * int(exhibit.capture.allowed_count().sum())
+    if not output.every_head or weights < HEAVY:
+        return ()
+    return (f"this file holds {weights:,} weights, and takes a while to write",)
 
 
 def pieces_of(exhibit: Exhibit, format: str) -> Iterable[Piece]:

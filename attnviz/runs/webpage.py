@@ -8,7 +8,8 @@ from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit
 from attnviz.data.head import Head
 from attnviz.data.heads import HeadMetrics
-from attnviz.errors import AttnvizError
+from attnviz.errors import AttnvizError, InputError, option
+from attnviz.renderers.titles import amount
 from attnviz.renderers.webpage import AT_FIRST, PageWords, Start, page_chunks
 from attnviz.runs.choose import found, start_choice
 from attnviz.runs.heads import score_capture
@@ -16,13 +17,35 @@ from attnviz.runs.options import HeadOptions
 from attnviz.transforms.apply import whole_exhibit
 from attnviz.transforms.merge import groups_of
 
+MOST_WEIGHTS = 400_000_000
+"""Chromium opened a page with nearly so many, of 484 MB, in 11 seconds; more is not promised."""
+
+
+def check_page(captured: Capture, heads: int) -> None:
+    """Check that a browser can open a page of so many heads; their patterns may be yet to come.
+
+    Raises:
+        InputError: that is doubtful.
+    """
+    weights = heads * int(captured.allowed_count().sum())
+    if weights > MOST_WEIGHTS:
+        raise InputError(
+            f"a page of {amount(heads, 'head')} would hold {weights:,} weights, and a browser "
+            f"should not be given more than {MOST_WEIGHTS:,}",
+            f"choose fewer heads with {option('heads')}, or a part of the text",
+        )
+
 
 def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
     """The page of an exhibit of whole patterns, piece by piece.
 
     Where `start` names no head, it begins with the one that tells most about the text.
+
+    Raises:
+        InputError: it is doubtful that a browser opens it.
     """
     captured = exhibit.capture
+    check_page(captured, len(exhibit.maps))
     words = PageWords(*groups_of(captured, "words"), *groups_of(captured, "chars"))
     # a changed pattern has no metrics of its own, and no rule picks a head by it
     if captured.transforms:

@@ -121,6 +121,37 @@ def check_target(path: Path) -> os.stat_result | None:
     return old
 
 
+def check_folder(path: Path) -> None:
+    """Check early that a folder is there, or can be made; touches nothing.
+
+    Raises:
+        OutputError: it cannot.
+    """
+    with _as_output_error(path):
+        nearest = path
+        while not nearest.exists():
+            nearest = nearest.parent
+        if not nearest.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "")
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, "")
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those that it lies in, where they are not there.
+
+    Raises:
+        OutputError: it cannot be made.
+    """
+    missing = []
+    with _as_output_error(path):
+        while not path.exists():
+            missing.append(path)
+            path = path.parent
+        for folder in reversed(missing):
+            folder.mkdir(exist_ok=True)
+
+
 def is_terminal(path: Path) -> bool:
     """Whether writing to the path would show on a terminal (`/dev/tty`)."""
     try:

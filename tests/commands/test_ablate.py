@@ -1,6 +1,7 @@
 """`attnviz ablate`: what the model says without a head."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
 from attnviz.renderers.terminal.colors import signed_style
 from attnviz.renderers.terminal.headgrid import head_grid
+from tests.builtin import HEADS
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
@@ -31,7 +33,7 @@ def test_an_effect_is_the_mean_of_paired_changes_with_its_standard_error() -> No
 
 def test_every_head_has_a_row_and_the_one_that_matters_most_comes_first(run: Run) -> None:
     found = rows(run("ablate", TEXT, "-f", "jsonl").out)
-    assert {row["heads"] for row in found} == {f"L{n}H{h}" for n in range(4) for h in range(4)}
+    assert {row["heads"] for row in found} == set(map(str, HEADS))
     changes = [row["change"] for row in found]
     assert changes == sorted(changes, key=lambda change: -abs(change))  # type: ignore[arg-type]
     for row in found:
@@ -64,8 +66,9 @@ def test_heads_together_show_what_comes_next_before_and_after(run: Run) -> None:
         assert mine["token"] == theirs["token"]
         assert mine["probability"] == pytest.approx(theirs["probability"], abs=1e-5)
     assert found[0]["heads"] == "L1H3,L2H1"
-    shown = run(*arguments).out
-    assert "without L1H3, L2H1: P(blue) 0.34" in shown
+    likely = rows(run("predict", TEXT, "--top", "999", "-f", "jsonl").out)
+    blue = next(row["probability"] for row in likely if row["token"] == "blue")
+    assert f"without L1H3, L2H1: P(blue) {blue:.3f} → " in run(*arguments).out
 
 
 def test_the_table_and_the_grid_fit_a_narrow_terminal(run: Run) -> None:
@@ -115,17 +118,24 @@ def test_what_cannot_be_is_one_sentence(
 
 
 def test_an_answers_probability_and_rank_stand_above(run: Run) -> None:
-    shown = " ".join(run("ablate", TEXT, "--answer", "blue", "--top", "1").out.split())
-    assert "P(blue) = 0.345, rank 2; top: fluffy, 0.640" in shown
+    first, second = rows(run("predict", TEXT, "--top", "2", "-f", "jsonl").out)
+    top, answer = str(first["token"]), str(second["token"])
+    shown = " ".join(run("ablate", TEXT, "--answer", answer, "--top", "1").out.split())
+    said = f"P({answer}) = {second['probability']:.3f}, rank 2; top: {top}, "
+    assert f"{said}{first['probability']:.3f}" in shown
     assert "s.e." not in shown
-    best = " ".join(run("ablate", TEXT, "--answer", "fluffy", "--top", "1").out.split())
+    best = " ".join(run("ablate", TEXT, "--answer", top, "--top", "1").out.split())
     assert "rank 1;" in best
 
 
 def test_small_effects_have_more_digits_and_narrow_grids_a_legend(run: Run, tmp_path: Path) -> None:
     text = "a fluffy blue creature roamed the verdant forest"
     out = tmp_path / "a.svg"
-    run("ablate", text, "--head", "L1H2", "-o", str(out))
-    assert "0.0024" in out.read_text(encoding="utf-8")
+    sizes = {
+        row["heads"]: abs(row["change"]) for row in rows(run("ablate", text, "-f", "jsonl").out)
+    }  # type: ignore[arg-type]
+    small = next(head for head, size in sizes.items() if 0.001 < size < 0.01)
+    run("ablate", text, "--head", str(small), "-o", str(out))
+    assert re.search(r"0\.00[1-9]", out.read_text(encoding="utf-8"))
     narrow = head_grid(np.full((3, 30), -0.25, np.float32), 0.25, signed_style, Display(40))
     assert "the strongest colour or shade is 0.25 from 0, - below 0" in " ".join(map(str, narrow))

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 import attnviz
 from attnviz.errors import ExitStatus
 from attnviz.inputs.matrices import KEYS
+from tests.builtin import HEADS
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature"
@@ -61,8 +62,9 @@ def test_digits_change_what_is_shown_and_not_what_is_computed(run: Run) -> None:
 
 
 def test_many_digits_also_show_in_the_weights_of_a_sum(run: Run) -> None:
-    assert re.search(r"= 0\.\d\d·v\(blue\)", explained(run, TEXT, "--only", "4"))
-    assert re.search(r"= 0\.\d{6}·v\(blue\)", explained(run, TEXT, "--only", "4", "--digits", "6"))
+    assert re.search(r"[=+] 0\.\d\d·v\(blue\)", explained(run, TEXT, "--only", "4"))
+    many = explained(run, TEXT, "--only", "4", "--digits", "6")
+    assert re.search(r"[=+] 0\.\d{6}·v\(blue\)", many)
 
 
 def test_what_no_mask_hides_is_the_same_before_and_behind_it(run: Run) -> None:
@@ -279,7 +281,7 @@ def test_labels_cannot_command_the_terminal(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
-        ([TEXT, "--head", "all"], ExitStatus.USAGE, "--head all names 16 heads"),
+        ([TEXT, "--head", "all"], ExitStatus.USAGE, f"--head all names {len(HEADS)} heads"),
         ([TEXT, "--only", "9"], ExitStatus.USAGE, "--only '9' names no steps"),
         ([TEXT, "--query", "dog"], ExitStatus.USAGE, "--query 'dog' is not in the text"),
         ([TEXT, "--rounded"], ExitStatus.USAGE, "--rounded is for the examples"),

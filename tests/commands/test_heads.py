@@ -9,6 +9,7 @@ import pytest
 from attnviz.analyses.heads import entropy
 from attnviz.errors import ExitStatus
 from attnviz.inputs.capture_file import load_capture
+from tests.builtin import HEADS
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
@@ -21,7 +22,7 @@ def rows(out: str) -> dict[str, dict[str, object]]:
 
 def test_the_probe_finds_the_head_that_copies_what_followed(run: Run) -> None:
     found = rows(run("heads", "--samples", "2", "-f", "jsonl").out)
-    assert len(found) == 16
+    assert len(found) == len(HEADS)
     roles = {row["role"] for row in found.values()}
     assert {"induction", "previous token"} <= roles
     best = max(found.values(), key=lambda row: row["induction"])  # type: ignore[arg-type,return-value]

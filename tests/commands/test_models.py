@@ -12,13 +12,14 @@ from attnviz.data.card import Figure
 from attnviz.errors import ExitStatus
 from attnviz.models.catalog import Source, load
 from attnviz.renderers.terminal.models import _figures
+from tests.builtin import HEADS, LAYERS
 from tests.conftest import Run
 
 
 def test_the_list_names_the_built_in_model_and_those_of_the_hub(run: Run) -> None:
     rows = list(csv.DictReader(io.StringIO(run("models", "-f", "csv").out)))
     sizes = {row["name"]: (int(row["layers"]), int(row["heads"])) for row in rows}
-    assert sizes["builtin"] == (4, 16)
+    assert sizes["builtin"] == (LAYERS, len(HEADS))
     assert sizes["gpt2"] == (12, 144)
     shown = run("models").out
     assert all(name in shown for name in sizes)

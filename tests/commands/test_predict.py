@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import ExitStatus
+from tests.builtin import LAYERS
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
@@ -37,7 +38,7 @@ def test_each_position_says_what_followed_and_at_which_rank(run: Run) -> None:
 
 def test_the_lens_has_a_row_for_each_layer_and_ends_at_the_whole_model(run: Run) -> None:
     found = rows(run("predict", TEXT, "--lens", "--top", "1", "-f", "jsonl").out)
-    assert [row["layer"] for row in found] == [0, 1, 2, None]
+    assert [row["layer"] for row in found] == [*range(LAYERS - 1), None]
     shown = run("predict", TEXT, "--lens", "--width", "80").out
     assert "prediction if the model ended after each layer" in shown
     assert max(map(len, shown.splitlines())) <= 80

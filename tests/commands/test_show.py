@@ -10,6 +10,8 @@ import pytest
 
 import attnviz
 from attnviz.errors import ExitStatus
+from attnviz.runs import show, webpage
+from attnviz.runs.prepare import Prepared
 from tests.conftest import Run
 
 TEXT = "two words"
@@ -287,3 +289,35 @@ def test_tokens_of_a_long_text_are_all_shown_with_a_note(run: Run, model: str) -
 def test_rows_of_tokens_hold_nothing_that_a_terminal_would_obey(run: Run, model: str) -> None:
     for form in ("csv", "tsv", "jsonl", "txt"):
         assert "\x1b" not in run("tokens", "\x1b[31mX\u202e", "-f", form).out
+
+
+def test_a_page_too_large_for_a_browser_is_refused_before_the_model_runs(
+    run: Run, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, saved = tmp_path / "page.html", tmp_path / "capture.npz"
+    assert run("show", TEXT, "-o", str(saved)).status is ExitStatus.OK
+    monkeypatch.setattr(webpage, "MOST_WEIGHTS", 45)
+    assert run("show", TEXT, "-H", "0.0", "-o", str(target)).status is ExitStatus.OK
+    target.unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(Prepared, "run", None)
+        ended = run("show", TEXT, "-H", "all", "-o", str(target))
+    for refused in (ended, run("show", str(saved), "-o", str(target))):
+        assert refused.status is ExitStatus.INPUT
+        assert (
+            "6 heads would hold 270 weights, and a browser should not be given more than 45"
+            in refused.err
+        )
+        assert not target.exists()
+
+
+@pytest.mark.parametrize("suffix", ["html", "npz"])
+def test_a_file_that_takes_long_to_write_is_announced(
+    run: Run, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    arguments = ("show", TEXT, "-o", str(tmp_path / f"all.{suffix}"))
+    assert run(*arguments).err == ""
+    monkeypatch.setattr(show, "HEAVY", 270)
+    assert run(*arguments).err == (
+        "note: this file holds 270 weights, and takes a while to write\n"
+    )

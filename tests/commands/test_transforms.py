@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
+from attnviz.writers.atomic import write_bytes
+from attnviz.writers.npz import npz_chunks
+from tests.builtin import LAYERS, NAMED
 from tests.conftest import Run
+from tests.factories import make_capture, random_patterns
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
 
@@ -24,24 +29,31 @@ def sums(out: str) -> dict[object, float]:
     return found
 
 
-def test_without_the_sink_the_rest_sums_to_1_and_its_share_is_said(run: Run) -> None:
-    rows = run("show", TEXT, "--head", "L1H0", "--drop-sink", "-f", "jsonl").out
+def test_without_the_sink_the_rest_sums_to_1_and_its_share_is_said(
+    run: Run, tmp_path: Path
+) -> None:
+    tokens = TEXT.split()
+    weights = random_patterns(1, len(tokens) + 1, causal=True, seed=1)[0]
+    for row in (3, 4):  # which attend to nothing else
+        weights[row] = 0
+        weights[row, 0] = 1
+    capture = make_capture(TEXT, heads_per_layer=(1,), bos=True, patterns={Head(0, 0): weights})
+    saved = str(tmp_path / "saved.npz")
+    write_bytes(Path(saved), npz_chunks(capture))
+    rows = run("show", saved, "--drop-sink", "-f", "jsonl").out
     assert "BOS" not in {link["key_token"] for link in links(rows)}
-    raw = sums(run("show", TEXT, "--head", "L1H0", "--key", "BOS", "-f", "jsonl").out)
-    left = [token for token in TEXT.split() if raw[token] < 1 - 1e-5]
-    assert left  # who looks at nothing else, as BOS itself does, has no row
-    assert set(sums(rows)) == set(left)
+    # who looks at nothing else, as BOS itself does, has no row
+    assert set(sums(rows)) == {*tokens} - {tokens[2], tokens[3]}
     assert all(total == pytest.approx(1, abs=1e-5) for total in sums(rows).values())
-    written = json.loads(run("show", TEXT, "--head", "L1H0", "--drop-sink", "-f", "json").out)
-    share = sum(raw[token] for token in TEXT.split()) / len(TEXT.split())
-    (dropped,) = written["transforms"]
+    (dropped,) = json.loads(run("show", saved, "--drop-sink", "-f", "json").out)["transforms"]
     assert (dropped["kind"], dropped["keys"]) == ("keys-dropped", ["BOS"])
     # BOS itself, which can see nothing else, does not count
+    share = weights[1:, 0].mean()
     assert dropped["share"] == pytest.approx(share, abs=1e-5)
-    assert set(dropped["empty"]) == set(TEXT.split()) - set(left)
-    shown = run("show", TEXT, "--head", "L1H0", "--drop-sink").out
-    assert f"{share:.0%} of the weight was on BOS, which is left out" in " ".join(shown.split())
-    assert "attended to nothing else" in " ".join(shown.split())
+    assert dropped["empty"] == tokens[2:4]
+    shown = " ".join(run("show", saved, "--drop-sink").out.split())
+    assert f"{share:.0%} of the weight was on BOS, which is left out" in shown
+    assert "attended to nothing else" in shown
 
 
 def test_other_keys_are_dropped_by_name(run: Run) -> None:
@@ -53,7 +65,7 @@ def test_other_keys_are_dropped_by_name(run: Run) -> None:
 
 def test_the_rollout_has_one_map_the_last_layers_or_those_asked_for(run: Run) -> None:
     rows = links(run("show", TEXT, "--rollout", "-f", "jsonl").out)
-    assert {(link["layer"], link["head"]) for link in rows} == {(3, "rollout")}
+    assert {(link["layer"], link["head"]) for link in rows} == {(LAYERS - 1, "rollout")}
     alone = links(run("show", TEXT, "--rollout", "--query", "forest", "-f", "jsonl").out)
     assert alone == [link for link in rows if link["query_token"] == "forest"]
     both = links(run("show", TEXT, "--rollout", "--layer", "0,2", "-f", "jsonl").out)
@@ -147,14 +159,16 @@ def test_no_line_is_wider_than_the_terminal(run: Run, width: int) -> None:
 
 
 def test_scores_are_a_heatmap_and_rows_of_their_own_name(run: Run, tmp_path: Path) -> None:
-    arguments = ("show", TEXT, "--head", "L2H3", "--scores")
+    arguments = ("show", TEXT, "--head", NAMED["adjectives"], "--scores")
     found = links(run(*arguments, "-f", "jsonl", "--query", "creature").out)
-    assert [link["key_token"] for link in found][:2] == ["blue", "fluffy"]  # as weights are
+    weights = links(run(*arguments[:-1], "-f", "jsonl", "--query", "creature").out)
+    assert [link["key"] for link in found] == [link["key"] for link in weights]
     assert len(found) == 5
-    assert all(link["score"] < 0 for link in found)  # type: ignore[operator]
+    every = links(run(*arguments, "-f", "jsonl").out)
+    lowest = min(link["score"] for link in every)  # type: ignore[type-var]
     shown = run(*arguments, "--width", "80").out
-    assert "scores before mask and softmax" in shown
-    assert "-44.7" in shown
+    assert "scores before mask and softmax" in " ".join(shown.split())
+    assert f"{lowest:.1f}" in shown
     saved = str(tmp_path / "s.npz")
     assert run(*arguments, "-o", saved).status is ExitStatus.OK
     assert run("show", saved, "--width", "80").out == shown  # the one head that it holds

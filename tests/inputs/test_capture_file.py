@@ -238,6 +238,14 @@ WEIGHTS = make_capture("a b c").layers[0].weights
         (at("x", "loss", "nats"), "is damaged: nats cannot be right"),
         (at(7, "named_heads", 0, "head"), "is damaged: the head L0H7 cannot be right"),
         (at({}, "model"), "is damaged: heads_per_layer cannot be right"),
+        (at(-1, "model", "parameters"), "is damaged: parameters cannot be right"),
+        (at(10**29, "model", "parameters"), "is damaged: parameters cannot be right"),
+        (at([0, 10**29], "left_out"), "is damaged: left_out cannot be right"),
+        (at(-(10**20), "query_tokens", 1, "id"), "is damaged: a token's id cannot be right"),
+        (at("x" * 900, "query_tokens", 1, "text"), "is damaged: a token's text cannot be right"),
+        (at("\ud800", "model", "name"), "is damaged"),
+        (at([{"kind": "scores"}] * 99, "transforms"), "is damaged: transforms cannot be right"),
+        (at(["x" * 900], "unknown_words"), "is damaged: unknown_words cannot be right"),
     ],
 )
 def test_a_file_that_is_no_whole_capture_is_told(

@@ -261,6 +261,24 @@ def test_a_model_with_fewer_encoder_than_decoder_layers_writes(
     assert json.loads(ended.out)["model"]["heads_per_layer"] == [4, 4]
 
 
+def test_a_configuration_without_a_padding_token_is_no_bug(run: Run, tmp_path: Path) -> None:
+    sizes = {"hidden_size": 24, "dim_head": 6, "dim_ff": 30, "prompt_length": 2}
+    folder = saved(tmp_path, "CpmAntModel", "CpmAntConfig", **sizes)
+    ended = run("show", TEXT, "--model", folder)
+    assert ended.status is ExitStatus.MODEL
+    assert "does not attend to each of the tokens" in ended.err  # some are its own
+
+
+def test_quantised_weights_are_refused_as_such(run: Run, tmp_path: Path) -> None:
+    folder = Path(saved(tmp_path, "LlamaForCausalLM", "LlamaConfig"))
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "gptq", "bits": 4}
+    (folder / "config.json").write_text(json.dumps(config))
+    ended = run("show", TEXT, "--model", str(folder))
+    assert ended.status is ExitStatus.MODEL
+    assert "are quantised" in ended.err
+
+
 def test_a_failure_of_transformers_own_is_named_as_such(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ from attnviz.tui.app import ExploreApp
 from attnviz.tui.runs import Cancelled, GaveWay, Opened, Runs
 from attnviz.tui.scene import scene_of
 from attnviz.tui.screens import HELP, AblationScreen, HelpScreen
+from tests.builtin import HEADS, NAMED
 from tests.factories import make_capture
 from tests.tui.app import Visit, explore
 
@@ -59,11 +60,13 @@ def head_of(there: Visit) -> Head | None:
 
 def test_it_opens_with_the_head_that_fits_the_text_best(opened: Opened) -> None:
     async def does(there: Visit) -> None:
-        assert there.title("pattern") == "L2H3 · known for: nouns attend to their adjectives"
-        assert there.subtitle("pattern") == "forest → verdant 1.00"
+        assert there.title("pattern").startswith(
+            f"{NAMED['adjectives']} · known for: nouns attend to "
+        )
+        assert there.subtitle("pattern").startswith("forest → verdant ")
         assert "verdant" in there.seen("words")[0]
         assert there.title("heads") == "heads: top keys of “forest”"
-        assert there.seen("links")[0].startswith("verdant 1.00")
+        assert there.seen("links")[0].startswith("verdant ")
         assert there.focus == "heads"
 
     explore(opened, does)
@@ -277,7 +280,7 @@ def test_a_toggle_that_cannot_be_is_said_and_stays_off() -> None:
 
 
 def test_a_shows_what_the_model_says_without_the_head(opened: Opened, model: LoadedModel) -> None:
-    chosen = HeadOptions(heads="L2H3")
+    chosen = HeadOptions(heads=NAMED["adjectives"])
     expected = ablate_together(model, TEXT, TextOptions(), chosen, Cut(), 8)
 
     async def does(there: Visit) -> None:
@@ -290,7 +293,7 @@ def test_a_shows_what_the_model_says_without_the_head(opened: Opened, model: Loa
                 screen.query_one("#said").size.region
             )
         )
-        assert "without L2H3" in shown
+        assert f"without {NAMED['adjectives']}" in shown
         for candidate in (expected.before.candidates[0], expected.after.candidates[0]):
             assert f"{candidate.quoted} " in shown
             assert f"{candidate.probability:.3f}" in shown
@@ -493,7 +496,7 @@ def test_a_run_stops_between_blocks_of_rows_when_it_is_cancelled(model: LoadedMo
     with pytest.raises(GaveWay):
         Runs(model, TextOptions()).capture(TEXT, lambda: next(asked))
     again = Runs(model, TextOptions()).capture(TEXT, lambda: False)  # hooks are off again
-    assert len(again.heads) == 16
+    assert again.heads == HEADS
 
 
 def test_runs_of_one_model_wait_for_each_other(model: LoadedModel) -> None:

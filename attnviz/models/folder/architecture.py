@@ -7,7 +7,7 @@ from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import read_config
 from attnviz.models.folder.gate import foreign
-from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind
+from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind, token_id
 
 NO_LIMIT = 1 << 20
 """The context of a model with relative positions, which only memory limits."""
@@ -60,13 +60,12 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
     vocabulary = getattr(text, "vocab_size", None)
     if not isinstance(vocabulary, int):
         raise reads_no_text(config.model_type)
-    bos = getattr(text, "bos_token_id", None)
     return ModelSizes(
         architecture=config.model_type,
         heads_per_layer=(heads,) * layers,
         vocab_size=vocabulary,
         context=_context(text),
-        bos_id=bos if isinstance(bos, int) else None,
+        bos_id=token_id(getattr(text, "bos_token_id", None), vocabulary),
         kind=kind or "self",
     )
 

@@ -1,15 +1,25 @@
 """A folder's `card.json`, as the training writes it."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
 
 from attnviz.data.card import Figure, ModelCard, NamedHead
 from attnviz.data.head import Head, every_head
+from attnviz.data.restore import LONGEST_NAME
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import read_object
+from attnviz.models.folder.gate import cut, is_number, is_size
 
+T = TypeVar("T")
 CARD, SCHEMA = "card.json", 1
+MOST, LARGEST = 1_000, 1 << 53
+"""The most heads, or figures, that a card may name, and the largest number of cases."""
+NAMES: Mapping[type, str] = MappingProxyType(
+    {bool: "true or false", int: "whole number", str: "text", list: "list"}
+)
 
 
 def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelCard:
@@ -21,11 +31,13 @@ def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelC
     """
     path = folder / CARD
     raw = read_object(path) if path.is_file() else {}
-    if raw.get("schema") != SCHEMA:  # another program may use the same file name
+    if (
+        raw.get("schema") is True or raw.get("schema") != SCHEMA
+    ):  # another program may use the same file name
         return ModelCard(name, "", bos=False)
     try:
         card = _card(raw)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except ValueError as error:
         raise ModelError(
             f"the card {str(path)!r} cannot be read ({error})", "write it again or remove it"
         ) from None
@@ -41,30 +53,62 @@ def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelC
 
 def _card(raw: dict[str, Any]) -> ModelCard:
     return ModelCard(
-        name=str(raw["name"]),
-        description=str(raw["description"]),
-        bos=bool(raw["bos"]),
-        heads=tuple(_named_head(head) for head in raw["heads"]),
-        figures=tuple(_figure(figure) for figure in raw["figures"]),
-        loss_limit=None if raw.get("loss_limit") is None else float(raw["loss_limit"]),
+        name=_text(raw, "name"),
+        description=_text(raw, "description"),
+        bos=_get(raw, "bos", bool),
+        heads=tuple(_named_head(head) for head in _entries(raw, "heads")),
+        figures=tuple(_figure(figure) for figure in _entries(raw, "figures")),
+        loss_limit=None if raw.get("loss_limit") is None else _number(raw, "loss_limit"),
     )
 
 
 def _named_head(raw: dict[str, Any]) -> NamedHead:
-    layer, head = str(raw["head"]).removeprefix("L").split("H")
+    named = re.fullmatch(r"L([0-9]{1,4})H([0-9]{1,4})", _text(raw, "head"))
+    if named is None:
+        raise ValueError(f"{cut(repr(raw['head']))} is no head")
     return NamedHead(
-        behaviour=str(raw["behaviour"]),
-        head=Head(int(layer), int(head)),
-        title=str(raw["title"]),
+        behaviour=_text(raw, "behaviour"),
+        head=Head(int(named[1]), int(named[2])),
+        title=_text(raw, "title"),
     )
 
 
 def _figure(raw: dict[str, Any]) -> Figure:
+    n = _get(raw, "n", int)
+    if not is_size(n, LARGEST):
+        raise ValueError("n is no number of cases")
     return Figure(
-        behaviour=str(raw["behaviour"]),
-        measure=str(raw["measure"]),
-        value=float(raw["held_out"]),
-        bar=None if raw["bar"] is None else float(raw["bar"]),
-        n=int(raw["n"]),
-        texts=str(raw.get("texts", "")),
+        behaviour=_text(raw, "behaviour"),
+        measure=_text(raw, "measure"),
+        value=_number(raw, "held_out"),
+        bar=None if raw.get("bar") is None else _number(raw, "bar"),
+        n=n,
+        texts=_text(raw, "texts") if "texts" in raw else "",
     )
+
+
+def _entries(raw: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    entries = _get(raw, name, list)
+    if len(entries) > MOST or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError(f"{name} is no list of at most {MOST:,} objects")
+    return cast("list[dict[str, Any]]", entries)
+
+
+def _text(raw: dict[str, Any], name: str) -> str:
+    text = _get(raw, name, str)
+    if len(text) > LONGEST_NAME:
+        raise ValueError(f"{name} has more than {LONGEST_NAME:,} characters")
+    return text
+
+
+def _number(raw: dict[str, Any], name: str) -> float:
+    if not is_number(raw.get(name)):
+        raise ValueError(f"{name} is no number")
+    return float(raw[name])
+
+
+def _get(raw: dict[str, Any], name: str, kind: type[T]) -> T:
+    value = raw.get(name)
+    if type(value) is not kind:  # not isinstance: True is no number here
+        raise ValueError(f"{name} is missing, or no {NAMES[kind]}")
+    return value

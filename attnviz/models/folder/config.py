@@ -8,7 +8,7 @@ from typing import Any
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError, option
 from attnviz.models.folder.files import CONFIG, read_config
-from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind
+from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind, token_id
 
 SIZES = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
 # The settings that gpt.py computes; it must not run a folder with any other.
@@ -40,6 +40,13 @@ class GPTConfig:
         return self.n_inner or 4 * self.n_embd
 
     @property
+    def parameters(self) -> int:
+        """How many numbers the model has, counted without building it."""
+        d, mlp = self.n_embd, self.d_mlp
+        layer = 4 * d * d + 2 * d * mlp + 9 * d + mlp
+        return (self.vocab_size + self.n_positions + 2) * d + self.n_layer * layer
+
+    @property
     def heads_per_layer(self) -> tuple[int, ...]:
         """How many heads each layer has."""
         return (self.n_head,) * self.n_layer
@@ -66,6 +73,15 @@ class Seq2SeqConfig:
     n_head: int
     n_inner: int
     layer_norm_epsilon: float = 1e-5
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the model has, counted without building it."""
+        d, mlp = self.n_embd, self.n_inner
+        attention, rest = 4 * d * d + 4 * d, 2 * d * mlp + mlp + d + 4 * d
+        encoder, decoder = attention + rest, 2 * attention + rest + 2 * d
+        layers = self.n_encoder * encoder + self.n_decoder * decoder
+        return (self.vocab_size + 2 * self.n_positions + 4) * d + layers
 
 
 SEQ2SEQ = "attnviz-seq2seq"
@@ -150,9 +166,8 @@ def gpt2_config(folder: Path) -> FolderConfig:
         raise _wrong(folder, "n_inner", inner, "null or a whole number from 1")
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
         raise _wrong(folder, "layer_norm_epsilon", epsilon, "a number")
-    return FolderConfig(
-        GPTConfig(**sizes, n_inner=inner, layer_norm_epsilon=epsilon), _bos(folder, raw), raw
-    )
+    bos = token_id(raw.get("bos_token_id"), sizes["vocab_size"])
+    return FolderConfig(GPTConfig(**sizes, n_inner=inner, layer_norm_epsilon=epsilon), bos, raw)
 
 
 # Old files leave out the settings of the first GPT-2.
@@ -170,14 +185,6 @@ def check_computable(config: FolderConfig, folder: Path) -> None:
         if value not in values:
             wanted = " or ".join(map(repr, values))
             raise _wrong(folder, name, value, f"{wanted} for the from-scratch model")
-
-
-def _bos(folder: Path, raw: Mapping[str, Any]) -> int | None:
-    bos = raw.get("bos_token_id")
-    vocabulary = raw.get("vocab_size", _DEFAULTS["vocab_size"])
-    if bos is None or (isinstance(bos, int) and 0 <= bos < vocabulary):
-        return bos
-    raise _wrong(folder, "bos_token_id", bos, f"null or a token from 0 to {vocabulary - 1}")
 
 
 def _wrong(folder: Path, name: str, value: object, wanted: str) -> ModelError:

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 from attnviz.errors import ModelError
 from attnviz.models.folder.gate import (
     LARGEST_HEADER,
+    LARGEST_OBJECT,
+    MOST_ITEMS,
+    MOST_SETTINGS,
     check_settings,
     checked_header,
     cut,
     parse_json,
+    read_bytes,
     read_json,
 )
 
@@ -57,18 +61,18 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"the folder {str(folder)!r} has no {CONFIG}",
             f"choose a folder that a model was saved in ({CONFIG}, {WEIGHTS}, {TOKENIZER})",
         )
-    config = read_object(path, infinite=True)
+    config = read_object(path, infinite=True, most=MOST_SETTINGS)
     check_settings(config, path)
     return config
 
 
-def read_object(path: Path, *, infinite: bool = False) -> dict[str, Any]:
+def read_object(path: Path, *, infinite: bool = False, most: int = MOST_ITEMS) -> dict[str, Any]:
     """The object in a JSON file; arguments as in `read_json`.
 
     Raises:
         ModelError: the file cannot be read, or holds no object.
     """
-    read = read_json(path, infinite=infinite)
+    read = read_json(path, infinite=infinite, most=most)
     if not isinstance(read, dict):
         raise ModelError(f"{str(path)!r} is no JSON object", "save it again")
     return read
@@ -82,11 +86,10 @@ def read_words(folder: Path) -> frozenset[str]:
     """
     path = folder / WORDS
     try:
-        return (
-            frozenset(path.read_text(encoding="utf-8").split()) if path.is_file() else frozenset()
-        )
+        content = read_bytes(path, LARGEST_OBJECT) if path.is_file() else b""
+        return frozenset(content.decode("utf-8").split())
     except (OSError, ValueError) as error:
-        raise ModelError(f"{str(path)!r} cannot be read ({error})", "save it again") from None
+        raise ModelError(f"{str(path)!r} cannot be read ({cut(error)})", "save it again") from None
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -151,9 +154,15 @@ def unpickled(path: Path) -> "dict[str, torch.Tensor]":
         ) from None
 
 
+def _shape(tensor: "torch.Tensor") -> tuple[int, ...]:
+    """Its shape; one that repeats a few numbers holds no more than these."""
+    held = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tuple(tensor.shape) if tensor.numel() <= held else (held,)
+
+
 def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
     if path.name == PICKLED:
-        return {name: tuple(tensor.shape) for name, tensor in unpickled(path).items()}
+        return {name: _shape(tensor) for name, tensor in unpickled(path).items()}
     try:
         size = path.stat().st_size
         with path.open("rb") as stream:

@@ -7,15 +7,19 @@ because a few bytes of configuration can ask for any amount of memory or time.
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from attnviz.errors import AttnvizError, ModelError
 
-LARGEST_OBJECT = 1 << 24
-"""The most bytes of a JSON file other than the tokenizer's; those of real models have 100,000."""
+LARGEST_OBJECT, MOST_ITEMS = 1 << 24, 1 << 20
+"""The most bytes and entries of a JSON file other than the tokenizer's: an index of weights has
+100,000 entries."""
+MOST_SETTINGS = 1 << 14
+"""The most entries of a config.json; those of real models have some hundreds."""
 LARGEST_HEADER = 1 << 24
 DEEPEST, LONGEST_NUMBER = 64, 20
 QUOTED = 80
@@ -44,24 +48,32 @@ LIMITS: Mapping[str, tuple[int, int]] = {
     name: (low, high) for low, high, names in _LIMITS for name in names.split()
 }
 """The smallest and the largest value of a setting that makes a model large, or slow to build."""
+PARTS = re.compile(
+    r"(?:layers|groups?(?:_num)?|heads|blocks|networks|functions|experts|stages|hashes)$"
+)
+MOST, MOST_LISTED = 1_000, 10_000
+"""The largest number of any setting that counts parts of a model by its name, and of one in a list
+of lists."""
+EPSILON = re.compile(r"(?:^|_)(?:eps|epsilon)$")
 ROOM = 1 << 20
 """How many more numbers a model may have than twice those of its files: what is not saved."""
 
 
-def read_json(path: Path, *, infinite: bool = False) -> Any:
+def read_json(path: Path, *, infinite: bool = False, most: int = MOST_ITEMS) -> Any:
     """The content of a JSON file.
 
     Args:
         path: the file.
         infinite: let NaN and infinities pass, which JSON does not have. Configurations do: a
             Mamba's `time_step_limit` is [0.0, Infinity].
+        most: how many entries it may have, at all depths.
 
     Raises:
         ModelError: it cannot be read, is too large or too deep, or holds numbers that are none or
             have more than 20 digits, or halves of characters.
     """
     try:
-        return parse_json(read_bytes(path, LARGEST_OBJECT), infinite=infinite)
+        return parse_json(read_bytes(path, LARGEST_OBJECT), infinite=infinite, most=most)
     except OSError as error:
         raise ModelError(
             f"{str(path)!r} cannot be read: {error.strerror}", "see that it is yours to read"
@@ -86,7 +98,7 @@ def read_bytes(path: Path, largest: int) -> bytes:
     return content
 
 
-def parse_json(content: bytes, *, infinite: bool = False) -> Any:
+def parse_json(content: bytes, *, infinite: bool = False, most: int = MOST_ITEMS) -> Any:
     """The content of JSON; arguments as in `read_json`.
 
     Raises:
@@ -98,7 +110,8 @@ def parse_json(content: bytes, *, infinite: bool = False) -> Any:
         parse_constant=float if infinite else _no_number,
         parse_float=float if infinite else _finite,
     )
-    _check_plain(read, DEEPEST)
+    if _count(read, DEEPEST) > most:
+        raise ValueError(f"it has more than {most:,} entries")
     return read
 
 
@@ -119,19 +132,17 @@ def _finite(digits: str) -> float:
     return number
 
 
-def _check_plain(value: object, depth: int) -> None:
-    """Check that no string holds half a character, and that nothing is nested too deep."""
+def _count(value: object, depth: int) -> int:
+    """How many entries there are; no string may hold half a character, no depth be too large."""
     if depth == 0:
         raise ValueError("it is nested too deep")
     if isinstance(value, str):
         value.encode("utf-8")  # UnicodeEncodeError is a ValueError
-    elif isinstance(value, dict):
-        for key, item in value.items():
+    if isinstance(value, dict):
+        for key in value:
             key.encode("utf-8")
-            _check_plain(item, depth - 1)
-    elif isinstance(value, list):
-        for item in value:
-            _check_plain(item, depth - 1)
+        value = list(value.values())
+    return 1 + (sum(_count(each, depth - 1) for each in value) if isinstance(value, list) else 0)
 
 
 def cut(text: object) -> str:
@@ -180,14 +191,20 @@ def is_size(value: object, largest: float = math.inf) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a foreign value is a number, and neither NaN nor infinite."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def check_settings(raw: Mapping[str, Any], where: Path, *, inner: bool = False) -> None:
     """Check that no setting of config.json asks for an impossible model.
 
     Settings may be given for each layer, as a list, and for parts of the model, as objects, of
-    which the model may lack one (`inner`: they may be 0).
+    which the model may lack one (`inner`: they may be 0). A setting that is not in `LIMITS` may be
+    a count by its name, or the epsilon of a norm.
 
     Raises:
-        ModelError: one is out of its range, or no whole number.
+        ModelError: one is out of its range, or no number.
     """
     for name, value in raw.items():
         if isinstance(value, dict):
@@ -195,15 +212,34 @@ def check_settings(raw: Mapping[str, Any], where: Path, *, inner: bool = False) 
         elif name in LIMITS and value is not None:
             low, high = LIMITS[name]
             low = 0 if inner else low
-            values = (
-                value if isinstance(value, list) and len(value) <= LIMITS["n_layer"][1] else [value]
-            )
-            if not all(is_size(each, high) and each >= low for each in values):
-                raise ModelError(
-                    f"in {str(where)!r} {name} is {cut(repr(value))}, and must be a whole number "
-                    f"from {low} to {high:,}",
-                    "use the config.json that the model was saved with",
-                )
+            many = isinstance(value, list) and len(value) <= LIMITS["n_layer"][1]
+            if not all(is_size(n, high) and n >= low for n in (value if many else [value])):
+                raise _wrong(where, name, value, f"a whole number from {low} to {high:,}")
+        elif PARTS.search(name) and is_number(value) and value > MOST:
+            raise _wrong(where, name, value, f"{MOST:,} at most")
+        elif EPSILON.search(name) and not (value is None or _is_epsilon(value)):
+            raise _wrong(where, name, value, "a number from 0 to 1")
+        elif isinstance(value, list) and max(_nested(value), default=0) > MOST_LISTED:
+            raise _wrong(where, name, value, f"a list of numbers up to {MOST_LISTED:,}")
+
+
+def _nested(value: list[Any]) -> Iterator[float]:
+    """The numbers in the lists of a list."""
+    for each in value:
+        if isinstance(each, list):
+            yield from filter(is_number, each)
+            yield from _nested(each)
+
+
+def _is_epsilon(value: object) -> bool:
+    return is_number(value) and 0 <= value <= 1
+
+
+def _wrong(where: Path, name: str, value: object, wanted: str) -> ModelError:
+    return ModelError(
+        f"in {str(where)!r} {name} is {cut(repr(value))}, and must be {wanted}",
+        "use the config.json that the model was saved with",
+    )
 
 
 def check_asked(asked: int, held: int, folder: Path) -> None:

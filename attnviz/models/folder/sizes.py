@@ -22,6 +22,16 @@ class ModelSizes:
     kind: Kind = "self"
 
 
+def token_id(value: object, vocab_size: int) -> int | None:
+    """An id of the vocabulary, else None.
+
+    A smaller GPT-2's configuration often keeps 50256, the beginning token of the first GPT-2.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < vocab_size:
+        return value
+    return None
+
+
 def pair_kind(kind: Kind | None) -> Kind:
     """The kind of an encoder-decoder's attention, by default "cross"."""
     return "cross" if kind in (None, "self") else kind

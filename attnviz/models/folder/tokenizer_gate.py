@@ -5,7 +5,8 @@ what would make it slow, or its output huge, is refused beforehand.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from base64 import b64decode
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from math import prod
 from typing import Any
@@ -16,14 +17,20 @@ LARGEST_TOKENIZER = 1 << 26
 """The most bytes of a tokenizer.json; the largest of real models have half of it."""
 MOST_TOKENS = 1 << 21
 MOST_ADDED = 1 << 17
-LONGEST_TOKEN = 1 << 12
+LONGEST_TOKEN = 1 << 10
+MOST_LETTERS = 1 << 21
+"""The most characters of all added tokens together, each as often as normalizers repeat one."""
+LONGEST_WORD = 1_000
+"""The longest word that WordPiece may cut, whose time grows with its square and more."""
 MOST_STEPS = 64
 MOST_AROUND = 64
 """The most special tokens that may be put around a text."""
-LARGEST_GROWTH = 1 << 10
+LARGEST_GROWTH = 32
 """How many characters may stand for one after all replacements."""
 LONGEST_REGEX = 1 << 12
 LONGEST_CHARSMAP = 1 << 22
+LONGEST_MAPPED = 256
+"""The most bytes that a map of characters may put for one."""
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 INSIDE = ("normalizers", "pretokenizers", "processors", "decoders")
 """Under which names a sequence keeps its steps."""
@@ -38,9 +45,11 @@ def check_tokenizer(raw: object) -> None:
     """
     tokenizer = _object(raw, "the file")
     _check_model(_object(tokenizer.get("model"), "model"))
-    _check_added(tokenizer.get("added_tokens") or [])
+    steps = {part: list(_steps(tokenizer.get(part), MOST_STEPS)) for part in PARTS}
     for part in PARTS:
-        _check_steps(part, list(_steps(tokenizer.get(part), MOST_STEPS)))
+        _check_steps(part, steps[part])
+    growth = _grown("text", [*steps["normalizer"], *steps["pre_tokenizer"]])
+    _check_added(tokenizer.get("added_tokens") or [], growth)
 
 
 def _object(value: object, name: str) -> Mapping[str, Any]:
@@ -64,6 +73,9 @@ def _check_model(model: Mapping[str, Any]) -> None:
     if not 0 < len(words) <= MOST_TOKENS:
         raise ValueError(f"the vocabulary has {len(words):,} tokens")
     _check_words(words, "the vocabulary")
+    longest = model.get("max_input_chars_per_word")
+    if longest is not None and not is_size(longest, LONGEST_WORD):
+        raise ValueError(f"max_input_chars_per_word is {cut(repr(longest))}")
     _check_unknown(model, words)
     _check_merges(model.get("merges") or [])
 
@@ -103,7 +115,8 @@ def _is_token(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _check_added(added: object) -> None:
+def _check_added(added: object, growth: int) -> None:
+    """Check the added tokens; normalizers, which make a text grow, may be applied to them, too."""
     if not isinstance(added, list) or len(added) > MOST_ADDED:
         raise ValueError("the added tokens are no list")
     for token in added:
@@ -112,6 +125,8 @@ def _check_added(added: object) -> None:
         _check_words([entry.get("content")], "the list of added tokens")
         if not entry["content"]:
             raise ValueError("an added token is empty")
+    if growth * sum(len(token["content"]) for token in added) > MOST_LETTERS:
+        raise ValueError("the added tokens have too many characters")
 
 
 def _steps(step: object, left: int) -> Iterator[Mapping[str, Any]]:
@@ -135,16 +150,41 @@ def _check_steps(part: str, steps: list[Mapping[str, Any]]) -> None:
     for step in steps:
         _check_pattern(step.get("pattern"))
         _check_template(step)
-        if len(str(step.get("precompiled_charsmap", ""))) > LONGEST_CHARSMAP:
-            raise ValueError("the map of characters is too long")
-    if prod(map(_growth, steps)) > LARGEST_GROWTH:
-        raise ValueError(f"the {part} makes a text more than {LARGEST_GROWTH:,} times as long")
+        _check_charsmap(step.get("precompiled_charsmap"))
+    _grown(part, steps)
+
+
+def _check_charsmap(charsmap: object) -> None:
+    """Check SentencePiece's map of characters: a trie behind its size, then what is put for them.
+
+    The texts that are put end in a zero byte.
+    """
+    if charsmap is None:
+        return
+    if not isinstance(charsmap, str) or len(charsmap) > LONGEST_CHARSMAP:
+        raise ValueError("the map of characters is too long")
+    content = b64decode(charsmap)
+    put = content[4 + int.from_bytes(content[:4], "little") :].split(b"\0")
+    if max(map(len, put)) > LONGEST_MAPPED:
+        raise ValueError("the map of characters puts a long text for one")
+
+
+def _grown(what: str, steps: Sequence[Mapping[str, Any]]) -> int:
+    """How many characters may stand for one after these steps.
+
+    Raises:
+        ValueError: too many.
+    """
+    growth = prod(map(_growth, steps))
+    if growth > LARGEST_GROWTH:
+        raise ValueError(f"its steps make a {what} more than {LARGEST_GROWTH} times as long")
+    return growth
 
 
 def _growth(step: Mapping[str, Any]) -> int:
     """How many characters may stand for one after this step."""
     put = [step.get(name) for name in ("content", "prepend", "prefix", "suffix", "replacement")]
-    return max(1, *(len(text) for text in put if isinstance(text, str)), 1)
+    return max((len(text) for text in put if isinstance(text, str) and text), default=1)
 
 
 def _check_template(step: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """The tensors of a model's folder: read, and checked against what its configuration says."""
 
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 
 import torch
@@ -9,8 +10,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from attnviz.errors import ModelError
-from attnviz.models.folder.files import PICKLED, unpickled, weight_files
-from attnviz.models.folder.gate import damaged
+from attnviz.models.folder.files import PICKLED, unpickled, weight_files, weight_shapes
+from attnviz.models.folder.gate import check_asked, damaged
 
 SEARCHED = 1 << 24
 """The most parameters that are searched for NaN when a model is loaded; of a larger model only
@@ -30,6 +31,15 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     except (SafetensorError, OSError) as error:
         raise damaged(folder, error) from None
     return tensors
+
+
+def check_parameters(asked: int, folder: Path) -> None:
+    """Check, before a model is built, that its weights hold as many numbers as it is to have.
+
+    Raises:
+        ModelError: they do not; or a file is missing or damaged.
+    """
+    check_asked(asked, sum(map(prod, weight_shapes(folder).values())), folder)
 
 
 def check_shapes(

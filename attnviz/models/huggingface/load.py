@@ -1,20 +1,20 @@
 """A model folder loaded through transformers, every weight of it checked."""
 
 import inspect
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from attnviz.data.capture import Kind, ModelIdentity
+from attnviz.errors import ModelError
 from attnviz.models.folder.architecture import reads_no_text, transformers_config
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes
-from attnviz.models.folder.files import PICKLED, weight_shapes
-from attnviz.models.folder.gate import check_asked, foreign
+from attnviz.models.folder.files import PICKLED, read_config
+from attnviz.models.folder.gate import foreign
 from attnviz.models.folder.sizes import ModelSizes
-from attnviz.models.folder.weights import check_finite, lacks, other_shape
+from attnviz.models.folder.weights import check_finite, check_parameters, lacks, other_shape
 from attnviz.models.huggingface.capture import Attention, attention_of
 from attnviz.models.huggingface.model import (
     CausalLM,
@@ -23,6 +23,7 @@ from attnviz.models.huggingface.model import (
     PairDecoder,
     PairEncoder,
 )
+from attnviz.models.memory import written
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.tokenizer import load_tokenizer
 
@@ -73,7 +74,7 @@ def _attention(model: Any, sizes: ModelSizes) -> Attention:
     """The attention that it has, seen at work: configurations leave it open, or name it wrongly."""
     if "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
-    padding = model.config.get_text_config().pad_token_id
+    padding = getattr(model.config.get_text_config(), "pad_token_id", None)
     ids = [id_ for id_ in range(min(5, sizes.vocab_size)) if id_ != padding][:4]
     text = torch.tensor([ids], device=model.device)
     inputs = {"input_ids": text} | ({} if sizes.kind == "self" else {"decoder_input_ids": text})
@@ -86,10 +87,9 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    _check_not_quantised(folder)
     model_class = _model_class(folder)
-    check_asked(
-        _numbers(model_class, folder), sum(map(prod, weight_shapes(folder).values())), folder
-    )
+    _check_size(model_class, folder)
     model, report = model_class.from_pretrained(
         folder,
         dtype=placement.torch_dtype(),
@@ -109,11 +109,33 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
     return model.to(placement.torch_device()).eval().requires_grad_(False)
 
 
-def _numbers(model_class: Any, folder: Path) -> int:
-    """How many numbers this model has by its configuration; none is given memory."""
+def _check_not_quantised(folder: Path) -> None:
+    if read_config(folder).get("quantization_config"):
+        raise ModelError(
+            f"the weights in {str(folder)!r} are quantised, and attnviz takes floating point alone",
+            "use the model that they were made from",
+        )
+
+
+MOST_BESIDE = 1 << 28
+"""Bytes of what a model makes for itself: masks, and sines of positions."""
+
+
+def _check_size(model_class: Any, folder: Path) -> None:
+    """Build the model without memory, and check that its files hold what it is to have.
+
+    Raises:
+        ModelError: they do not, or it makes very much for itself.
+    """
     with torch.device("meta"):
         model = model_class(transformers_config(folder))
-    return sum(parameter.numel() for parameter in model.parameters())
+    check_parameters(sum(parameter.numel() for parameter in model.parameters()), folder)
+    beside = sum(buffer.nbytes for buffer in model.buffers())
+    if beside > MOST_BESIDE:
+        raise ModelError(
+            f"the config.json in {str(folder)!r} asks for {written(beside)} beside the weights",
+            "use the config.json that belongs to these weights",
+        )
 
 
 def _model_class(folder: Path) -> Any:

@@ -23,7 +23,12 @@ from attnviz.models.folder.files import (
     TOKENIZER,
     WEIGHTS,
 )
-from attnviz.models.folder.weights import check_finite, check_shapes, read_weights
+from attnviz.models.folder.weights import (
+    check_finite,
+    check_parameters,
+    check_shapes,
+    read_weights,
+)
 from attnviz.models.scratch.gpt import GPT
 
 PREFIX = "transformer."
@@ -47,6 +52,7 @@ def load_checkpoint(folder: Path) -> GPT:
     """
     config = gpt2_config(folder)
     check_computable(config, folder)
+    check_parameters(config.sizes.parameters, folder)
     with torch.device("meta"), _Undrawn():  # no memory for weights that are replaced at once
         model = GPT(config.sizes)
     state = from_gpt2(read_weights(folder))

@@ -21,7 +21,12 @@ from attnviz.errors import ModelError
 from attnviz.models.folder.card import CARD, read_card
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
-from attnviz.models.folder.weights import check_finite, check_shapes, read_weights
+from attnviz.models.folder.weights import (
+    check_finite,
+    check_parameters,
+    check_shapes,
+    read_weights,
+)
 from attnviz.models.handover import Handover
 from attnviz.models.hooks import attached
 from attnviz.models.scratch.seq2seq import Seq2Seq
@@ -131,6 +136,7 @@ def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTransla
     """
     sizes = folder_sizes(folder, kind)
     config = seq2seq_config(folder)
+    check_parameters(config.parameters, folder)
     model = Seq2Seq(config)
     state = read_weights(folder)
     check_shapes({name: tuple(t.shape) for name, t in model.state_dict().items()}, state, folder)

@@ -130,14 +130,16 @@ def render_beside(beside: SideBySide, display: Display) -> Iterator[RenderableTy
     """The patterns one below the other, then the difference."""
     for side in beside.sides:
         yield Text()
-        yield heatmap.render(exhibit_of(side.capture, side.map, side.title, side.query), display)
+        yield from heatmap.render(
+            exhibit_of(side.capture, side.map, side.title, side.query), display
+        )
     if beside.difference is not None:
         yield Text()
         side = beside.sides[0]
         captured = replace(_both(beside.sides), transforms=(Difference(),))
         less = HeadMap(side.map.layer, side.map.head, weights=beside.difference)
         titles = " minus ".join(each.title for each in beside.sides)
-        yield heatmap.render(exhibit_of(captured, less, titles, side.query), display)
+        yield from heatmap.render(exhibit_of(captured, less, titles, side.query), display)
 
 
 def _both(sides: Sequence[Side]) -> Capture:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.style import Style
 from rich.text import Text
 
@@ -42,7 +42,7 @@ class _GridLayout:
 
 def render(
     exhibit: Exhibit, display: Display | None = None, *, orient: Orient = "query-rows"
-) -> RenderableType:
+) -> list[RenderableType]:
     """The exhibit's maps as miniatures on one scale."""
     display = display or Display()
     grid = grid_of(exhibit.maps)
@@ -70,7 +70,7 @@ def render(
     if max(block) > 1:
         note = f"each point shows the strongest of {block[0]} x {block[1]} weights"
         parts += folded(Text(note, style="dim"), display.width)
-    return Group(*parts)
+    return parts
 
 
 def _repeats(across: int, display: Display) -> tuple[int, int]:

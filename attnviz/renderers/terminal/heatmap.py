@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 from rich.cells import cell_len, split_graphemes
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.style import Style
 from rich.text import Text
 
@@ -58,7 +58,7 @@ class _Layout:
 
 def render(
     exhibit: Exhibit, display: Display | None = None, *, orient: Orient = "query-rows"
-) -> RenderableType:
+) -> list[RenderableType]:
     """The exhibit as coloured cells, one block per head, all on one scale."""
     display = display or Display()
     matrices = [shown(exhibit, head_map) for head_map in exhibit.maps]
@@ -82,7 +82,7 @@ def render(
     parts += [Text(), *below]
     if layout.columns < len(columns.indices):
         parts += folded(_left_out(columns, layout, display), display.width)
-    return Group(*parts)
+    return parts
 
 
 def _by_row(matrix: FloatArray, orient: Orient) -> FloatArray:

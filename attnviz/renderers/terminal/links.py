@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
@@ -35,7 +35,7 @@ class LinkLine:
     keys: tuple[tuple[int, float], ...]
 
 
-def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
+def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
     """The lines; without a least weight only the first of them, and how many there are besides."""
     display = display or Display()
     lines = sorted(_lines(exhibit), key=lambda line: -line.keys[0][1])
@@ -50,7 +50,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
     )
     if said:
         parts += [Text(), *folded(Text(said, style="dim"), display.width)]
-    return Group(*parts)
+    return parts
 
 
 def _lines(exhibit: Exhibit) -> Iterator[LinkLine]:

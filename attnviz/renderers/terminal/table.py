@@ -8,6 +8,7 @@ the filters all left out has no row; a last line says how many there are.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -31,6 +32,7 @@ MOST_SHOWN = max(SIDE_BY_SIDE)
 STACKED, FAINT_STACKED = 3, 0.05
 MOST_COLUMNS = 12
 LABEL_OF_TWO = 12  # cells: of two keys side by side, longer labels are cut
+PIECE = 256  # lines that are printed at once
 LONG_REST, SHORT_REST = len("+0.02 on 12 more"), len("+0.02")
 
 
@@ -66,10 +68,10 @@ class _Sheet:
     counted: bool
 
 
-def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
-    """The exhibit as a table, one block per head."""
+def render(exhibit: Exhibit, display: Display | None = None) -> Iterator[RenderableType]:
+    """The exhibit as a table, one block per head, piece by piece: there may be a million rows."""
     display = display or Display()
-    parts: list[RenderableType] = [*heading(exhibit, display)]
+    yield from heading(exhibit, display)
     shown = missing = 0
     without: list[str] = []  # heads of which no row is left
     for head_map in exhibit.maps:
@@ -79,11 +81,13 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
         if not kept:
             without.append(head_map.label)
             continue
-        parts.append(Text())
+        yield Text()
         if len(exhibit.maps) > 1:
-            parts.append(map_heading(exhibit, head_map, display))
-        parts += _block(exhibit, kept, display)
-    return Group(*parts, *closing(exhibit, shown, missing, without, display))
+            yield map_heading(exhibit, head_map, display)
+        lines = _block(exhibit, kept, display)
+        while piece := list(islice(lines, PIECE)):
+            yield Group(*piece)
+    yield from closing(exhibit, shown, missing, without, display)
 
 
 def rows_of(exhibit: Exhibit, head_map: Map) -> list[Row]:

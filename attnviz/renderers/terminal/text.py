@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.style import Style
 from rich.text import Text
 
@@ -34,7 +34,7 @@ DEEPEST_INDENT = 8
 _QUERY = Style(bold=True, underline=True)
 
 
-def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
+def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
     """The text as the exhibit's only query sees it, one block per head.
 
     Raises:
@@ -59,7 +59,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> RenderableType:
         parts += [Text(), *_summary(exhibit, pieces, display)]
     shared = sum(map(len, maps)) < sum(map(len, whole))
     query = _query(exhibit, maps[0] if maps else (), display)
-    return Group(*parts, *_legend(exhibit, query, most, display, shared=shared))
+    return [*parts, *_legend(exhibit, query, most, display, shared=shared)]
 
 
 @dataclass(frozen=True)

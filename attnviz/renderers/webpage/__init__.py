@@ -85,8 +85,7 @@ def page_chunks(
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
     size = packing.bytes_of(exhibit, maps)
-    levels = [packing.levels(exhibit, head_map, top, size) for head_map in maps]
-    error = packing.error(exhibit, maps, levels, top, size)
+    error = max((packing.error(exhibit, m, top, size) for m in maps), default=0.0)
     style, script, body = (_source(name) for name in ("page.css", "page.js", "page.html"))
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
@@ -112,8 +111,9 @@ def page_chunks(
     }
     # in one go: what a text holds is never taken for a place to fill
     yield re.sub(r"{{(\w+)}}", lambda place: values[place[1]], before)
-    for number, some in enumerate(levels):
-        yield f'<script type="text/plain" id="head-{number}">{packing.packed(some)}</script>\n'
+    for number, head_map in enumerate(maps):  # made only now: all at once they take gigabytes
+        some = packing.packed(packing.levels(exhibit, head_map, top, size))
+        yield f'<script type="text/plain" id="head-{number}">{some}</script>\n'
     yield after.replace("{{script}}", script)
 
 

@@ -49,15 +49,10 @@ def levels(exhibit: Exhibit, head_map: HeadMap, top: float, size: int) -> Levels
     return levels
 
 
-def error(
-    exhibit: Exhibit, maps: Sequence[HeadMap], levels: Sequence[Levels], top: float, size: int
-) -> float:
-    """The largest difference between a weight and what the page shows of it."""
-    errors = (
-        np.abs(_allowed(exhibit, m) - (some / most_levels(size)) ** 2 * top).max(initial=0)
-        for m, some in zip(maps, levels, strict=True)
-    )
-    return max(map(float, errors), default=0.0)
+def error(exhibit: Exhibit, head_map: HeadMap, top: float, size: int) -> float:
+    """The largest difference between a weight of a head and what the page shows of it."""
+    shown = (levels(exhibit, head_map, top, size) / most_levels(size)) ** 2 * top
+    return float(np.abs(_allowed(exhibit, head_map) - shown).max(initial=0))
 
 
 def thumbnails(exhibit: Exhibit, maps: Sequence[HeadMap], top: float) -> NDArray[np.uint8]:

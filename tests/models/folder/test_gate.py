@@ -2,16 +2,20 @@
 
 import json
 import struct
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import transformers
 
-from attnviz.errors import ExitStatus
+from attnviz.errors import ExitStatus, ModelError
+from attnviz.models.folder.files import read_words, weight_shapes
 from attnviz.models.folder.gate import check_asked, checked_header
 from attnviz.models.folder.tokenizer_gate import is_costly
-from tests.conftest import Run
+from tests.conftest import Run, bytes_tokenizer
 
 TEXT = "a fluffy blue creature"
 Change = Callable[[Path], None]
@@ -66,6 +70,18 @@ def first(content: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
+def card(**parts: Any) -> Change:
+    whole = {"schema": 1, "name": "a", "description": "b", "bos": True, "heads": [], "figures": []}
+    return written("card.json", json.dumps({**whole, **parts}))
+
+
+def mapped(length: int) -> str:
+    """SentencePiece's map of characters, with an empty trie and one text of this length."""
+    return b64encode(struct.pack("<I", 4) + bytes(4) + b"x" * length + b"\0").decode()
+
+
+NAMED = {"behaviour": "a", "head": "L0H1", "title": "b"}
+FIGURE = {"behaviour": "a", "measure": "b", "held_out": 0.5, "bar": 0.4, "n": 3}
 TEMPLATE = {"id": "<|endoftext|>", "ids": [0] * 100_000, "tokens": ["<|endoftext|>"] * 100_000}
 CASES: dict[str, Change] = {
     **{
@@ -77,7 +93,10 @@ CASES: dict[str, Change] = {
             ("vocab_size", 10**12), ("vocab_size", "257"), ("n_positions", 10**12),
             ("n_inner", 10**12), ("n_inner", -1), ("layer_norm_epsilon", "small"),
             ("model_type", 7), ("model_type", ["gpt2"]), ("num_labels", 10**9),
-            ("bos_token_id", 10**6), ("bos_token_id", "x"),
+            ("n_embd", 3 * 715827882), ("num_hidden_groups", 10**9), ("inner_group_num", 10**9),
+            ("attention_types", [[["global"], 10**9]]), ("layer_norm_epsilon", -1.0),
+            ("layer_norm_epsilon", float("inf")), ("id2label", dict.fromkeys(range(20_000), "a")),
+            ("lists", [[]] * 20_000),
         ]
     },
     "config with NaN": written("config.json", '{"model_type": "gpt2", "n_layer": NaN}'),
@@ -111,6 +130,27 @@ CASES: dict[str, Change] = {
     "pieces without their unknown one": model(type="WordPiece", vocab={"a": 0}, unk_token="[UNK]"),
     "scores without an unknown one": model(type="Unigram", vocab=[["a", 0.0]], unk_id=7),
     "scores that are none": model(type="Unigram", vocab=[["a"]], unk_id=0),
+    "words of any length": model(
+        type="WordPiece", vocab={"a": 0}, unk_token="a", max_input_chars_per_word=10**9,
+        continuing_subword_prefix="##",
+    ),
+    "a map that puts a megabyte for a letter": part(
+        "normalizer", type="Precompiled", precompiled_charsmap=mapped(1 << 20)
+    ),
+    "added tokens of sixteen million letters": tokenizer(
+        lambda c: c["added_tokens"].extend(
+            {**c["added_tokens"][0], "id": 1 + n % 200, "content": f"{n:01000}"}
+            for n in range(4000)
+        )
+    ),
+    "added tokens that a normalizer makes long": tokenizer(
+        lambda c: c.update(
+            normalizer={"type": "Replace", "pattern": {"Regex": "[0-9]"}, "content": "x" * 32},
+            added_tokens=[
+                {**c["added_tokens"][0], "id": n % 200, "content": f"{n:0900}"} for n in range(200)
+            ],
+        )
+    ),
     "merges of nothing": model(merges=[["", "a"]]),
     "merges of three": model(merges=[["a", "b", "c"]]),
     "merges of unknown tokens": model(merges=[["nosuch", "token"]]),
@@ -157,6 +197,17 @@ CASES: dict[str, Change] = {
     "a card with an infinity": written("card.json", '{"schema": 1, "loss_limit": 1e999}'),
     "a card with half a character": written("card.json", '{"schema": 1, "name": "\\udc00"}'),
     "a card without its parts": written("card.json", '{"schema": 1}'),
+    **{
+        f"a card whose {name} is {value!r}"[:60]: card(**{name: value})
+        for name, value in [
+            ("bos", "no"), ("bos", 1), ("name", 7), ("name", "x" * 5000), ("loss_limit", "nan"),
+            ("loss_limit", True), ("heads", {}), ("heads", [NAMED] * 2000), ("heads", ["L0H0"]),
+            ("heads", [{**NAMED, "head": "L\u0663H1"}]), ("heads", [{**NAMED, "head": "L-0H1"}]),
+            ("heads", [{**NAMED, "title": "x" * 5000}]), ("heads", [{**NAMED, "title": None}]),
+            ("figures", [{**FIGURE, "held_out": "inf"}]), ("figures", [{**FIGURE, "bar": "nan"}]),
+            ("figures", [{**FIGURE, "n": -5}]), ("figures", [{**FIGURE, "n": 10**19}]),
+        ]
+    },
 }  # fmt: skip
 
 
@@ -173,9 +224,51 @@ def test_a_hostile_folder_is_a_model_error_in_one_sentence(
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.parametrize("bos", [50256, -1])
+@pytest.mark.parametrize("engine", ["native", "transformers"])
+def test_a_beginning_token_outside_the_vocabulary_is_none(
+    run: Run, gpt2_copy: Path, bos: int, engine: str
+) -> None:
+    config(bos_token_id=bos)(gpt2_copy)
+    asked = ("show", TEXT, "--model", str(gpt2_copy), "--engine", engine)
+    assert run(*asked).status is ExitStatus.OK
+    assert "no beginning token" in run(*asked, "--bos").err
+
+
 def test_an_infinite_setting_that_sizes_nothing_passes(run: Run, gpt2_copy: Path) -> None:
     config(time_step_limit=[0.0, float("inf")])(gpt2_copy)
     assert run("show", TEXT, "--model", str(gpt2_copy)).status is ExitStatus.OK
+
+
+def test_a_card_with_every_part_passes(run: Run, gpt2_copy: Path) -> None:
+    card(heads=[NAMED], figures=[FIGURE], loss_limit=0.5)(gpt2_copy)
+    assert run("show", TEXT, "--model", str(gpt2_copy)).status is ExitStatus.OK
+
+
+def test_a_tensor_that_repeats_a_few_numbers_holds_no_more(gpt2_copy: Path) -> None:
+    torch.save({"a": torch.zeros(1).expand(10**6, 10**6)}, gpt2_copy / "pytorch_model.bin")
+    (gpt2_copy / "model.safetensors").unlink()
+    assert weight_shapes(gpt2_copy) == {"a": (1,)}
+
+
+def test_a_list_of_words_without_end_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "words.txt").open("wb") as stream:
+        stream.truncate(1 << 31)  # sparse: it takes no room
+    with pytest.raises(ModelError, match="more than"):
+        read_words(tmp_path)
+
+
+def test_masks_of_gigabytes_are_not_made(run: Run, tmp_path: Path) -> None:
+    sizes = transformers.GPTJConfig(
+        n_embd=16, n_layer=1, n_head=2, rotary_dim=4, n_positions=64, vocab_size=257
+    )
+    transformers.GPTJForCausalLM(sizes).save_pretrained(tmp_path)
+    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    assert run("show", TEXT, "--model", str(tmp_path)).status is ExitStatus.OK
+    config(n_positions=20_000_000)(tmp_path)
+    ended = run("show", TEXT, "--model", str(tmp_path))
+    assert ended.status is ExitStatus.MODEL
+    assert "beside the weights" in ended.err
 
 
 def test_what_a_compiled_library_writes_by_itself_is_dropped(

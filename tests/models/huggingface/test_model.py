@@ -170,7 +170,6 @@ BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
     ("a width that heads cannot share", _edit_config(n_head=2), "a divisor of n_embd 21"),
     ("a word for a size", _edit_config(n_positions="abc"), "n_positions is 'abc'"),
     ("a word for a number", _edit_config(layer_norm_epsilon="x"), "layer_norm_epsilon is 'x'"),
-    ("a BOS out of range", _edit_config(bos_token_id=999), "null or a token from 0 to 256"),
     ("an unknown activation", _edit_config(activation_function="zzz"), "zzz"),
     ("nested without end", lambda f: (f / "config.json").write_text("[" * 100_000), "cannot be"),
     ("a card of other heads", _card("L9H9"), "names the head L9H9, which the model lacks"),

@@ -24,7 +24,7 @@ def model(layers: int, heads: int, tokens: int = 9) -> Exhibit:
 
 def lines(exhibit: Exhibit, width: int = 80, **display: bool) -> list[str]:
     shown = Display(width, speller=as_flag, **display)
-    return printed(render(exhibit, shown), shown)
+    return printed(Group(*render(exhibit, shown)), shown)
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -41,8 +41,7 @@ def test_every_head_is_there_at_every_width(width: int, layers: int, heads: int)
 def test_miniatures_may_fill_the_width_to_the_last_cell() -> None:
     display = Display(41, color=True)  # 3 for the label, three of 12, and two gaps of one
     whole = render(model(1, 3, 12), display)
-    assert isinstance(whole, Group)
-    cells = [part.cell_len for part in whole.renderables if isinstance(part, Text) and part.no_wrap]
+    cells = [part.cell_len for part in whole if isinstance(part, Text) and part.no_wrap]
     assert max(cells) == 41
 
 

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from rich.cells import cell_len
+from rich.console import Group
 
 from attnviz.commands.flags import as_flag
 from attnviz.console import Display
@@ -25,7 +26,7 @@ def lines(
     exhibit: Exhibit, width: int = 80, orient: Orient = "query-rows", **display: bool
 ) -> list[str]:
     shown = Display(width, speller=as_flag, **display)
-    return printed(render(exhibit, shown, orient=orient), shown)
+    return printed(Group(*render(exhibit, shown, orient=orient)), shown)
 
 
 def row_of(label: str, text: list[str]) -> str:

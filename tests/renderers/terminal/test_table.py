@@ -5,13 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Group
 
 from attnviz.commands.flags import as_flag
 from attnviz.console import Display
 from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Exhibit
+from attnviz.data.exhibit import Exhibit, Map
 from attnviz.data.head import Head
-from attnviz.renderers.terminal.table import render, rows_of
+from attnviz.renderers.terminal import table
+from attnviz.renderers.terminal.table import Row, render, rows_of
 from tests.factories import make_capture, make_exhibit, printed
 
 CREATURE = np.array(
@@ -34,7 +36,7 @@ def creature(**options: object) -> Exhibit:
 
 def lines(exhibit: Exhibit, width: int = 80, **display: bool) -> list[str]:
     shown = Display(width, speller=as_flag, **display)
-    return printed(render(exhibit, shown), shown)
+    return printed(Group(*render(exhibit, shown)), shown)
 
 
 def line_of(query: str, exhibit: Exhibit, width: int = 80) -> str:
@@ -222,3 +224,23 @@ def test_weights_above_1_scale_the_bars() -> None:
     assert "4.00 ▇▇▇▇▇▇▇▇▇▇" in text
     assert not re.search("▇{11}", text)
     assert re.search("2.00 ▇{5} ", text)
+
+
+def test_a_long_table_comes_in_pieces_that_are_printed_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = list[str]()
+
+    def counted(exhibit: Exhibit, head_map: Map) -> list[Row]:
+        begun.append(head_map.label)
+        return rows_of(exhibit, head_map)
+
+    monkeypatch.setattr(table, "rows_of", counted)
+    capture = make_capture(["a "] * 600)
+    exhibit = make_exhibit(capture, heads=capture.heads[:2], top=1)
+    sizes = []
+    for part in render(exhibit, Display(80)):
+        if isinstance(part, Group):
+            sizes.append((len(begun), len(part.renderables)))
+    assert {heads: sum(n for h, n in sizes if h == heads) for heads in (1, 2)} == {1: 600, 2: 600}
+    assert max(n for _, n in sizes) < 300

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Group
 
 from attnviz.commands.flags import as_flag
 from attnviz.console import Display
@@ -30,7 +31,7 @@ def seen_by(query: int, words: str | list[str], weights: list[float], bos: bool 
 
 def lines(exhibit: Exhibit, width: int = 80, **display: bool) -> list[str]:
     shown = Display(width, speller=as_flag, **display)
-    return printed(render(exhibit, shown), shown)
+    return printed(Group(*render(exhibit, shown)), shown)
 
 
 def test_weights_stand_below_their_words_without_colour() -> None:
