@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "explain": "Write out one head's calculation for one query, step by step, in numbers.",
         "heads": "Score every head on a text or on the standard probe, and name its role.",
         "predict": "Show the most likely next tokens, with their probabilities.",
+        "generate": "Let a model answer, and show what each part of the answer looked at.",
         "ablate": "Ablate heads one at a time and measure the effect on predictions.",
         "compare": "Compare what a word attends to in several texts, or two models on one text.",
         "explore": "Explore a text's attention in a terminal app, with keyboard and mouse.",

@@ -34,9 +34,16 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache folder of all tests."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the settings of whoever runs it."""
+def _no_settings(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    """No test sees the settings of whoever runs it, or what the program remembers for them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     for name in ("ATTNVIZ_MODEL", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
 

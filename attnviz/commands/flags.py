@@ -11,6 +11,9 @@ UNLIKE = {
     "least": "--min",
     "replacement": "--with",
     "context_size": "--context",
+    "docs": "--doc",
+    "segments": "--segment",
+    "most": "--max-new-tokens",
 }
 """Flags that are not spelled as their parameter is."""
 

@@ -6,20 +6,24 @@ from math import isnan
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.deliver import Destination, deliver_report, destination_of
 from attnviz.commands.grouping import command, option_field, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_or_capture
 from attnviz.data.capture import Capture
 from attnviz.data.heads import METRICS, HeadMetrics, HeadReport
+from attnviz.data.retrieval import Needles
 from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.renderers.terminal import heads as table
+from attnviz.renderers.terminal import retrieval as retrieval_table
 from attnviz.renderers.titles import heads_title
 from attnviz.runs.heads import Probe, score_capture, score_probe, score_text
+from attnviz.runs.known import keep
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
+from attnviz.runs.retrieval import measure_retrieval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,6 +125,15 @@ def heads(
             help="Measure on a random sequence, repeated. This is the default without a text.",
         ),
     ] = False,
+    retrieval: Annotated[
+        bool,
+        panel_option(
+            PROBE,
+            "--retrieval",
+            help="Measure which heads copy from a long text (a needle in a haystack of random "
+            "tokens), and remember them for attnviz generate.",
+        ),
+    ] = False,
     probed: HowProbed,
     tokens: g.Tokens,
     model: g.WhichModel,
@@ -142,6 +155,10 @@ def heads(
     (induction).
     """
     to = destination_of(session, output)
+    if retrieval:
+        _check_retrieval(session)
+        _retrieve(session, to, g.source_of(session, model, run), tokens.options(run), rows.top)
+        return
     on_probe = probe or (text.text is None and text.file is None)
     _check(session, text, on_probe=on_probe)
     source = g.source_of(session, model, run, kind)
@@ -163,6 +180,33 @@ def heads(
         lambda: [_record(report, each) for each in report.heads],
         lambda: table.render(report, to.display(session)),
         draw,
+    )
+
+
+def _check_retrieval(session: Session) -> None:
+    wrong = "does nothing for the measurement of retrieval"
+    taken = "text", "file", "probe", "special", "truncate", "sort", "role"
+    groups = HowProbed, g.Target, g.Kind, g.WhichHeads, g.HeadTransforms, g.Canvas
+    session.refuse(*taken, *groups, wrong=wrong)
+
+
+def _retrieve(
+    session: Session, to: Destination, source: Source, options: TextOptions, top: int | None
+) -> None:
+    """Measure, remember, and list the heads, the strongest first."""
+    loaded = load_model(source)
+    retrieval = measure_retrieval(loaded, Needles(), options)
+    if keep(loaded, retrieval) is None:
+        session.note("the scores are not remembered, as the cache folder cannot be written")
+    scores = sorted(retrieval.scores, key=lambda each: (-each[1], each[0]))[:top]
+    deliver_report(
+        session,
+        to,
+        lambda: [
+            {"model": retrieval.model.name, "head": str(head), "retrieval": score}
+            for head, score in scores
+        ],
+        lambda: retrieval_table.render(retrieval, scores, to.display(session)),
     )
 
 

@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from attnviz.data.blocks import FloatArray, IntArray, LayerPattern
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
+from attnviz.data.segments import Segment
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import Difference, Scores, Transform
 
-Kind: TypeAlias = Literal["self", "cross", "encoder", "decoder"]
+Kind: TypeAlias = Literal["self", "cross", "encoder", "decoder", "answer"]
+"""Whose attention: a text's to itself; of an encoder-decoder's three one; or that of an answer's
+tokens, each in the row of the position that predicted it, to the prompt and the answer so far."""
 
 
 VALUE_NORMS = "value_norms"
@@ -82,7 +85,8 @@ class Capture:
     `named_heads` are the heads that the model's card names, so that a saved capture shows
     the same default head without a model; `unknown_words` those words of the text that the
     model was never trained on, where it can tell; `loss` is how well the model predicted the
-    text, where its card says what that means.
+    text, where its card says what that means. `segments`: those of the prompt, where the capture is
+    of an answer; its text is the prompt with the answer behind it.
     """
 
     text: str
@@ -102,6 +106,7 @@ class Capture:
     named_heads: tuple[NamedHead, ...] = ()
     unknown_words: tuple[str, ...] = ()
     loss: TextLoss | None = None
+    segments: tuple[Segment, ...] = ()
 
     @property
     def strange(self) -> bool:
@@ -151,15 +156,14 @@ class Capture:
 
     def allowed(self) -> NDArray[np.bool_]:
         """(n_queries, n_keys), True where the query may attend to the key."""
-        shape = len(self.query_tokens), len(self.key_tokens)
-        everything = np.ones(shape, dtype=np.bool_)
-        return np.tril(everything) if self.causal else everything
+        return np.arange(len(self.key_tokens)) < self.allowed_count()[:, None]
 
     def allowed_count(self) -> IntArray:
         """(n_queries), how many keys each query may attend to."""
         n_queries, n_keys = len(self.query_tokens), len(self.key_tokens)
         every = np.full(n_queries, n_keys, np.int64)
-        return np.minimum(every, np.arange(1, n_queries + 1)) if self.causal else every
+        first = n_keys - n_queries + 1 if self.kind == "answer" else 1
+        return np.minimum(every, np.arange(first, first + n_queries)) if self.causal else every
 
     def only(self, heads: tuple[Head, ...]) -> "Capture":
         """The same capture with only these heads; each must be in it."""

@@ -37,7 +37,7 @@ class ModelCard:
     """The contents of a model folder's card.
 
     `loss_limit`: the loss, in nats per character, above which a text is not of the model's world;
-    None where the card does not say.
+    None where the card does not say. `retrieval`: the heads that look at the token that is copied.
     """
 
     name: str
@@ -46,6 +46,7 @@ class ModelCard:
     heads: tuple[NamedHead, ...] = ()
     figures: tuple[Figure, ...] = ()
     loss_limit: float | None = None
+    retrieval: tuple[Head, ...] = ()
 
 
 @dataclass(frozen=True)

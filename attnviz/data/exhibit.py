@@ -90,9 +90,10 @@ class CellMap(Place):
 Map: TypeAlias = HeadMap | LinkMap | CellMap
 
 
-Why: TypeAlias = Literal["asked", "only", "acts", "card", "generic"]
+Why: TypeAlias = Literal["asked", "only", "acts", "card", "generic", "retrieval", "all"]
 """Named by the user; the model's only one; a named head that acts on this text; the only one that
-the card names; the one with the highest generic score."""
+the card names; the one with the highest generic score; those
+that retrieve; every head, as none is known for what is asked."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from attnviz.data.blocks import FloatArray, LayerPattern
 from attnviz.data.capture import VALUE_NORMS, Capture, Kind, ModelIdentity, TextLoss
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
+from attnviz.data.segments import Segment
 from attnviz.data.serial import CAPTURE_SCHEMA, CAPTURE_VERSION
 from attnviz.data.tokens import SPECIAL_LABEL, Token
 from attnviz.data.transforms import SENTENCES, NormBased, Transform, transform_from_dict
@@ -129,6 +130,7 @@ def capture_from(
         ),
         unknown_words=_unknown(meta),
         loss=_loss(meta),
+        segments=_segments(meta),
     )
     _check_numbers(captured)
     return captured
@@ -157,6 +159,28 @@ def _unknown(meta: JsonObject) -> tuple[str, ...]:
     words = _list(meta, UNKNOWN, str) if UNKNOWN in meta else []
     _check(sum(map(len, words)) <= len(_get(meta, "text", str)), UNKNOWN)
     return tuple(words)
+
+
+def _segments(meta: JsonObject) -> tuple[Segment, ...]:
+    """The segments of a prompt; written only where the capture is of an answer."""
+    if "segments" not in meta:
+        return ()
+    segments = [
+        _segment(entry, len(_get(meta, "text", str))) for entry in _objects(meta, "segments")
+    ]
+    _check(bool(segments), "segments")
+    return tuple(segments)
+
+
+def _segment(entry: JsonObject, size: int) -> Segment:
+    slices = []
+    pairs: list[list[int]] = _list(entry, "slices", list)
+    for pair in pairs:
+        start, end = pair if len(pair) == 2 and all(_is(each, int) for each in pair) else (0, 0)
+        _check(0 <= start < end <= size, "a segment's place in the text")
+        slices.append((start, end))
+    _check(bool(slices), "a segment's place in the text")
+    return Segment(_name(entry, "name"), tuple(slices))
 
 
 UNKNOWN = "unknown_words"

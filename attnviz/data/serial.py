@@ -144,6 +144,7 @@ def extra_entry(position: int) -> str:
 def capture_to_dict(capture: Capture) -> dict[str, Any]:
     """Everything of a capture but its arrays, in the order in which it is written."""
     shared = capture.key_tokens == capture.query_tokens
+    segments = [{"name": s.name, "slices": list(map(list, s.slices))} for s in capture.segments]
     return {
         "schema": f"{CAPTURE_SCHEMA}/{CAPTURE_VERSION}",
         "model": model_to_dict(capture.model),
@@ -171,6 +172,7 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
             for named in capture.named_heads
         ],
         **unknown_to_dict(capture.unknown_words),
+        **({"segments": segments} if segments else {}),
     }
 
 

@@ -12,6 +12,7 @@ from attnviz.data.blocks import Consumer, FloatArray, Wanted
 from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace
+from attnviz.data.generate import GoOn, Sampling
 from attnviz.data.head import Head
 from attnviz.data.predict import LogitConsumer
 from attnviz.data.tokens import Token
@@ -165,6 +166,42 @@ class Writes(Protocol):
 
 
 @runtime_checkable
+class Generates(Protocol):
+    """A model that goes on with a text, or writes another, token by token."""
+
+    def generate(
+        self,
+        ids: Sequence[int],
+        sampling: Sampling,
+        wanted: Wanted,
+        consume: Consumer,
+        go_on: GoOn,
+    ) -> None:
+        """Write tokens until one that ends a text, or as long as `go_on` says so.
+
+        Args:
+            ids: the tokens that the model reads.
+            sampling: how tokens are chosen, and how many there are at most.
+            wanted: which heads; their rows are those of the positions that predict a new token.
+            consume: is given the rows of a new token, numbered from 0, before `go_on` is told of
+                it. Their keys are the tokens read and the new ones before this one; in
+                cross-attention the tokens read alone.
+            go_on: see `GoOn`.
+
+        Raises:
+            ModelError: transformers cannot run it.
+        """
+
+    def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
+        """The log-probability in nats of each token of an answer, given all before it (m).
+
+        Args:
+            ids: the tokens that the model reads.
+            answer: the ids of the m tokens that it is to write.
+        """
+
+
+@runtime_checkable
 class KnowsWords(Protocol):
     """A model that can tell which words of a text it was never trained on."""
 
@@ -188,6 +225,19 @@ def predicting(model: LoadedModel) -> Predicts:
     raise UsageError(
         f"{model.identity.name} does not predict the token that follows a text",
         "use a model that does, such as builtin or gpt2",
+    )
+
+
+def generating(model: LoadedModel) -> Generates:
+    """The model, as one that writes.
+
+    Raises:
+        UsageError: it has no output layer, or is the encoder of a model that has one.
+    """
+    if isinstance(model, Generates):
+        return model
+    raise UsageError(
+        f"{model.identity.name} does not write text", "use a model that does, such as gpt2"
     )
 
 

@@ -21,6 +21,8 @@ from attnviz.models.folder.tokenizer_gate import LARGEST_TOKENIZER, MOST_AROUND,
 END = "<|endoftext|>"
 MOST_PER_BYTE = 4
 """How many tokens a byte of the text may become, at most."""
+WINDOW = 8
+"""So many tokens before a new one decide how it is spelled, at most."""
 WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it
 
 
@@ -31,7 +33,7 @@ class TextTokenizer:
     `bos_id`: the beginning token that may stand in front of a text. `vocab_size`: how many
     tokens the model knows. `context`: the largest number of tokens that it takes, BOS
     included. `bos`: whether the model was trained with a BOS in front. `adds_special`: the
-    tokenizer itself puts special tokens around a text ([CLS] … [SEP]).
+    tokenizer itself puts special tokens around a text ([CLS] … [SEP]). `folder`: where it is from.
     """
 
     backend: Tokenizer
@@ -40,6 +42,7 @@ class TextTokenizer:
     context: int
     bos: bool
     adds_special: bool = False
+    folder: Path | None = None
 
     def encode(self, text: str, *, bos: bool, special: bool) -> tuple[Token, ...]:
         """The tokens of a text.
@@ -139,6 +142,32 @@ class TextTokenizer:
             )
         return tuple(tokens)
 
+    def continued(self, before: Sequence[int], ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+        """The text that new ids add behind others, and its tokens, which have these ids.
+
+        Special tokens have no slice of it. Tokens that make a letter together share it.
+        """
+        added = self.backend.get_added_tokens_decoder()
+        special = {id_ for id_, token in added.items() if token.special}
+        window = [id_ for id_ in before if id_ not in special][-WINDOW:]
+        text, tokens, group = "", list[Token](), list[int]()
+        for n, id_ in enumerate(ids, start=1):
+            if id_ in special:
+                name = self._name(id_)
+                tokens.append(Token(0, id_, "", len(text), len(text), special=True, name=name))
+                continue
+            group.append(id_)
+            so_far = self.backend.decode(window + group)
+            if so_far.endswith("\ufffd") and n < len(ids):  # a part of a letter
+                continue
+            known, start = self.backend.decode(window), len(text)
+            # decoders of SentencePiece drop the space before what comes first
+            text += so_far.removeprefix(known) if known else so_far
+            slice_ = text[start:]
+            tokens += _numbered_parts([Token(0, i, slice_, start, len(text)) for i in group])
+            window, group = (window + group)[-WINDOW:], []
+        return text, numbered(tokens)
+
     def _name(self, id_: int) -> str:
         """The name of a special token: BOS, or as the tokenizer writes it."""
         if id_ == self.bos_id:
@@ -175,7 +204,13 @@ def load_tokenizer(folder: Path, sizes: ModelSizes, bos: bool) -> TextTokenizer:
     backend.no_padding()
     adds_special = sizes.architecture != "gpt2" and backend.num_special_tokens_to_add(False) > 0
     return TextTokenizer(
-        backend, sizes.bos_id, sizes.vocab_size, sizes.context, bos or adds_special, adds_special
+        backend,
+        sizes.bos_id,
+        sizes.vocab_size,
+        sizes.context,
+        bos or adds_special,
+        adds_special,
+        folder,
     )
 
 

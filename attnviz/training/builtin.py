@@ -16,11 +16,15 @@ import typer
 from rich.console import Console
 from tokenizers import Tokenizer
 
+from attnviz.data.retrieval import Needles
 from attnviz.data.train import Progress
+from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.tokenizer import END
+from attnviz.runs.options import TextOptions
+from attnviz.runs.retrieval import measure_retrieval
 from attnviz.training import tokenizer as tokenizers
 from attnviz.training.bar import progress_bar
 from attnviz.training.card import Training, write_card
@@ -63,7 +67,8 @@ def main(
     end = _train(output, recipe, checkpoint_every)
     report = evaluate(WorldProbe.open(output), sentences, HELD_OUT)
     limit = chosen_limit(output, sentences / DEVELOPMENT).limit
-    write_card(output, report, Training(recipe, end), limit)
+    retrieval = measure_retrieval(load(Source(str(output))), Needles(), TextOptions())
+    write_card(output, report, Training(recipe, end), limit, retrieval.heads)
     (output / STATE).unlink()
     Console().print(*tables(report))
 

@@ -11,6 +11,7 @@ import tokenizers
 import torch
 
 from attnviz.data.card import Figure
+from attnviz.data.head import Head
 from attnviz.data.train import Progress
 from attnviz.training.recipe import Recipe
 
@@ -36,7 +37,11 @@ class Training:
 
 
 def write_card(
-    folder: Path, report: "Report", training: Training, loss_limit: float | None = None
+    folder: Path,
+    report: "Report",
+    training: Training,
+    loss_limit: float | None = None,
+    retrieval: Iterable[Head] = (),
 ) -> None:
     """Write `card.json`, with the numbers that the evaluation measured."""
     card = {
@@ -51,6 +56,7 @@ def write_card(
         "figures": figure_entries(report.figures),
         "training": _training(training),
         "loss_limit": loss_limit,
+        "retrieval": [str(head) for head in retrieval],
     }
     text = json.dumps(card, indent=2, ensure_ascii=False)
     (folder / "card.json").write_text(text + "\n", encoding="utf-8")

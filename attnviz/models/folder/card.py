@@ -42,10 +42,10 @@ def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelC
             f"the card {str(path)!r} cannot be read ({error})", "write it again or remove it"
         ) from None
     known = every_head(heads_per_layer)
-    for named in card.heads:
-        if named.head not in known:
+    for head in (*(named.head for named in card.heads), *card.retrieval):
+        if head not in known:
             raise ModelError(
-                f"the card {str(path)!r} names the head {named.head}, which the model lacks",
+                f"the card {str(path)!r} names the head {head}, which the model lacks",
                 "use the card that belongs to this model, or remove it",
             )
     return card
@@ -59,18 +59,26 @@ def _card(raw: dict[str, Any]) -> ModelCard:
         heads=tuple(_named_head(head) for head in _entries(raw, "heads")),
         figures=tuple(_figure(figure) for figure in _entries(raw, "figures")),
         loss_limit=None if raw.get("loss_limit") is None else _number(raw, "loss_limit"),
+        retrieval=_heads(raw.get("retrieval", [])),
     )
+
+
+def _heads(names: object) -> tuple[Head, ...]:
+    if not isinstance(names, list) or len(names) > MOST:
+        raise ValueError(f"retrieval is no list of at most {MOST:,} heads")
+    return tuple(map(_head, names))
 
 
 def _named_head(raw: dict[str, Any]) -> NamedHead:
-    named = re.fullmatch(r"L([0-9]{1,4})H([0-9]{1,4})", _text(raw, "head"))
+    head = _head(_text(raw, "head"))
+    return NamedHead(_text(raw, "behaviour"), head, title=_text(raw, "title"))
+
+
+def _head(name: object) -> Head:
+    named = re.fullmatch(r"L([0-9]{1,4})H([0-9]{1,4})", name) if isinstance(name, str) else None
     if named is None:
-        raise ValueError(f"{cut(repr(raw['head']))} is no head")
-    return NamedHead(
-        behaviour=_text(raw, "behaviour"),
-        head=Head(int(named[1]), int(named[2])),
-        title=_text(raw, "title"),
-    )
+        raise ValueError(f"{cut(repr(name))} is no head")
+    return Head(int(named[1]), int(named[2]))
 
 
 def _figure(raw: dict[str, Any]) -> Figure:

@@ -54,10 +54,11 @@ class GPTConfig:
 
 @dataclass(frozen=True)
 class FolderConfig:
-    """A folder's config.json: the sizes, the beginning token, and the whole file as `raw`."""
+    """A folder's config.json: sizes, which tokens begin and end a text, and the whole as `raw`."""
 
     sizes: GPTConfig
     bos_id: int | None
+    ends: frozenset[int]
     raw: Mapping[str, Any]
 
 
@@ -167,7 +168,10 @@ def gpt2_config(folder: Path) -> FolderConfig:
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
         raise _wrong(folder, "layer_norm_epsilon", epsilon, "a number")
     bos = token_id(raw.get("bos_token_id"), sizes["vocab_size"])
-    return FolderConfig(GPTConfig(**sizes, n_inner=inner, layer_norm_epsilon=epsilon), bos, raw)
+    end = token_id(raw.get("eos_token_id"), sizes["vocab_size"])
+    ends = frozenset(() if end is None else (end,))
+    config = GPTConfig(**sizes, n_inner=inner, layer_norm_epsilon=epsilon)
+    return FolderConfig(config, bos, ends, raw)
 
 
 # Old files leave out the settings of the first GPT-2.

@@ -11,7 +11,7 @@ windows, shared keys).
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -20,6 +20,8 @@ from torch import Tensor
 from attnviz.errors import ModelError, option
 
 NEAR = 1e-3
+PLAIN = 1e-5
+"""How near a module's eager function must be to the plain one, to be taken for it."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,37 @@ class AttentionCall:
             **more,
         )[1]
         return pattern[0]
+
+    def plain_row(self) -> Tensor:
+        """The pattern of the last query, (h, 1, n_k), where `is_plain` holds of the module.
+
+        Unlike the eager functions of transformers, it makes no copy of keys that heads share.
+        """
+        scores = _grouped(self.q[:, -1:].float(), self.k.float()) * self.scaling
+        mask = self._additive(torch.tensor([self.q.size(1) - 1]), self.k.size(1))
+        return torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
+
+    def is_plain(self) -> bool:
+        """Whether the module's own eager function is the softmax of scaled products, and no more.
+
+        It is seen on a few keys, with scores from 0 to large: a soft cap, a sink or a bias of its
+        own would show.
+        """
+        if self.bias is not None:
+            return False
+        draw = torch.Generator(self.q.device).manual_seed(0)
+        like: dict[str, Any] = {"generator": draw, "device": self.q.device}
+        groups, width = self.k.size(0), self.k.size(2)
+        reach = torch.tensor([[0.0], [1.0], [10.0], [100.0]], device=self.q.device)
+        q = torch.randn(self.q.size(0), 4, width, **like) * reach
+        k = torch.nn.functional.normalize(torch.randn(groups, 16, width, **like), dim=-1)
+        seen = replace(self, q=q, k=k, v=k[..., :0], _mask=q.new_zeros(1, 1, 4, 16))
+        try:
+            theirs = seen.weights()
+        except (ValueError, TypeError, RuntimeError, IndexError):
+            return False  # it wants more than these few keys
+        ours = torch.softmax(_grouped(q, k) * self.scaling, dim=-1)
+        return bool((theirs - ours).abs().max() < PLAIN)
 
     def scores(self, queries: Tensor) -> Tensor:
         """The scores of query rows before the mask, as softmax is given them: (h, rows, n).
@@ -123,6 +156,13 @@ class AttentionCall:
         ahead = self.k.size(1) - self.q.size(1)
         future = (torch.arange(n) > queries[:, None] + ahead).to(self.q.device)
         return torch.where(future, lowest, 0.0)[None, None]
+
+
+def _grouped(q: Tensor, k: Tensor) -> Tensor:
+    """q·k (h, rows, n) of (h, rows, d_k) and (kv_heads, n, d_k), without a copy of shared keys."""
+    rows = q.reshape(k.size(0), -1, q.size(2))  # (kv_heads, group * rows, d_k)
+    products: Tensor = (rows @ k.transpose(1, 2)).view(q.size(0), q.size(1), k.size(1))
+    return products
 
 
 Listener: TypeAlias = Callable[[AttentionCall], None]

@@ -12,6 +12,7 @@ from attnviz.data.blocks import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace
+from attnviz.data.generate import GoOn, Sampling
 from attnviz.data.head import Head
 from attnviz.data.predict import LogitConsumer
 from attnviz.data.tokens import Token
@@ -21,6 +22,7 @@ from attnviz.models.huggingface.ablate import ablate_transformers
 from attnviz.models.huggingface.capture import run_and_capture
 from attnviz.models.huggingface.dissect import dissected, dissected_as
 from attnviz.models.huggingface.forward import forward
+from attnviz.models.huggingface.generate import generate, log_probabilities
 from attnviz.models.huggingface.predict import predict, vectors
 from attnviz.models.huggingface.values import value_norms
 from attnviz.models.tokenizer import TextTokenizer
@@ -152,6 +154,21 @@ class CausalLM(OneSequence):
         with torch.inference_mode():
             ablate_transformers(*given, whole=whole)
 
+    def generate(
+        self,
+        ids: Sequence[int],
+        sampling: Sampling,
+        wanted: Wanted,
+        consume: Consumer,
+        go_on: GoOn,
+    ) -> None:
+        given = sampling, ends_of(self.model), wanted, consume, go_on, self.kind
+        generate(self.model, {"inputs": self._ids(ids)}, *given)
+
+    def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
+        inputs = {"input_ids": self._ids([*ids, *answer[:-1]]), "use_cache": False}
+        return log_probabilities(self.model, inputs, self._ids(answer)[0])
+
 
 class EncoderDecoder(HuggingFaceModel):
     """A model that reads one text and writes another."""
@@ -161,10 +178,7 @@ class EncoderDecoder(HuggingFaceModel):
         return {**super().inputs(ids, target), "decoder_input_ids": read}
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
-        if not hasattr(self.model, "generate"):
-            raise UsageError(
-                f"{self.identity.name} has no output layer", f"give a {option('target')}"
-            )
+        self._check_output()
         with torch.inference_mode():
             written = forward(
                 self.model,
@@ -176,6 +190,12 @@ class EncoderDecoder(HuggingFaceModel):
                 num_beams=1,
             )
         return self.tokenizer.written(written[0, 1:].tolist())
+
+    def _check_output(self) -> None:
+        if not hasattr(self.model, "generate"):
+            raise UsageError(
+                f"{self.identity.name} has no output layer", f"give a {option('target')}"
+            )
 
     def read_target(self, text: str) -> tuple[Token, ...]:
         return self.tokenizer.encode(text, bos=False, special=False)
@@ -208,6 +228,22 @@ class PairDecoder(EncoderDecoder):
         recorded = dissected_as(self.model, self.inputs(ids, target), self.kind, head, query)
         return head_trace(recorded, blank, self.tokenizer)
 
+    def generate(
+        self,
+        ids: Sequence[int],
+        sampling: Sampling,
+        wanted: Wanted,
+        consume: Consumer,
+        go_on: GoOn,
+    ) -> None:
+        self._check_output()
+        inputs = {"inputs": self._ids(ids), "decoder_start_token_id": self._start()}
+        given = sampling, ends_of(self.model), wanted, consume, go_on, self.kind
+        generate(self.model, inputs, *given)
+
+    def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
+        return log_probabilities(self.model, self.inputs(ids, answer), self._ids(answer)[0])
+
 
 class PairEncoder(EncoderDecoder, OneStack):
     """An encoder-decoder of which the encoder is recorded."""
@@ -215,6 +251,12 @@ class PairEncoder(EncoderDecoder, OneStack):
     @property
     def stack(self) -> Any:
         return self.model.get_encoder()
+
+
+def ends_of(model: Any) -> frozenset[int]:
+    """The ids that end what a transformers model writes."""
+    ends = getattr(model.generation_config, "eos_token_id", None)
+    return frozenset([ends] if isinstance(ends, int) else ends or ())
 
 
 LONGEST = 128

@@ -13,16 +13,19 @@ from attnviz.data.blocks import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace
+from attnviz.data.generate import GoOn, Sampling
 from attnviz.data.head import Head
 from attnviz.data.predict import LogitConsumer, LogitRows
+from attnviz.models.ablate import log_probability
 from attnviz.models.folder.card import read_card
-from attnviz.models.folder.config import folder_sizes
+from attnviz.models.folder.config import folder_sizes, gpt2_config
 from attnviz.models.handover import LOGIT_ROWS, Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.known import BUILTIN
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.scratch.ablate import ablate_native
 from attnviz.models.scratch.checkpoint import load_checkpoint
+from attnviz.models.scratch.generate import generate_native
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.tracing import gpt_record
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
@@ -31,12 +34,13 @@ from attnviz.models.tracing import head_trace, numbers
 
 @dataclass(frozen=True)
 class NativeModel:
-    """A `gpt.GPT` with its tokenizer and card."""
+    """A `gpt.GPT` with its tokenizer and card; `ends` are the tokens that end a text."""
 
     model: GPT
     identity: ModelIdentity
     card: ModelCard
     tokenizer: TextTokenizer
+    ends: frozenset[int] = frozenset()
     causal: bool = True
     sinks: bool = False
     kind: Kind = "self"
@@ -134,6 +138,25 @@ class NativeModel:
         with torch.inference_mode():
             ablate_native(self.model, self._ids(ids), ablations, replacement, consume, whole=whole)
 
+    def generate(
+        self,
+        ids: Sequence[int],
+        sampling: Sampling,
+        wanted: Wanted,
+        consume: Consumer,
+        go_on: GoOn,
+    ) -> None:
+        given = sampling, self.ends, wanted, consume, go_on
+        generate_native(self.model, self._ids(ids), *given)
+
+    def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
+        read = self._ids([*ids, *answer[:-1]])
+        rows = rows_at_a_time(read.size(1), self.model.config.n_head)
+        with torch.inference_mode():
+            stream = self.model.hidden(read, rows=rows)[0, len(ids) - 1 :]  # (m, d)
+            logits = self.model.logits(self.model.ln_f(stream))  # (m, V)
+            return numbers(log_probability(logits, self._ids(answer)[0]))
+
     def _hidden(
         self, ids: Sequence[int], wanted: Wanted, consume: Consumer, layers: int | None
     ) -> Tensor:
@@ -185,4 +208,4 @@ def load_native(
         engine="native",
         revision=revision,
     )
-    return NativeModel(model, identity, card, tokenizer)
+    return NativeModel(model, identity, card, tokenizer, gpt2_config(folder).ends)

@@ -11,13 +11,15 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.data.blocks import Consumer, Wanted
+from attnviz.data.blocks import Consumer, FloatArray, Wanted
 from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace
+from attnviz.data.generate import GoOn, Sampling
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 from attnviz.errors import ModelError
+from attnviz.models.ablate import log_probability
 from attnviz.models.folder.card import CARD, read_card
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
@@ -29,10 +31,12 @@ from attnviz.models.folder.weights import (
 )
 from attnviz.models.handover import Handover
 from attnviz.models.hooks import attached
+from attnviz.models.sampling import chosen
+from attnviz.models.scratch.generate import last_row
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.scratch.tracing import seq2seq_record
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
-from attnviz.models.tracing import head_trace
+from attnviz.models.tracing import head_trace, numbers
 
 POINTS: Mapping[Kind, str] = {
     "encoder": "encoder.{}.attn.pattern",
@@ -103,6 +107,41 @@ class NativeTranslator:
         written = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
         text = _joined(self.tokenizer.backend.decode(written))
         return text, self.read_target(text)
+
+    def generate(
+        self,
+        ids: Sequence[int],
+        sampling: Sampling,
+        wanted: Wanted,
+        consume: Consumer,
+        go_on: GoOn,
+    ) -> None:
+        source, n = (
+            torch.tensor(list(ids)),
+            1 + min(sampling.most, self.model.config.n_positions - 1),
+        )
+        handover, rows = Handover(wanted, consume), dict[int, Tensor]()
+        hooks = {POINTS[self.kind].format(layer): last_row(rows, layer) for layer in wanted.heads}
+        read = [self.end]
+        with torch.inference_mode(), torch.random.fork_rng(), attached(self.model, hooks):
+            torch.manual_seed(sampling.seed)
+            encoded = self.model.encode(source[None])
+            while len(read) < n:
+                normed = self.model.decode(torch.tensor([read]), encoded)[0, -1]  # (d)
+                id_ = chosen(self.model.logits(normed), sampling)
+                if id_ == self.end:
+                    return
+                for layer in wanted.heads:
+                    handover.take(layer, torch.tensor([len(read) - 1]), rows[layer])
+                read.append(id_)
+                if not go_on(id_):
+                    return
+
+    def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
+        with torch.inference_mode():
+            encoded = self.model.encode(torch.tensor([list(ids)]))
+            logits = self.model.logits(self.model.decode(self._read(answer)[None], encoded)[0])
+            return numbers(log_probability(logits, torch.tensor(list(answer))))
 
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
         """As in `KnowsWords`. A capitalised word is a name, and known, where it is copied."""

@@ -1,0 +1,35 @@
+"""What the deletion of segments does to an answer."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A segment's share of the attention, and the change in log-probability (nats) without it."""
+
+    segment: str
+    share: float
+    change: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """The change without the `size` segments with the most attention, and without random ones."""
+
+    size: int
+    top: float
+    random: float
+
+
+@dataclass(frozen=True)
+class Check:
+    """The log-probability of the whole answer (nats), and what deletions change of it.
+
+    `correlation`: Spearman's ρ between the shares and how much less probable the answer becomes;
+    it and `group` are None where there are too few segments.
+    """
+
+    log_probability: float
+    effects: tuple[Effect, ...]
+    correlation: float | None
+    group: Group | None

@@ -1,0 +1,37 @@
+"""What a model wrote, and what each new token looked at, by segments of the prompt."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from attnviz.errors import UsageError, option
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How each new token is chosen, and how many there are at most.
+
+    `temperature` divides the logits; 0 takes the likeliest token. `top_p`: the likeliest tokens
+    whose probabilities reach this sum together are drawn from. `seed`: of the drawing.
+
+    Raises:
+        UsageError: a number out of range, or one that changes nothing.
+    """
+
+    most: int = 64
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.top_p <= 1:
+            raise UsageError(f"{option('top_p', self.top_p)} is no share", "give one up to 1")
+        if self.top_p < 1 and not self.temperature:
+            raise UsageError(
+                f"{option('top_p')} does nothing without {option('temperature')}",
+                f"add {option('temperature', 1)}, or leave it out",
+            )
+
+
+GoOn: TypeAlias = Callable[[int], bool]
+"""Is told of each new token, after its rows; says whether the model is to write another one."""

@@ -1,0 +1,48 @@
+"""The shares of a prompt's segments in what an answer attended to."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from attnviz.data.blocks import FloatArray, IntArray
+from attnviz.data.capture import Capture
+from attnviz.data.exhibit import Choice
+from attnviz.data.transforms import How
+
+Part: TypeAlias = Literal["sink", "segment", "special", "answer"]
+"""The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
+Unit: TypeAlias = Literal["token", "word", "sentence"]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A part of what can be attended to: its name, and the positions of its keys (n)."""
+
+    name: str
+    part: Part
+    keys: IntArray
+
+
+@dataclass(frozen=True)
+class Row:
+    """A part of the answer: its text, and its tokens from `first` up to, and without, `after`."""
+
+    text: str
+    first: int
+    after: int
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """What each part of an answer attended to.
+
+    `shares` (rows, columns): the mean over the tokens of a row of the weight on the keys of a
+    column; each row sums to 1. `capture`: the run, without its patterns. `choice`: the heads whose
+    rows were joined, and `how`.
+    """
+
+    capture: Capture
+    choice: Choice
+    how: How
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    shares: FloatArray

@@ -1,0 +1,59 @@
+"""A prompt: its text, and the segments that it is made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attnviz.data.segments import Segment, partition
+from attnviz.errors import UsageError, option
+from attnviz.inputs.segments import By, named, numbered
+
+BETWEEN = "\n\n"
+"""Stands between documents, and between the last one and the question."""
+QUESTION = "question"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text that stands before the question, and its name."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a model reads before it answers; every character of it belongs to a segment."""
+
+    text: str
+    segments: tuple[Segment, ...]
+
+
+def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
+    """The documents in order, then the question, with a blank line between any two.
+
+    Documents of the same name are numbered.
+    """
+    parts = [*documents, Document(QUESTION, question)]
+    names = [part.name for part in parts]
+    text, segments = "", list[Segment]()
+    for i, part in enumerate(parts):
+        text += BETWEEN if text else ""
+        number = f" {names[: i + 1].count(part.name)}" if names.count(part.name) > 1 else ""
+        segments.append(Segment(part.name + number, ((len(text), len(text) + len(part.text)),)))
+        text += part.text
+    return Prompt(text, partition(text, segments))
+
+
+def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
+    """A prompt with the segments that a user names, or cut into sentences, lines or paragraphs.
+
+    Raises:
+        UsageError: both are asked for, or a segment holds nothing of the prompt.
+    """
+    if by and wanted:
+        raise UsageError(
+            f"{option('by')} cuts a prompt that has no other segments",
+            f"leave it or {option('segments')} out",
+        )
+    segments = named(text, wanted) if wanted else numbered(text, by or "sentence")
+    return Prompt(text, partition(text, segments))

@@ -1,0 +1,1 @@
+"""A chat to the prompt that its model reads, by the model's own template."""

@@ -1,0 +1,86 @@
+"""An answer, and what each part of it looked at: a column for each segment of the prompt."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.check import Check
+from attnviz.data.shares import Column, Shares
+from attnviz.harmless import readable
+from attnviz.renderers.answers import about_answer, about_check, quoted
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.terminal import listing
+from attnviz.renderers.terminal.cells import cut, widest
+from attnviz.renderers.terminal.prose import folded
+
+LONGEST_NAME, LONGEST_ROW, LONGEST_QUOTE = 14, 28, 200
+"""Cells of the name of a segment and of a row; letters of a segment that is quoted."""
+NUMBER = len("0.00")
+QUOTED = 3
+"""So many of the segments with the largest share are quoted below the table."""
+
+
+def render(shares: Shares, check: Check | None, display: Display) -> Iterator[RenderableType]:
+    """The heads, a row for each part of the answer, and the segments that it looked at most."""
+    yield from folded(Text(about_answer(shares), "dim"), display.width)
+    yield Text()
+    yield from _table(shares, display)
+    strongest = [column for column in by_share(shares) if column.part == "segment"][:QUOTED]
+    if strongest:
+        yield Text()
+    for column in strongest:
+        said = f"{readable(column.name)}  {quoted(shares.capture, column)}"
+        short = said if len(said) <= LONGEST_QUOTE else said[: LONGEST_QUOTE - 1] + "…"
+        yield from folded(Text(fenced(short)), display.width)
+    if check is not None:
+        yield Text()
+        yield from _checked(check, display)
+
+
+def _checked(check: Check, display: Display) -> Iterator[Text]:
+    """The change in the answer's log-probability without each segment, beside its attention."""
+    columns = [listing.Column("deleted")]
+    columns += [listing.Column(name, right=True) for name in ("attention", "change (nats)")]
+    rows = [
+        (fenced(readable(each.segment)), f"{each.share:.2f}", f"{each.change:+.2f}")
+        for each in check.effects
+    ]
+    yield from listing.listing(columns, rows, display.width)
+    yield from folded(Text(about_check(check)), display.width)
+
+
+def by_share(shares: Shares) -> list[Column]:
+    """The columns, those with the largest mean share first."""
+    order = np.argsort(-shares.shares.mean(axis=0), kind="stable")
+    return [shares.columns[i] for i in order]
+
+
+def _table(shares: Shares, display: Display) -> Iterator[Text]:
+    """As many segments as fit, in the order of the prompt; what the others have is one column."""
+    rows = [cut(readable(row.text), LONGEST_ROW, unicode=display.unicode) for row in shares.rows]
+    names = [cut(readable(c.name), LONGEST_NAME, unicode=display.unicode) for c in shares.columns]
+    room = display.width - widest(rows)
+    kept, used = list[int](), 0
+    order = np.argsort(-shares.shares.mean(axis=0), kind="stable").tolist()
+    others = listing.GAP + len("on 99 others")
+    for i in order:
+        cells = listing.GAP + max(widest([names[i]]), NUMBER)
+        last = len(kept) + 1 == len(order)
+        if used + cells + (0 if last else others) > room:
+            break
+        kept, used = [*kept, i], used + cells
+    kept.sort()
+    left = [i for i in order if i not in kept]
+    columns = [listing.Column("answer"), *(listing.Column(names[i], right=True) for i in kept)]
+    cells_of = [[f"{share:.2f}" for share in row[kept]] for row in shares.shares]
+    if left:
+        columns.append(listing.Column(f"on {len(left)} others", right=True))
+        cells_of = [
+            [*cells, f"{row[left].sum():.2f}"]
+            for cells, row in zip(cells_of, shares.shares, strict=True)
+        ]
+    lines = [[fenced(name), *cells] for name, cells in zip(rows, cells_of, strict=True)]
+    yield from listing.listing(columns, lines, display.width)

@@ -1,0 +1,352 @@
+"""What an answer looked at.
+
+prompt ─► tokens ─► write, or read what is given ─► a row for each new token ─► shares of segments
+
+The prompt is read once. Of the new tokens alone rows are kept, as the mean of the chosen heads.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.analyses.check import check_of
+from attnviz.analyses.shares import shares_of
+from attnviz.data.blocks import FloatArray, PatternBlock, Wanted
+from attnviz.data.capture import Capture
+from attnviz.data.chat import Chat
+from attnviz.data.check import Check
+from attnviz.data.exhibit import Choice
+from attnviz.data.generate import Sampling
+from attnviz.data.head import choose_heads
+from attnviz.data.segments import TEMPLATE, partition, segment_of
+from attnviz.data.shares import Column, Row, Shares, Unit
+from attnviz.data.tokens import Token, numbered
+from attnviz.data.transforms import How
+from attnviz.errors import InputError, ModelError, UsageError, option
+from attnviz.inputs.decoding import check_encodable, check_not_blank
+from attnviz.inputs.prompt import Prompt
+from attnviz.inputs.segments import cut
+from attnviz.runs.fit import encode, fit
+from attnviz.runs.known import heads_for_answers
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.transforms.merge import groups_of
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How an answer comes about: it is written, or given.
+
+    `stop`: texts behind which it ends. `target`: the answer that is given.
+    """
+
+    sampling: Sampling = field(default_factory=Sampling)
+    stop: tuple[str, ...] = ()
+    target: str | None = None
+
+
+@dataclass
+class KeepRows:
+    """Keeps the mean, or the maximum, over the heads of each new token's row.
+
+    `keys` says how many keys the row of a new token has. `first`: the query that is the row of
+    the first one.
+    """
+
+    n_heads: int
+    how: How
+    keys: Callable[[int], int]
+    first: int = 0
+    rows: list[FloatArray] = field(default_factory=list)
+
+    def __call__(self, block: PatternBlock) -> None:
+        joined = block.weights.max(axis=0)
+        if self.how == "mean":
+            joined = block.weights.sum(axis=0) / self.n_heads
+        for query, row in zip((block.queries - self.first).tolist(), joined, strict=True):
+            seen = row[: self.keys(query)]
+            if query == len(self.rows):
+                self.rows.append(seen.copy())
+            else:
+                join = np.maximum if self.how == "max" else np.add
+                join(self.rows[query], seen, out=self.rows[query])
+
+
+@dataclass(frozen=True)
+class NewToken:
+    """A token that was written, and its row: the weights (n_keys) of the chosen heads."""
+
+    id: int
+    row: FloatArray
+
+
+def written(
+    model: "LoadedModel", ids: Sequence[int], sampling: Sampling, wanted: Wanted, keep: KeepRows
+) -> Iterator[NewToken]:
+    """The tokens that a model writes, each as soon as it is there.
+
+    The model runs in a thread of its own, which ends with this iterator.
+    """
+    from attnviz.models.loaded import generating
+
+    able, said, stopped = generating(model), SimpleQueue[NewToken | Exception | None](), False
+
+    def go_on(id_: int) -> bool:
+        said.put(NewToken(id_, keep.rows[-1]))
+        return not stopped
+
+    def work() -> None:
+        try:
+            able.generate(ids, sampling, wanted, keep, go_on)
+            said.put(None)
+        except Exception as error:
+            said.put(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while (new := said.get()) is not None:
+            if isinstance(new, Exception):
+                raise new
+            yield new
+    finally:
+        stopped = True
+        thread.join()
+
+
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """A prompt that its model can answer, and which heads are kept of the answer.
+
+    `choice`: the heads; their rows are joined as `how` says.
+    """
+
+    model: "LoadedModel"
+    prompt: Prompt
+    tokens: tuple[Token, ...]
+    writing: Writing
+    choice: Choice
+    how: How
+
+    def new_tokens(self) -> Iterator[NewToken]:
+        """The answer's tokens with their rows: given ones at once, others as they are written."""
+        if self.writing.target is not None:
+            yield from self._given(self.writing.target)
+            return
+        keep, ids = self._keeping(), list[int]()
+        for new in written(self.model, self._ids, self.writing.sampling, self._wanted(), keep):
+            yield new
+            ids.append(new.id)
+            so_far = self.model.tokenizer.backend.decode(ids)
+            if any(stop in so_far for stop in self.writing.stop):
+                return
+
+    def answer(self, new: Sequence[NewToken]) -> "Answer":
+        """These new tokens as an answer.
+
+        Raises:
+            InputError: there are none.
+        """
+        if not new:
+            raise InputError("the model wrote nothing", f"give a {option('target')}")
+        ids = [token.id for token in new]
+        text, tokens = self.model.tokenizer.continued(self._ids, ids)
+        read = self.prompt.text
+        if self._crossed:
+            blank = self._blank(tokens, self.tokens, read, text)
+        else:
+            placed = [replace(t, start=t.start + len(read), end=t.end + len(read)) for t in tokens]
+            keys = numbered((*self.tokens, *placed[:-1]))
+            blank = self._blank(numbered(placed), keys, read + text, "")
+        weights = np.zeros((len(new), len(blank.key_tokens)), np.float32)
+        for row, token in zip(weights, new, strict=True):
+            row[: len(token.row)] = token.row
+        return Answer(text, blank, weights, self.choice, self.how)
+
+    def check(self, answer: "Answer") -> Check:
+        """What the deletion of each segment does to the probability of the answer.
+
+        The last segment stays, as it asks for the answer.
+
+        Raises:
+            UsageError: there is no other segment.
+        """
+        from attnviz.models.loaded import generating
+
+        able, ids = generating(self.model), [t.id for t in answer.capture.query_tokens]
+        of = segment_of(self.tokens, self.prompt.segments, self.prompt.text)
+        last = None if self._crossed else next(s for s in reversed(of) if s is not None)
+        others = [i for i in range(len(self.prompt.segments)) if i != last]
+        if not others:
+            raise UsageError(
+                f"{option('check')} deletes segments before the last one, and there are none",
+                f"cut the prompt with {option('by')} or {option('segments')}",
+            )
+        attention = {c.name: share for c, share in answer.mean_shares() if c.part == "segment"}
+
+        def without(some: Collection[int]) -> float:
+            gone = {others[i] for i in some}
+            left = [t.id for t, segment in zip(self.tokens, of, strict=True) if segment not in gone]
+            return float(able.log_probabilities(left, ids).sum())
+
+        names = [self.prompt.segments[i].name for i in others]
+        return check_of(names, [attention[name] for name in names], without)
+
+    def _blank(
+        self, queries: tuple[Token, ...], keys: tuple[Token, ...], text: str, target: str
+    ) -> Capture:
+        """The capture to be, without a pattern."""
+        import importlib.metadata
+
+        model = self.model
+        return Capture(
+            text=text,
+            target=target,
+            query_tokens=queries,
+            key_tokens=keys,
+            layers=(),
+            model=model.identity,
+            bos=keys[0].special,
+            causal=not self._crossed,
+            sinks=model.sinks,
+            kind="cross" if self._crossed else "answer",
+            versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
+            named_heads=model.card.heads,
+            segments=self.prompt.segments,
+        )
+
+    def _given(self, target: str) -> Iterator[NewToken]:
+        """The tokens of a given answer, read in one pass."""
+        ids = [token.id for token in self._tokens_of(target)]
+        first = 0 if self._crossed else len(self.tokens) - 1
+        keep = self._keeping(first)
+        read, target_ids = (self._ids, ids) if self._crossed else ([*self._ids, *ids[:-1]], [])
+        queries = None if self._crossed else tuple(range(first, first + len(ids)))
+        self.model.run(read, self._wanted(queries), keep, target_ids)
+        yield from (NewToken(id_, row) for id_, row in zip(ids, keep.rows, strict=True))
+
+    def _wanted(self, queries: tuple[int, ...] | None = None) -> Wanted:
+        heads: dict[int, tuple[int, ...]] = {}
+        for layer, head in sorted(self.choice.heads):
+            heads[layer] = (*heads.get(layer, ()), head)
+        return Wanted(heads, queries)
+
+    def _keeping(self, first: int = 0) -> KeepRows:
+        n = len(self.tokens)
+        keys = (lambda _: n) if self._crossed else (lambda new: n + new)
+        return KeepRows(len(self.choice.heads), self.how, keys, first)
+
+    @property
+    def _crossed(self) -> bool:
+        return self.model.kind == "cross"
+
+    @property
+    def _ids(self) -> list[int]:
+        return [token.id for token in self.tokens]
+
+    def _tokens_of(self, target: str) -> tuple[Token, ...]:
+        check_not_blank(target, "the target")
+        check_encodable(target)
+        return self.model.tokenizer.encode(target, bos=False, special=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """An answer, with the joined rows of the chosen heads.
+
+    `capture`: the run, without patterns. `weights` (new tokens, keys). `choice` and `how`: the
+    heads whose rows were joined, and how.
+    """
+
+    text: str
+    capture: Capture
+    weights: FloatArray
+    choice: Choice
+    how: How
+
+    def mean_shares(self) -> list[tuple[Column, float]]:
+        """The share of each column in the whole answer."""
+        whole = [Row("", 0, len(self.weights))]
+        shares = shares_of(self.capture, self.weights, whole, self.choice, self.how)
+        return list(zip(shares.columns, shares.shares[0].tolist(), strict=True))
+
+    def shares(self, unit: Unit) -> Shares:
+        """The shares of the segments in each token, word or sentence of the answer."""
+        return shares_of(self.capture, self.weights, _rows(self, unit), self.choice, self.how)
+
+
+def _rows(answer: Answer, unit: Unit) -> list[Row]:
+    """The parts of an answer, each with its tokens."""
+    tokens, text = answer.capture.query_tokens, answer.capture.texts[0]
+    if unit == "token":
+        return [Row(token.label, i, i + 1) for i, token in enumerate(tokens)]
+    if unit == "word":
+        groups = groups_of(answer.capture, "words")[0]
+        return [_row(tokens, text, group.start, group.stop) for group in groups]
+    begin = len(text) - len(answer.text)
+    ends = [begin + end for _, end in cut(answer.text, "sentence")]
+    firsts = [0]
+    for end in ends[:-1]:
+        firsts.append(next(i for i, t in enumerate(tokens) if t.start >= end and not t.special))
+    return [_row(tokens, text, a, b) for a, b in pairwise([*firsts, len(tokens)]) if a < b]
+
+
+def _row(tokens: Sequence[Token], text: str, first: int, after: int) -> Row:
+    return Row(text[tokens[first].start : tokens[after - 1].end].strip(), first, after)
+
+
+def chat_prompt(model: "LoadedModel", chat: Chat) -> Prompt:
+    """A chat as its model reads it; what its template adds is a segment.
+
+    Raises:
+        ModelError: the model has no template, or one that does not take this chat.
+    """
+    from attnviz.models.chat.template import read_template, rendered
+
+    folder = model.tokenizer.folder
+    template = read_template(folder) if folder else None
+    if template is None:
+        raise ModelError(
+            f"{model.identity.name} has no chat template",
+            f"give its prompt as a text, with {option('docs')} or {option('segments')}",
+        )
+    text, segments = rendered(template, chat)
+    return Prompt(text, partition(text, segments, TEMPLATE))
+
+
+def answering(
+    model: "LoadedModel",
+    prompt: Prompt,
+    options: TextOptions,
+    writing: Writing,
+    heads: HeadOptions,
+    how: How = "mean",
+) -> Answering:
+    """Make a prompt ready to be answered.
+
+    Raises:
+        InputError: nothing but blanks, or longer than the model's context.
+        UsageError: heads that the model does not have, or it does not write.
+    """
+    context = model.tokenizer.context
+    fitted = fit(encode(model.tokenizer, prompt.text, options), context - 1, options.truncate)
+    room = context if model.kind == "cross" else context - len(fitted.tokens)
+    most = min(writing.sampling.most, room)
+    writing = replace(writing, sampling=replace(writing.sampling, most=most))
+    return Answering(model, prompt, fitted.tokens, writing, _choice(model, heads), how)
+
+
+def _choice(model: "LoadedModel", heads: HeadOptions) -> Choice:
+    """The heads that the user names, else those that are known to retrieve, else all."""
+    retrieving = () if heads.named else heads_for_answers(model)
+    if retrieving:
+        return Choice(retrieving, "retrieval")
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    return Choice(chosen, "asked" if heads.named else "all")

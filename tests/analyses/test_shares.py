@@ -1,0 +1,98 @@
+"""The shares of segments sum to 1, and deletions tell which of them matter."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.analyses.check import check_of, correlation_of_ranks
+from attnviz.analyses.shares import columns_of, shares_of
+from attnviz.data.capture import Capture
+from attnviz.data.exhibit import Choice
+from attnviz.data.head import Head
+from attnviz.data.segments import Segment, partition
+from attnviz.data.shares import Row
+from tests.factories import make_capture, make_tokens, random_patterns
+
+CHOICE = Choice((Head(0, 0),))
+
+
+def answered(new: int, *, kind: str = "answer", sinks: bool = False) -> Capture:
+    """A capture of an answer of so many tokens to "red blue. green", in two segments."""
+    prompt, _ = make_tokens("red blue. green")
+    text, tokens = make_tokens("red blue. green" + " so" * new, bos=True)
+    segments = partition(prompt, [Segment("a", ((0, 9),)), Segment("b", ((9, 15),))])
+    blank = make_capture("x", heads_per_layer=(1,))
+    return replace(
+        blank,
+        text=text,
+        kind=kind,
+        query_tokens=tokens[4:],
+        key_tokens=tokens[:-1] if kind == "answer" else tokens[:4],
+        segments=segments,
+        sinks=sinks,
+        layers=(),
+    )
+
+
+def test_every_key_is_in_one_column() -> None:
+    capture = answered(3)
+    columns = {column.name: column.keys.tolist() for column in columns_of(capture)}
+    assert columns == {"sink": [0], "a": [1, 2], "b": [3], "answer": [4, 5]}
+
+
+def test_of_cross_attention_a_special_token_is_no_sink() -> None:
+    columns = {c.name: c.keys.tolist() for c in columns_of(answered(2, kind="cross"))}
+    assert columns == {"a": [1, 2], "b": [3], "special": [0]}
+
+
+@given(new=st.integers(1, 6), seed=st.integers(0, 99))
+def test_shares_sum_to_1_in_every_row(new: int, seed: int) -> None:
+    capture = answered(new)
+    n = len(capture.key_tokens)
+    weights = random_patterns(1, n, seed=seed)[0][-new:]
+    rows = [Row("x", i, i + 1) for i in range(new)] + [Row("all", 0, new)]
+    shares = shares_of(capture, weights, rows, CHOICE, "mean")
+    np.testing.assert_allclose(shares.shares.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(shares.shares[-1], shares.shares[:-1].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(shares.shares[:-1, 1], weights[:, 1:3].sum(axis=1), atol=1e-6)
+
+
+def test_what_a_learned_sink_takes_is_the_sinks() -> None:
+    capture = answered(1, sinks=True)
+    weights = np.array([[0.1, 0.2, 0.1, 0.0]], np.float32)
+    shares = shares_of(capture, weights, [Row("x", 0, 1)], CHOICE, "mean")
+    np.testing.assert_allclose(shares.shares, [[0.7, 0.3, 0.0]], atol=1e-6)
+
+
+def test_a_correlation_of_ranks_is_spearmans() -> None:
+    scipy = pytest.importorskip("scipy.stats")
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        a, b = draw.integers(0, 5, 9).astype(float), draw.normal(size=9)
+        assert correlation_of_ranks(a, b) == pytest.approx(scipy.spearmanr(a, b).statistic)
+    assert correlation_of_ranks(np.zeros(5), np.arange(5.0)) is None
+
+
+def test_deletions_tell_what_matters() -> None:
+    worth = [0.0, 3.0, 0.5, 0.0, 0.0]
+
+    def without(some: object) -> float:
+        return -1.0 - sum(worth[i] for i in some)  # type: ignore[attr-defined]
+
+    check = check_of(list("abcde"), [0.1, 0.6, 0.2, 0.05, 0.05], without)
+    assert check.log_probability == -1.0
+    assert [effect.change for effect in check.effects] == [0.0, -3.0, -0.5, 0.0, 0.0]
+    assert check.correlation is not None
+    assert check.correlation > 0.8
+    assert check.group is not None
+    assert (check.group.size, check.group.top) == (1, -3.0)
+    assert check.group.random > -3.0
+
+
+def test_few_segments_have_no_correlation() -> None:
+    check = check_of(["a", "b"], [0.5, 0.5], lambda some: -float(len(some)))
+    assert check.correlation is None
+    assert check.group is None

@@ -1,0 +1,80 @@
+"""A prompt is cut into segments, of which every token belongs to one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.data.segments import OTHER, Segment, partition, segment_of
+from attnviz.errors import UsageError
+from attnviz.inputs.prompt import Document, cut_prompt, with_documents
+from attnviz.inputs.segments import cut, named
+from tests.factories import make_tokens
+
+
+def parts(text: str, by: str = "sentence") -> list[str]:
+    return [text[start:end] for start, end in cut(text, by)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ('"Why?" he asked. It was 3.5 degrees.', ['"Why?"', "he asked.", "It was 3.5 degrees."]),
+        ("Dr. Smith met J. Doe. He left.", ["Dr. Smith met J. Doe.", "He left."]),
+        ("the forest . the creature was", ["the forest .", "the creature was"]),
+        ("我来了。你呢？好", ["我来了。", "你呢？", "好"]),
+        ("a line\nanother", ["a line", "another"]),
+        ("  blank  ", ["blank"]),
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(text: str, sentences: list[str]) -> None:
+    assert parts(text) == sentences
+
+
+def test_lines_and_paragraphs_are_cut_without_their_blanks() -> None:
+    text = "a\nb\n\n c\n \nd"
+    assert parts(text, "line") == ["a", "b", "c", "d"]
+    assert parts(text, "paragraph") == ["a\nb", "c", "d"]
+
+
+@given(st.text(max_size=60))
+def test_every_letter_is_in_one_part(text: str) -> None:
+    joined = "".join(parts(text))
+    assert "".join(joined.split()) == "".join(text.split())
+
+
+def test_documents_stand_before_the_question_and_are_numbered_where_names_repeat() -> None:
+    prompt = with_documents("Who?", [Document("a", "x y"), Document("a", "z"), Document("b", "w")])
+    assert prompt.text == "x y\n\nz\n\nw\n\nWho?"
+    found = {s.name: prompt.text[slice(*s.slices[0])] for s in prompt.segments}
+    assert found == {"a 1": "x y", "a 2": "z", "b": "w", "question": "Who?"}
+
+
+def test_what_no_segment_holds_is_one_more() -> None:
+    prompt = cut_prompt("red blue green", None, ["middle=4:8", "first=/^red/"])
+    assert [s.name for s in prompt.segments] == ["first", "middle", OTHER]
+    assert prompt.segments[2] == Segment(OTHER, ((8, 14),))
+
+
+def test_a_token_belongs_to_the_segment_of_its_first_letter() -> None:
+    text, tokens = make_tokens(["red", " blue", "green", "  "], bos=True)
+    segments = partition(text, [Segment("a", ((0, 4),)), Segment("b", ((4, len(text)),))])
+    assert segment_of(tokens, segments, text) == [None, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["a", "a=", "=1:2", "a=3", "a=/nosuch/", "a=9:9", "a=99:100", "a=/(/", "a=/x{9999}y{9999}/"],
+)
+def test_a_segment_that_cannot_be_found_is_told(wanted: str) -> None:
+    with pytest.raises(UsageError):
+        named("a text", [wanted])
+
+
+def test_segments_that_overlap_or_share_a_name_are_told() -> None:
+    with pytest.raises(UsageError, match="overlap"):
+        cut_prompt("red blue", None, ["a=0:5", "b=4:8"])
+    with pytest.raises(UsageError, match="two segments are named"):
+        cut_prompt("red blue", None, ["a=0:3", "a=4:8"])
+    with pytest.raises(UsageError, match="no other segments"):
+        cut_prompt("red blue", "line", ["a=0:3"])

@@ -1,0 +1,126 @@
+"""A head that looks at what is copied is found, and remembered."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnviz.data.head import Head
+from attnviz.data.retrieval import Needles
+from attnviz.errors import ExitStatus
+from attnviz.models.catalog import Source, load
+from attnviz.models.folder.config import GPTConfig
+from attnviz.models.scratch.checkpoint import save_checkpoint
+from attnviz.models.scratch.gpt import GPT
+from attnviz.runs.known import heads_for_answers, keep, kept_in, known
+from attnviz.runs.options import TextOptions
+from attnviz.runs.retrieval import haystacks, measure_retrieval
+from tests.conftest import Run, bytes_tokenizer
+
+WORDS, PLACES = 257, 64
+
+
+def planted(*, matching: bool = True) -> GPT:
+    """A model that copies, with weights set by hand; one head in each of two layers.
+
+    The stream has a place for each token, each position, and each token before. The first head
+    attends to the position before, and writes its token into the third part; the second looks
+    for a key whose token before is the query's own.
+    """
+    width = 2 * WORDS + PLACES
+    token, place = slice(0, WORDS), slice(WORDS, WORDS + PLACES)
+    before = slice(WORDS + PLACES, width)
+    model = GPT(GPTConfig(WORDS, PLACES, width, n_layer=2, n_head=1, n_inner=1))
+    sharp = 40.0
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.wte.weight[:, token] = torch.eye(WORDS)
+        model.wpe.weight[:, place] = torch.eye(PLACES)
+        for block in model.h:
+            block.ln_1.weight.fill_(1.0)
+            block.ln_2.weight.fill_(1.0)
+        model.ln_f.weight.fill_(1.0)
+        first, second = model.h[0].attn, model.h[1].attn
+        first.w_q.weight[place, place] = sharp * torch.eye(PLACES).roll(-1, 1)
+        first.w_k.weight[place, place] = sharp * torch.eye(PLACES)
+        first.w_v.weight[token, token] = torch.eye(WORDS)
+        first.w_o.weight[token, before] = torch.eye(WORDS)
+        if matching:
+            second.w_q.weight[token, token] = sharp * torch.eye(WORDS)
+            second.w_k.weight[before, token] = sharp * torch.eye(WORDS)
+    return model.eval()
+
+
+def saved(folder: Path, model: GPT) -> str:
+    save_checkpoint(folder, model, bytes_tokenizer())
+    return str(folder)
+
+
+def test_a_planted_head_has_the_score_1_and_a_head_that_does_not_match_none(
+    tmp_path: Path,
+) -> None:
+    needles = Needles(samples=2)
+    copying = load(Source(saved(tmp_path / "copies", planted())))
+    found = measure_retrieval(copying, needles, TextOptions())
+    assert dict(found.scores) == {Head(0, 0): 0.0, Head(1, 0): 1.0}
+    assert found.heads == [Head(1, 0)]
+    other = load(Source(saved(tmp_path / "does-not", planted(matching=False))))
+    assert measure_retrieval(other, needles, TextOptions()).heads == []
+
+
+def test_every_key_of_a_haystack_holds_the_token_that_its_query_predicts(tmp_path: Path) -> None:
+    model = load(Source(saved(tmp_path, planted())))
+    stacks = list(haystacks(model, Needles()))
+    assert len(stacks) == 20
+    for stack in stacks:
+        assert len(stack.ids) <= PLACES
+        for query, key in zip(stack.queries[:-1], stack.keys[:-1], strict=True):
+            assert stack.ids[query + 1] == stack.ids[key]
+            assert stack.ids.index(stack.ids[key]) == key
+
+
+def test_scores_are_remembered_for_these_weights_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    name = saved(tmp_path / "model", planted())
+    model = load(Source(name))
+    assert heads_for_answers(model) == ()
+    found = measure_retrieval(model, Needles(samples=1), TextOptions())
+    assert keep(model, found) == kept_in(model)
+    assert known(model) == found
+    assert heads_for_answers(load(Source(name))) == (Head(1, 0),)
+    saved(tmp_path / "model", planted(matching=False))
+    assert known(load(Source(name))) is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"scores": {"L0H0": 7, "L1H0": "x"}}'])
+def test_a_damaged_memory_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    model = load(Source(saved(tmp_path / "model", planted())))
+    kept_in(model).parent.mkdir(parents=True)
+    kept_in(model).write_text(content)
+    assert known(model) is None
+
+
+def test_the_command_lists_the_heads_and_generate_takes_them(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    name = saved(tmp_path / "model", planted())
+    rows = run("heads", "--retrieval", "-m", name, "-f", "jsonl").out.splitlines()
+    assert json.loads(rows[0]) == {"model": name, "head": "L1H0", "retrieval": 1.0}
+    assert "retrieval heads (0.1 or more): L1H0" in run("heads", "--retrieval", "-m", name).out
+    out = run("generate", "abcdab", "-m", name, "--max-new-tokens", "2").out
+    assert "its retrieval head L1H0" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("more", [("a text",), ("--probe",), ("--head", "L0H0"), ("--length", "9")])
+def test_options_that_do_nothing_for_retrieval_are_refused(run: Run, more: tuple[str, ...]) -> None:
+    ended = run("heads", "--retrieval", *more)
+    assert ended.status is ExitStatus.USAGE
+    assert "does nothing for the measurement of retrieval" in ended.err
