@@ -31,6 +31,7 @@ from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.inputs.prompt import Prompt
 from attnviz.inputs.segments import cut
+from attnviz.runs.budget import Budget
 from attnviz.runs.fit import encode, fit
 from attnviz.runs.known import heads_for_answers
 from attnviz.runs.options import HeadOptions, TextOptions
@@ -334,12 +335,16 @@ def answering(
     Raises:
         InputError: nothing but blanks, or longer than the model's context.
         UsageError: heads that the model does not have, or it does not write.
+        ModelError: it does not fit into memory.
     """
     context = model.tokenizer.context
     fitted = fit(encode(model.tokenizer, prompt.text, options), context - 1, options.truncate)
     room = context if model.kind == "cross" else context - len(fitted.tokens)
     most = min(writing.sampling.most, room)
     writing = replace(writing, sampling=replace(writing.sampling, most=most))
+    n = len(fitted.tokens)
+    budget = Budget(model, (n, n + most), options.max_memory)
+    budget.check(4 * most * (n + most), "shorten the prompt, or ask for fewer new tokens")
     return Answering(model, prompt, fitted.tokens, writing, _choice(model, heads), how)
 
 
