@@ -111,8 +111,8 @@ def every() -> str:
         "language model for:\n"
     ]
     for outcome, meaning in {
-        "exact": f"exact, with weights within {EXACT:.0e} of transformers' eager attention (in deep "
-        "models, where float32 itself strays further, within twice its distance from float64)",
+        "exact": f"exact, with weights within {EXACT:.0e} of transformers' eager attention (in "
+        "deep models, where float32 itself strays further, within twice its distance from float64)",
         "wrong": "further apart than that, or with other layers",
         "refused": "refused by name",
         "no weights to compare": "captured, but transformers returns no weights to compare with",
