@@ -97,7 +97,8 @@ def written(
     """
     from attnviz.models.loaded import generating
 
-    able, said, stopped = generating(model), SimpleQueue[NewToken | Exception | None](), False
+    able, said = generating(model), SimpleQueue[NewToken | BaseException | None]()
+    stopped = False
 
     def go_on(id_: int) -> bool:
         said.put(NewToken(id_, keep.rows[-1]))
@@ -107,14 +108,14 @@ def written(
         try:
             able.generate(ids, sampling, wanted, keep, go_on)
             said.put(None)
-        except Exception as error:
+        except BaseException as error:  # a panic of a compiled library is no Exception
             said.put(error)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:
         while (new := said.get()) is not None:
-            if isinstance(new, Exception):
+            if isinstance(new, BaseException):
                 raise new
             yield new
     finally:
@@ -154,6 +155,7 @@ class Answering:
 
         Raises:
             InputError: there are none.
+            ModelError: their rows are not numbers.
         """
         if not new:
             raise InputError("the model wrote nothing", f"give a {option('target')}")
@@ -169,6 +171,12 @@ class Answering:
         weights = np.zeros((len(new), len(blank.key_tokens)), np.float32)
         for row, token in zip(weights, new, strict=True):
             row[: len(token.row)] = token.row
+        if not np.isfinite(weights).all():
+            raise ModelError(
+                "the attention of the answer is not a number (NaN or infinite)",
+                "the checkpoint may be damaged; in half precision try "
+                f"{option('dtype', 'float32')}",
+            )
         return Answer(text, blank, weights, self.choice, self.how)
 
     def check(self, answer: "Answer") -> Check:

@@ -2,21 +2,30 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pytest
 import torch
 
+from attnviz.data.blocks import PatternBlock, Wanted
+from attnviz.data.generate import Sampling
 from attnviz.data.head import Head
 from attnviz.data.retrieval import Needles
-from attnviz.errors import ExitStatus
+from attnviz.errors import ExitStatus, ModelError
+from attnviz.inputs.prompt import cut_prompt
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.scratch.gpt import GPT
+from attnviz.runs.generate import KeepRows, NewToken, Writing, answering, written
 from attnviz.runs.known import heads_for_answers, keep, kept_in, known
-from attnviz.runs.options import TextOptions
+from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.retrieval import haystacks, measure_retrieval
 from tests.conftest import Run, bytes_tokenizer
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 WORDS, PLACES = 257, 64
 
@@ -117,6 +126,45 @@ def test_the_command_lists_the_heads_and_generate_takes_them(
     assert "retrieval heads (0.1 or more): L1H0" in run("heads", "--retrieval", "-m", name).out
     out = run("generate", "abcdab", "-m", name, "--max-new-tokens", "2").out
     assert "its retrieval head L1H0" in " ".join(out.split())
+
+
+class Failing:
+    """A model whose writing ends in an error, or whose rows are not numbers."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error = error
+
+    def generate(self, *given: Any) -> None:
+        *_, keep, go_on = given
+        keep(PatternBlock(0, (0,), np.array([0]), np.full((1, 1, 2), np.nan, np.float32)))
+        go_on(5)
+        if self.error is not None:
+            raise self.error
+
+    def log_probabilities(self, *_: Any) -> None:
+        """Makes it one that writes."""
+
+
+class Panic(BaseException):
+    """As compiled libraries raise."""
+
+
+@pytest.mark.parametrize("error", [Panic(), ValueError()])
+def test_whatever_ends_the_writing_ends_the_waiting_for_it(error: BaseException) -> None:
+    keep = KeepRows(1, "mean", lambda new: 2 + new)
+    new = written(cast("LoadedModel", Failing(error)), [1, 2], Sampling(), Wanted({0: (0,)}), keep)
+    assert next(new).id == 5
+    with pytest.raises(type(error)):
+        next(new)
+
+
+def test_rows_that_are_not_numbers_are_told(tmp_path: Path) -> None:
+    model = load(Source(saved(tmp_path, planted())))
+    asked = answering(
+        model, cut_prompt("ab", None, ()), TextOptions(), Writing(), HeadOptions(heads="L1H0")
+    )
+    with pytest.raises(ModelError, match="not a number"):
+        asked.answer([NewToken(70, np.full(2, np.nan, np.float32))])
 
 
 @pytest.mark.parametrize("more", [("a text",), ("--probe",), ("--head", "L0H0"), ("--length", "9")])
