@@ -32,7 +32,7 @@ from rich.measure import Measurement
 from attnviz.errors import Speller, UsageError, as_argument, option
 from attnviz.harmless import harmless
 
-NARROWEST = 40
+NARROWEST, WIDEST = 40, 100_000
 DEFAULT_WIDTH = 80
 DEFAULT_HEIGHT = 25
 
@@ -109,6 +109,8 @@ def make_consoles(
     """
     if width is not None and width < NARROWEST:
         raise UsageError(f"{option('width', width)} is too narrow", f"give {NARROWEST} or more")
+    if width is not None and width > WIDEST:
+        raise UsageError(f"{option('width', width)} is too wide", f"give {WIDEST:,} or less")
     cells = width or _width(environment)
     return Consoles(
         out=_console(environment.stdout, environment.variables, cells, no_color),

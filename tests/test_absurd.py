@@ -23,6 +23,7 @@ CASES = [
     ("show", TEXT, "--drop-key", "/./"),
     ("show", TEXT, "--head", f"L{DIGITS}H0"),
     ("show", TEXT, "--view", LONG),
+    ("show", TEXT, "--width", "1000000000"),
     ("show", TEXT, "--min", "1e400"),
     ("show", TEXT, "--max-memory", f"{'9' * 400}GB"),
     ("show", TEXT, "-o", "x.png", "--dpi", "0"),
