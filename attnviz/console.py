@@ -105,7 +105,7 @@ def make_consoles(
     that, the stream's error handler is set.
 
     Raises:
-        UsageError: `width` is under 40.
+        UsageError: `width` is under 40 or over 100,000.
     """
     if width is not None and width < NARROWEST:
         raise UsageError(f"{option('width', width)} is too narrow", f"give {NARROWEST} or more")
