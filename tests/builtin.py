@@ -12,6 +12,6 @@ LAYERS: int = _CONFIG["n_layer"]
 HEADS: tuple[Head, ...] = every_head((_CONFIG["n_head"],) * LAYERS)
 NAMED: dict[str, str] = {
     named["behaviour"]: named["head"]
-    for named in json.loads((FOLDER / "card.json").read_text(encoding="utf-8"))["heads"]
+    for named in reversed(json.loads((FOLDER / "card.json").read_text(encoding="utf-8"))["heads"])
 }
-"""The head that the card names for each behaviour, such as `L2H3`."""
+"""The head that the card names first for each behaviour, such as `L2H3`."""

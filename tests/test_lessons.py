@@ -33,8 +33,8 @@ def test_a_lessons_sentence_brings_out_its_head(
     model: attnviz.Model, text: str, behaviour: str
 ) -> None:
     record = model.capture(text).record
-    (head,) = {named.head for named in model.named_heads if named.behaviour == behaviour}
-    assert plan_capture(record, HeadOptions()).pick(record).heads == (head,)
+    heads = (named.head for named in model.named_heads if named.behaviour == behaviour)
+    assert plan_capture(record, HeadOptions()).pick(record).heads == (next(heads),)
 
 
 #           text, query, the keys that must be its strongest, but for BOS and the query itself
@@ -52,7 +52,7 @@ LINKS: list[tuple[str, str, str, set[str]]] = [
 def test_a_lessons_head_looks_where_the_lesson_says(
     model: attnviz.Model, text: str, behaviour: str, query: str, keys: set[str]
 ) -> None:
-    (head,) = (named.head for named in model.named_heads if named.behaviour == behaviour)
+    head = next(named.head for named in model.named_heads if named.behaviour == behaviour)
     links = model.capture(text, heads=str(head)).links(top=len(keys) + 2)
     strongest = [link.key.label for link in links if link.query.label == query]
     assert {key for key in strongest if key not in ("BOS", query)} >= keys

@@ -41,14 +41,14 @@ def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
 def acting_heads(capture: Capture) -> tuple[NamedHead, ...]:
     """The heads that show on this text what the card names them for."""
     seen = evidence(capture) if capture.named_heads else {}
-    acting = []
-    for named in capture.named_heads:
-        for behaviour, occasions in seen.items():
-            if behaviour == named.behaviour and named.head in capture.heads:
-                weights = capture.weights(named.head)
-                if acts_of(weights, capture.query_tokens, occasions):
-                    acting.append(named)
-    return tuple(acting)
+    return tuple(
+        named
+        for named in capture.named_heads
+        for behaviour, occasions in seen.items()
+        if behaviour == named.behaviour
+        and named.head in capture.heads
+        and acts_of(capture.weights(named.head), occasions)
+    )
 
 
 def _rank(behaviour: str) -> int:

@@ -63,20 +63,27 @@ def _may_be_name(word: Word) -> bool:
 
 
 def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
-    """Nouns with several meanings, and the content words and numbers a little before them."""
+    """Nouns with several meanings, and the content words and numbers a little before them.
+
+    The noun's own adjectives are left out: "a wet board" shows another behaviour.
+    """
+    adjectives_of = {noun.word: noun.keys for noun in adjectives.occasions(words)}
     for i, word in enumerate(words):
-        if not (word.is_word and has_senses(word.lower) and _is_used_as_noun(words, i)):
+        if not (has_senses(word.lower) and _is_used_as_noun(words, i)):
             continue
         before = words[max(0, i - LOOK_BACK) : i]
         telling = [w for w in before if _is_content(w) or is_number(w.lower)]
-        keys = [w.tokens for w in telling if w.lower != word.lower]
+        own = adjectives_of.get(word.tokens, ())
+        keys = [w.tokens for w in telling if w.lower != word.lower and w.tokens not in own]
         if keys:
             yield Occasion(word.tokens, tuple(keys))
 
 
 def _is_used_as_noun(words: Sequence[Word], i: int) -> bool:
-    """Whether a word that may be a verb, too, is none here, by the word before it."""
+    """Whether a word that may be a verb or a name, too, is none here, by the word before it."""
     before = words[i - 1].lower if i else ""
+    if pronouns.is_name(words[i]):
+        return False
     if before in pronouns.SUBJECTS or is_function(words[i].lower):
         return False
     noun = words[i].lower in listed("nouns") or not is_verb(words[i].lower)

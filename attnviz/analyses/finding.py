@@ -11,11 +11,12 @@ from dataclasses import replace
 from attnviz.analyses.acting import acts_of
 from attnviz.analyses.evidence import evidence
 from attnviz.data.card import NamedHead
+from attnviz.data.evidence import Behaviour
 from attnviz.data.exhibit import Exhibit, HeadMap, Map, links_of
 from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
 from attnviz.data.tokens import Token
 
-MOST_QUERIES, STRONGEST = 2, 3
+MOST_QUERIES, MOST_KEYS = 2, 3
 TELLING = 0.1  # a weaker link is nothing to tell
 LEAST_ROWS = 3  # fewer have nothing "most" of them do
 
@@ -30,29 +31,44 @@ def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) 
     """
     if exhibit.capture.signed:  # scores are no shares of attention
         return None
-    acts = _behaviour(exhibit, head_map, named)
-    if acts is not None:
-        return acts
-    strongest = _strongest(exhibit, head_map)
-    tendency = _tendency(exhibit, strongest)
+    behaviour, acts = _behaviour(exhibit, head_map, named)
+    if acts:
+        return Finding(_rows_of(exhibit, head_map, acts), behaviour)
+    tendency = _tendency(exhibit, _strongest(exhibit, head_map))
     if tendency is not None:
         return Finding(tendency=tendency)
-    links = _telling(exhibit, head_map)[:STRONGEST]
-    return Finding(tuple(links)) if links else None
+    links = _telling(exhibit, head_map)
+    return Finding(_rows_of(exhibit, head_map, links)) if links else None
 
 
-def _behaviour(exhibit: Exhibit, head_map: Map, named: NamedHead | None) -> Finding | None:
+def _rows_of(
+    exhibit: Exhibit, head_map: Map, telling: Sequence[FoundLink]
+) -> tuple[FoundLink, ...]:
+    """The strongest links of the rows that the first few telling links are in, by row.
+
+    Nothing that is stronger than a link that is told is left out, whether it is plausible or not.
+    """
+    queries = tuple(sorted([*dict.fromkeys(link.query for link in telling)][:MOST_QUERIES]))
+    asked = replace(exhibit, queries=queries, top=MOST_KEYS, least=max(TELLING, exhibit.least))
+    found = [FoundLink(*link) for link in links_of(asked, head_map).rows()]
+    rows = ([link for link in found if link.query == query] for query in queries)
+    return tuple(link for row in rows for link in row[:MOST_KEYS] if link.weight >= TELLING)
+
+
+def _behaviour(
+    exhibit: Exhibit, head_map: Map, named: NamedHead | None
+) -> tuple[Behaviour | None, list[FoundLink]]:
+    """The behaviour that the card names, and the links that show it among those on show."""
     if named is None or not isinstance(head_map, HeadMap):
-        return None
-    capture, seen = exhibit.capture, evidence(exhibit.capture)
+        return None, []
+    seen = evidence(exhibit.capture)
     behaviour = next((each for each in seen if each == named.behaviour), None)
     if behaviour is None:
-        return None
+        return None, []
     occasions = [c for c in seen[behaviour] if c.query in exhibit.queries]
-    acts = acts_of(head_map.weights, capture.query_tokens, occasions)
-    told = [act for act in acts if act.links[0].key in exhibit.keys][:MOST_QUERIES]
-    links = [link for act in told for link in act.links if link.key in exhibit.keys]
-    return Finding(tuple(links), behaviour) if links else None
+    acts = acts_of(head_map.weights, occasions)
+    shown = [act for act in acts if act.key in exhibit.keys and act.weight >= exhibit.least]
+    return behaviour, shown
 
 
 def _strongest(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
@@ -85,7 +101,9 @@ def _tendency(exhibit: Exhibit, strongest: Sequence[FoundLink]) -> Tendency | No
     )
     if 2 * rows < len(strongest):
         return None
-    return Tendency(habit, rows, len(strongest), shared)
+    seen = capture.allowed_count()
+    able = [link for link in strongest if shared is None or shared < seen[link.query]]
+    return Tendency(habit, rows, len(able), shared)
 
 
 def _same(tokens: Sequence[Token], one: int, other: int) -> bool:

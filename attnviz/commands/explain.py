@@ -33,6 +33,7 @@ from attnviz.renderers.calculation import lookup
 from attnviz.renderers.calculation import worked as examples
 from attnviz.renderers.calculation.sheet import Sheet
 from attnviz.renderers.headlines import headline
+from attnviz.renderers.titles import facts as run_facts
 from attnviz.runs.explain import (
     RandomInit,
     Subject,
@@ -82,7 +83,8 @@ class Followed:
         None,
         "--query",
         metavar="TOKEN",
-        help="The query to explain: a token, creature#2, or an index. Default: the last word.",
+        help="The query to explain: a token, creature#2, or an index. Default: the "
+        "first one that shows what the head is known for, or the last word.",
     )
 
 
@@ -280,7 +282,8 @@ def explain(
 def _explained(display: Display, traced: Traced, reading: HowTold) -> Calculation:
     """One head of a model over a text."""
     sheet, trace = reading.sheet(display), traced.trace
-    about = headline(traced.choice, traced.finding, traced.capture)
+    said = headline(traced.choice, traced.finding, traced.capture)
+    about = f"{said} · {run_facts(traced.capture)}"
     if reading.as_lookup:
         shown = lookup.render(trace, sheet, about=about)
     else:

@@ -22,7 +22,8 @@ class FoundLink(NamedTuple):
 class Tendency:
     """What the strongest links of `rows` queries, of `of` in all, have in common.
 
-    `key` is the position of the key that they share, where they share one.
+    `key` is the position of the key that they share, where they share one; then `of` are the
+    queries that may attend to it.
     """
 
     habit: Habit
@@ -35,9 +36,9 @@ class Tendency:
 class Finding:
     """What a head does on a text.
 
-    `behaviour`: the `links` show this one, by the words of the text; None where no behaviour was
-    looked for or none was seen. Then `tendency` says what most rows do; if they have nothing in
-    common, `links` are the strongest ones.
+    `links` are the strongest ones of a few rows, by row, strongest first. The first one of each
+    row shows the `behaviour`, by the words of the text; None where none was looked for or seen.
+    Then `tendency` says what most rows do; where they have nothing in common, `links` do.
     """
 
     links: tuple[FoundLink, ...] = ()

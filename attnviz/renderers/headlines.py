@@ -6,7 +6,7 @@ A title is a claim. Before the `·` stands what was computed from what is shown;
 known for is knowledge from its model's card, and worded so.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
 
@@ -15,6 +15,8 @@ from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Choice, Exhibit, Map, Why
 from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
 from attnviz.data.head import listed
+from attnviz.data.tokens import Token
+from attnviz.data.words import groups_of
 from attnviz.errors import Speller
 from attnviz.harmless import readable
 from attnviz.renderers.labels import distinct_labels, name_of
@@ -72,15 +74,13 @@ def headline(
 
 
 def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str:
-    """What the one head of a choice does here, and what it is known for.
+    """What the one head of a choice does here, and what it was picked for.
 
-    That is left out where the head was picked without regard to it, as it may not be so here.
+    Whatever else it is known for is left out, as it may not be so here.
     """
     (head,) = choice.heads
-    if choice.why == "generic":
-        return _title(str(head), finding, capture, ())
-    known = [each for each in capture.named(*head) if each != choice.named]
-    return _title(str(head), finding, capture, [*filter(None, [choice.named]), *known])
+    known = filter(None, [choice.named]) if choice.picked else capture.named(*head)
+    return _title(str(head), finding, capture, known)
 
 
 def map_title(exhibit: Exhibit, head_map: Map) -> str:
@@ -114,30 +114,45 @@ def finding_title(finding: Finding, capture: Capture) -> str:
     """`creature → blue .69, fluffy .30`, or `9 of 12 tokens attend most to the one before`."""
     if finding.tendency is not None:
         return _tendency(finding.tendency, capture)
-    queries, keys = (
-        [_cut(label) for label in distinct_labels(tokens)]
-        for tokens in (capture.query_tokens, capture.key_tokens)
-    )
+    words, texts = groups_of(capture, "words"), capture.texts
+    queries = _names(capture.query_tokens, words[0], texts[0])
+    keys = _names(capture.key_tokens, words[1], texts[1])
 
-    def said(query: int, links: Iterable[FoundLink]) -> str:
-        ends = ", ".join(f"{name_of(keys[link.key])} {share(link.weight)}" for link in links)
-        return f"{queries[query]} → {ends}"
+    def end(link: FoundLink) -> str:
+        itself = capture.one_sequence and link.query == link.key
+        return f"{'itself' if itself else keys[link.key]} {share(link.weight)}"
 
     by_query = groupby(finding.links, key=lambda link: link.query)
-    return "; ".join(said(query, links) for query, links in by_query)
+    return "; ".join(
+        f"{queries[query]} → {', '.join(map(end, links))}" for query, links in by_query
+    )
+
+
+def _names(tokens: Sequence[Token], words: Iterable[range], text: str) -> list[str]:
+    """The names of tokens beside numbers; where one is a piece of a word, the word's as well."""
+    names = [name_of(_cut(label)) for label in distinct_labels(tokens)]
+    for word in (word for word in words if len(word) > 1):
+        whole = text[tokens[word[0]].start : tokens[word[-1]].end].strip()
+        for i in word:
+            names[i] = f"“{_cut(tokens[i].label)}” of “{_cut(readable(whole))}”"
+    return names
 
 
 def _tendency(tendency: Tendency, capture: Capture) -> str:
     rows, of = tendency.rows, tendency.of
-    many = f"all {of:,}" if rows == of else f"{rows:,} of {of:,}"
     if tendency.key is None:
-        where = HABITS[tendency.habit]
-    else:
-        token = capture.key_tokens[tendency.key]
-        labels = distinct_labels(capture.key_tokens)
-        first = "the first token, " if tendency.key == 0 else ""
-        where = token.label if token.special else f"{first}“{_cut(labels[tendency.key])}”"
-    return f"{many} tokens attend most to {where}"
+        return f"{_part(rows, of)} tokens attend most to {HABITS[tendency.habit]}"
+    token = capture.key_tokens[tendency.key]
+    label = distinct_labels(capture.key_tokens)[tendency.key]
+    name = token.label if token.special else f"“{_cut(label)}”"
+    if tendency.key == 0 or not capture.causal:
+        first = "" if token.special or tendency.key else "the first token, "
+        return f"{_part(rows, of)} tokens attend most to {first}{name}"
+    return f"{_part(rows, of)} tokens from {name} on attend most to it"
+
+
+def _part(rows: int, of: int) -> str:
+    return f"all {of:,}" if rows == of else f"{rows:,} of {of:,}"
 
 
 def share(weight: float) -> str:

@@ -34,8 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Subject:
-    """What to explain: `head` and `query` as on the command line (None: what `show` would pick,
-    and the last word), and another similarity to compare with the model's own."""
+    """What to explain: `head` and `query` as on the command line, and another similarity to
+    compare with the model's own.
+
+    Without `head` it is the one that `show` would pick; without `query`, the first query that
+    shows what the head was picked for, or the last word.
+    """
 
     head: str | None = None
     query: str | None = None
@@ -68,7 +72,10 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
     tracing(model)  # refused before anything is run
     prepared = prepare(model, text, options)
     choice, finding = _head(prepared, subject.head)
-    query = _position(prepared.empty.query_tokens, subject.query)
+    if subject.query is None and finding is not None and finding.behaviour:
+        query = finding.links[0].query
+    else:
+        query = _position(prepared.empty.query_tokens, subject.query)
     trace = prepared.trace(choice.heads[0], query)
     other = other_row(trace, subject.similarity) if subject.similarity else None
     return Traced(trace, choice, prepared.empty, finding, other)

@@ -27,6 +27,7 @@ from attnviz.data.segments import TEMPLATE, partition, segment_of
 from attnviz.data.shares import Column, Row, Shares, Unit
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import How
+from attnviz.data.words import groups_of
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.inputs.prompt import Prompt
@@ -35,7 +36,6 @@ from attnviz.runs.budget import Budget
 from attnviz.runs.fit import encode, fit
 from attnviz.runs.known import heads_for_answers
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.transforms.merge import groups_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -8,6 +8,7 @@ from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit
 from attnviz.data.head import Head
 from attnviz.data.heads import HeadMetrics
+from attnviz.data.words import groups_of
 from attnviz.errors import AttnvizError, InputError, option
 from attnviz.renderers.titles import amount
 from attnviz.renderers.webpage import AT_FIRST, PageWords, Start, page_chunks
@@ -15,7 +16,6 @@ from attnviz.runs.choose import found, start_choice
 from attnviz.runs.heads import score_capture
 from attnviz.runs.options import HeadOptions
 from attnviz.transforms.apply import whole_exhibit
-from attnviz.transforms.merge import groups_of
 
 MOST_WEIGHTS = 400_000_000
 """Chromium opened a page with nearly so many, of 484 MB, in 11 seconds; more is not promised."""

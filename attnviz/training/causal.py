@@ -149,7 +149,7 @@ def main(
     """Print the loss of each behaviour's answers without its head, and without a median head."""
     probe = WorldProbe.open(checkpoint)
     card = read_card(checkpoint, BUILTIN, probe.model.config.heads_per_layer)
-    named = {each.behaviour: each.head for each in card.heads}
+    named = {each.behaviour: each.head for each in reversed(card.heads)}
     table = Table("behaviour", "named", "median", "standard errors", "needed most", "texts")
     for loss in losses(probe, named, count):
         lost = (str(loss.named), str(loss.middle), f"{loss.errors:.1f}", str(loss.most))

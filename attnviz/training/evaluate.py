@@ -35,7 +35,7 @@ TITLES = {
     "previous token": "each token attends to the one before it",
 }
 ALSO_FROM = 0.5
-"""From this score on a head does a second thing, which its title says too."""
+"""From this score on a head is named for a second behaviour, too."""
 
 Scores: TypeAlias = NDArray[np.float64]
 """What share of a behaviour each head shows, 0 to 1, (layer, head)."""
@@ -67,8 +67,7 @@ def evaluate(
         *all_figures(probe, heads, count),
         *ordinary.figures(probe, sentences / half, heads),
     ]
-    named = tuple(NamedHead(kind, heads[kind], title(kind, heads, scores)) for kind in TITLES)
-    return Report(named, tuple(figures))
+    return Report(named_heads(heads, scores), tuple(figures))
 
 
 def _scores(probe: WorldProbe, kind: str, development: Path) -> Scores:
@@ -93,23 +92,21 @@ def _highest(scores: Scores) -> Head:
     return Head(*(int(i) for i in np.unravel_index(scores.argmax(), scores.shape)))
 
 
-def title(kind: str, heads: Mapping[str, Head], scores: Mapping[str, Scores]) -> str:
-    """What a behaviour's head does: this, and the other that it shows most.
-
-    A head that is named for two behaviours has a title for each, which say it already.
-    """
-    head = heads[kind]
-    others = [other for other in TITLES if other != kind]
-    if any(heads[other] == head for other in others):
-        return TITLES[kind]
-    most = max(others, key=lambda other: float(scores[other][head]))
-    also = f"; also: {TITLES[most]}" if scores[most][head] >= ALSO_FROM else ""
-    return TITLES[kind] + also
+def named_heads(heads: Mapping[str, Head], scores: Mapping[str, Scores]) -> tuple[NamedHead, ...]:
+    """The head of each behaviour, then the second behaviour of heads that show another, too."""
+    named = [NamedHead(kind, head, TITLES[kind]) for kind, head in heads.items()]
+    for kind, head in heads.items():
+        others = [other for other in heads if other != kind]
+        most = max(others, key=lambda other: float(scores[other][head]))
+        twice = any(heads[other] == head for other in others)
+        if not twice and scores[most][head] >= ALSO_FROM:
+            named.append(NamedHead(most, head, TITLES[most]))
+    return tuple(named)
 
 
 def tables(report: Report) -> Iterator[Table]:
     """The figures beside their bars, a table for each kind of text."""
-    heads = {named.behaviour: str(named.head) for named in report.heads}
+    heads = {named.behaviour: str(named.head) for named in reversed(report.heads)}  # the first
     for texts in dict.fromkeys(figure.texts for figure in report.figures):
         columns = ("behaviour", "head", "measure", "value", "bar", "cases", "")
         table = Table(*columns, title=f"measured on {texts}")

@@ -37,13 +37,27 @@ def rows(size: int, **weights: dict[int, float]) -> np.ndarray:
     return pattern
 
 
-def test_the_clearest_rows_of_the_behaviour_are_told_strongest_key_first() -> None:
-    pattern = rows(8, r3={1: 0.3, 2: 0.6}, r7={6: 0.99})
+def test_the_clearest_rows_of_the_behaviour_are_told_in_order_strongest_key_first() -> None:
+    pattern = rows(8, r3={1: 0.3, 2: 0.65}, r7={6: 0.99})
     finding = found(shown(pattern), NAMED)
     assert finding is not None
     assert finding.behaviour == "adjectives"
-    assert [(q, k) for q, k, _ in finding.links] == [(7, 6), (3, 2), (3, 1)]
-    assert finding.links[0].weight == pytest.approx(0.99)
+    assert [(q, k) for q, k, _ in finding.links] == [(3, 2), (3, 1), (7, 6)]
+    assert finding.links[-1].weight == pytest.approx(0.99)
+
+
+def test_nothing_in_a_told_row_is_passed_over_that_is_stronger() -> None:
+    pattern = rows(8, r3={0: 0.3, 1: 0.2, 2: 0.4, 3: 0.1})  # "a" is no adjective of "creature"
+    finding = found(shown(pattern), NAMED)
+    assert finding is not None
+    assert finding.behaviour == "adjectives"
+    assert [key for _, key, _ in finding.links] == [2, 0, 1]
+
+
+def test_a_row_whose_strongest_link_goes_elsewhere_shows_no_behaviour() -> None:
+    finding = found(shown(rows(8, r3={1: 0.2, 2: 0.25, 3: 0.45})), NAMED)
+    assert finding is not None
+    assert finding.behaviour is None
 
 
 def test_only_rows_and_columns_that_are_shown_are_told() -> None:
@@ -85,11 +99,11 @@ def test_rows_that_attend_to_what_followed_their_earlier_copy_are_told() -> None
 
 
 def test_rows_with_nothing_in_common_give_the_strongest_links() -> None:
-    pattern = rows(8, r3={1: 0.9}, r4={2: 0.8}, r5={3: 0.7}, r6={4: 0.6}, r7={5: 0.95})
+    pattern = rows(8, r3={1: 0.92}, r4={2: 0.8}, r5={3: 0.7}, r6={4: 0.6}, r7={5: 0.95})
     finding = found(shown(pattern))
     assert finding is not None
     assert finding.tendency is None
-    assert [link[:2] for link in finding.links] == [(7, 5), (3, 1), (4, 2)]
+    assert [link[:2] for link in finding.links] == [(3, 1), (7, 5)]
     assert isinstance(finding.links[0], FoundLink)
 
 

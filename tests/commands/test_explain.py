@@ -369,3 +369,11 @@ def test_plain_ascii_is_written_where_nothing_else_can_be(run: Run) -> None:
         for line in render(worked, sheet, title="ascii"):
             console.print(line)
     assert shown.get().isascii()
+
+
+def test_the_query_that_shows_what_the_head_is_known_for_is_followed(run: Run) -> None:
+    shown = run("explain", "Bark is very cute and he is a dog", "--only", "3").out
+    assert "computes what “he” takes" in shown
+    assert "builtin, 10 tokens with BOS" in " ".join(shown.split())
+    plain = run("explain", "Bark is very cute", "--only", "3").out
+    assert "computes what “cute” takes" in plain

@@ -20,10 +20,9 @@ CAPTURE = make_capture(named_heads=(NAMED, ALSO), bos=True)
 EXHIBIT = replace(make_exhibit(CAPTURE, heads=[HEAD]), caption="")
 
 
-def test_a_named_head_that_acts_is_told_by_its_links_first() -> None:
+def test_a_named_head_that_acts_is_told_by_its_links_and_by_no_other_behaviour() -> None:
     shown = replace(EXHIBIT, choice=Choice((HEAD,), "acts", NAMED), finding=PAIR)
-    known = "known for: nouns attend to their adjectives; each token attends to the one before it"
-    title = f"L0H1: creature → blue .69, fluffy .30 · {known}"
+    title = "L0H1: creature → blue .69, fluffy .30 · known for: nouns attend to their adjectives"
     # the adjective before the noun is found by position: BOS, a, fluffy, blue, creature
     assert map_title(shown, shown.maps[0]) == title
     assert about(shown) == f"{title} (chosen automatically)"
@@ -50,7 +49,7 @@ def test_several_rows_are_apart() -> None:
         (("self", 12, 12, None), "all 12 tokens attend most to themselves"),
         (("followers", 7, 12, None), "attend most to what followed their earlier occurrence"),
         (("one key", 7, 12, 0), "7 of 12 tokens attend most to BOS"),
-        (("one key", 7, 12, 4), "7 of 12 tokens attend most to “creature”"),
+        (("one key", 5, 7, 4), "5 of 7 tokens from “creature” on attend most to it"),
     ],
 )
 def test_the_generic_choice_is_told_by_what_its_rows_have_in_common(
@@ -73,3 +72,10 @@ def test_long_labels_are_cut() -> None:
     finding = Finding((FoundLink(1, 0, 0.9),))
     shown = replace(make_exhibit(capture), caption="", choice=Choice((Head(0, 0),), "generic"))
     assert f"b → {'x' * 23}… .90" in about(replace(shown, finding=finding))
+
+
+def test_a_link_to_itself_and_a_piece_of_a_word_are_said_to_be_so() -> None:
+    capture = make_capture(["Co", "al", " dust"])
+    finding = Finding((FoundLink(2, 0, 0.6), FoundLink(2, 2, 0.3)))
+    shown = replace(make_exhibit(capture), caption="", choice=Choice((Head(0, 0),), "generic"))
+    assert "dust → “Co” of “Coal” .60, itself .30" in about(replace(shown, finding=finding))

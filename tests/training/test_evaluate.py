@@ -1,24 +1,26 @@
-"""Which heads a card names, and what their titles say."""
+"""Which heads a card names, and for what."""
 
 import numpy as np
 
+from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
-from attnviz.training.evaluate import TITLES, title
+from attnviz.training.evaluate import TITLES, named_heads
 
 HEADS = dict(zip(TITLES, (Head(0, n) for n in range(len(TITLES))), strict=True))
 
 
-def test_a_title_names_what_a_head_is_chosen_for_and_the_other_that_it_shows_most() -> None:
+def test_a_head_is_named_for_what_it_is_chosen_for_then_for_the_other_that_it_shows_most() -> None:
     scores = {kind: np.zeros((1, len(TITLES))) for kind in TITLES}
     at = HEADS["pronouns"]
-    assert title("pronouns", HEADS, scores) == TITLES["pronouns"]
+    chosen = tuple(NamedHead(kind, HEADS[kind], TITLES[kind]) for kind in TITLES)
+    assert named_heads(HEADS, scores) == chosen
     scores["adjectives"][at], scores["mystery"][at] = 0.6, 0.7
-    assert title("pronouns", HEADS, scores) == f"{TITLES['pronouns']}; also: {TITLES['mystery']}"
+    assert named_heads(HEADS, scores) == (*chosen, NamedHead("mystery", at, TITLES["mystery"]))
 
 
-def test_the_titles_of_a_head_that_is_named_for_two_behaviours_say_no_more() -> None:
+def test_a_head_that_is_chosen_for_two_behaviours_is_named_for_no_third() -> None:
     heads = {**HEADS, "mystery": HEADS["pronouns"]}
     scores = {kind: np.full((1, len(TITLES)), 0.9) for kind in TITLES}
-    assert title("pronouns", heads, scores) == TITLES["pronouns"]
-    assert title("mystery", heads, scores) == TITLES["mystery"]
-    assert title("senses", heads, scores) != TITLES["senses"]
+    times = [named.head for named in named_heads(heads, scores)]
+    assert times.count(HEADS["pronouns"]) == 2
+    assert times.count(HEADS["senses"]) == 2

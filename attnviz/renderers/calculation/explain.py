@@ -10,7 +10,6 @@ from rich.text import Text
 
 from attnviz.data.blocks import FloatArray
 from attnviz.data.explain import HeadTrace, OtherRow, Projection
-from attnviz.harmless import readable
 from attnviz.renderers.calculation import pair
 from attnviz.renderers.calculation.explained import TOLERANCE, Explained, left_out
 from attnviz.renderers.calculation.scores import scores
@@ -31,8 +30,6 @@ def render(
     """The lines of the explanation: a heading, then the steps that are asked for."""
     labels, key_labels = distinct_labels(trace.query_tokens), distinct_labels(trace.key_tokens)
     explained = Explained(trace, sheet, labels, key_labels, other)
-    model = f"{readable(trace.model.name)}, {pair.size(explained)}"
-    about = f"{about} · {model}" if about else model
     yield from sheet.title(pair.title(explained), about, pair.written(trace))
     for number in only:
         yield from _STEPS[number](explained)

@@ -6,7 +6,6 @@ import numpy as np
 from rich.text import Text
 
 from attnviz.data.explain import HeadTrace
-from attnviz.harmless import readable
 from attnviz.renderers.calculation.sheet import Sheet, shape, strongest_keys
 from attnviz.renderers.labels import distinct_labels
 
@@ -18,7 +17,7 @@ def render(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterator[Text]:
     keys = np.flatnonzero(np.isfinite(trace.scores[query]))
     shown = strongest_keys(trace.scores[query])
     title = f"L{trace.layer}H{trace.head} as a look-up: “{labels[query]}” asks"
-    yield from sheet.title(title, f"{about} · {readable(trace.model.name)}")
+    yield from sheet.title(title, about)
     yield from sheet.heading(1, "The query")
     yield from sheet.vectors([(f"q({labels[query]})", trace.q[query])])
     yield from sheet.heading(2, "The keys: each is compared with the query and gets a weight")

@@ -9,7 +9,6 @@ from attnviz.data.tokens import SPECIAL_LABEL
 from attnviz.harmless import readable
 from attnviz.renderers.calculation.explained import Explained
 from attnviz.renderers.calculation.sheet import shape
-from attnviz.renderers.titles import amount
 
 WHERE = {
     "encoder": " of the encoder",
@@ -27,14 +26,6 @@ def title(e: Explained) -> str:
     kind = e.trace.kind
     where, source = WHERE.get(kind, ""), FROM.get(kind, "the tokens")
     return f"How {e.head}{where} computes what “{e.query}” takes from {source}"
-
-
-def size(e: Explained) -> str:
-    """`9 tokens`; in cross-attention those of both sides."""
-    if e.cross:
-        queries, keys = amount(e.n_queries, "query token"), amount(e.n_keys, "key token")
-        return f"{queries} to {keys}"
-    return amount(e.n_queries, "token")
 
 
 def written(trace: HeadTrace) -> str:

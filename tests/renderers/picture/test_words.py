@@ -15,14 +15,14 @@ AGAIN = NamedHead(
 )
 
 
-def test_a_head_that_was_picked_for_one_behaviour_names_that_one_first() -> None:
+def test_a_head_that_was_picked_for_one_behaviour_names_that_one_alone() -> None:
     capture = make_capture("a b", named_heads=(GUILTY, AGAIN))
     exhibit = make_exhibit(capture, heads=[Head(0, 0)])
     both = words_for(exhibit, PictureOptions()).title
     assert both == f"L0H0 · known for: {GUILTY.title}; {AGAIN.title}"
     picked = replace(exhibit, choice=Choice((Head(0, 0),), "acts", AGAIN))
     found = replace(picked, finding=Finding((FoundLink(1, 0, 0.75),), "induction"))
-    title = f"L0H0: b → a .75 · known for: {AGAIN.title}; {GUILTY.title}"
+    title = f"L0H0: b → a .75 · known for: {AGAIN.title}"
     assert words_for(found, PictureOptions()).title == title
 
 
