@@ -36,7 +36,8 @@ def name_of(label: str) -> str:
     """
     bare = re.sub(r"#\d+$", "", label)
     marks = all(character in punctuation for character in bare)
-    return f'"{label}"' if marks or re.search(r"[\d\s]", bare) else label
+    mark = "'" if '"' in label else '"'
+    return f"{mark}{label}{mark}" if marks or re.search(r"[\d\s]", bare) else label
 
 
 def names_of(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:
