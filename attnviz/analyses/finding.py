@@ -17,27 +17,33 @@ from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
 from attnviz.data.tokens import Token
 
 MOST_QUERIES, MOST_KEYS = 2, 3
-TELLING = 0.1  # a weaker link is nothing to tell
+TELLING = 0.095  # a link that reads .10; a weaker one is nothing to tell
 LEAST_ROWS = 3  # fewer have nothing "most" of them do
 
 
 def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) -> Finding | None:
-    """What is so of a head in the rows and columns that are shown; None where that is nothing.
+    """What is so of a head in the rows that are shown; None where that is nothing.
+
+    It is so of whole rows, whichever of their links are shown.
 
     Args:
         exhibit: the head's pattern, as it is shown.
         head_map: the head.
         named: the behaviour to look for first.
     """
-    if exhibit.capture.signed:  # scores are no shares of attention
-        return None
+    every_key = tuple(range(len(exhibit.capture.key_tokens)))
+    partial = exhibit.keys != every_key or exhibit.skip or exhibit.least > 0
+    if exhibit.capture.signed or (partial and not isinstance(head_map, HeadMap)):
+        return None  # scores are no shares of attention; of the other rows, not all is known
+    exhibit = replace(exhibit, keys=every_key, skip=(), least=0.0, top=None)
     behaviour, acts = _behaviour(exhibit, head_map, named)
     if acts:
         return Finding(_rows_of(exhibit, head_map, acts), behaviour)
-    tendency = _tendency(exhibit, _strongest(exhibit, head_map))
+    strongest = _strongest(exhibit, head_map)
+    tendency = _tendency(exhibit, strongest)
     if tendency is not None:
         return Finding(tendency=tendency)
-    links = _telling(exhibit, head_map)
+    links = _telling(exhibit, head_map) or [each for each in strongest if each.weight >= TELLING]
     return Finding(_rows_of(exhibit, head_map, links)) if links else None
 
 
@@ -49,7 +55,7 @@ def _rows_of(
     Nothing that is stronger than a link that is told is left out, whether it is plausible or not.
     """
     queries = tuple(sorted([*dict.fromkeys(link.query for link in telling)][:MOST_QUERIES]))
-    asked = replace(exhibit, queries=queries, top=MOST_KEYS, least=max(TELLING, exhibit.least))
+    asked = replace(exhibit, queries=queries, top=MOST_KEYS, least=TELLING)
     found = [FoundLink(*link) for link in links_of(asked, head_map).rows()]
     rows = ([link for link in found if link.query == query] for query in queries)
     return tuple(link for row in rows for link in row[:MOST_KEYS] if link.weight >= TELLING)
@@ -66,9 +72,7 @@ def _behaviour(
     if behaviour is None:
         return None, []
     occasions = [c for c in seen[behaviour] if c.query in exhibit.queries]
-    acts = acts_of(head_map.weights, occasions)
-    shown = [act for act in acts if act.key in exhibit.keys and act.weight >= exhibit.least]
-    return behaviour, shown
+    return behaviour, acts_of(head_map.weights, occasions)
 
 
 def _strongest(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
@@ -118,7 +122,7 @@ def _telling(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
     capture = exhibit.capture
     keys = tuple(key for key in exhibit.keys if not capture.key_tokens[key].special)
     rows = tuple(q for q in exhibit.queries if not capture.query_tokens[q].special)
-    skip = (*exhibit.skip, 0) if capture.one_sequence else exhibit.skip
+    skip = (0,) if capture.one_sequence else ()
     best: dict[int, FoundLink] = {}
     for some in (tuple(filter(None, keys)) if capture.causal else keys, keys):
         asked = replace(exhibit, queries=rows, keys=some, skip=skip, top=1)

@@ -34,7 +34,8 @@ def shares_of(
     if columns[0].part == "sink":
         shares[:, 0] += np.maximum(0, 1 - weights.sum(axis=1)) if capture.sinks else 0
     means = [shares[row.first : row.after].mean(axis=0) for row in rows]
-    return Shares(capture, choice, how, columns, tuple(rows), np.array(means, np.float32))
+    of_rows = np.array(means, np.float32)
+    return Shares(capture, choice, how, columns, tuple(rows), of_rows, weights)
 
 
 def columns_of(capture: Capture) -> tuple[Column, ...]:

@@ -84,7 +84,7 @@ class Followed:
         "--query",
         metavar="TOKEN",
         help="The query to explain: a token, creature#2, or an index. Default: the "
-        "first one that shows what the head is known for, or the last word.",
+        "first one that the line above names, or the last word.",
     )
 
 

@@ -170,7 +170,8 @@ class Exhibit:
     are distances (query minus key) of links that are left out: 0 to itself, 1 to the token
     before. `dropped` are keys whose weight was taken away. `choice` says which heads these
     are and why, `finding` what the one head does here that a rule picked; `caption` names the
-    exhibit in its place, where it stands beside others.
+    exhibit in its place, where it stands beside others. `subtitle` says what was run, where that
+    cannot be told from the capture's own tokens.
     """
 
     capture: Capture
@@ -183,6 +184,7 @@ class Exhibit:
     dropped: tuple[int, ...] = ()
     choice: Choice | None = None
     caption: str = ""
+    subtitle: str = ""
     finding: Finding | None = None
 
     @property

@@ -53,6 +53,14 @@ def choose_heads(
     return tuple(sorted(set(chosen)))
 
 
+def by_layer(heads: Iterable[Head]) -> dict[int, tuple[int, ...]]:
+    """The numbers of some heads, by layer, in order."""
+    layers: dict[int, tuple[int, ...]] = {}
+    for layer, head in sorted(heads):
+        layers[layer] = (*layers.get(layer, ()), head)
+    return layers
+
+
 def _check_full_name(
     head: Head, heads_per_layer: Sequence[int], chosen: Iterable[int], layers: str | None
 ) -> None:

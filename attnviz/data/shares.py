@@ -36,8 +36,8 @@ class Shares:
     """What each part of an answer attended to.
 
     `shares` (rows, columns): the mean over the tokens of a row of the weight on the keys of a
-    column; each row sums to 1. `capture`: the run, without its patterns. `choice`: the heads whose
-    rows were joined, and `how`.
+    column; each row sums to 1. `weights` (new tokens, keys): what they were made of. `capture`: the
+    run. `choice`: the heads whose rows were joined, and `how`.
     """
 
     capture: Capture
@@ -46,3 +46,4 @@ class Shares:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     shares: FloatArray
+    weights: FloatArray

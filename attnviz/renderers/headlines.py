@@ -74,12 +74,16 @@ def headline(
 
 
 def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str:
-    """What the one head of a choice does here, and what it was picked for.
+    """What the one head of a choice does here, and what it is known for.
 
-    Whatever else it is known for is left out, as it may not be so here.
+    Of a head that was picked for its behaviour it is this one, where the rows show it. Whatever
+    else it is known for is left out, as it may not be so here.
     """
     (head,) = choice.heads
-    known = filter(None, [choice.named]) if choice.picked else capture.named(*head)
+    if not choice.picked:
+        return _title(str(head), finding, capture, capture.named(*head))
+    shows = choice.why == "card" or (finding is not None and finding.behaviour is not None)
+    known = [choice.named] if choice.named is not None and shows else []
     return _title(str(head), finding, capture, known)
 
 

@@ -8,6 +8,7 @@ from attnviz.analyses.finding import finding_of
 from attnviz.data.capture import Capture, ModelIdentity
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Choice, Exhibit
+from attnviz.data.finding import Finding
 from attnviz.data.head import Head, choose_heads, every_head, listed
 from attnviz.errors import UsageError, option
 from attnviz.runs.options import HeadOptions
@@ -80,6 +81,11 @@ def found(exhibit: Exhibit, head: Head) -> Exhibit:
     if not maps or exhibit.choice is None or not exhibit.choice.picked:
         return exhibit
     return replace(exhibit, finding=finding_of(exhibit, maps[0], exhibit.choice.named))
+
+
+def told_query(finding: Finding | None) -> int | None:
+    """The first query whose row is told of a head; None where none is."""
+    return finding.links[0].query if finding is not None and finding.links else None
 
 
 def _check_held(heads: Sequence[Head], held: Sequence[Head]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice
+from attnviz.data.exhibit import Choice, Exhibit
 from attnviz.data.explain import EmbeddingTrace, HeadTrace, OtherRow
 from attnviz.data.finding import Finding
 from attnviz.data.positions import last_word, one_position
@@ -22,7 +22,7 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
 from attnviz.models.loaded import tracing
 from attnviz.renderers.notes import run_notes
-from attnviz.runs.choose import found, plan_heads
+from attnviz.runs.choose import found, plan_heads, told_query
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare
 from attnviz.transforms.apply import whole_exhibit
@@ -38,7 +38,7 @@ class Subject:
     compare with the model's own.
 
     Without `head` it is the one that `show` would pick; without `query`, the first query that
-    shows what the head was picked for, or the last word.
+    is told of that head, or the last word.
     """
 
     head: str | None = None
@@ -71,18 +71,19 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
 
     tracing(model)  # refused before anything is run
     prepared = prepare(model, text, options)
-    choice, finding = _head(prepared, subject.head)
-    if subject.query is None and finding is not None and finding.behaviour:
-        query = finding.links[0].query
-    else:
+    choice, shown = _head(prepared, subject.head)
+    query = told_query(shown.finding) if shown and subject.query is None else None
+    if query is None:
         query = _position(prepared.empty.query_tokens, subject.query)
+    row = found(replace(shown, queries=(query,)), choice.heads[0]) if shown else None
+    finding = row.finding if row else None
     trace = prepared.trace(choice.heads[0], query)
     other = other_row(trace, subject.similarity) if subject.similarity else None
     return Traced(trace, choice, prepared.empty, finding, other)
 
 
-def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Finding | None]:
-    """The head, why this one, and what it does; nothing is captured where the user named it."""
+def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None]:
+    """The head, why this one, and its pattern; nothing is captured where the user named it."""
     model = prepared.model
     plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=named))
     if named is not None and len(plan.recorded) != 1:
@@ -95,7 +96,7 @@ def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Finding | None
     captured = prepared.record(plan.recorded)
     choice = plan.pick(captured)
     (head,) = choice.heads
-    return choice, found(whole_exhibit(captured.only(choice.heads), choice), head).finding
+    return choice, found(whole_exhibit(captured.only(choice.heads), choice), head)
 
 
 def _position(tokens: Sequence[Token], query: str | None) -> int:

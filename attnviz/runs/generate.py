@@ -2,27 +2,26 @@
 
 prompt ─► tokens ─► write, or read what is given ─► a row for each new token ─► shares of segments
 
-The prompt is read once. Of the new tokens alone rows are kept, as the mean of the chosen heads.
+The prompt is read once. Only the rows of new tokens are kept: the mean of the chosen heads, or,
+for a capture, each of them.
 """
 
-import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnviz.analyses.check import check_of
 from attnviz.analyses.shares import shares_of
-from attnviz.data.blocks import FloatArray, PatternBlock, Wanted
+from attnviz.data.blocks import FloatArray, LayerPattern, Wanted
 from attnviz.data.capture import Capture
 from attnviz.data.chat import Chat
 from attnviz.data.check import Check
 from attnviz.data.exhibit import Choice
 from attnviz.data.generate import Sampling
-from attnviz.data.head import choose_heads
+from attnviz.data.head import by_layer, choose_heads
 from attnviz.data.segments import TEMPLATE, partition, segment_of
 from attnviz.data.shares import Column, Row, Shares, Unit
 from attnviz.data.tokens import Token, numbered
@@ -36,6 +35,7 @@ from attnviz.runs.budget import Budget
 from attnviz.runs.fit import encode, fit
 from attnviz.runs.known import heads_for_answers
 from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.writing import KeepRows, NewToken, written
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -53,81 +53,11 @@ class Writing:
     target: str | None = None
 
 
-@dataclass
-class KeepRows:
-    """Keeps the mean, or the maximum, over the heads of each new token's row.
-
-    `keys` says how many keys the row of a new token has. `first`: the query that is the row of
-    the first one.
-    """
-
-    n_heads: int
-    how: How
-    keys: Callable[[int], int]
-    first: int = 0
-    rows: list[FloatArray] = field(default_factory=list)
-
-    def __call__(self, block: PatternBlock) -> None:
-        joined = block.weights.max(axis=0)
-        if self.how == "mean":
-            joined = block.weights.sum(axis=0) / self.n_heads
-        for query, row in zip((block.queries - self.first).tolist(), joined, strict=True):
-            seen = row[: self.keys(query)]
-            if query == len(self.rows):
-                self.rows.append(seen.copy())
-            else:
-                join = np.maximum if self.how == "max" else np.add
-                join(self.rows[query], seen, out=self.rows[query])
-
-
-@dataclass(frozen=True)
-class NewToken:
-    """A token that was written, and its row: the weights (n_keys) of the chosen heads."""
-
-    id: int
-    row: FloatArray
-
-
-def written(
-    model: "LoadedModel", ids: Sequence[int], sampling: Sampling, wanted: Wanted, keep: KeepRows
-) -> Iterator[NewToken]:
-    """The tokens that a model writes, each as soon as it is there.
-
-    The model runs in a thread of its own, which ends with this iterator.
-    """
-    from attnviz.models.loaded import generating
-
-    able, said = generating(model), SimpleQueue[NewToken | BaseException | None]()
-    stopped = False
-
-    def go_on(id_: int) -> bool:
-        said.put(NewToken(id_, keep.rows[-1]))
-        return not stopped
-
-    def work() -> None:
-        try:
-            able.generate(ids, sampling, wanted, keep, go_on)
-            said.put(None)
-        except BaseException as error:  # a panic of a compiled library is no Exception
-            said.put(error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while (new := said.get()) is not None:
-            if isinstance(new, BaseException):
-                raise new
-            yield new
-    finally:
-        stopped = True
-        thread.join()
-
-
 @dataclass(frozen=True, eq=False)
 class Answering:
     """A prompt that its model can answer, and which heads are kept of the answer.
 
-    `choice`: the heads; their rows are joined as `how` says.
+    `choice`: the heads; their rows are joined as `how` says. `each_head`: they are also kept apart.
     """
 
     model: "LoadedModel"
@@ -136,6 +66,7 @@ class Answering:
     writing: Writing
     choice: Choice
     how: How
+    each_head: bool = False
 
     def new_tokens(self) -> Iterator[NewToken]:
         """The answer's tokens with their rows: given ones at once, others as they are written."""
@@ -168,16 +99,18 @@ class Answering:
             placed = [replace(t, start=t.start + len(read), end=t.end + len(read)) for t in tokens]
             keys = numbered((*self.tokens, *placed[:-1]))
             blank = self._blank(numbered(placed), keys, read + text, "")
-        weights = np.zeros((len(new), len(blank.key_tokens)), np.float32)
-        for row, token in zip(weights, new, strict=True):
-            row[: len(token.row)] = token.row
-        if not np.isfinite(weights).all():
+        rows = np.zeros((len(new[0].row), len(new), len(blank.key_tokens)), np.float32)
+        for i, token in enumerate(new):
+            rows[:, i, : token.row.shape[1]] = token.row
+        if not np.isfinite(rows).all():
             raise ModelError(
                 "the attention of the answer is not a number (NaN or infinite)",
                 "the checkpoint may be damaged; in half precision try "
                 f"{option('dtype', 'float32')}",
             )
-        return Answer(text, blank, weights, self.choice, self.how)
+        recorded = replace(blank, layers=self._layers(rows)) if self.each_head else blank
+        joined = rows.max(axis=0) if self.how == "max" else rows.mean(axis=0)
+        return Answer(text, recorded, joined, self.choice, self.how)
 
     def check(self, answer: "Answer") -> Check:
         """What the deletion of each segment does to the probability of the answer.
@@ -242,15 +175,20 @@ class Answering:
         yield from (NewToken(id_, row) for id_, row in zip(ids, keep.rows, strict=True))
 
     def _wanted(self, queries: tuple[int, ...] | None = None) -> Wanted:
-        heads: dict[int, tuple[int, ...]] = {}
-        for layer, head in sorted(self.choice.heads):
-            heads[layer] = (*heads.get(layer, ()), head)
-        return Wanted(heads, queries)
+        return Wanted(by_layer(self.choice.heads), queries)
+
+    def _layers(self, rows: FloatArray) -> tuple[LayerPattern, ...]:
+        """The rows of all heads (heads, queries, keys), layer by layer."""
+        layers, first = [], 0
+        for layer, heads in by_layer(self.choice.heads).items():
+            layers.append(LayerPattern(layer, heads, rows[first : first + len(heads)]))
+            first += len(heads)
+        return tuple(layers)
 
     def _keeping(self, first: int = 0) -> KeepRows:
         n = len(self.tokens)
         keys = (lambda _: n) if self._crossed else (lambda new: n + new)
-        return KeepRows(len(self.choice.heads), self.how, keys, first)
+        return KeepRows(self.choice.heads, None if self.each_head else self.how, keys, first)
 
     @property
     def _crossed(self) -> bool:
@@ -270,8 +208,8 @@ class Answering:
 class Answer:
     """An answer, with the joined rows of the chosen heads.
 
-    `capture`: the run, without patterns. `weights` (new tokens, keys). `choice` and `how`: the
-    heads whose rows were joined, and how.
+    `capture`: the run, with the rows of each head where they are kept. `weights` (new tokens,
+    keys): the rows joined. `choice` and `how`: the heads whose rows were joined, and how.
     """
 
     text: str
@@ -337,8 +275,10 @@ def answering(
     writing: Writing,
     heads: HeadOptions,
     how: How = "mean",
+    *,
+    each_head: bool = False,
 ) -> Answering:
-    """Make a prompt ready to be answered.
+    """Make a prompt ready to be answered; with `each_head` its answer is a capture of all of them.
 
     Raises:
         InputError: nothing but blanks, or longer than the model's context.
@@ -352,14 +292,16 @@ def answering(
     writing = replace(writing, sampling=replace(writing.sampling, most=most))
     n = len(fitted.tokens)
     budget = Budget(model, (n, n + most), options.max_memory)
-    budget.check(4 * most * (n + most), "shorten the prompt, or ask for fewer new tokens")
-    return Answering(model, prompt, fitted.tokens, writing, _choice(model, heads), how)
+    choice = _choice(model, heads)
+    kept = len(choice.heads) if each_head else 1
+    budget.check(4 * kept * most * (n + most), "shorten the prompt, or ask for fewer new tokens")
+    return Answering(model, prompt, fitted.tokens, writing, choice, how, each_head)
 
 
 def _choice(model: "LoadedModel", heads: HeadOptions) -> Choice:
     """The heads that the user names, else those that are known to retrieve, else all."""
     retrieving = () if heads.named else heads_for_answers(model)
     if retrieving:
-        return Choice(retrieving, "retrieval")
+        return Choice(tuple(sorted(retrieving)), "retrieval")
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     return Choice(chosen, "asked" if heads.named else "all")

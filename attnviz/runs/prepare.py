@@ -13,7 +13,7 @@ from attnviz.analyses.loss import SumLoss, text_loss
 from attnviz.data.blocks import Checked, Consumer, KeepEverything, Wanted
 from attnviz.data.capture import VALUE_NORMS, Capture, TextLoss
 from attnviz.data.explain import HeadTrace
-from attnviz.data.head import Head, every_head
+from attnviz.data.head import Head, by_layer, every_head
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import Scores
 from attnviz.data.verify import Verified
@@ -74,10 +74,7 @@ class Prepared:
         Raises:
             ModelError: what the model attends to is no pattern over these tokens, or not numbers.
         """
-        wanted: dict[int, tuple[int, ...]] = {}
-        for layer, head in sorted(heads):
-            wanted[layer] = (*wanted.get(layer, ()), head)
-        asked = Wanted(wanted, queries, scores)
+        asked = Wanted(by_layer(heads), queries, scores)
         checked = Checked(consume, self.blank(scores=scores))
         self.model.run(self.ids, asked, checked, [t.id for t in self.target])
         checked.finish(asked)

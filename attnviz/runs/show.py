@@ -22,7 +22,7 @@ from attnviz.renderers.notes import notes_of
 from attnviz.renderers.picture.words import options_of
 from attnviz.renderers.terminal.heading import line_heading
 from attnviz.runs.budget import LINK_BYTES, PICTURE_BYTES
-from attnviz.runs.choose import HeadPlan, found, plan_capture, plan_heads
+from attnviz.runs.choose import HeadPlan, found, plan_capture, plan_heads, told_query
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import (
     Output,
@@ -141,6 +141,10 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
         show.filters,
         one_query=show.needs.one_query,
     )
+    if show.needs.one_query and not show.filters.queries:
+        every = tuple(range(len(made.capture.query_tokens)))
+        query = told_query(found(replace(made, queries=every), choice.heads[0]).finding)
+        made = made if query is None else replace(made, queries=(query,))
     return found(made, choice.heads[0])
 
 

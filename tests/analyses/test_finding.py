@@ -60,13 +60,11 @@ def test_a_row_whose_strongest_link_goes_elsewhere_shows_no_behaviour() -> None:
     assert finding.behaviour is None
 
 
-def test_only_rows_and_columns_that_are_shown_are_told() -> None:
+def test_only_rows_that_are_shown_are_told() -> None:
     exhibit = shown(rows(8, r3={1: 0.3, 2: 0.6}, r7={6: 0.99}))
     one = found(replace(exhibit, queries=(3,)), NAMED)
     assert one is not None
     assert {link.query for link in one.links} == {3}
-    without = found(replace(exhibit, keys=(0, 1, 3, 4, 5, 6, 7), queries=(3,)), NAMED)
-    assert without is None or without.behaviour is None
 
 
 def test_where_the_behaviour_is_not_seen_no_claim_is_made() -> None:
@@ -111,3 +109,17 @@ def test_scores_are_no_shares_of_attention() -> None:
     exhibit = shown(rows(8, r7={6: 0.99}))
     capture = replace(exhibit.capture, transforms=(Scores(),))
     assert found(replace(exhibit, capture=capture), NAMED) is None
+
+
+def test_what_is_told_of_a_row_does_not_depend_on_the_links_that_are_shown() -> None:
+    exhibit = shown(rows(8, r3={1: 0.3, 2: 0.65}, r7={6: 0.99}))
+    whole = found(exhibit, NAMED)
+    for filtered in ({"keys": (0, 5)}, {"skip": (1,)}, {"least": 0.999}, {"top": 1}):
+        assert found(replace(exhibit, **filtered), NAMED) == whole
+
+
+def test_a_row_that_attends_to_itself_alone_is_told() -> None:
+    exhibit = shown(rows(8, r5={5: 0.9}))
+    finding = found(replace(exhibit, queries=(5,)))
+    assert finding is not None
+    assert [link[:2] for link in finding.links] == [(5, 5), (5, 0)]

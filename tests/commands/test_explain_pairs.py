@@ -60,10 +60,12 @@ def test_the_weights_of_cross_attention_are_those_of_show(run: Run) -> None:
         assert float(row[3]) == pytest.approx(weight, abs=2e-6)
 
 
-def test_the_head_of_the_card_and_the_last_word_are_explained_by_default(run: Run) -> None:
+def test_the_head_of_the_card_and_the_first_query_that_is_told_are_explained_by_default(
+    run: Run,
+) -> None:
     shown = explained(run, "--only", "3")
-    assert shown.startswith("How L1H2 of the cross-attention computes what “forêt”")
-    assert re.search(r" forest -?[\d.]+ -?[\d.]+ 1\.0000", shown)
+    assert shown.startswith("How L1H2 of the cross-attention computes what “une”")
+    assert re.search(r" a -?[\d.]+ -?[\d.]+ 1\.0000", shown)
 
 
 def test_a_decoder_is_told_with_the_inputs_of_its_positions_and_its_mask(run: Run) -> None:

@@ -79,3 +79,12 @@ def test_a_link_to_itself_and_a_piece_of_a_word_are_said_to_be_so() -> None:
     finding = Finding((FoundLink(2, 0, 0.6), FoundLink(2, 2, 0.3)))
     shown = replace(make_exhibit(capture), caption="", choice=Choice((Head(0, 0),), "generic"))
     assert "dust → “Co” of “Coal” .60, itself .30" in about(replace(shown, finding=finding))
+
+
+def test_a_picked_head_whose_rows_do_not_show_its_behaviour_is_not_said_to_be_known_for_it() -> (
+    None
+):
+    choice = Choice((HEAD,), "acts", NAMED, line=1)
+    for finding in (None, Finding((FoundLink(4, 1, 0.9),))):
+        assert "known for" not in about(replace(EXHIBIT, choice=choice, finding=finding))
+    assert "known for" in about(replace(EXHIBIT, choice=choice, finding=PAIR))

@@ -18,10 +18,11 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.scratch.gpt import GPT
-from attnviz.runs.generate import KeepRows, NewToken, Writing, answering, written
+from attnviz.runs.generate import Writing, answering
 from attnviz.runs.known import heads_for_answers, keep, kept_in, known
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.retrieval import haystacks, measure_retrieval
+from attnviz.runs.writing import KeepRows, NewToken, written
 from tests.conftest import Run, bytes_tokenizer
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Panic(BaseException):
 
 @pytest.mark.parametrize("error", [Panic(), ValueError()])
 def test_whatever_ends_the_writing_ends_the_waiting_for_it(error: BaseException) -> None:
-    keep = KeepRows(1, "mean", lambda new: 2 + new)
+    keep = KeepRows((Head(0, 0),), "mean", lambda new: 2 + new)
     new = written(cast("LoadedModel", Failing(error)), [1, 2], Sampling(), Wanted({0: (0,)}), keep)
     assert next(new).id == 5
     with pytest.raises(type(error)):

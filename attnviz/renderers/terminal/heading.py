@@ -25,10 +25,11 @@ def heading(exhibit: Exhibit, display: Display) -> list[Text]:
     if said:
         title = readable(said) + (" · " if display.unicode else " | ")
         line.append(fenced(title) if display.unicode else in_ascii(title))
-    what = facts(exhibit.capture)
+    what = exhibit.subtitle or facts(exhibit.capture)
     line.append(fenced(what) if display.unicode else ascii_only(what), style="dim")
     lines = folded(line, display.width)
-    remarks = [written(exhibit.capture)] if exhibit.capture.target else []
+    plain = exhibit.capture.target and not exhibit.subtitle
+    remarks = [written(exhibit.capture)] if plain else []
     for said in (*remarks, *([FLAT] if exhibit.by_row else [])):
         remark = fenced(said) if display.unicode else ascii_only(said)
         lines += folded(Text(remark, style="dim"), display.width)

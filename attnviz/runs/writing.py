@@ -1,0 +1,93 @@
+"""The tokens that a model writes, each as soon as it is there, with its rows."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.data.blocks import FloatArray, PatternBlock, Wanted
+from attnviz.data.generate import Sampling
+from attnviz.data.head import Head
+from attnviz.data.transforms import How
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+
+@dataclass
+class KeepRows:
+    """Keeps each new token's row: of the heads joined, or of each one.
+
+    `rows`: for each new token (1 or heads, keys). `how`: None keeps each head. `keys` says how many
+    keys the row of a new token has. `first`: the query that is the row of the first one.
+    """
+
+    heads: tuple[Head, ...]
+    how: How | None
+    keys: Callable[[int], int]
+    first: int = 0
+    rows: list[FloatArray] = field(default_factory=list)
+
+    def __call__(self, block: PatternBlock) -> None:
+        places, kept = self._kept(block)
+        for i, query in enumerate((block.queries - self.first).tolist()):
+            seen = kept[:, i, : self.keys(query)]
+            if query == len(self.rows):
+                size = 1 if self.how else len(self.heads)
+                self.rows.append(np.zeros((size, seen.shape[1]), np.float32))
+            row = self.rows[query]
+            row[places] = np.maximum(row[places], seen) if self.how == "max" else row[places] + seen
+
+    def _kept(self, block: PatternBlock) -> tuple[list[int], FloatArray]:
+        """Where the rows of a block belong, and these (1 or heads, queries, keys)."""
+        if self.how is None:
+            return [self.heads.index(Head(block.layer, h)) for h in block.heads], block.weights
+        if self.how == "max":
+            return [0], block.weights.max(axis=0, keepdims=True)
+        return [0], block.weights.sum(axis=0, keepdims=True) / len(self.heads)
+
+
+@dataclass(frozen=True)
+class NewToken:
+    """A token that was written, and its row: the weights (1 or heads, keys)."""
+
+    id: int
+    row: FloatArray
+
+
+def written(
+    model: "LoadedModel", ids: Sequence[int], sampling: Sampling, wanted: Wanted, keep: KeepRows
+) -> Iterator[NewToken]:
+    """The tokens that a model writes, each as soon as it is there.
+
+    The model runs in a thread of its own, which ends with this iterator.
+    """
+    from attnviz.models.loaded import generating
+
+    able, said = generating(model), SimpleQueue[NewToken | BaseException | None]()
+    stopped = False
+
+    def go_on(id_: int) -> bool:
+        said.put(NewToken(id_, keep.rows[-1]))
+        return not stopped
+
+    def work() -> None:
+        try:
+            able.generate(ids, sampling, wanted, keep, go_on)
+            said.put(None)
+        except BaseException as error:  # a panic of a compiled library is no Exception
+            said.put(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while (new := said.get()) is not None:
+            if isinstance(new, BaseException):
+                raise new
+            yield new
+    finally:
+        stopped = True
+        thread.join()
