@@ -55,7 +55,12 @@ def columns_of(capture: Capture) -> tuple[Column, ...]:
     ]
     sink = capture.sinks or first > 0
     return tuple(
-        c for c in found if c.keys.size or c.part == "segment" or (c.part == "sink" and sink)
+        c
+        for c in found
+        if c.keys.size
+        or c.part == "segment"
+        or (c.part == "sink" and sink)
+        or (c.part == "answer" and not crossed)
     )
 
 

@@ -70,6 +70,30 @@ def destination_of(session: Session, given: OutputOptions) -> Destination:
     return Destination(form, given.output)
 
 
+def check_lines(to: Destination, *, alone: bool, lines: bool) -> None:
+    """See that each line gets a file of its own exactly where one file cannot hold several.
+
+    Args:
+        to: where results go.
+        alone: whether one file holds one result only.
+        lines: whether there is a result for each line.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if to.each_line_apart and not lines:
+        raise UsageError(
+            f"{LINE} in {option('output')} stands for a line number",
+            f"add {option('lines')}",
+        )
+    name = to.format.name
+    if lines and alone and not to.each_line_apart:
+        raise UsageError(
+            f"with {option('lines')}, each line makes a {name} file of its own",
+            f"put {LINE} into the name: {option('output', f'heads-{LINE}.{name}')}",
+        )
+
+
 def deliver(
     session: Session, to: Destination, results: Iterable[tuple[int | None, Iterable[Piece]]]
 ) -> None:

@@ -1,26 +1,30 @@
 """`attnviz generate`: a model answers; what did each part of the answer look at?"""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_report, destination_of
-from attnviz.commands.grouping import command, option_field
+from attnviz.commands.deliver import Destination, check_lines, deliver, destination_of
+from attnviz.commands.flags import as_flag
+from attnviz.commands.grouping import command, option_field, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import text_alone
 from attnviz.data.chat import Chat
-from attnviz.data.check import Check
+from attnviz.data.exhibit import PictureLook
 from attnviz.data.generate import Sampling
-from attnviz.data.shares import Shares, Unit
+from attnviz.data.shares import Unit, View
 from attnviz.data.transforms import How
-from attnviz.errors import UsageError, option
+from attnviz.errors import ExitStatus, InputError, UsageError, option
 from attnviz.inputs.chat import read_chat
+from attnviz.inputs.lines import read_lines
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
 from attnviz.inputs.text import read_file
-from attnviz.renderers.terminal import answer as table
+from attnviz.runs.answers import WHOLE, AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering, chat_prompt
+from attnviz.runs.outputs import Piece
 from attnviz.runs.prepare import load_model
 
 EPILOG = """
@@ -121,10 +125,25 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """What a row is of."""
+class AnswerLooks(g.Canvas):
+    """How the answer is shown."""
 
     rows: Unit = option_field(g.LOOK, "sentence", "--rows", help="What a row of the table is.")
+    view: View = option_field(
+        g.LOOK,
+        "table",
+        "--view",
+        help="table: the share of each segment. heatmap: the same in colours. text: the prompt, "
+        "shaded by what each row attended to.",
+    )
+    title: str | None = option_field(
+        g.LOOK,
+        None,
+        "--title",
+        metavar="TITLE",
+        help="The title of a picture.",
+        show_default="model and heads",
+    )
     check: bool = option_field(
         ANSWER,
         False,
@@ -140,6 +159,10 @@ def generate(
     session: Session,
     *,
     text: g.TextIn,
+    lines: Annotated[
+        bool,
+        panel_option(g.TEXT, "--lines", help="Treat each line of the input as a separate prompt."),
+    ] = False,
     segments: Segments,
     tokens: g.Tokens,
     model: g.WhichModel,
@@ -147,42 +170,106 @@ def generate(
     given: Given,
     sampled: Sampled,
     heads: g.WhichHeads,
-    rows: Rows,
+    looks: AnswerLooks,
     screen: g.Screen,
-    output: g.RecordOutput,
+    output: g.OutputOptions,
     noise: g.Noise,
 ) -> None:
     """Let a model answer, and show what each part of the answer looked at."""
     to = destination_of(session, output)
-    prompt = _prompt(session, text, segments)
-    loaded = load_model(g.source_of(session, model, run))
-    options = tokens.options(run)
-    if isinstance(prompt, Chat):
-        prompt, options = chat_prompt(loaded, prompt), replace(options, special=True, bos=False)
+    look = _look(session, to, looks)
+    check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)
     if given.target is not None:
         session.refuse(Sampled, wrong="does nothing for an answer that is given")
     writing = Writing(sampled.sampling, tuple(sampled.stop or ()), given.target)
-    asked = answering(loaded, prompt, options, writing, heads.options, rows.reduce)
-    answer = asked.answer(list(session.progress(asked.new_tokens(), "token")))
-    shares = answer.shares(rows.rows)
-    check = asked.check(answer) if rows.check else None
-    deliver_report(
-        session,
-        to,
-        lambda: list(_records(shares, check)),
-        lambda: table.render(shares, check, to.display(session)),
-    )
+    prompts = _of_lines(session, text, segments) if lines else _of_text(session, text, segments)
+    loaded = load_model(g.source_of(session, model, run))
+
+    def made(prompt: Prompt | Chat, line: int | None, first: bool) -> Iterable[Piece]:
+        options = tokens.options(run)
+        if isinstance(prompt, Chat):
+            prompt, options = chat_prompt(loaded, prompt), replace(options, special=True, bos=False)
+        chosen, how = heads.options, looks.reduce
+        asked = answering(loaded, prompt, options, writing, chosen, how, each_head=look.each_head)
+        return pieces_of(asked, look, lambda new: session.progress(new, "token"), line, first=first)
+
+    deliver(session, to, _answers(session, prompts, made))
 
 
-def _prompt(session: Session, text: g.TextIn, parts: Segments) -> Prompt | Chat:
-    """The prompt, or a chat, which the model's template makes one of."""
+Prompts: TypeAlias = Iterator[tuple[int | None, Prompt | Chat | InputError]]
+
+
+def _answers(
+    session: Session,
+    prompts: Prompts,
+    made: Callable[[Prompt | Chat, int | None, bool], Iterable[Piece]],
+) -> Iterator[tuple[int | None, Iterable[Piece]]]:
+    """What goes out for each prompt; a bad line is reported on stderr and left out.
+
+    Raises:
+        AttnvizError: the one prompt cannot be answered.
+        InputError: at the end, where no line was good.
+    """
+    bad = good = 0
+    for line, prompt in prompts:
+        try:
+            if isinstance(prompt, InputError):  # it names the line
+                raise prompt
+            pieces = made(prompt, line, not good)
+            pieces = pieces if line is None else list(pieces)  # its errors are this line's
+        except InputError as error:
+            if line is None:
+                raise
+            session.complain(("" if error is prompt else f"line {line}: ") + error.spelled(as_flag))
+            bad += 1
+            continue
+        good += 1
+        yield line, pieces
+    if bad and not good:
+        raise InputError("no line could be answered", "see the errors above")
+    if bad:
+        session.status = ExitStatus.INPUT
+
+
+def _look(session: Session, to: Destination, looks: AnswerLooks) -> AnswerLook:
+    """How the answer goes out, every option of which has a meaning there."""
+    form = to.format
+    if form.name != "txt":
+        session.refuse("view", wrong=f"does nothing for {form.name}")
+    if form.name in WHOLE:
+        wrong = f"does nothing for {form.name}, which holds the rows of each token and head"
+        session.refuse("rows", "check", "reduce", wrong=wrong)
+    if form.picture:
+        session.refuse("check", wrong="is for tables and rows")
+    else:
+        hint = f"leave it out, or add {option('output', 'FILE.png')}"
+        session.refuse(g.Canvas, "title", wrong="is for pictures", hint=hint)
+    picture = PictureLook(cmap=looks.cmap, dpi=looks.dpi, title=looks.title)
+    return AnswerLook(form.name, looks.view, looks.rows, looks.check, picture, to.display(session))
+
+
+def _of_text(session: Session, text: g.TextIn, parts: Segments) -> Prompts:
+    """The one prompt, or a chat, which the model's template makes one of."""
     if parts.chat is not None:
         if text.text or text.file or parts.docs or parts.by or parts.segments:
             raise UsageError(
                 f"{option('chat')} is the whole prompt", "leave the text and its segments out"
             )
-        return read_chat(parts.chat)
+        yield None, read_chat(parts.chat)
+        return
     read = text_alone(session, text, "a saved capture has no prompt to answer")
+    yield None, _prompt(read, parts)
+
+
+def _of_lines(session: Session, text: g.TextIn, parts: Segments) -> Prompts:
+    """A prompt for each line."""
+    if parts.chat is not None:
+        raise UsageError(f"{option('chat')} is one prompt", f"leave {option('lines')} out")
+    for number, read in read_lines(text.text, text.file, session.stdin):
+        yield number, read if isinstance(read, InputError) else _prompt(read, parts)
+
+
+def _prompt(read: str, parts: Segments) -> Prompt:
     if not parts.docs:
         return cut_prompt(read, parts.by, parts.segments or ())
     if parts.by or parts.segments:
@@ -191,18 +278,3 @@ def _prompt(session: Session, text: g.TextIn, parts: Segments) -> Prompt | Chat:
             f"leave {option('by')} and {option('segments')} out",
         )
     return with_documents(read, [Document(path.stem, read_file(path)) for path in parts.docs])
-
-
-def _records(shares: Shares, check: Check | None) -> Iterator[dict[str, object]]:
-    """A row for each part of the answer and each column; `change` is of the whole answer."""
-    changes = {each.segment: each.change for each in check.effects} if check else {}
-    for number, (row, of_row) in enumerate(zip(shares.rows, shares.shares, strict=True), start=1):
-        for column, share in zip(shares.columns, of_row, strict=True):
-            yield {
-                "row": number,
-                "text": row.text,
-                "segment": column.name,
-                "part": column.part,
-                "share": float(share),
-                **({"change": changes.get(column.name)} if check else {}),
-            }

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import LINE, Destination, deliver, destination_of
+from attnviz.commands.deliver import check_lines, deliver, destination_of
 from attnviz.commands.flags import as_flag
 from attnviz.commands.grouping import command, panel_option
 from attnviz.commands.session import Session
@@ -86,30 +86,11 @@ def show(
     chosen = choose_output(request)
     if request.transforms.scores and check.verify:
         raise UsageError("scores are shown unchanged", f"leave {option('verify')} out")
-    _check_lines(to, chosen, lines=lines)
+    check_lines(to, alone=chosen.alone, lines=lines)
     source = g.source_of(session, model, run, kind, causal)
     options = tokens.options(run, target.target)
     asked = _Asked(session, source, options, request, chosen, verify=check.verify)
     deliver(session, to, _of_lines(asked, text) if lines else _of_text(asked, text))
-
-
-def _check_lines(to: Destination, output: Output, *, lines: bool) -> None:
-    """Each line gets a file of its own exactly where one file cannot hold several.
-
-    Raises:
-        UsageError: it does not.
-    """
-    if to.each_line_apart and not lines:
-        raise UsageError(
-            f"{LINE} in {option('output')} stands for a line number",
-            f"add {option('lines')}",
-        )
-    name = to.format.name
-    if lines and output.alone and not to.each_line_apart:
-        raise UsageError(
-            f"with {option('lines')}, each line makes a {name} file of its own",
-            f"put {LINE} into the name: {option('output', f'heads-{LINE}.{name}')}",
-        )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from attnviz.data.transforms import How
 Part: TypeAlias = Literal["sink", "segment", "special", "answer"]
 """The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
 Unit: TypeAlias = Literal["token", "word", "sentence"]
+View: TypeAlias = Literal["table", "heatmap", "text"]
 
 
 @dataclass(frozen=True, eq=False)

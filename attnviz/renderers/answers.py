@@ -1,18 +1,28 @@
-"""Sentences about an answer: which heads its rows are of, and what its segments say."""
+"""An answer for renderers: sentences about it, and its rows as an exhibit of segments or words."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from attnviz.data.capture import Capture
 from attnviz.data.check import Check
+from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.head import listed
 from attnviz.data.shares import Column, Shares
+from attnviz.data.tokens import Token
+from attnviz.data.transforms import How
 from attnviz.harmless import readable
-from attnviz.renderers.titles import amount
+from attnviz.renderers.titles import amount, beginning, prompt_size, size_of_answer
 
 
 def about_answer(shares: Shares) -> str:
-    """`builtin: the mean of all 20 heads; 74 prompt tokens, 2 new; rows sum to 1`."""
-    capture, choice = shares.capture, shares.choice
-    n_new = len(capture.query_tokens)
-    read = len(capture.key_tokens) - (0 if capture.kind == "cross" else n_new - 1)
+    """`builtin, the mean of all 20 heads: 74 prompt tokens, 2 new`."""
+    name, size = readable(shares.capture.model.name), size_of_answer(shares.capture)
+    return f"{name}, {about_heads(shares)}: {size}"
+
+
+def about_heads(shares: Shares) -> str:
+    """`the mean of all 20 heads`, `its retrieval head L4H0`."""
+    choice = shares.choice
     if len(choice.heads) == 1:
         known = "its retrieval head " if choice.why == "retrieval" else ""
         heads = f"{known}{choice.heads[0]}"
@@ -22,8 +32,66 @@ def about_answer(shares: Shares) -> str:
         heads = f"the {shares.how} of all {len(choice.heads)} heads"
     else:
         heads = f"the {shares.how} of {listed(choice.heads)}"
-    name = readable(capture.model.name)
-    return f"{name}, {heads}: {amount(read, 'prompt token')}, {n_new:,} new"
+    return heads
+
+
+def by_segment(shares: Shares) -> Exhibit:
+    """The shares of segments as an exhibit: a row for each part of the answer."""
+    answer = "".join(token.exact for token in shares.capture.query_tokens)
+    read = beginning(shares.capture.text[: _end_of_prompt(shares.capture)])
+    said = f"{readable(shares.capture.model.name)}, {size_of_answer(shares.capture)}: “{read}” → “"
+    rows = [row.text for row in shares.rows]
+    shown = replace(
+        shares.capture,
+        kind="cross",
+        causal=False,
+        query_tokens=tuple(_labelled(rows)),
+        key_tokens=tuple(_labelled(column.name for column in shares.columns)),
+        layers=(),
+    )
+    exhibit = _exhibit(shares, shown, (HeadMap(*_place(shares), weights=shares.shares),))
+    return replace(exhibit, subtitle=f"{said}{beginning(answer)}”")
+
+
+def by_word(shares: Shares) -> Iterator[Exhibit]:
+    """For each part of the answer, the prompt and how much this part attended to each token."""
+    n, capture = prompt_size(shares.capture), shares.capture
+    for row in shares.rows:
+        shown = replace(
+            capture,
+            kind="cross",
+            causal=False,
+            text=capture.text[: _end_of_prompt(capture)],
+            query_tokens=tuple(_labelled([row.text])),
+            key_tokens=capture.key_tokens[:n],
+            layers=(),
+        )
+        weights = shares.weights[row.first : row.after, :n].mean(axis=0, keepdims=True)
+        head_map = HeadMap(*_place(shares), weights=weights)
+        exhibit = _exhibit(shares, shown, (head_map,))
+        yield replace(exhibit, caption=f"“{beginning(row.text)}”", subtitle=about_answer(shares))
+
+
+def _exhibit(shares: Shares, shown: Capture, maps: tuple[HeadMap, ...]) -> Exhibit:
+    queries, keys = range(len(shown.query_tokens)), range(len(shown.key_tokens))
+    return Exhibit(shown, maps, tuple(queries), tuple(keys), caption=about_heads(shares))
+
+
+def _place(shares: Shares) -> tuple[int | None, int | None, How | None]:
+    """The layer and the head of the one head, or how several were joined."""
+    heads = shares.choice.heads
+    return (*heads[0], None) if len(heads) == 1 else (None, None, shares.how)
+
+
+def _labelled(labels: Iterable[str]) -> Iterator[Token]:
+    """Tokens that read so; they are slices of no text."""
+    return (Token(i, -1, label, 0, 0) for i, label in enumerate(labels))
+
+
+def _end_of_prompt(capture: Capture) -> int:
+    if capture.kind == "cross":
+        return len(capture.text)
+    return capture.query_tokens[0].start
 
 
 MATTERS = 0.1

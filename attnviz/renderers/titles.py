@@ -83,10 +83,13 @@ def facts(capture: Capture) -> str:
     if capture.kind == "cross":
         size = f"{amount(len(capture.query_tokens), 'query token')} to "
         size += amount(len(capture.key_tokens), "key token")
+    elif capture.kind == "answer":
+        size = size_of_answer(capture)
     else:
         size = amount(len(capture.query_tokens), "token")
     around = dict.fromkeys(token.label for token in capture.key_tokens if token.special)
-    parts = [model, f"{size} {'with ' + ' and '.join(around) if around else 'without BOS'}"]
+    special = f" {'with ' + ' and '.join(around) if around else 'without BOS'}"
+    parts = [model, size if capture.kind == "answer" else size + special]
     before, after = capture.left_out
     if before or after:
         parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
@@ -94,6 +97,17 @@ def facts(capture: Capture) -> str:
         parts.append("rows sum to less than 1: the rest goes to a sink that is not a token")
     parts += [readable(transform_title(transform)) for transform in capture.transforms]
     return ", ".join(parts)
+
+
+def size_of_answer(capture: Capture) -> str:
+    """`74 prompt tokens, 2 new`."""
+    return f"{amount(prompt_size(capture), 'prompt token')}, {len(capture.query_tokens):,} new"
+
+
+def prompt_size(capture: Capture) -> int:
+    """How many of an answer's key tokens are those of the prompt; they come first."""
+    answered = 0 if capture.kind == "cross" else len(capture.query_tokens) - 1
+    return len(capture.key_tokens) - answered
 
 
 def beginning(text: str) -> str:

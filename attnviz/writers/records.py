@@ -6,13 +6,16 @@ from attnviz.data.serial import to_json
 from attnviz.writers.rows import SEPARATORS, printable_cell
 
 
-def record_chunks(records: Sequence[Mapping[str, object]], form: str) -> Iterator[str]:
+def record_chunks(
+    records: Sequence[Mapping[str, object]], form: str, *, header: bool = True
+) -> Iterator[str]:
     """The records, one on each line.
 
     Args:
         records: at least one; all have the keys of the first, in the same order.
         form: `json` (a list), `jsonl`, `csv` or `tsv` (with a header; None is an empty cell,
             and a list is joined by spaces).
+        header: whether csv and tsv begin with one.
     """
     if form == "json":
         yield "[\n" + ",\n".join(map(to_json, records)) + "\n]\n"
@@ -20,7 +23,8 @@ def record_chunks(records: Sequence[Mapping[str, object]], form: str) -> Iterato
         yield from (to_json(record) + "\n" for record in records)
     else:
         separator = SEPARATORS[form]
-        yield separator.join(records[0]) + "\n"
+        if header:
+            yield separator.join(records[0]) + "\n"
         for record in records:
             yield separator.join(_cell(value, separator) for value in record.values()) + "\n"
 

@@ -55,6 +55,8 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Lettered:
     capture = exhibit.capture
     if options.title is not None:
         title, subtitle = readable(options.title) if options.title else "", ""
+    elif exhibit.subtitle:
+        title, subtitle = exhibit.caption, exhibit.subtitle
     elif len(exhibit.maps) == 1:
         title, subtitle = map_title(exhibit, exhibit.maps[0]), _subtitle(capture, options.orient)
     else:

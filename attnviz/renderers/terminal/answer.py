@@ -1,6 +1,10 @@
-"""An answer, and what each part of it looked at: a column for each segment of the prompt."""
+"""An answer, and what each part of it looked at: a column for each segment of the prompt.
 
-from collections.abc import Iterator
+The same as coloured cells, or as the prompt itself, shaded for each part of the answer.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
 import numpy as np
 from rich.console import RenderableType
@@ -8,11 +12,11 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.check import Check
-from attnviz.data.shares import Column, Shares
+from attnviz.data.shares import Column, Shares, View
 from attnviz.harmless import readable
-from attnviz.renderers.answers import about_answer, about_check, quoted
+from attnviz.renderers.answers import about_answer, about_check, by_segment, by_word, quoted
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.terminal import listing
+from attnviz.renderers.terminal import heatmap, listing, text
 from attnviz.renderers.terminal.cells import cut, widest
 from attnviz.renderers.terminal.prose import folded
 
@@ -23,11 +27,42 @@ QUOTED = 3
 """So many of the segments with the largest share are quoted below the table."""
 
 
-def render(shares: Shares, check: Check | None, display: Display) -> Iterator[RenderableType]:
-    """The heads, a row for each part of the answer, and the segments that it looked at most."""
+def render(
+    shares: Shares, check: Check | None, display: Display, view: View = "table"
+) -> Iterator[RenderableType]:
+    """The answer in this view, the segments that it looked at most, and what deletions changed."""
+    yield from VIEWS[view](shares, display)
+    yield from _quotes(shares, display)
+    if check is not None:
+        yield Text()
+        yield from _checked(check, display)
+
+
+def _as_table(shares: Shares, display: Display) -> Iterator[RenderableType]:
+    """The heads, and a row for each part of the answer."""
     yield from folded(Text(about_answer(shares), "dim"), display.width)
     yield Text()
     yield from _table(shares, display)
+
+
+def _as_heatmap(shares: Shares, display: Display) -> Iterator[RenderableType]:
+    yield from heatmap.render(by_segment(shares), display)
+
+
+def _as_text(shares: Shares, display: Display) -> Iterator[RenderableType]:
+    """The prompt, once for each part of the answer."""
+    for n, exhibit in enumerate(by_word(shares)):
+        yield from [Text()] if n else []
+        yield from text.render(exhibit, display)
+
+
+VIEWS: Mapping[View, Callable[[Shares, Display], Iterator[RenderableType]]] = MappingProxyType(
+    {"table": _as_table, "heatmap": _as_heatmap, "text": _as_text}
+)
+
+
+def _quotes(shares: Shares, display: Display) -> Iterator[Text]:
+    """The segments with the largest share, in their own words."""
     strongest = [column for column in by_share(shares) if column.part == "segment"][:QUOTED]
     if strongest:
         yield Text()
@@ -35,9 +70,6 @@ def render(shares: Shares, check: Check | None, display: Display) -> Iterator[Re
         said = f"{readable(column.name)}  {quoted(shares.capture, column)}"
         short = said if len(said) <= LONGEST_QUOTE else said[: LONGEST_QUOTE - 1] + "…"
         yield from folded(Text(fenced(short)), display.width)
-    if check is not None:
-        yield Text()
-        yield from _checked(check, display)
 
 
 def _checked(check: Check, display: Display) -> Iterator[Text]:

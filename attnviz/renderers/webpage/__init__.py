@@ -18,6 +18,7 @@ from itertools import accumulate
 from math import isnan
 from types import MappingProxyType
 
+from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, Exhibit, HeadMap, whole_map
 from attnviz.data.finding import Finding
 from attnviz.data.head import Head
@@ -139,20 +140,25 @@ def _facts(
 ) -> Mapping[str, object]:
     """Everything of the page but its weights."""
     capture = exhibit.capture
-    cross = capture.kind == "cross"
+    queries, keys, answer = capture.query_tokens, capture.key_tokens, capture.kind == "answer"
     texts = capture.texts
+    # an answer's text is the prompt with the answer behind it, of which the last token is no key
+    of_queries = (queries[0].start if answer else 0, len(texts[0]))
+    of_keys = (0, keys[-1].end if answer else len(texts[1]))
     return {
         "title": beginning(exhibit.capture.text),
         "about": facts(capture),
         "notes": [spelled(note, _named) for note in text_notes(capture)],
         "causal": capture.causal,
-        "cross": cross,
+        "before": int(capture.allowed_count()[0]) - 1 if capture.causal else 0,
+        "cross": answer or capture.kind == "cross",
         "top": top,
         "error": error,
         "thumbnail": list(packing.thumbnail_shape(maps)),
         "viridis": [list(color) for color in VIRIDIS],
-        "queries": _side(capture.query_tokens, texts[0], words.queries, words.query_pieces),
-        "keys": _side(capture.key_tokens, texts[1], words.keys, words.key_pieces),
+        "queries": _side(queries, texts[0], of_queries, words.queries, words.query_pieces),
+        "keys": _side(keys, texts[1], of_keys, words.keys, words.key_pieces),
+        "segments": _segments(capture),
         "dropped": capture.transformed_by(KeysDropped) or capture.transformed_by(SpecialDropped),
     }
 
@@ -186,16 +192,21 @@ def _head(
 
 
 def _side(
-    tokens: Sequence[Token], text: str, words: Sequence[range], pieces: Sequence[range]
+    tokens: Sequence[Token],
+    text: str,
+    shown: tuple[int, int],
+    words: Sequence[range],
+    pieces: Sequence[range],
 ) -> Mapping[str, object]:
     """The tokens of one side: their labels, where they stand in their text, and their words.
 
-    Places are counted as a browser does, in units of UTF-16.
+    `shown` are the characters of the text from which, and up to which, it is shown.
     """
-    units = [0, *accumulate(2 if ord(letter) > 0xFFFF else 1 for letter in text)]
+    units = _units(text)
     return {
         "labels": list(distinct_labels(tokens)),
         "text": text,
+        "shown": [units[place] for place in shown],
         "spans": [[units[token.start], units[token.end]] for token in tokens],
         "special": [token.special for token in tokens],
         "words": [[group.start, group.stop] for group in words],
@@ -204,6 +215,18 @@ def _side(
             [_word(tokens[group.start], tokens[group.stop - 1], text) for group in words]
         ),
     }
+
+
+def _units(text: str) -> list[int]:
+    """For each character of a text, and its end, the units of UTF-16 before it."""
+    return [0, *accumulate(2 if ord(letter) > 0xFFFF else 1 for letter in text)]
+
+
+def _segments(capture: Capture) -> Sequence[Sequence[object]]:
+    """The slices of the segments, in order: name, start and end, in units of UTF-16."""
+    units = _units(capture.text)
+    slices = sorted((*slice_, s.name) for s in capture.segments for slice_ in s.slices)
+    return [[readable(name), units[start], units[end]] for start, end, name in slices]
 
 
 def _word(first: Token, last: Token, text: str) -> str:

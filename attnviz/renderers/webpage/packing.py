@@ -34,11 +34,11 @@ def most_levels(size: int) -> int:
 
 
 def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
-    """The links that stand on the page, row by row: the lower triangle where causal."""
+    """The links that stand on the page, row by row: what the mask allows."""
     weights = head_map.weights
     if not exhibit.capture.causal:
         return weights.ravel()
-    found: NDArray[np.float32] = weights[np.tril_indices(len(weights), m=weights.shape[1])]
+    found: NDArray[np.float32] = weights[exhibit.capture.allowed()]
     return found
 
 

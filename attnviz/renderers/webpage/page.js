@@ -64,7 +64,7 @@ async function wholePattern(head) {
     const share = (i) => data.bytes === 2 ? (levels[i] * 256 + levels[count + i]) / 65535 : levels[i] / 255;
     let at = 0;
     for (let row = 0; row < rows; row++) {
-      const seen = data.causal ? row + 1 : columns;
+      const seen = data.causal ? data.before + row + 1 : columns;
       for (let column = 0; column < seen; column++) values[row * columns + column] = share(at++) ** 2 * data.top;
     }
     cache.set(head, { rows, columns, values });
@@ -80,7 +80,7 @@ function merged(pattern) {
   queries.forEach(([top, bottom], row) => keys.forEach(([left, right], column) => {
     let sum = 0;
     for (let q = top; q < bottom; q++) for (let k = left; k < right; k++) sum += pattern.values[q * pattern.columns + k] || 0;
-    values[row * keys.length + column] = data.causal && column > row ? NaN : sum / (bottom - top);
+    values[row * keys.length + column] = data.causal && left >= data.before + bottom ? NaN : sum / (bottom - top);
   }));
   return { rows: queries.length, columns: keys.length, values };
 }
@@ -506,11 +506,17 @@ function drawText() {
     box.hidden = side === "queries" && !data.cross;
     box.replaceChildren();
     if (box.hidden) continue;
-    const { text, spans, special, words, pieces, labels } = data[side];
-    let end = 0;
+    const { text, spans, special, words, pieces, labels, shown: [begin, last] } = data[side];
+    let end = begin, into = box, within = null; // the segment that words go into
     (state.words ? words : pieces).forEach(([first, after], index) => {
       const [start, stop] = [Math.max(spans[first][0], end), spans[after - 1][1]];
-      if (!special[first] && start > end) box.append(readable(text.slice(end, start)));
+      const segment = side === "keys" && !special[first] ? segmentAt(start + text.slice(start, stop).search(/\S|$/)) : within;
+      if (segment !== within) {
+        within = segment;
+        into = segment === null ? box : segmentBox(box, segment);
+        if (!text.slice(end, start).trim()) end = start; // blanks between segments
+      }
+      if (!special[first] && start > end) into.append(readable(text.slice(end, start)));
       const said = special[first] ? labels[first] : readable(text.slice(start, stop));
       if (!said) return; // a mark that a word begins
       const word = document.createElement("span");
@@ -519,11 +525,29 @@ function drawText() {
       word.dataset.after = state.words ? index + 1 : after; // pieces of one letter stand together
       word.textContent = said;
       word.tabIndex = box.querySelector("span") ? -1 : 0; // one stop, from which arrows go on
-      box.append(word, special[first] ? " " : "");
+      into.append(word, special[first] ? " " : "");
       if (!special[first]) end = Math.max(end, stop);
     });
-    box.append(readable(text.slice(end)));
+    if (last > end) into.append(readable(text.slice(end, last)));
   }
+}
+
+// the segment of a place in the prompt: that which began last before it; null where there are none
+function segmentAt(place) {
+  if (!data.segments.length || place >= data.queries.shown[0]) return null;
+  return Math.max(0, data.segments.findLastIndex(([, start]) => start <= place));
+}
+
+// a part of the text with its segment's name, and a margin in its colour
+function segmentBox(box, segment) {
+  const made = document.createElement("div"), name = document.createElement("small");
+  const names = [...new Set(data.segments.map(([name]) => name))];
+  made.className = "segment";
+  made.style.borderColor = COLORS[names.indexOf(data.segments[segment][0]) % COLORS.length];
+  name.textContent = data.segments[segment][0];
+  made.append(name);
+  box.append(made);
+  return made;
 }
 
 // marks that would turn the order of what follows are written out

@@ -1,0 +1,137 @@
+"""An answer to what goes out: rows as they come, a table, a picture, a capture or a page.
+
+prompt, ready to be answered ─► new tokens ─► answer ─► shares of segments ─► pieces
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from attnviz.console import Display
+from attnviz.data.capture import Capture
+from attnviz.data.check import Check
+from attnviz.data.exhibit import PictureLook
+from attnviz.data.shares import Shares, Unit, View
+from attnviz.renderers.answers import by_segment
+from attnviz.runs.generate import Answering
+from attnviz.runs.outputs import Piece
+from attnviz.runs.writing import NewToken
+from attnviz.transforms.apply import whole_exhibit
+from attnviz.writers.formats import PICTURES
+
+Watch: TypeAlias = Callable[[Iterable[NewToken]], Iterable[NewToken]]
+"""Passes tokens on, and may tell somebody of each."""
+WHOLE = ("npz", "html")
+"""Formats that hold the rows of each head."""
+
+
+@dataclass(frozen=True)
+class AnswerLook:
+    """How an answer goes out; `check`: with what the deletion of each segment changes."""
+
+    format: str = "txt"
+    view: View = "table"
+    unit: Unit = "sentence"
+    check: bool = False
+    picture: PictureLook = field(default_factory=PictureLook)
+    display: Display = field(default_factory=Display)
+
+    @property
+    def each_head(self) -> bool:
+        """Whether the rows of each head are needed."""
+        return self.format in WHOLE
+
+
+def pieces_of(
+    asked: Answering, look: AnswerLook, watch: Watch, line: int | None = None, *, first: bool = True
+) -> Iterable[Piece]:
+    """The answer as it goes out.
+
+    Rows of a stream go out while the model writes, each when its part of the answer has ended;
+    but for a check, which needs the whole answer.
+
+    Args:
+        asked: what is to be answered.
+        look: how.
+        watch: is given each new token.
+        line: the number of the input line; None where there is one prompt.
+        first: nothing went out before it, so that rows begin with their header.
+    """
+    from attnviz.writers.records import record_chunks
+
+    tokens = watch(asked.new_tokens())
+    if look.format in ("jsonl", "csv", "tsv") and not look.check:
+        for records in _streamed(asked, look.unit, tokens, line or 1):
+            yield from record_chunks(records, look.format, header=first)
+            first = False
+        return
+    answer = asked.answer(list(tokens))
+    if look.format in WHOLE:
+        yield from _whole(answer.capture, look.format)
+        return
+    shares, check = answer.shares(look.unit), asked.check(answer) if look.check else None
+    if look.format == "txt":
+        from attnviz.renderers.terminal.answer import render
+        from attnviz.renderers.terminal.heading import line_heading
+
+        yield from [] if line is None else [line_heading(line, first=first)]
+        yield from render(shares, check, look.display, look.view)
+    elif look.format in PICTURES:
+        yield _picture(shares, look)
+    else:
+        records = list(records_of(shares, line or 1, check))
+        yield from record_chunks(records, look.format, header=first)
+
+
+def _streamed(
+    asked: Answering, unit: Unit, tokens: Iterable[NewToken], line: int
+) -> Iterator[Sequence[Mapping[str, object]]]:
+    """The records of each part of the answer, as soon as the next part has begun."""
+    new, out = list[NewToken](), 0
+    for token in tokens:
+        new.append(token)
+        shares = asked.answer(new).shares(unit)
+        ended = len(shares.rows) - 1
+        if ended > out:
+            yield list(records_of(shares, line, rows=range(out, ended)))
+            out = ended
+    shares = asked.answer(new).shares(unit)
+    yield list(records_of(shares, line, rows=range(out, len(shares.rows))))
+
+
+def records_of(
+    shares: Shares, line: int = 1, check: Check | None = None, rows: Iterable[int] | None = None
+) -> Iterator[dict[str, object]]:
+    """A record for each part of the answer and each column; `change` is of the whole answer."""
+    changes = {each.segment: each.change for each in check.effects} if check else {}
+    for row in range(len(shares.rows)) if rows is None else rows:
+        for column, share in zip(shares.columns, shares.shares[row], strict=True):
+            yield {
+                "line": line,
+                "row": row + 1,
+                "text": shares.rows[row].text,
+                "segment": column.name,
+                "part": column.part,
+                "share": float(share),
+                **({"change": changes.get(column.name)} if check else {}),
+            }
+
+
+def _picture(shares: Shares, look: AnswerLook) -> bytes:
+    from attnviz.renderers.picture.canvas import figure_bytes
+    from attnviz.renderers.picture.figure import draw
+    from attnviz.renderers.picture.words import options_of
+
+    options = options_of(look.picture, None)
+    return figure_bytes(draw(by_segment(shares), options).figure, look.format, options.dpi)
+
+
+def _whole(captured: Capture, format: str) -> Iterable[Piece]:
+    """The rows of every head that was kept, as a capture or as a page."""
+    if format == "npz":
+        from attnviz.writers.npz import npz_chunks
+
+        return npz_chunks(captured)
+    from attnviz.runs.webpage import page_of
+
+    return page_of(whole_exhibit(captured))
