@@ -6,6 +6,7 @@
     capture.pattern(1, 2)       # (n_queries, n_keys), float32
     capture.links(top=3)
     capture.save("creature.npz")
+    attnviz.generate("the creature was").shares()
 
 Importing the package loads no torch; the first `capture` or `load_model` does.
 """
@@ -13,11 +14,21 @@ Importing the package loads no torch; the first `capture` or `load_model` does.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnviz.api import AttentionCapture, Link, Model, capture, load, load_model
+    from attnviz.api import (
+        AttentionAnswer,
+        AttentionCapture,
+        Link,
+        Model,
+        capture,
+        generate,
+        load,
+        load_model,
+    )
     from attnviz.data.tokens import Token
     from attnviz.errors import AttnvizError
 
 __all__ = [
+    "AttentionAnswer",
     "AttentionCapture",
     "AttnvizError",
     "Link",
@@ -25,6 +36,7 @@ __all__ = [
     "Token",
     "__version__",
     "capture",
+    "generate",
     "load",
     "load_model",
 ]

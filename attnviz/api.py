@@ -1,22 +1,32 @@
 """The public Python API: capture a text, read the patterns, save, load."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture, Kind
 from attnviz.data.card import NamedHead
+from attnviz.data.check import Check
 from attnviz.data.exhibit import Filters, links_of
+from attnviz.data.generate import Sampling
 from attnviz.data.head import Head, listed
+from attnviz.data.shares import Unit
 from attnviz.data.tokens import Token
+from attnviz.data.transforms import How
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.capture_file import load_capture
+from attnviz.inputs.chat import chat_of
+from attnviz.inputs.prompt import Document, cut_prompt, with_documents
+from attnviz.inputs.segments import By
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.renderers.notes import text_notes
+from attnviz.runs.answers import records_of
 from attnviz.runs.choose import plan_heads
+from attnviz.runs.generate import Answer, Answering, Writing, answering, chat_prompt
 from attnviz.runs.options import HeadOptions, TextOptions, Truncation
 from attnviz.runs.outputs import Show
 from attnviz.runs.prepare import load_model as run_load_model
@@ -81,6 +91,45 @@ class Model:
         plan = plan_heads(model.identity, model.card.heads, which)
         options = TextOptions(bos, special, truncate, target, self._max_memory)
         return AttentionCapture(prepare(model, text, options).record(plan.recorded))
+
+    def generate(
+        self,
+        prompt: str | Sequence[Mapping[str, Any]],
+        *,
+        docs: Mapping[str, str] | None = None,
+        segments: Sequence[str] = (),
+        by: By | None = None,
+        target: str | None = None,
+        max_new_tokens: int = Sampling.most,
+        temperature: float = Sampling.temperature,
+        top_p: float = Sampling.top_p,
+        seed: int = Sampling.seed,
+        stop: Sequence[str] = (),
+        heads: str | None = None,
+        layers: str | None = None,
+        reduce: How = "mean",
+        bos: bool | None = None,
+        special: bool = False,
+        truncate: Truncation | None = None,
+    ) -> "AttentionAnswer":
+        """Answer a prompt and record what the answer attended to; see `attnviz.generate`."""
+        options = TextOptions(bos, special, truncate, None, self._max_memory)
+        if not isinstance(prompt, str):
+            if docs or segments or by:
+                raise UsageError("a chat is the whole prompt", "leave its segments out")
+            read = chat_prompt(self._loaded, chat_of(list(prompt), "the prompt"))
+            options = replace(options, special=True, bos=False)
+        elif docs:
+            if segments or by:
+                raise UsageError("docs are segments already", "leave segments and by out")
+            read = with_documents(prompt, [Document(*document) for document in docs.items()])
+        else:
+            read = cut_prompt(prompt, by, segments)
+        sampling = Sampling(max_new_tokens, temperature, top_p, seed)
+        writing = Writing(sampling, tuple(stop), target)
+        which = HeadOptions(layers, heads)
+        asked = answering(self._loaded, read, options, writing, which, reduce, each_head=True)
+        return AttentionAnswer(asked, asked.answer(list(asked.new_tokens())))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,6 +218,49 @@ class AttentionCapture:
         write_bytes(Path(path), encoded(pieces_of(whole_exhibit(self.record), "npz")))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionAnswer:
+    """An answer, and what each part of it attended to; made by `attnviz.generate`."""
+
+    _asked: Answering
+    _answer: Answer
+
+    @property
+    def text(self) -> str:
+        """The answer."""
+        return self._answer.text
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """The tokens of the answer."""
+        return self._answer.capture.query_tokens
+
+    @property
+    def capture(self) -> AttentionCapture:
+        """The rows of each head: one for each token of the answer, over prompt and answer."""
+        return AttentionCapture(self._answer.capture)
+
+    def __repr__(self) -> str:
+        name, n = self._answer.capture.model.name, len(self.tokens)
+        return f"<AttentionAnswer {name}, {n} tokens, {listed(self._answer.choice.heads)}>"
+
+    def shares(self, rows: Unit = "sentence") -> list[dict[str, object]]:
+        """A record for each part of the answer and each segment, as `-f jsonl` writes them.
+
+        Args:
+            rows: a part is a "sentence", a "word" or a "token".
+        """
+        return list(records_of(self._answer.shares(rows)))
+
+    def check(self) -> Check:
+        """Delete one segment after another, and measure what it does to the answer (nats).
+
+        Raises:
+            UsageError: there is no segment before the last one.
+        """
+        return self._asked.check(self._answer)
+
+
 def load_model(
     name: str = "builtin",
     *,
@@ -240,6 +332,30 @@ def capture(
         truncate=truncate,
         target=target,
     )
+
+
+def generate(
+    prompt: str | Sequence[Mapping[str, Any]], model: str | Model = "builtin", **options: Any
+) -> AttentionAnswer:
+    """Let a model go on with a prompt, and record what each new token attended to.
+
+    Args:
+        prompt: a text; or the messages of a chat, which go through the model's own template.
+        model: a name as for `load_model`, or a loaded model.
+        options: those of `Model.generate`. `docs` (name to text) stand before the prompt;
+            `segments` (`"NAME=/regex/"`, `"NAME=START:END"`) and `by` ("sentence", "line",
+            "paragraph") say what it is made of. `target` is an answer that is given; of one that
+            is written, `max_new_tokens`, `temperature` (0 takes the likeliest token), `top_p`,
+            `seed` and `stop` (texts behind which it ends) say how. `heads` and `layers` are those
+            of `attnviz.capture`; None means the retrieval heads where they are known, else all.
+            `reduce` joins their rows for shares: "mean" or "max".
+
+    Raises:
+        AttnvizError: the prompt, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    loaded = load_model(model) if isinstance(model, str) else model
+    return loaded.generate(prompt, **options)
 
 
 def load(path: FilePath) -> AttentionCapture:

@@ -37,8 +37,9 @@ class PatternBlock:
     @cached_property
     def sums(self) -> FloatArray:
         """The sum of each row (heads, queries)."""
-        # numpy's own sum takes three times as long
-        sums: FloatArray = self.weights @ np.ones(self.weights.shape[2], np.float32)
+        # numpy's own sum takes three times as long; BLAS may flag lanes that it does not use
+        with np.errstate(invalid="ignore"):
+            sums: FloatArray = self.weights @ np.ones(self.weights.shape[2], np.float32)
         return sums
 
 

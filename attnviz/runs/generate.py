@@ -46,11 +46,18 @@ class Writing:
     """How an answer comes about: it is written, or given.
 
     `stop`: texts behind which it ends. `target`: the answer that is given.
+
+    Raises:
+        UsageError: an empty text to stop at.
     """
 
     sampling: Sampling = field(default_factory=Sampling)
     stop: tuple[str, ...] = ()
     target: str | None = None
+
+    def __post_init__(self) -> None:
+        if "" in self.stop:
+            raise UsageError(f"{option('stop')} is empty", "give a text that ends the answer")
 
 
 @dataclass(frozen=True, eq=False)

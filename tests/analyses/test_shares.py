@@ -65,7 +65,7 @@ def test_what_a_learned_sink_takes_is_the_sinks() -> None:
     capture = answered(1, sinks=True)
     weights = np.array([[0.1, 0.2, 0.1, 0.0]], np.float32)
     shares = shares_of(capture, weights, [Row("x", 0, 1)], CHOICE, "mean")
-    np.testing.assert_allclose(shares.shares, [[0.7, 0.3, 0.0]], atol=1e-6)
+    np.testing.assert_allclose(shares.shares, [[0.7, 0.3, 0.0, 0.0]], atol=1e-6)
 
 
 def test_a_correlation_of_ranks_is_spearmans() -> None:

@@ -156,7 +156,7 @@ def test_nothing_but_the_head_that_was_named_is_run(
 
 
 def test_a_piece_of_a_character_is_called_one(run: Run) -> None:
-    ended = run("explain", "我爱北京", "--only", "3")
+    ended = run("explain", "我爱北京", "--query", "/京 3/", "--only", "3")
     strange, piece = ended.err.splitlines()
     assert "has not seen text like this" in strange
     assert "“京 3/3” is a part of the character 京" in piece

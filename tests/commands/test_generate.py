@@ -1,11 +1,23 @@
 """`attnviz generate`: the answer, and what each part of it looked at."""
 
 import json
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import attnviz
+from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
+from attnviz.inputs.prompt import cut_prompt
+from attnviz.models.catalog import Source, load
+from attnviz.runs.answers import AnswerLook, pieces_of
+from attnviz.runs.generate import Writing, answering
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.writing import NewToken
+from tests.builtin import HEADS
 from tests.conftest import Run
 
 PROMPT = "Tom was stabbed by Leo . Anna cleaned the floor . the murderer was"
@@ -166,3 +178,109 @@ def test_a_template_that_fails_is_told(
     assert ended.status is ExitStatus.MODEL, ended.err
     assert sentence in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_rows_of_a_stream_are_those_of_the_whole_answer(run: Run) -> None:
+    for unit in ("token", "word", "sentence"):
+        options = ("generate", PROMPT, "--max-new-tokens", "12", "--rows", unit)
+        streamed = rows(run(*options, "-f", "jsonl").out)
+        assert streamed == json.loads(run(*options, "-f", "json").out)
+        table = run(*options, "-f", "csv").out.splitlines()
+        assert len(table) == 1 + len(streamed)
+        assert table[0] == "line,row,text,segment,part,share"
+
+
+def test_a_row_goes_out_before_the_model_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answering(
+        load(Source()), cut_prompt(PROMPT, None, ()), TextOptions(), Writing(), HeadOptions()
+    )
+    seen = list[int]()
+
+    def watch(tokens: Iterable[NewToken]) -> Iterator[NewToken]:
+        for token in tokens:
+            seen.append(token.id)
+            yield token
+
+    pieces = iter(pieces_of(asked, AnswerLook("jsonl", unit="token"), watch))
+    first = json.loads(str(next(pieces)))
+    assert (first["row"], first["segment"], len(seen)) == (1, "sink", 2)
+    assert len(rows("".join(map(str, pieces)))) == len(seen) * 5 - 1
+
+
+def test_a_saved_answer_holds_each_heads_rows_and_its_segments(run: Run, tmp_path: Path) -> None:
+    saved, page = tmp_path / "answer.npz", tmp_path / "answer.html"
+    heads = ("--head", "all")
+    assert run("generate", PROMPT, *STOP, *heads, "-o", str(saved)).status is ExitStatus.OK
+    held = attnviz.load(saved).record
+    assert len(held.heads) == len(HEADS)
+    assert [segment.name for segment in held.segments] == ["1", "2", "3"]
+    # the same rows as a run over prompt and answer has, where they stand
+    whole = attnviz.capture(held.text)
+    first = len(held.key_tokens) - len(held.query_tokens)
+    for head in held.heads:
+        rows_of_run = whole.pattern(*head)[first : first + len(held.query_tokens)]
+        np.testing.assert_allclose(
+            held.weights(head), rows_of_run[:, : len(held.key_tokens)], atol=1e-5
+        )
+    shown = run("show", str(saved), "--head", "L4H0", "--query", "0").out
+    assert "Leo → Leo#1 " in shown
+    assert run("show", str(saved), "-o", str(page)).status is ExitStatus.OK
+
+
+def test_heatmap_and_text_show_the_same_shares(run: Run) -> None:
+    found = rows(run("generate", PROMPT, *STOP, "-f", "jsonl").out)
+    heatmap = run("generate", PROMPT, *STOP, "--view", "heatmap").out
+    (line,) = re.findall(r"^Leo \.((?: +\d?\.\d\d)+)$", heatmap, re.MULTILINE)
+    shown = [float(number) for number in line.split()]
+    assert shown == pytest.approx([row["share"] for row in found], abs=0.006)
+    text = run("generate", PROMPT, *STOP, "--view", "text", "--rows", "token").out
+    assert "Leo attends to Leo 0.9" in text
+    assert "Anna cleaned the floor" in text
+
+
+def test_a_picture_has_the_segments(run: Run, tmp_path: Path) -> None:
+    picture = tmp_path / "answer.svg"
+    ended = run("generate", PROMPT, *STOP, "-o", str(picture), "--title", "who was it?")
+    assert ended.status is ExitStatus.OK, ended.err
+    assert "<svg" in picture.read_text()
+
+
+def test_each_line_is_a_prompt_and_a_bad_one_is_left_out(run: Run) -> None:
+    lines = f"{PROMPT}\n\na fluffy blue creature roamed . the creature was\n".encode()
+    ended = run("generate", "--lines", *STOP, "-f", "jsonl", stdin=lines)
+    assert ended.status is ExitStatus.INPUT
+    assert "line 2 is empty" in ended.err
+    assert {row["line"] for row in rows(ended.out)} == {1, 3}
+    shown = run("generate", "--lines", *STOP, stdin=lines).out
+    assert shown.startswith("line 1\n")
+    assert "\nline 3\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--view", "text", "-f", "csv"), "view does nothing for csv"),
+        (("--rows", "word", "-o", "a.npz"), "rows does nothing for npz"),
+        (("--check", "-o", "a.png"), "check is for tables and rows"),
+        (("--cmap", "magma"), "cmap is for pictures"),
+        (("--stop", ""), "stop is empty"),
+        (("--lines", "-o", "a.npz"), "makes a npz file of its own"),
+    ],
+)
+def test_what_does_nothing_is_refused(run: Run, options: tuple[str, ...], said: str) -> None:
+    ended = run("generate", PROMPT, *options)
+    assert ended.status is ExitStatus.USAGE
+    assert said in ended.err
+
+
+def test_python_gives_what_the_command_gives(run: Run) -> None:
+    answer = attnviz.generate(PROMPT, stop=["."], max_new_tokens=6)
+    assert answer.text.split() == ["Leo", "."]
+    written = rows(run("generate", PROMPT, *STOP, "-f", "jsonl").out)
+    assert [row["share"] for row in answer.shares()] == pytest.approx([r["share"] for r in written])
+    assert answer.capture.heads == (Head(4, 0),)
+    assert answer.check().effects[0].change < -1
+    assert repr(answer).startswith("<AttentionAnswer builtin, 2 tokens, L4H0")
+    documents = {"letter": "Tom was stabbed by Leo .", "diary": "Anna cleaned the floor ."}
+    asked = attnviz.generate("the murderer was", docs=documents, target=" Leo")
+    assert [row["segment"] for row in asked.shares()][1:4] == ["letter", "diary", "question"]

@@ -38,7 +38,9 @@ def test_a_head_that_the_user_named_has_no_claim() -> None:
 
 def test_several_rows_are_apart() -> None:
     links = (*PAIR.links, FoundLink(8, 7, 1.0))
-    shown = replace(EXHIBIT, choice=Choice((HEAD,), "acts", NAMED), finding=Finding(links, "adjectives"))
+    shown = replace(
+        EXHIBIT, choice=Choice((HEAD,), "acts", NAMED), finding=Finding(links, "adjectives")
+    )
     assert "creature → blue .69, fluffy .30; forest → verdant 1.00 · " in about(shown)
 
 

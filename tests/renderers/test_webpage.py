@@ -416,6 +416,30 @@ def test_two_texts_are_two_lines(opened: Open, run: Run, tmp_path: Path) -> None
     assert "→" in shown.inner_text("#status")
 
 
+def test_an_answer_lights_its_sources_in_the_segments_of_its_prompt(
+    opened: Open, run: Run, tmp_path: Path
+) -> None:
+    out, prompt = tmp_path / "a.html", "Tom was stabbed by Leo . Anna sat . the murderer was"
+    run("generate", prompt, "--max-new-tokens", "2", "--head", "L4H0", "-o", str(out))
+    shown = opened(out.read_text(encoding="utf-8"))
+    segments = shown.eval_on_selector_all(
+        "#words-of-keys .segment", "all => all.map(e => e.innerText)"
+    )
+    assert [text.split() for text in segments] == [
+        ["1", "Tom", "was", "stabbed", "by", "Leo", "."],
+        ["2", "Anna", "sat", "."],
+        ["3", "the", "murderer", "was"],
+    ]
+    assert shown.inner_text("#words-of-queries").split()[0] == "Leo"
+    assert shown.inner_text("#words-of-keys").split()[-1] == "Leo"  # the last new token is no key
+    shown.hover("#words-of-queries span >> nth=0")
+    assert shown.inner_text("#status").startswith("Leo → Leo#1 0.9")
+    shade = "e => e.style.background"
+    assert shown.eval_on_selector(".segment span >> text=Leo", shade)
+    shown.hover(".segment span >> text=Leo")
+    assert shown.eval_on_selector("#words-of-queries span", shade)
+
+
 def test_the_page_fits_a_narrow_screen_and_changes_its_light(
     opened: Open, capture: Capture
 ) -> None:

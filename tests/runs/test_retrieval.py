@@ -165,7 +165,7 @@ def test_rows_that_are_not_numbers_are_told(tmp_path: Path) -> None:
         model, cut_prompt("ab", None, ()), TextOptions(), Writing(), HeadOptions(heads="L1H0")
     )
     with pytest.raises(ModelError, match="not a number"):
-        asked.answer([NewToken(70, np.full(2, np.nan, np.float32))])
+        asked.answer([NewToken(70, np.full((1, 2), np.nan, np.float32))])
 
 
 @pytest.mark.parametrize("more", [("a text",), ("--probe",), ("--head", "L0H0"), ("--length", "9")])
