@@ -22,7 +22,7 @@ LLAMA: dict[str, Any] = {
     "bos_token_id": None,
     "eos_token_id": None,
 }
-LENGTHS = (16, 64, 512, 1024, 2048, 4096, 8192)
+LENGTHS = (16, 64, 512, 900, 1024, 2048, 4096, 8192)
 
 
 def make(folder: Path) -> None:

@@ -42,6 +42,12 @@ def jobs(folder: Path) -> tuple[Job, ...]:
     def inside(script: str, model: Path, tokens: int) -> list[str]:
         return [PYTHON, str(SCRIPTS / script), str(model), str(folder / f"{tokens}.txt")]
 
+    def answer(model: Path, tokens: int, new: int, engine: str) -> list[str]:
+        return [*inside("generate.py", model, tokens), str(new), engine]
+
+    def plain_answer(model: Path, tokens: int, new: int, mode: str) -> list[str]:
+        return [*inside("plain_generate.py", model, tokens), str(new), mode]
+
     imports = "import typer, rich.console, rich.table"
     return (
         Job(
@@ -116,6 +122,29 @@ def jobs(folder: Path) -> tuple[Job, ...]:
             inside("forward.py", llama, 8192),
             None,
             1.25,
+            timed_inside=True,
+        ),
+        *(
+            Job(
+                "small Llama, 4,096 tokens and 128 new, all heads to segments",
+                against,
+                answer(llama, 4096, 128, "transformers"),
+                plain_answer(llama, 4096, 128, mode),
+                most,
+                1.1,
+                timed_inside=True,
+            )
+            for against, mode, most in (
+                ("plain generate", "sdpa", 1.2),
+                ("generate, eager, output_attentions", "eager", None),
+            )
+        ),
+        Job(
+            "GPT-2-sized, 900 tokens and 100 new, all heads to segments, native",
+            "plain generate",
+            answer(gpt2, 900, 100, "native"),
+            plain_answer(gpt2, 900, 100, "sdpa"),
+            None,
             timed_inside=True,
         ),
     )
