@@ -129,7 +129,7 @@ class Model:
         writing = Writing(sampling, tuple(stop), target)
         which = HeadOptions(layers, heads)
         asked = answering(self._loaded, read, options, writing, which, reduce, each_head=True)
-        return AttentionAnswer(asked, asked.answer(list(asked.new_tokens())))
+        return AttentionAnswer(asked, asked.answer(asked.tokens_with_rows()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

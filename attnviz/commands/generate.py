@@ -191,9 +191,10 @@ def generate(
             prompt, options = chat_prompt(loaded, prompt), replace(options, special=True, bos=False)
         chosen, how = heads.options, looks.reduce
         asked = answering(loaded, prompt, options, writing, chosen, how, each_head=look.each_head)
-        return pieces_of(asked, look, lambda new: session.progress(new, "token"), line, first=first)
+        return pieces_of(asked, look, watch, line, first=first)
 
-    deliver(session, to, _answers(session, prompts, made))
+    with session.counting("token") as watch:
+        deliver(session, to, _answers(session, prompts, made))
 
 
 Prompts: TypeAlias = Iterator[tuple[int | None, Prompt | Chat | InputError]]

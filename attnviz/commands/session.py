@@ -2,8 +2,8 @@
 
 import io
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -112,14 +112,23 @@ class Session:
 
     def progress(self, items: Iterable[T], what: str) -> Iterator[T]:
         """The same items; while stdout goes elsewhere, a terminal shows how many are done."""
+        with self.counting(what) as count:
+            for item in items:
+                yield item
+                count()
+
+    @contextmanager
+    def counting(self, what: str) -> Iterator[Callable[[], None]]:
+        """What is to be called for each item that is done, which such a terminal shows."""
         from rich.progress import Progress, TextColumn, TimeElapsedColumn  # takes a moment
 
         shown = self.consoles.err.is_terminal and not self.environment.stdout.isatty()
         columns = TextColumn("{task.completed} " + what + "s"), TimeElapsedColumn()
         disabled = self.quiet or not shown
         bar = Progress(*columns, console=self.consoles.err, transient=True, disable=disabled)
+        task = bar.add_task("", total=None)
         with bar:
-            yield from bar.track(items, total=None)
+            yield lambda: bar.advance(task)
 
     def complain(self, message: str) -> None:
         """One line on stderr about something that went wrong."""

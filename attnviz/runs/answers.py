@@ -15,12 +15,12 @@ from attnviz.data.shares import Shares, Unit, View
 from attnviz.renderers.answers import by_segment
 from attnviz.runs.generate import Answering
 from attnviz.runs.outputs import Piece
-from attnviz.runs.writing import NewToken
+from attnviz.runs.writing import NewToken, streamed
 from attnviz.transforms.apply import whole_exhibit
 from attnviz.writers.formats import PICTURES
 
-Watch: TypeAlias = Callable[[Iterable[NewToken]], Iterable[NewToken]]
-"""Passes tokens on, and may tell somebody of each."""
+Watch: TypeAlias = Callable[[], object]
+"""Is called at each new token."""
 WHOLE = ("npz", "html")
 """Formats that hold the rows of each head."""
 
@@ -53,19 +53,18 @@ def pieces_of(
     Args:
         asked: what is to be answered.
         look: how.
-        watch: is given each new token.
+        watch: is called at each new token.
         line: the number of the input line; None where there is one prompt.
         first: nothing went out before it, so that rows begin with their header.
     """
     from attnviz.writers.records import record_chunks
 
-    tokens = watch(asked.new_tokens())
     if look.format in ("jsonl", "csv", "tsv") and not look.check:
-        for records in _streamed(asked, look.unit, tokens, line or 1):
+        for records in _streamed(asked, look.unit, watch, line or 1):
             yield from record_chunks(records, look.format, header=first)
             first = False
         return
-    answer = asked.answer(list(tokens))
+    answer = asked.answer(asked.tokens_with_rows(watch))
     if look.format in WHOLE:
         yield from _whole(answer.capture, look.format)
         return
@@ -84,12 +83,13 @@ def pieces_of(
 
 
 def _streamed(
-    asked: Answering, unit: Unit, tokens: Iterable[NewToken], line: int
+    asked: Answering, unit: Unit, watch: Watch, line: int
 ) -> Iterator[Sequence[Mapping[str, object]]]:
     """The records of each part of the answer, as soon as the next part has begun."""
     new, out = list[NewToken](), 0
-    for token in tokens:
+    for token in streamed(asked.write):
         new.append(token)
+        watch()
         shares = asked.answer(new).shares(unit)
         ended = len(shares.rows) - 1
         if ended > out:

@@ -6,7 +6,7 @@ The prompt is read once. Only the rows of new tokens are kept: the mean of the c
 for a capture, each of them.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ from attnviz.runs.budget import Budget
 from attnviz.runs.fit import encode, fit
 from attnviz.runs.known import heads_for_answers
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.writing import KeepRows, NewToken, written
+from attnviz.runs.writing import KeepRows, NewToken, Tell
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -75,18 +75,40 @@ class Answering:
     how: How
     each_head: bool = False
 
-    def new_tokens(self) -> Iterator[NewToken]:
-        """The answer's tokens with their rows: given ones at once, others as they are written."""
+    def write(self, tell: Tell) -> None:
+        """Tell of each of the answer's tokens with its row: as it is written, or read."""
+        from attnviz.models.loaded import generating
+
         if self.writing.target is not None:
-            yield from self._given(self.writing.target)
+            for new in self._given(self.writing.target):
+                tell(new)
             return
         keep, ids = self._keeping(), list[int]()
-        for new in written(self.model, self._ids, self.writing.sampling, self._wanted(), keep):
-            yield new
-            ids.append(new.id)
-            so_far = self.model.tokenizer.backend.decode(ids)
-            if any(stop in so_far for stop in self.writing.stop):
-                return
+
+        def go_on(id_: int) -> bool:
+            ids.append(id_)
+            return tell(NewToken(id_, keep.rows[-1])) and not self._stops(ids)
+
+        able, sampling = generating(self.model), self.writing.sampling
+        able.generate(self._ids, sampling, self._wanted(), keep, go_on)
+
+    def tokens_with_rows(self, watch: Callable[[], object] = int) -> list[NewToken]:
+        """All of the answer's tokens; `watch` is called at each of them."""
+        new = list[NewToken]()
+
+        def tell(token: NewToken) -> bool:
+            new.append(token)
+            watch()
+            return True
+
+        self.write(tell)
+        return new
+
+    def _stops(self, ids: Sequence[int]) -> bool:
+        """Whether what was written ends the answer."""
+        stops = self.writing.stop
+        so_far = self.model.tokenizer.backend.decode(ids) if stops else ""
+        return any(stop in so_far for stop in stops)
 
     def answer(self, new: Sequence[NewToken]) -> "Answer":
         """These new tokens as an answer.

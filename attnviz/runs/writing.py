@@ -1,20 +1,16 @@
 """The tokens that a model writes, each as soon as it is there, with its rows."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray, PatternBlock, Wanted
-from attnviz.data.generate import Sampling
+from attnviz.data.blocks import FloatArray, PatternBlock
 from attnviz.data.head import Head
 from attnviz.data.transforms import How
-
-if TYPE_CHECKING:
-    from attnviz.models.loaded import LoadedModel
 
 
 @dataclass
@@ -58,25 +54,25 @@ class NewToken:
     row: FloatArray
 
 
-def written(
-    model: "LoadedModel", ids: Sequence[int], sampling: Sampling, wanted: Wanted, keep: KeepRows
-) -> Iterator[NewToken]:
-    """The tokens that a model writes, each as soon as it is there.
+Tell: TypeAlias = Callable[[NewToken], bool]
+"""Is told of each new token; says whether the model is to write another one."""
 
-    The model runs in a thread of its own, which ends with this iterator.
+
+def streamed(write: Callable[[Tell], object]) -> Iterator[NewToken]:
+    """What `write` tells of, each token as soon as it is there.
+
+    It runs in a thread of its own, which ends with this iterator. There, allocating is slower: who
+    wants the whole answer calls `write` without.
     """
-    from attnviz.models.loaded import generating
+    said, stopped = SimpleQueue[NewToken | BaseException | None](), False
 
-    able, said = generating(model), SimpleQueue[NewToken | BaseException | None]()
-    stopped = False
-
-    def go_on(id_: int) -> bool:
-        said.put(NewToken(id_, keep.rows[-1]))
+    def tell(new: NewToken) -> bool:
+        said.put(new)
         return not stopped
 
     def work() -> None:
         try:
-            able.generate(ids, sampling, wanted, keep, go_on)
+            write(tell)
             said.put(None)
         except BaseException as error:  # a panic of a compiled library is no Exception
             said.put(error)

@@ -90,7 +90,7 @@ def found(model: "LoadedModel", case: Case) -> dict[str, bool]:
         ("mean of all heads", HeadOptions(heads="all")),
     ):
         asked = answering(model, case.prompt, options, writing, heads)
-        answer = asked.answer(list(asked.new_tokens()))
+        answer = asked.answer(asked.tokens_with_rows())
         shares = [(c, share) for c, share in answer.mean_shares() if c.part == "segment"]
         first[way] = max(shares, key=lambda each: each[1])[0].name
         if way == "retrieval heads":

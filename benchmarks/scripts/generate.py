@@ -27,7 +27,7 @@ def generate(n: int) -> None:
     writing = Writing(Sampling(most=int(new)))
     every_head = HeadOptions(heads="all")
     asked = answering(model, prompt, TextOptions(bos=False), writing, every_head)
-    answer = asked.answer(list(asked.new_tokens()))
+    answer = asked.answer(asked.tokens_with_rows())
     assert len(answer.weights) == int(new)
     answer.shares("sentence")
 

@@ -2,14 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 
-from attnviz.data.blocks import PatternBlock, Wanted
-from attnviz.data.generate import Sampling
 from attnviz.data.head import Head
 from attnviz.data.retrieval import Needles
 from attnviz.errors import ExitStatus, ModelError
@@ -22,11 +20,11 @@ from attnviz.runs.generate import Writing, answering
 from attnviz.runs.known import heads_for_answers, keep, kept_in, known
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.retrieval import haystacks, measure_retrieval
-from attnviz.runs.writing import KeepRows, NewToken, written
+from attnviz.runs.writing import NewToken, Tell, streamed
 from tests.conftest import Run, bytes_tokenizer
 
 if TYPE_CHECKING:
-    from attnviz.models.loaded import LoadedModel
+    pass
 
 WORDS, PLACES = 257, 64
 
@@ -129,31 +127,17 @@ def test_the_command_lists_the_heads_and_generate_takes_them(
     assert "its retrieval head L1H0" in " ".join(out.split())
 
 
-class Failing:
-    """A model whose writing ends in an error, or whose rows are not numbers."""
-
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
-
-    def generate(self, *given: Any) -> None:
-        *_, keep, go_on = given
-        keep(PatternBlock(0, (0,), np.array([0]), np.full((1, 1, 2), np.nan, np.float32)))
-        go_on(5)
-        if self.error is not None:
-            raise self.error
-
-    def log_probabilities(self, *_: Any) -> None:
-        """Makes it one that writes."""
-
-
 class Panic(BaseException):
     """As compiled libraries raise."""
 
 
 @pytest.mark.parametrize("error", [Panic(), ValueError()])
 def test_whatever_ends_the_writing_ends_the_waiting_for_it(error: BaseException) -> None:
-    keep = KeepRows((Head(0, 0),), "mean", lambda new: 2 + new)
-    new = written(cast("LoadedModel", Failing(error)), [1, 2], Sampling(), Wanted({0: (0,)}), keep)
+    def write(tell: Tell) -> None:
+        tell(NewToken(5, np.zeros((1, 2), np.float32)))
+        raise error
+
+    new = streamed(write)
     assert next(new).id == 5
     with pytest.raises(type(error)):
         next(new)

@@ -28,14 +28,13 @@ class LastRows:
     """The last row of every wanted layer's attention in the forward pass at work."""
 
     def __init__(self, model: Any, kind: Kind, wanted: Wanted) -> None:
-        self._model, self._kind, self._wanted = model, kind, wanted
+        self._model, self._wanted, self._layers = model, wanted, Layers(model, kind)
         self._plain: dict[nn.Module, bool] = {}
         self.rows: dict[int, Tensor] = {}
-        self.begin()
 
     def begin(self, *_: Any) -> None:
         """A forward pass begins."""
-        self._layers = Layers(self._model, self._kind)
+        self._layers.begin()
         self.rows.clear()
 
     @contextmanager
@@ -109,8 +108,8 @@ def generate(
         if id_ in ends:
             return torch.tensor([True], device=ids.device)
         for layer, row in last.rows.items():
-            # a window's cache has forgotten the first keys
-            row = torch.nn.functional.pad(row, (keys() - row.size(2), 0))
+            if row.size(2) < keys():  # a window's cache has forgotten the first ones
+                row = torch.nn.functional.pad(row, (keys() - row.size(2), 0))
             handover.take(layer, torch.tensor([step]), row)
         step += 1
         return torch.tensor([not go_on(id_)], device=ids.device)

@@ -19,13 +19,21 @@ from attnviz.models.huggingface.projections import projections_of, unknown
 class Layers:
     """Which layer each attention module of a model is at work for, in one run.
 
-    The name of a module contains its number. A module that several layers share counts up.
+    The name of a module contains its number. A module that several layers share counts up, from
+    its own number again in another run.
     """
 
     def __init__(self, model: Any, kind: Kind) -> None:
-        self._names = {module: name for name, module in model.named_modules()}
+        self._own = {
+            module: layer_of(name)
+            for name, module in model.named_modules()
+            if kind in ("self", kind_of(name))
+        }
         self._architecture = model.config.model_type
-        self._kind = kind
+        self.begin()
+
+    def begin(self) -> None:
+        """Another run begins."""
         self._last: dict[Any, int] = {}
         self._at_work: dict[int, Any] = {}
 
@@ -35,10 +43,10 @@ class Layers:
         Raises:
             ModelError: two modules are at work for one layer, which could not be told apart.
         """
-        name = self._names.get(module)
-        if name is None or self._kind not in ("self", kind_of(name)):
+        own = self._own.get(module)
+        if own is None:
             return None
-        layer = self._last[module] + 1 if module in self._last else layer_of(name)
+        layer = self._last[module] + 1 if module in self._last else own
         self._last[module] = layer
         if self._at_work.setdefault(layer, module) is not module:
             raise ModelError(
