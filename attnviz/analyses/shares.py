@@ -6,6 +6,7 @@ and special tokens.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -36,6 +37,34 @@ def shares_of(
     means = [shares[row.first : row.after].mean(axis=0) for row in rows]
     of_rows = np.array(means, np.float32)
     return Shares(capture, choice, how, columns, tuple(rows), of_rows, weights)
+
+
+def shares_of_heads(capture: Capture, choice: Choice, how: How) -> Shares:
+    """The shares of the whole answer in each head of its capture, and each head's lookback ratio.
+
+    The lookback ratio is the mean weight on a key of the prompt, as a share of that mean and the
+    mean weight on a key of the answer so far; the mean over the new tokens but the first, which
+    sees nothing of the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071, section 2.
+    """
+    rows = [Row(str(head), 0, len(capture.query_tokens)) for head in capture.heads]
+    of_heads = [
+        shares_of(capture, capture.weights(head), [row], choice, how)
+        for head, row in zip(capture.heads, rows, strict=True)
+    ]
+    ratios = np.array([_lookback(capture, capture.weights(h)) for h in capture.heads], np.float32)
+    joined = np.concatenate([each.shares for each in of_heads])
+    return replace(of_heads[0], rows=tuple(rows), shares=joined, lookback=ratios)
+
+
+def _lookback(capture: Capture, weights: FloatArray) -> float:
+    if capture.kind == "cross" or len(weights) < 2:
+        return float("nan")
+    n = len(capture.key_tokens) + 1 - len(weights)
+    ratios = []
+    for new, row in enumerate(weights[1:], start=1):
+        prompt, answer = row[:n].mean(dtype=np.float64), row[n : n + new].mean(dtype=np.float64)
+        ratios.append(prompt / (prompt + answer))
+    return float(np.mean(ratios))
 
 
 def columns_of(capture: Capture) -> tuple[Column, ...]:

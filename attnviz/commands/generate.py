@@ -128,7 +128,12 @@ class Sampled:
 class AnswerLooks(g.Canvas):
     """How the answer is shown."""
 
-    rows: Unit = option_field(g.LOOK, "sentence", "--rows", help="What a row of the table is.")
+    rows: Unit = option_field(
+        g.LOOK,
+        "sentence",
+        "--rows",
+        help="What a row is: a part of the answer, or the whole answer in one head.",
+    )
     view: View = option_field(
         g.LOOK,
         "table",
@@ -245,6 +250,13 @@ def _look(session: Session, to: Destination, looks: AnswerLooks) -> AnswerLook:
     else:
         hint = f"leave it out, or add {option('output', 'FILE.png')}"
         session.refuse(g.Canvas, "title", wrong="is for pictures", hint=hint)
+    if looks.rows == "head":
+        session.refuse("reduce", wrong="joins heads, and each has a row of its own")
+        if looks.view == "text":
+            raise UsageError(
+                f"{option('view', 'text')} shows what parts of the answer attended to",
+                f"leave it or {option('rows', 'head')} out",
+            )
     picture = PictureLook(cmap=looks.cmap, dpi=looks.dpi, title=looks.title)
     return AnswerLook(form.name, looks.view, looks.rows, looks.check, picture, to.display(session))
 

@@ -10,7 +10,8 @@ from attnviz.data.transforms import How
 
 Part: TypeAlias = Literal["sink", "segment", "special", "answer"]
 """The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
-Unit: TypeAlias = Literal["token", "word", "sentence"]
+Unit: TypeAlias = Literal["token", "word", "sentence", "head"]
+"""What a row of shares is of: a part of the answer, or the whole answer in one head."""
 View: TypeAlias = Literal["table", "heatmap", "text"]
 
 
@@ -38,7 +39,8 @@ class Shares:
 
     `shares` (rows, columns): the mean over the tokens of a row of the weight on the keys of a
     column; each row sums to 1. `weights` (new tokens, keys): what they were made of. `capture`: the
-    run. `choice`: the heads whose rows were joined, and `how`.
+    run. `choice`: the heads whose rows were joined, and `how`. `lookback` (rows): where the rows
+    are heads, the lookback ratio of each; NaN where the answer is one token.
     """
 
     capture: Capture
@@ -48,3 +50,4 @@ class Shares:
     rows: tuple[Row, ...]
     shares: FloatArray
     weights: FloatArray
+    lookback: FloatArray | None = None

@@ -23,6 +23,8 @@ def about_answer(shares: Shares) -> str:
 def about_heads(shares: Shares) -> str:
     """`the mean of all 20 heads`, `its retrieval head L4H0`."""
     choice = shares.choice
+    if shares.lookback is not None:
+        return f"each of {amount(len(choice.heads), 'head')}"
     if len(choice.heads) == 1:
         known = "its retrieval head " if choice.why == "retrieval" else ""
         heads = f"{known}{choice.heads[0]}"

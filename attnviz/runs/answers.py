@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
+
 from attnviz.console import Display
 from attnviz.data.capture import Capture
 from attnviz.data.check import Check
@@ -39,7 +41,7 @@ class AnswerLook:
     @property
     def each_head(self) -> bool:
         """Whether the rows of each head are needed."""
-        return self.format in WHOLE
+        return self.format in WHOLE or self.unit == "head"
 
 
 def pieces_of(
@@ -59,7 +61,7 @@ def pieces_of(
     """
     from attnviz.writers.records import record_chunks
 
-    if look.format in ("jsonl", "csv", "tsv") and not look.check:
+    if look.format in ("jsonl", "csv", "tsv") and not look.check and look.unit != "head":
         for records in _streamed(asked, look.unit, watch, line or 1):
             yield from record_chunks(records, look.format, header=first)
             first = False
@@ -114,7 +116,12 @@ def records_of(
                 "part": column.part,
                 "share": float(share),
                 **({"change": changes.get(column.name)} if check else {}),
+                **({} if shares.lookback is None else {"lookback": _number(shares.lookback[row])}),
             }
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def _picture(shares: Shares, look: AnswerLook) -> bytes:

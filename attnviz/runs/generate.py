@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.analyses.check import check_of
-from attnviz.analyses.shares import shares_of
+from attnviz.analyses.shares import shares_of, shares_of_heads
 from attnviz.data.blocks import FloatArray, LayerPattern, Wanted
 from attnviz.data.capture import Capture
 from attnviz.data.chat import Chat
@@ -254,7 +254,15 @@ class Answer:
         return list(zip(shares.columns, shares.shares[0].tolist(), strict=True))
 
     def shares(self, unit: Unit) -> Shares:
-        """The shares of the segments in each token, word or sentence of the answer."""
+        """The shares of the segments in each token, word or sentence, or in each head.
+
+        Raises:
+            TypeError: of heads, where their rows are not kept, which is a mistake of the program.
+        """
+        if unit == "head":
+            if not self.capture.layers:
+                raise TypeError("the rows of each head were not kept")
+            return shares_of_heads(self.capture, self.choice, self.how)
         return shares_of(self.capture, self.weights, _rows(self, unit), self.choice, self.how)
 
 

@@ -276,3 +276,24 @@ def test_python_gives_what_the_command_gives(run: Run) -> None:
     documents = {"letter": "Tom was stabbed by Leo .", "diary": "Anna cleaned the floor ."}
     asked = attnviz.generate("the murderer was", docs=documents, target=" Leo")
     assert [row["segment"] for row in asked.shares()][1:4] == ["letter", "diary", "question"]
+
+
+def test_a_row_for_each_head_has_its_shares_and_its_lookback_ratio(run: Run) -> None:
+    options = ("generate", PROMPT, "--max-new-tokens", "5", "--head", "all", "--rows", "head")
+    found = rows(run(*options, "-f", "jsonl").out)
+    answer = attnviz.generate(PROMPT, max_new_tokens=5, heads="all")
+    assert {row["text"] for row in found} == {str(head) for head in HEADS}
+    assert found == answer.shares("head")
+    whole = attnviz.capture(answer.capture.text)  # a run of its own over prompt and answer
+    n, new = len(whole.tokens) - len(answer.tokens), len(answer.tokens)
+    for head in HEADS:
+        pattern = whole.pattern(*head).astype(np.float64)
+        ratios = []
+        for position in range(n, n + new - 1):  # predicts the next one
+            prompt, so_far = pattern[position, :n], pattern[position, n : position + 1]
+            ratios.append(prompt.mean() / (prompt.mean() + so_far.mean()))
+        (told,) = {row["lookback"] for row in found if row["text"] == str(head)}
+        assert told == pytest.approx(np.mean(ratios), abs=1e-4)
+    assert "lookback" in run(*options).out
+    one = rows(run("generate", PROMPT, "--target", " Leo", "--rows", "head", "-f", "jsonl").out)
+    assert one[0]["lookback"] is None

@@ -95,6 +95,7 @@ def _table(shares: Shares, display: Display) -> Iterator[Text]:
     rows = [cut(readable(row.text), LONGEST_ROW, unicode=display.unicode) for row in shares.rows]
     names = [cut(readable(c.name), LONGEST_NAME, unicode=display.unicode) for c in shares.columns]
     room = display.width - widest(rows)
+    room -= 0 if shares.lookback is None else listing.GAP + len("lookback")
     kept, used = list[int](), 0
     order = np.argsort(-shares.shares.mean(axis=0), kind="stable").tolist()
     others = listing.GAP + len("on 99 others")
@@ -106,7 +107,8 @@ def _table(shares: Shares, display: Display) -> Iterator[Text]:
         kept, used = [*kept, i], used + cells
     kept.sort()
     left = [i for i in order if i not in kept]
-    columns = [listing.Column("answer"), *(listing.Column(names[i], right=True) for i in kept)]
+    named = "answer" if shares.lookback is None else "head"
+    columns = [listing.Column(named), *(listing.Column(names[i], right=True) for i in kept)]
     cells_of = [[f"{share:.2f}" for share in row[kept]] for row in shares.shares]
     if left:
         columns.append(listing.Column(f"on {len(left)} others", right=True))
@@ -114,5 +116,9 @@ def _table(shares: Shares, display: Display) -> Iterator[Text]:
             [*cells, f"{row[left].sum():.2f}"]
             for cells, row in zip(cells_of, shares.shares, strict=True)
         ]
+    if shares.lookback is not None:
+        columns.append(listing.Column("lookback", right=True))
+        ratios = ["" if np.isnan(ratio) else f"{ratio:.2f}" for ratio in shares.lookback]
+        cells_of = [[*cells, ratio] for cells, ratio in zip(cells_of, ratios, strict=True)]
     lines = [[fenced(name), *cells] for name, cells in zip(rows, cells_of, strict=True)]
     yield from listing.listing(columns, lines, display.width)
