@@ -37,6 +37,8 @@ from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.formats import choose_format
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
     from attnviz.models.loaded import LoadedModel
 
 FilePath: TypeAlias = str | os.PathLike[str]
@@ -262,7 +264,8 @@ class AttentionAnswer:
 
 
 def load_model(
-    name: str = "builtin",
+    name: "str | PreTrainedModel" = "builtin",
+    tokenizer: "PreTrainedTokenizerFast | None" = None,
     *,
     revision: str | None = None,
     offline: bool = False,
@@ -272,10 +275,13 @@ def load_model(
     kind: Kind | None = None,
     max_memory: int | None = None,
 ) -> Model:
-    """Load a model once, to capture many texts with it.
+    """Load a model once, to capture many texts with it; or take one that is in memory already.
 
     Args:
-        name: `builtin`, a hub id such as `gpt2`, or a model's folder.
+        name: `builtin`, a hub id such as `gpt2`, or a model's folder; or a transformers model in
+            evaluation mode, wrapped by PEFT or not, which stays as and where it is. Then only
+            `kind` and `max_memory` have a meaning.
+        tokenizer: that of a model in memory, a fast one.
         revision: a branch, tag or commit of a hub model.
         offline: never use the network.
         engine: the from-scratch model for a GPT-2 ("native"), or "transformers".
@@ -289,6 +295,17 @@ def load_model(
         UsageError: this engine does not run in this type.
     """
     placement = Placement(device, dtype, max_memory)
+    if not isinstance(name, str):
+        from attnviz.models.huggingface.load import wrap_huggingface
+
+        moved = placement != Placement(max_memory=max_memory)
+        if revision or offline or engine == "native" or moved:
+            raise UsageError(
+                "a model in memory is taken as it is", "give kind and max_memory alone"
+            )
+        return Model(wrap_huggingface(name, tokenizer, kind), max_memory)
+    if tokenizer is not None:
+        raise UsageError("a model that is loaded by its name has a tokenizer", "leave yours out")
     source = Source(
         name, revision, offline, quiet=True, kind=kind, engine=engine, placement=placement
     )

@@ -1,6 +1,8 @@
 """The public Python API."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,3 +111,56 @@ def test_a_model_runs_on_the_engine_that_is_asked_for() -> None:
     ours, theirs = (model.capture(text, heads="L1H2") for model in (native, other))
     assert (ours.record.model.engine, theirs.record.model.engine) == ("native", "transformers")
     np.testing.assert_allclose(ours.pattern(1, 2), theirs.pattern(1, 2), atol=1e-5)
+
+
+class Wrapped:
+    """As PEFT wraps a model."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def get_base_model(self) -> Any:
+        return self.model
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, Wrapped])
+def test_a_model_in_memory_gives_what_its_folder_gives(
+    wrap: Callable[[Any], Any], gpt2_folder: Path
+) -> None:
+    from transformers import GPT2LMHeadModel
+
+    held = GPT2LMHeadModel.from_pretrained(gpt2_folder).eval()
+    before = {name: value.clone() for name, value in held.state_dict().items()}
+    tokenizer = fast_tokenizer(gpt2_folder)
+    model = attnviz.load_model(wrap(held), tokenizer)
+    by_name = attnviz.load_model(str(gpt2_folder), engine="transformers")
+    theirs, ours = by_name.capture(TEXT), model.capture(TEXT)
+    assert [token.label for token in ours.tokens] == [token.label for token in theirs.tokens]
+    for head in theirs.heads:
+        np.testing.assert_array_equal(ours.pattern(*head), theirs.pattern(*head))
+    answers = [each.generate(TEXT, max_new_tokens=4) for each in (model, by_name)]
+    assert answers[0].shares("token") == answers[1].shares("token")
+    assert all(before[name].equal(value) for name, value in held.state_dict().items())
+
+
+def fast_tokenizer(folder: Path) -> Any:
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+
+
+def test_what_cannot_be_taken_from_memory_is_refused(gpt2_folder: Path) -> None:
+    from transformers import GPT2LMHeadModel
+
+    held, tokenizer = GPT2LMHeadModel.from_pretrained(gpt2_folder), fast_tokenizer(gpt2_folder)
+    with pytest.raises(attnviz.AttnvizError, match="in training mode"):
+        attnviz.load_model(held.train(), tokenizer)
+    held.eval()
+    with pytest.raises(attnviz.AttnvizError, match="no fast tokenizer"):
+        attnviz.load_model(held)
+    with pytest.raises(attnviz.AttnvizError, match="is no model of transformers"):
+        attnviz.load_model(3, tokenizer)  # type: ignore[arg-type]
+    with pytest.raises(attnviz.AttnvizError, match="is taken as it is"):
+        attnviz.load_model(held, tokenizer, dtype="bfloat16")
+    with pytest.raises(attnviz.AttnvizError, match="has a tokenizer"):
+        attnviz.load_model("builtin", tokenizer)

@@ -2,11 +2,15 @@
 
 import inspect
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
+from weakref import finalize
 
 import torch
 
 from attnviz.data.capture import Kind, ModelIdentity
+from attnviz.data.card import ModelCard
 from attnviz.errors import ModelError
 from attnviz.models.folder.architecture import reads_no_text, transformers_config
 from attnviz.models.folder.card import read_card
@@ -25,7 +29,7 @@ from attnviz.models.huggingface.model import (
 )
 from attnviz.models.memory import written
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
-from attnviz.models.tokenizer import load_tokenizer
+from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 
 
 def load_huggingface(
@@ -48,6 +52,59 @@ def load_huggingface(
     check_weights(folder, placement)
     with foreign(folder):
         model = _load_weights(folder, placement)
+    return _made(model, name, sizes, (card, tokenizer), revision)
+
+
+def wrap_huggingface(model: Any, tokenizer: Any, kind: Kind | None = None) -> HuggingFaceModel:
+    """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
+
+    Args:
+        model: the model, in evaluation mode.
+        tokenizer: its tokenizer, a fast one.
+        kind: of an encoder-decoder, which attention.
+
+    Raises:
+        ModelError: it is no transformers model, in training, or cannot be recorded.
+        UsageError: the model does not have this kind of attention.
+    """
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    plain = model.get_base_model() if hasattr(model, "get_base_model") else model  # PEFT
+    if not isinstance(plain, PreTrainedModel):
+        raise ModelError(
+            f"a {type(model).__name__} is no model of transformers", "give a name or a folder"
+        )
+    if plain.training:
+        raise ModelError("this model is in training mode", "call its eval() first")
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise ModelError(
+            f"a {type(tokenizer).__name__} is no fast tokenizer of transformers",
+            "give the one that AutoTokenizer.from_pretrained loads for this model",
+        )
+    folder = Path(mkdtemp(prefix="attnviz-"))  # of configuration and tokenizer, while it is used
+    try:
+        with foreign(None):
+            plain.config.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+        sizes = folder_sizes(folder, kind)
+        name = plain.name_or_path or type(plain).__name__
+        card = read_card(folder, name, sizes.heads_per_layer)
+        read = load_tokenizer(folder, sizes, card.bos)
+        wrapped = _made(plain, name, sizes, (card, read), None)
+    except BaseException:
+        rmtree(folder, ignore_errors=True)
+        raise
+    finalize(wrapped, rmtree, folder, ignore_errors=True)
+    return wrapped
+
+
+def _made(
+    model: Any,
+    name: str,
+    sizes: ModelSizes,
+    beside: tuple[ModelCard, TextTokenizer],
+    revision: str | None,
+) -> HuggingFaceModel:
     attention = _attention(model, sizes)
     identity = ModelIdentity(
         name=name,
@@ -59,7 +116,7 @@ def load_huggingface(
         revision=revision,
     )
     made = _class_of(model, sizes.kind, causal=attention.causal)
-    return made(model, identity, card, tokenizer, attention.causal, sizes.kind)
+    return made(model, identity, *beside, attention.causal, sizes.kind)
 
 
 def _class_of(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceModel]:
