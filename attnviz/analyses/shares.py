@@ -5,12 +5,12 @@ somewhere (Xiao et al. 2024, arXiv 2309.17453), and what a learned sink takes. S
 and special tokens.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray, IntArray
+from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice
 from attnviz.data.segments import segment_of
@@ -76,28 +76,22 @@ def columns_of(capture: Capture) -> tuple[Column, ...]:
     prompt = n if crossed else n + 1 - len(capture.query_tokens)
     first = 0 if crossed else 1
     of = segment_of(capture.key_tokens[first:prompt], capture.segments, capture.text)
-    found = [
-        Column("sink", "sink", _positions(range(first))),
-        *(_column(s.name, "segment", of, i, first) for i, s in enumerate(capture.segments)),
-        _column("special", "special", of, None, first),
-        Column("answer", "answer", _positions(range(prompt, n))),
+    keys: dict[int | None, list[int]] = {}
+    for key, segment in enumerate(of, start=first):
+        keys.setdefault(segment, []).append(key)
+    segments: list[tuple[str, Part, Sequence[int], int | None]] = [
+        (s.name, "segment", keys.get(i, []), i) for i, s in enumerate(capture.segments)
     ]
-    sink = capture.sinks or first > 0
+    found: list[tuple[str, Part, Sequence[int], int | None]] = [
+        ("sink", "sink", range(first), None),
+        *segments,
+        ("special", "special", keys.get(None, []), None),
+        ("answer", "answer", range(prompt, n), None),
+    ]
+    always = {"segment"} | ({"sink"} if capture.sinks or first else set())
+    always |= set() if crossed else {"answer"}
     return tuple(
-        c
-        for c in found
-        if c.keys.size
-        or c.part == "segment"
-        or (c.part == "sink" and sink)
-        or (c.part == "answer" and not crossed)
+        Column(name, part, np.fromiter(own, np.int64), segment)
+        for name, part, own, segment in found
+        if len(own) or part in always
     )
-
-
-def _column(
-    name: str, part: Part, of: Sequence[int | None], segment: int | None, first: int
-) -> Column:
-    return Column(name, part, _positions(first + i for i, s in enumerate(of) if s == segment))
-
-
-def _positions(keys: Iterable[int]) -> IntArray:
-    return np.fromiter(keys, np.int64)

@@ -10,7 +10,7 @@ from attnviz.commands.deliver import Destination, check_lines, deliver, destinat
 from attnviz.commands.flags import as_flag
 from attnviz.commands.grouping import command, option_field, panel_option
 from attnviz.commands.session import Session
-from attnviz.commands.texts import text_alone
+from attnviz.commands.texts import say, text_alone
 from attnviz.data.chat import Chat
 from attnviz.data.exhibit import PictureLook
 from attnviz.data.generate import Sampling
@@ -22,6 +22,7 @@ from attnviz.inputs.lines import read_lines
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
 from attnviz.inputs.text import read_file
+from attnviz.renderers.notes import run_notes
 from attnviz.runs.answers import WHOLE, AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering, chat_prompt
 from attnviz.runs.outputs import Piece
@@ -196,6 +197,7 @@ def generate(
             prompt, options = chat_prompt(loaded, prompt), replace(options, special=True, bos=False)
         chosen, how = heads.options, looks.reduce
         asked = answering(loaded, prompt, options, writing, chosen, how, each_head=look.each_head)
+        say(session, run_notes(asked.read), "" if line is None else f"line {line}: ")
         return pieces_of(asked, look, watch, line, first=first)
 
     with session.counting("token") as watch:
@@ -279,7 +281,10 @@ def _of_lines(session: Session, text: g.TextIn, parts: Segments) -> Prompts:
     if parts.chat is not None:
         raise UsageError(f"{option('chat')} is one prompt", f"leave {option('lines')} out")
     for number, read in read_lines(text.text, text.file, session.stdin):
-        yield number, read if isinstance(read, InputError) else _prompt(read, parts)
+        try:
+            yield number, read if isinstance(read, InputError) else _prompt(read, parts)
+        except InputError as error:
+            yield number, InputError(f"line {number}: {error.wrong}", error.hint)
 
 
 def _prompt(read: str, parts: Segments) -> Prompt:

@@ -26,9 +26,10 @@ class Sampling:
     def __post_init__(self) -> None:
         if not 0 < self.top_p <= 1:
             raise UsageError(f"{option('top_p', self.top_p)} is no share", "give one up to 1")
-        if self.top_p < 1 and not self.temperature:
+        idle = "top_p" if self.top_p < 1 else "seed" if self.seed else ""
+        if idle and not self.temperature:
             raise UsageError(
-                f"{option('top_p')} does nothing without {option('temperature')}",
+                f"{option(idle)} does nothing without {option('temperature')}",
                 f"add {option('temperature', 1)}, or leave it out",
             )
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from attnviz.data.tokens import Token
-from attnviz.errors import UsageError, option
+from attnviz.errors import InputError, option
 
 Slice: TypeAlias = tuple[int, int]
 """From a character of the prompt up to, and without, another."""
 OTHER, TEMPLATE = "other", "template"
 """The segment of what no other segment holds: of a prompt, and of a chat."""
+TAKEN = frozenset((OTHER, TEMPLATE, "sink", "special", "answer"))
+"""Names of columns that are no segment of a user's."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,14 @@ def partition(text: str, segments: Iterable[Segment], rest: str = OTHER) -> tupl
         rest: the name of what they leave over.
 
     Raises:
-        UsageError: two of them overlap.
+        InputError: two of them overlap.
     """
     given = tuple(segments)
     taken = sorted((slice_, s.name) for s in given for slice_ in s.slices)
     gaps, end, before = list[Slice](), 0, ""
     for (start, after), name in taken:
         if start < end:
-            raise UsageError(
+            raise InputError(
                 f"the segments {before!r} and {name!r} overlap",
                 f"make each {option('segments')} end before the next begins",
             )

@@ -17,11 +17,15 @@ View: TypeAlias = Literal["table", "heatmap", "text"]
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A part of what can be attended to: its name, and the positions of its keys (n)."""
+    """A part of what can be attended to: its name, and the positions of its keys (n).
+
+    `segment`: which of the capture's segments it is.
+    """
 
     name: str
     part: Part
     keys: IntArray
+    segment: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.data.segments import Segment, partition
+from attnviz.data.segments import TAKEN, Segment, partition
 from attnviz.errors import UsageError, option
+from attnviz.inputs.decoding import check_not_blank
 from attnviz.inputs.segments import By, named, numbered
 
 BETWEEN = "\n\n"
@@ -32,13 +33,19 @@ def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
     """The documents in order, then the question, with a blank line between any two.
 
     Documents of the same name are numbered.
+
+    Raises:
+        InputError: a document is empty.
     """
+    for document in documents:
+        check_not_blank(document.text, f"the document {document.name!r}")
     parts = [*documents, Document(QUESTION, question)]
     names = [part.name for part in parts]
     text, segments = "", list[Segment]()
     for i, part in enumerate(parts):
         text += BETWEEN if text else ""
-        number = f" {names[: i + 1].count(part.name)}" if names.count(part.name) > 1 else ""
+        several = part.name in TAKEN or names.count(part.name) > 1
+        number = f" {names[: i + 1].count(part.name)}" if several else ""
         segments.append(Segment(part.name + number, ((len(text), len(text) + len(part.text)),)))
         text += part.text
     return Prompt(text, partition(text, segments))
@@ -48,7 +55,8 @@ def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
     """A prompt with the segments that a user names, or cut into sentences, lines or paragraphs.
 
     Raises:
-        UsageError: both are asked for, or a segment holds nothing of the prompt.
+        UsageError: both are asked for, or a segment cannot be read.
+        InputError: a segment holds nothing of the prompt, or two overlap.
     """
     if by and wanted:
         raise UsageError(

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from attnviz.data.expressions import SECONDS, compiled, is_expression
-from attnviz.data.segments import Segment, Slice
-from attnviz.errors import UsageError, option
+from attnviz.data.segments import TAKEN, Segment, Slice
+from attnviz.errors import InputError, UsageError, option
 
 By: TypeAlias = Literal["sentence", "line", "paragraph"]
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]+[」』”’）]*")
@@ -51,33 +51,40 @@ def named(text: str, wanted: Sequence[str]) -> tuple[Segment, ...]:
     """The segments that a user names: `NAME=/regular expression/` or `NAME=START:END`.
 
     Raises:
-        UsageError: one cannot be read, or holds nothing of the text.
+        UsageError: one cannot be read.
+        InputError: one holds nothing of the text.
     """
     names = [each.partition("=")[0] for each in wanted]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"two segments are named {name!r}", "give each another name")
+        if name in TAKEN:
+            raise UsageError(f"the name {name!r} is taken", "give the segment another one")
     return tuple(_segment(text, each) for each in wanted)
 
 
 def _segment(text: str, wanted: str) -> Segment:
     name, _, where = wanted.partition("=")
+    if not name or not where:
+        raise UsageError(
+            f"{option('segments', repr(wanted))} has no {'place' if name else 'name'}",
+            "give NAME=/regular expression/ or NAME=START:END, in characters",
+        )
     slices: tuple[Slice, ...] = ()
     if is_expression(where):
         slices = tuple(_found(text, where))
     elif found := re.fullmatch(r"([0-9]{0,9}):([0-9]{0,9})", where):
         start, end = int(found[1] or 0), int(found[2] or len(text))
         slices = ((start, min(end, len(text))),) if start < min(end, len(text)) else ()
-    elif name and where:
+    else:
         raise UsageError(
             f"{option('segments', repr(wanted))} does not say where the segment is",
             "give NAME=/regular expression/ or NAME=START:END, in characters",
         )
-    if not name or not slices:
-        what = "has no name" if not name else "holds nothing of the prompt"
-        raise UsageError(
-            f"the segment {option('segments', repr(wanted))} {what}",
-            f"the prompt has {len(text):,} characters",
+    if not slices:
+        raise InputError(
+            f"the segment {option('segments', repr(wanted))} holds nothing of the prompt",
+            f"its length is {len(text):,} in characters",
         )
     return Segment(name, slices)
 

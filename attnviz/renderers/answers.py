@@ -105,8 +105,9 @@ def about_check(check: Check) -> str:
     said = [f"log-probability of the answer: {check.log_probability:.2f} nats"]
     most = max(check.effects, key=lambda each: each.share)
     if most.change > -MATTERS:
+        how = "more" if most.change > MATTERS else "as"
         name = readable(most.segment)
-        said.append(f"{name} has the most attention, but the answer is as probable without it")
+        said.append(f"{name} has the most attention, but the answer is {how} probable without it")
     if check.correlation is not None:
         said.append(
             f"rank correlation of attention and effect (Spearman's ρ): {check.correlation:.2f}"
@@ -122,6 +123,6 @@ def about_check(check: Check) -> str:
 
 def quoted(capture: Capture, column: Column) -> str:
     """The text of a segment's slices."""
-    segment = next(s for s in capture.segments if s.name == column.name)
+    segment = capture.segments[column.segment or 0]
     parts = (" ".join(capture.text[start:end].split()) for start, end in segment.slices)
     return readable(" … ".join(parts))

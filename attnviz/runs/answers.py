@@ -92,13 +92,24 @@ def _streamed(
     for token in streamed(asked.write):
         new.append(token)
         watch()
-        shares = asked.answer(new).shares(unit)
-        ended = len(shares.rows) - 1
+        answer = asked.answer(new)
+        ended = _ended([row.text for row in answer.rows(unit)])
         if ended > out:
-            yield list(records_of(shares, line, rows=range(out, ended)))
+            yield list(records_of(answer.shares(unit), line, rows=range(out, ended)))
             out = ended
     shares = asked.answer(new).shares(unit)
     yield list(records_of(shares, line, rows=range(out, len(shares.rows))))
+
+
+def _ended(texts: Sequence[str]) -> int:
+    """How many of the parts that an answer has so far no later token can change.
+
+    A part has ended where the next one has begun. One that is blank, or ends within a character,
+    may still become the beginning of the next.
+    """
+    whole = [bool(text.strip()) and "\ufffd" not in text for text in texts]
+    pairs = range(len(texts) - 1)
+    return max((i + 1 for i in pairs if whole[i] and whole[i + 1]), default=0)
 
 
 def records_of(
@@ -108,6 +119,7 @@ def records_of(
     changes = {each.segment: each.change for each in check.effects} if check else {}
     for row in range(len(shares.rows)) if rows is None else rows:
         for column, share in zip(shares.columns, shares.shares[row], strict=True):
+            of_prompt = column.part == "segment"
             yield {
                 "line": line,
                 "row": row + 1,
@@ -115,7 +127,7 @@ def records_of(
                 "segment": column.name,
                 "part": column.part,
                 "share": float(share),
-                **({"change": changes.get(column.name)} if check else {}),
+                **({"change": changes.get(column.name) if of_prompt else None} if check else {}),
                 **({} if shares.lookback is None else {"lookback": _number(shares.lookback[row])}),
             }
 

@@ -35,6 +35,7 @@ from attnviz.runs.budget import Budget
 from attnviz.runs.fit import encode, fit
 from attnviz.runs.known import heads_for_answers
 from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.pair import unknown_words
 from attnviz.runs.writing import KeepRows, NewToken, Tell
 
 if TYPE_CHECKING:
@@ -74,6 +75,12 @@ class Answering:
     choice: Choice
     how: How
     each_head: bool = False
+    left_out: tuple[int, int] = (0, 0)
+
+    @property
+    def read(self) -> Capture:
+        """What the model reads before it answers, without any pattern: for notes about it."""
+        return self._blank(self.tokens, self.tokens, self.prompt.text, "")
 
     def write(self, tell: Tell) -> None:
         """Tell of each of the answer's tokens with its row: as it is written, or read."""
@@ -139,6 +146,8 @@ class Answering:
             )
         recorded = replace(blank, layers=self._layers(rows)) if self.each_head else blank
         joined = rows.max(axis=0) if self.how == "max" else rows.mean(axis=0)
+        if self.how == "max":  # the largest weights of several heads sum to more than 1
+            joined /= joined.sum(axis=1, keepdims=True)
         return Answer(text, recorded, joined, self.choice, self.how)
 
     def check(self, answer: "Answer") -> Check:
@@ -154,7 +163,7 @@ class Answering:
         able, ids = generating(self.model), [t.id for t in answer.capture.query_tokens]
         of = segment_of(self.tokens, self.prompt.segments, self.prompt.text)
         last = None if self._crossed else next(s for s in reversed(of) if s is not None)
-        others = [i for i in range(len(self.prompt.segments)) if i != last]
+        others = [i for i in range(len(self.prompt.segments)) if i != last and i in of]
         if not others:
             raise UsageError(
                 f"{option('check')} deletes segments before the last one, and there are none",
@@ -185,6 +194,8 @@ class Answering:
             layers=(),
             model=model.identity,
             bos=keys[0].special,
+            left_out=self.left_out,
+            unknown_words=unknown_words(self.model, text, self.tokens, target),
             causal=not self._crossed,
             sinks=model.sinks,
             kind="cross" if self._crossed else "answer",
@@ -195,7 +206,7 @@ class Answering:
 
     def _given(self, target: str) -> Iterator[NewToken]:
         """The tokens of a given answer, read in one pass."""
-        ids = [token.id for token in self._tokens_of(target)]
+        ids = [token.id for token in self.tokens_of(target)]
         first = 0 if self._crossed else len(self.tokens) - 1
         keep = self._keeping(first)
         read, target_ids = (self._ids, ids) if self._crossed else ([*self._ids, *ids[:-1]], [])
@@ -227,7 +238,8 @@ class Answering:
     def _ids(self) -> list[int]:
         return [token.id for token in self.tokens]
 
-    def _tokens_of(self, target: str) -> tuple[Token, ...]:
+    def tokens_of(self, target: str) -> tuple[Token, ...]:
+        """The tokens of an answer that is given."""
         check_not_blank(target, "the target")
         check_encodable(target)
         return self.model.tokenizer.encode(target, bos=False, special=False)
@@ -263,27 +275,27 @@ class Answer:
             if not self.capture.layers:
                 raise TypeError("the rows of each head were not kept")
             return shares_of_heads(self.capture, self.choice, self.how)
-        return shares_of(self.capture, self.weights, _rows(self, unit), self.choice, self.how)
+        return shares_of(self.capture, self.weights, self.rows(unit), self.choice, self.how)
 
-
-def _rows(answer: Answer, unit: Unit) -> list[Row]:
-    """The parts of an answer, each with its tokens."""
-    tokens, text = answer.capture.query_tokens, answer.capture.texts[0]
-    if unit == "token":
-        return [Row(token.label, i, i + 1) for i, token in enumerate(tokens)]
-    if unit == "word":
-        groups = groups_of(answer.capture, "words")[0]
-        return [_row(tokens, text, group.start, group.stop) for group in groups]
-    begin = len(text) - len(answer.text)
-    ends = [begin + end for _, end in cut(answer.text, "sentence")]
-    firsts = [0]
-    for end in ends[:-1]:
-        firsts.append(next(i for i, t in enumerate(tokens) if t.start >= end and not t.special))
-    return [_row(tokens, text, a, b) for a, b in pairwise([*firsts, len(tokens)]) if a < b]
+    def rows(self, unit: Unit) -> list[Row]:
+        """The parts of the answer, each with its tokens: its tokens, words or sentences."""
+        tokens, text = self.capture.query_tokens, self.capture.texts[0]
+        if unit == "token":
+            return [Row(token.label, i, i + 1) for i, token in enumerate(tokens)]
+        if unit == "word":
+            groups = groups_of(self.capture, "words")[0]
+            return [_row(tokens, text, group.start, group.stop) for group in groups]
+        begin = len(text) - len(self.text)
+        ends = [begin + end for _, end in cut(self.text, "sentence")]
+        firsts = [0]
+        for end in ends[:-1]:
+            firsts.append(next(i for i, t in enumerate(tokens) if t.start >= end and not t.special))
+        return [_row(tokens, text, a, b) for a, b in pairwise([*firsts, len(tokens)]) if a < b]
 
 
 def _row(tokens: Sequence[Token], text: str, first: int, after: int) -> Row:
-    return Row(text[tokens[first].start : tokens[after - 1].end].strip(), first, after)
+    said = text[tokens[first].start : tokens[after - 1].end].strip()
+    return Row(said or tokens[first].label, first, after)
 
 
 def chat_prompt(model: "LoadedModel", chat: Chat) -> Prompt:
@@ -322,17 +334,30 @@ def answering(
         UsageError: heads that the model does not have, or it does not write.
         ModelError: it does not fit into memory.
     """
-    context = model.tokenizer.context
-    fitted = fit(encode(model.tokenizer, prompt.text, options), context - 1, options.truncate)
-    room = context if model.kind == "cross" else context - len(fitted.tokens)
+    crossed, context = model.kind == "cross", model.tokenizer.context
+    read = encode(model.tokenizer, prompt.text, options)
+    # a new token that is the last one is not read itself
+    fitted = fit(read, context if crossed else context - 1, options.truncate)
+    n = len(fitted.tokens)
+    room = context if crossed else context - n
     most = min(writing.sampling.most, room)
     writing = replace(writing, sampling=replace(writing.sampling, most=most))
-    n = len(fitted.tokens)
     budget = Budget(model, (n, n + most), options.max_memory)
     choice = _choice(model, heads)
     kept = len(choice.heads) if each_head else 1
     budget.check(4 * kept * most * (n + most), "shorten the prompt, or ask for fewer new tokens")
-    return Answering(model, prompt, fitted.tokens, writing, choice, how, each_head)
+    if how == "max" and len(choice.heads) == 1:
+        raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
+    tokens, left_out = fitted.tokens, fitted.left_out
+    asked = Answering(model, prompt, tokens, writing, choice, how, each_head, left_out)
+    given = 0 if writing.target is None else len(asked.tokens_of(writing.target))
+    if given > room:
+        raise InputError(
+            f"the prompt has {n} tokens and the answer {given}, but the model takes at most "
+            f"{context}" + (" of each" if crossed else " together"),
+            "shorten one of them",
+        )
+    return asked
 
 
 def _choice(model: "LoadedModel", heads: HeadOptions) -> Choice:

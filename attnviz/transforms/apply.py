@@ -148,9 +148,10 @@ def _rolled_out(exhibit: Exhibit, layers: str | None) -> tuple[HeadMap, ...]:
     captured = exhibit.capture
     if captured.transformed_by(NormBased):
         raise UsageError("rows that do not sum to 1 cannot be rolled out", "leave one of them out")
-    if captured.kind == "cross":
+    if captured.kind in ("cross", "answer"):
         raise UsageError(
-            "attention to another text cannot be rolled out", f"leave {option('rollout')} out"
+            "attention from one text to another cannot be rolled out",
+            f"leave {option('rollout')} out",
         )
     if exhibit.maps and captured.heads != every_head(captured.model.heads_per_layer):
         raise UsageError(

@@ -297,3 +297,65 @@ def test_a_row_for_each_head_has_its_shares_and_its_lookback_ratio(run: Run) -> 
     assert "lookback" in run(*options).out
     one = rows(run("generate", PROMPT, "--target", " Leo", "--rows", "head", "-f", "jsonl").out)
     assert one[0]["lookback"] is None
+
+
+@pytest.mark.parametrize("unit", ["token", "word", "sentence"])
+def test_rows_of_a_stream_wait_for_characters_of_several_tokens(run: Run, unit: str) -> None:
+    options = ("generate", "你好。世界！ the murderer was", "--max-new-tokens", "9", "--rows", unit)
+    assert rows(run(*options, "-f", "jsonl").out) == json.loads(run(*options, "-f", "json").out)
+
+
+def test_an_answer_that_does_not_fit_is_refused_with_both_lengths(run: Run) -> None:
+    ended = run("generate", PROMPT, "--target", "a b " * 200)
+    assert ended.status is ExitStatus.INPUT
+    assert (
+        "the prompt has 15 tokens and the answer 400, but the model takes at most 256" in ended.err
+    )
+
+
+def test_the_largest_weights_of_several_heads_are_scaled_to_sum_to_1(run: Run) -> None:
+    found = rows(
+        run("generate", PROMPT, *STOP, "--head", "all", "--reduce", "max", "-f", "jsonl").out
+    )
+    assert sum(float(str(row["share"])) for row in found) == pytest.approx(1, abs=1e-5)
+    assert "there is one" in run("generate", PROMPT, "--reduce", "max").err  # one retrieval head
+
+
+def test_a_segment_that_was_cut_away_is_not_deleted(run: Run) -> None:
+    prompt = "the cat sat on the mat . " * 60 + "the murderer was"
+    options = ("--max-new-tokens", "2", "--truncate", "left", "--check", "-f", "jsonl")
+    ended = run("generate", prompt, *options)
+    assert "tokens are left out to fit the model's context" in ended.err
+    found = rows(ended.out)
+    read = {row["segment"] for row in found if row["change"] is not None}
+    assert read
+    assert "1" not in read
+
+
+def test_what_is_wrong_with_one_line_is_said_of_it_alone(run: Run) -> None:
+    lines = b"the murderer was Anna . the\nb\nthe murderer . a\n"
+    ended = run("generate", "--lines", "--segment", "a=/murderer/", *STOP, "-f", "csv", stdin=lines)
+    assert ended.status is ExitStatus.INPUT
+    assert "line 2: the segment --segment 'a=/murderer/' holds nothing" in ended.err
+    assert {line.split(",")[0] for line in ended.out.splitlines()[1:]} == {"1", "3"}
+
+
+def test_names_of_other_columns_are_no_segments(run: Run, tmp_path: Path) -> None:
+    assert "'sink' is taken" in run("generate", PROMPT, "--segment", "sink=0:4").err
+    (tmp_path / "sink.txt").write_text("Tom was stabbed by Leo .")
+    (tmp_path / "empty.txt").write_text(" \n")
+    ended = run(
+        "generate", "the murderer was", "--doc", str(tmp_path / "sink.txt"), *STOP, "-f", "jsonl"
+    )
+    assert [row["segment"] for row in rows(ended.out)][:2] == ["sink", "sink 1"]
+    ended = run("generate", "the murderer was", "--doc", str(tmp_path / "empty.txt"))
+    assert ended.status is ExitStatus.INPUT
+    assert "the document 'empty'" in ended.err
+
+
+def test_a_saved_answer_cannot_be_rolled_out(run: Run, tmp_path: Path) -> None:
+    saved = tmp_path / "answer.npz"
+    run("generate", PROMPT, *STOP, "--head", "all", "-o", str(saved))
+    ended = run("show", str(saved), "--rollout")
+    assert ended.status is ExitStatus.USAGE
+    assert "cannot be rolled out" in ended.err

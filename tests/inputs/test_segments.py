@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.data.segments import OTHER, Segment, partition, segment_of
-from attnviz.errors import UsageError
+from attnviz.errors import InputError, UsageError
 from attnviz.inputs.prompt import Document, cut_prompt, with_documents
 from attnviz.inputs.segments import cut, named
 from tests.factories import make_tokens
@@ -64,15 +64,21 @@ def test_a_token_belongs_to_the_segment_of_its_first_letter() -> None:
 
 @pytest.mark.parametrize(
     "wanted",
-    ["a", "a=", "=1:2", "a=3", "a=/nosuch/", "a=9:9", "a=99:100", "a=/(/", "a=/x{9999}y{9999}/"],
+    ["a", "a=", "=1:2", "a=3", "a=/(/", "a=/x{9999}y{9999}/", "answer=0:3"],
 )
-def test_a_segment_that_cannot_be_found_is_told(wanted: str) -> None:
+def test_a_segment_that_says_nothing_is_told(wanted: str) -> None:
     with pytest.raises(UsageError):
         named("a text", [wanted])
 
 
+@pytest.mark.parametrize("wanted", ["a=/nosuch/", "a=9:9", "a=99:100"])
+def test_a_segment_that_this_text_does_not_have_is_told(wanted: str) -> None:
+    with pytest.raises(InputError, match="holds nothing of the prompt"):
+        named("a text", [wanted])
+
+
 def test_segments_that_overlap_or_share_a_name_are_told() -> None:
-    with pytest.raises(UsageError, match="overlap"):
+    with pytest.raises(InputError, match="overlap"):
         cut_prompt("red blue", None, ["a=0:5", "b=4:8"])
     with pytest.raises(UsageError, match="two segments are named"):
         cut_prompt("red blue", None, ["a=0:3", "a=4:8"])
