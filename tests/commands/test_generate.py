@@ -95,7 +95,7 @@ def test_the_translators_words_look_at_the_source(run: Run) -> None:
     ("arguments", "sentence"),
     [
         (("--by", "line", "--segment", "a=0:2"), "--by cuts a prompt"),
-        (("--segment", "a=/nosuch/"), "holds nothing of the prompt"),
+        (("--seed", "3"), "--seed does nothing without --temperature"),
         (("--top-p", "0.5"), "--top-p does nothing without --temperature"),
         (("--top-p", "0"), "is no share"),
         (("--doc", "README.md", "--by", "line"), "--doc makes segments"),
