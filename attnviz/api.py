@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture, Kind
@@ -16,7 +16,7 @@ from attnviz.data.head import Head, listed
 from attnviz.data.shares import Unit
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import How
-from attnviz.errors import UsageError, as_argument, spelled
+from attnviz.errors import UsageError, as_argument, option, spelled
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.chat import chat_of
 from attnviz.inputs.prompt import Document, cut_prompt, with_documents
@@ -24,9 +24,10 @@ from attnviz.inputs.segments import By
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.renderers.notes import text_notes
+from attnviz.runs.answer import Answer
 from attnviz.runs.answers import records_of
 from attnviz.runs.choose import plan_heads
-from attnviz.runs.generate import Answer, Answering, Writing, answering, chat_prompt
+from attnviz.runs.generate import Answering, Writing, answering, chat_prompt
 from attnviz.runs.options import HeadOptions, TextOptions, Truncation
 from attnviz.runs.outputs import Show
 from attnviz.runs.prepare import load_model as run_load_model
@@ -116,6 +117,8 @@ class Model:
     ) -> "AttentionAnswer":
         """Answer a prompt and record what the answer attended to; see `attnviz.generate`."""
         options = TextOptions(bos, special, truncate, None, self._max_memory)
+        _check_one_of("reduce", reduce, How)
+        _check_one_of("by", by or "sentence", By)
         if not isinstance(prompt, str):
             if docs or segments or by:
                 raise UsageError("a chat is the whole prompt", "leave its segments out")
@@ -220,6 +223,17 @@ class AttentionCapture:
         write_bytes(Path(path), encoded(pieces_of(whole_exhibit(self.record), "npz")))
 
 
+def _check_one_of(name: str, value: str, choices: Any) -> None:
+    """Check what the command line's own parser checks there.
+
+    Raises:
+        UsageError: the value is none of these literals.
+    """
+    if value not in get_args(choices):
+        known = ", ".join(map(repr, get_args(choices)))
+        raise UsageError(f"{option(name, repr(value))} is not known", f"give one of {known}")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class AttentionAnswer:
     """An answer, and what each part of it attended to; made by `attnviz.generate`."""
@@ -250,8 +264,12 @@ class AttentionAnswer:
         """A record for each part of the answer and each segment, as `-f jsonl` writes them.
 
         Args:
-            rows: a part is a "sentence", a "word" or a "token".
+            rows: a part is a "sentence", a "word" or a "token"; or the whole answer in a "head".
+
+        Raises:
+            UsageError: another kind of row.
         """
+        _check_one_of("rows", rows, Unit)
         return list(records_of(self._answer.shares(rows)))
 
     def check(self) -> Check:

@@ -8,13 +8,11 @@ for a capture, each of them.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnviz.analyses.check import check_of
-from attnviz.analyses.shares import shares_of, shares_of_heads
 from attnviz.data.blocks import FloatArray, LayerPattern, Wanted
 from attnviz.data.capture import Capture
 from attnviz.data.chat import Chat
@@ -23,14 +21,12 @@ from attnviz.data.exhibit import Choice
 from attnviz.data.generate import Sampling
 from attnviz.data.head import by_layer, choose_heads
 from attnviz.data.segments import TEMPLATE, partition, segment_of
-from attnviz.data.shares import Column, Row, Shares, Unit
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import How
-from attnviz.data.words import groups_of
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.inputs.prompt import Prompt
-from attnviz.inputs.segments import cut
+from attnviz.runs.answer import Answer
 from attnviz.runs.budget import Budget
 from attnviz.runs.fit import encode, fit
 from attnviz.runs.known import heads_for_answers
@@ -117,7 +113,7 @@ class Answering:
         so_far = self.model.tokenizer.backend.decode(ids) if stops else ""
         return any(stop in so_far for stop in stops)
 
-    def answer(self, new: Sequence[NewToken]) -> "Answer":
+    def answer(self, new: Sequence[NewToken]) -> Answer:
         """These new tokens as an answer.
 
         Raises:
@@ -243,59 +239,6 @@ class Answering:
         check_not_blank(target, "the target")
         check_encodable(target)
         return self.model.tokenizer.encode(target, bos=False, special=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """An answer, with the joined rows of the chosen heads.
-
-    `capture`: the run, with the rows of each head where they are kept. `weights` (new tokens,
-    keys): the rows joined. `choice` and `how`: the heads whose rows were joined, and how.
-    """
-
-    text: str
-    capture: Capture
-    weights: FloatArray
-    choice: Choice
-    how: How
-
-    def mean_shares(self) -> list[tuple[Column, float]]:
-        """The share of each column in the whole answer."""
-        whole = [Row("", 0, len(self.weights))]
-        shares = shares_of(self.capture, self.weights, whole, self.choice, self.how)
-        return list(zip(shares.columns, shares.shares[0].tolist(), strict=True))
-
-    def shares(self, unit: Unit) -> Shares:
-        """The shares of the segments in each token, word or sentence, or in each head.
-
-        Raises:
-            TypeError: of heads, where their rows are not kept, which is a mistake of the program.
-        """
-        if unit == "head":
-            if not self.capture.layers:
-                raise TypeError("the rows of each head were not kept")
-            return shares_of_heads(self.capture, self.choice, self.how)
-        return shares_of(self.capture, self.weights, self.rows(unit), self.choice, self.how)
-
-    def rows(self, unit: Unit) -> list[Row]:
-        """The parts of the answer, each with its tokens: its tokens, words or sentences."""
-        tokens, text = self.capture.query_tokens, self.capture.texts[0]
-        if unit == "token":
-            return [Row(token.label, i, i + 1) for i, token in enumerate(tokens)]
-        if unit == "word":
-            groups = groups_of(self.capture, "words")[0]
-            return [_row(tokens, text, group.start, group.stop) for group in groups]
-        begin = len(text) - len(self.text)
-        ends = [begin + end for _, end in cut(self.text, "sentence")]
-        firsts = [0]
-        for end in ends[:-1]:
-            firsts.append(next(i for i, t in enumerate(tokens) if t.start >= end and not t.special))
-        return [_row(tokens, text, a, b) for a, b in pairwise([*firsts, len(tokens)]) if a < b]
-
-
-def _row(tokens: Sequence[Token], text: str, first: int, after: int) -> Row:
-    said = text[tokens[first].start : tokens[after - 1].end].strip()
-    return Row(said or tokens[first].label, first, after)
 
 
 def chat_prompt(model: "LoadedModel", chat: Chat) -> Prompt:

@@ -359,3 +359,11 @@ def test_a_saved_answer_cannot_be_rolled_out(run: Run, tmp_path: Path) -> None:
     ended = run("show", str(saved), "--rollout")
     assert ended.status is ExitStatus.USAGE
     assert "cannot be rolled out" in ended.err
+
+
+@pytest.mark.parametrize("wrong", [{"by": "word"}, {"reduce": "median"}])
+def test_python_refuses_what_the_command_line_refuses(wrong: dict[str, str]) -> None:
+    with pytest.raises(attnviz.AttnvizError, match="is not known; give one of"):
+        attnviz.generate(PROMPT, target=" Leo", **wrong)
+    with pytest.raises(attnviz.AttnvizError, match="rows='words' is not known"):
+        attnviz.generate(PROMPT, target=" Leo").shares("words")  # type: ignore[arg-type]
