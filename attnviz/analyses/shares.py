@@ -13,13 +13,19 @@ import numpy as np
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice
-from attnviz.data.segments import segment_of
+from attnviz.data.segments import Segment, segment_of
 from attnviz.data.shares import Column, Part, Row, Shares
+from attnviz.data.tokens import Token
 from attnviz.data.transforms import How
 
 
 def shares_of(
-    capture: Capture, weights: FloatArray, rows: Sequence[Row], choice: Choice, how: How
+    capture: Capture,
+    weights: FloatArray,
+    rows: Sequence[Row],
+    choice: Choice,
+    how: How,
+    columns: tuple[Column, ...] | None = None,
 ) -> Shares:
     """The shares of an answer's rows.
 
@@ -29,14 +35,21 @@ def shares_of(
         rows: the parts of the answer.
         choice: the heads.
         how: how their rows were joined.
+        columns: those of the capture, where they are known.
     """
-    columns = columns_of(capture)
-    shares = np.stack([weights[:, column.keys].sum(axis=1) for column in columns], axis=1)
-    if columns[0].part == "sink":
-        shares[:, 0] += np.maximum(0, 1 - weights.sum(axis=1)) if capture.sinks else 0
-    means = [shares[row.first : row.after].mean(axis=0) for row in rows]
-    of_rows = np.array(means, np.float32)
-    return Shares(capture, choice, how, columns, tuple(rows), of_rows, weights)
+    columns = columns or columns_of(capture)
+    of_rows = [_share(weights[row.first : row.after], columns, capture) for row in rows]
+    shares = np.array(of_rows, np.float32)
+    return Shares(capture, choice, how, columns, tuple(rows), shares, weights)
+
+
+def _share(weights: FloatArray, columns: Sequence[Column], capture: Capture) -> list[float]:
+    """The mean over some tokens (tokens, n_keys) of the weight on each column."""
+    mean = weights.mean(axis=0, dtype=np.float64)  # (n_keys,)
+    shares = [float(mean[column.keys].sum()) for column in columns]
+    if capture.sinks and columns[0].part == "sink":
+        shares[0] += max(0.0, 1 - float(mean.sum()))
+    return shares
 
 
 def shares_of_heads(capture: Capture, choice: Choice, how: How) -> Shares:
@@ -74,24 +87,47 @@ def columns_of(capture: Capture) -> tuple[Column, ...]:
     """
     crossed, n = capture.kind == "cross", len(capture.key_tokens)
     prompt = n if crossed else n + 1 - len(capture.query_tokens)
+    tokens, text = capture.key_tokens[:prompt], capture.text
+    columns = columns_of_prompt(
+        tokens, capture.segments, text, crossed=crossed, sinks=capture.sinks
+    )
+    return columns if crossed else (*columns, column_of_answer(prompt, n))
+
+
+def column_of_answer(first: int, after: int) -> Column:
+    """The column of an answer, whose keys stand behind those of its prompt."""
+    return Column("answer", "answer", np.arange(first, after))
+
+
+def columns_of_prompt(
+    tokens: Sequence[Token],
+    segments: Sequence[Segment],
+    text: str,
+    *,
+    crossed: bool,
+    sinks: bool,
+) -> tuple[Column, ...]:
+    """The columns without the answer's.
+
+    Args:
+        tokens: of the prompt.
+        segments: of its text.
+        text: the prompt, or what begins with it.
+        crossed: the answer attends to its source; its first token is no sink.
+        sinks: the model has a learned sink.
+    """
     first = 0 if crossed else 1
-    of = segment_of(capture.key_tokens[first:prompt], capture.segments, capture.text)
     keys: dict[int | None, list[int]] = {}
-    for key, segment in enumerate(of, start=first):
+    for key, segment in enumerate(segment_of(tokens[first:], segments, text), start=first):
         keys.setdefault(segment, []).append(key)
-    segments: list[tuple[str, Part, Sequence[int], int | None]] = [
-        (s.name, "segment", keys.get(i, []), i) for i, s in enumerate(capture.segments)
+    named: list[tuple[str, Part, Sequence[int], int | None]] = [
+        (s.name, "segment", keys.get(i, []), i) for i, s in enumerate(segments)
     ]
-    found: list[tuple[str, Part, Sequence[int], int | None]] = [
-        ("sink", "sink", range(first), None),
-        *segments,
-        ("special", "special", keys.get(None, []), None),
-        ("answer", "answer", range(prompt, n), None),
-    ]
-    always = {"segment"} | ({"sink"} if capture.sinks or first else set())
-    always |= set() if crossed else {"answer"}
+    if sinks or first:
+        named.insert(0, ("sink", "sink", range(first), None))
+    if None in keys:
+        named.append(("special", "special", keys[None], None))
     return tuple(
         Column(name, part, np.fromiter(own, np.int64), segment)
-        for name, part, own, segment in found
-        if len(own) or part in always
+        for name, part, own, segment in named
     )

@@ -89,8 +89,8 @@ def check_lines(to: Destination, *, alone: bool, lines: bool) -> None:
     name = to.format.name
     if lines and alone and not to.each_line_apart:
         raise UsageError(
-            f"with {option('lines')}, each line makes a {name} file of its own",
-            f"put {LINE} into the name: {option('output', f'heads-{LINE}.{name}')}",
+            f"with {option('lines')}, each line makes a file of its own",
+            f"put {LINE} into the name: {option('output', f'line-{LINE}.{name}')}",
         )
 
 

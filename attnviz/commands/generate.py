@@ -22,7 +22,7 @@ from attnviz.inputs.lines import read_lines
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
 from attnviz.inputs.text import read_file
-from attnviz.renderers.notes import run_notes
+from attnviz.renderers.notes import full_note, run_notes
 from attnviz.runs.answers import WHOLE, AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering, chat_prompt
 from attnviz.runs.outputs import Piece
@@ -116,7 +116,12 @@ class Sampled:
         help="The seed of the drawing.",
     )
     stop: list[str] | None = option_field(
-        ANSWER, None, "--stop", metavar="TEXT", help="End behind this text. Repeatable."
+        ANSWER,
+        None,
+        "--stop",
+        metavar="TEXT",
+        help="End behind this text. Repeatable.",
+        show_default="what the model's card says",
     )
 
     @property
@@ -197,8 +202,17 @@ def generate(
             prompt, options = chat_prompt(loaded, prompt), replace(options, special=True, bos=False)
         chosen, how = heads.options, looks.reduce
         asked = answering(loaded, prompt, options, writing, chosen, how, each_head=look.each_head)
-        say(session, run_notes(asked.read), "" if line is None else f"line {line}: ")
-        return pieces_of(asked, look, watch, line, first=first)
+        where, new = "" if line is None else f"line {line}: ", 0
+        say(session, run_notes(asked.read), where)
+
+        def count() -> None:
+            nonlocal new
+            new += 1
+            watch()
+
+        yield from pieces_of(asked, look, count, line, first=first)
+        if new == asked.room:
+            say(session, [full_note(new)], where)
 
     with session.counting("token") as watch:
         deliver(session, to, _answers(session, prompts, made))

@@ -3,27 +3,26 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import Destination, deliver_report, destination_of
+from attnviz.commands import measured
+from attnviz.commands.deliver import deliver_report, destination_of
 from attnviz.commands.grouping import command, option_field, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_or_capture
 from attnviz.data.capture import Capture
 from attnviz.data.heads import METRICS, HeadMetrics, HeadReport
-from attnviz.data.retrieval import Needles
 from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.renderers.terminal import heads as table
-from attnviz.renderers.terminal import retrieval as retrieval_table
 from attnviz.renderers.titles import heads_title
 from attnviz.runs.heads import Probe, score_capture, score_probe, score_text
-from attnviz.runs.known import keep
+from attnviz.runs.labels import LabelRun
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
-from attnviz.runs.retrieval import measure_retrieval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,6 +133,16 @@ def heads(
             "tokens), and remember them for attnviz generate.",
         ),
     ] = False,
+    labels: Annotated[
+        Path | None,
+        panel_option(
+            g.TEXT,
+            "--labels",
+            metavar="FILE",
+            help="Score the heads on labelled links: JSON lines with a text and the keys that its "
+            "queries are to attend to.",
+        ),
+    ] = None,
     probed: HowProbed,
     tokens: g.Tokens,
     model: g.WhichModel,
@@ -156,8 +165,18 @@ def heads(
     """
     to = destination_of(session, output)
     if retrieval:
-        _check_retrieval(session)
-        _retrieve(session, to, g.source_of(session, model, run), tokens.options(run), rows.top)
+        measured.check_retrieval(session, HowProbed)
+        source = g.source_of(session, model, run)
+        measured.retrieve(session, to, source, tokens.options(run), rows.top)
+        return
+    if labels is not None:
+        measured.check_labels(session, HowProbed)
+        with_labels = LabelRun(
+            load_model(g.source_of(session, model, run, kind)),
+            tokens.options(run, target.target),
+            heads.options,
+        )
+        measured.score_labels(session, to, labels, with_labels, rows.top, canvas.given)
         return
     on_probe = probe or (text.text is None and text.file is None)
     _check(session, text, on_probe=on_probe)
@@ -180,33 +199,6 @@ def heads(
         lambda: [_record(report, each) for each in report.heads],
         lambda: table.render(report, to.display(session)),
         draw,
-    )
-
-
-def _check_retrieval(session: Session) -> None:
-    wrong = "does nothing for the measurement of retrieval"
-    taken = "text", "file", "probe", "special", "truncate", "sort", "role"
-    groups = HowProbed, g.Target, g.Kind, g.WhichHeads, g.HeadTransforms, g.Canvas
-    session.refuse(*taken, *groups, wrong=wrong)
-
-
-def _retrieve(
-    session: Session, to: Destination, source: Source, options: TextOptions, top: int | None
-) -> None:
-    """Measure, remember, and list the heads, the strongest first."""
-    loaded = load_model(source)
-    retrieval = measure_retrieval(loaded, Needles(), options)
-    if keep(loaded, retrieval) is None:
-        session.note("the scores are not remembered, as the cache folder cannot be written")
-    scores = sorted(retrieval.scores, key=lambda each: (-each[1], each[0]))[:top]
-    deliver_report(
-        session,
-        to,
-        lambda: [
-            {"model": retrieval.model.name, "head": str(head), "retrieval": score}
-            for head, score in scores
-        ],
-        lambda: retrieval_table.render(retrieval, scores, to.display(session)),
     )
 
 

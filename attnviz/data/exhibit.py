@@ -90,10 +90,10 @@ class CellMap(Place):
 Map: TypeAlias = HeadMap | LinkMap | CellMap
 
 
-Why: TypeAlias = Literal["asked", "only", "acts", "card", "generic", "retrieval", "all"]
-"""Named by the user; the model's only one; a named head that acts on this text; the only one that
-the card names; the one with the highest generic score; those
-that retrieve; every head, as none is known for what is asked."""
+Why: TypeAlias = Literal["asked", "only", "held", "acts", "card", "generic", "retrieval", "all"]
+"""Named by the user; the model's only one; the capture's only one; a named head that acts on this
+text; the only one that the card names; the one with the highest generic score; those that retrieve;
+every head, as none is known for what is asked."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,16 @@ class Look(PictureLook):
     orient: Orient | None = None
 
 
+@dataclass(frozen=True)
+class Sides:
+    """What the rows and the columns of a pattern are: one of them, and several."""
+
+    row: str = "query"
+    rows: str = "queries"
+    column: str = "key"
+    columns: str = "keys"
+
+
 @dataclass(frozen=True, eq=False)
 class Exhibit:
     """What renderers and writers take: a capture, maps made from it, and the filters to obey.
@@ -171,7 +181,7 @@ class Exhibit:
     before. `dropped` are keys whose weight was taken away. `choice` says which heads these
     are and why, `finding` what the one head does here that a rule picked; `caption` names the
     exhibit in its place, where it stands beside others. `subtitle` says what was run, where that
-    cannot be told from the capture's own tokens.
+    cannot be told from the capture's own tokens; `sides` what the rows and the columns are.
     """
 
     capture: Capture
@@ -185,6 +195,7 @@ class Exhibit:
     choice: Choice | None = None
     caption: str = ""
     subtitle: str = ""
+    sides: Sides = Sides()  # frozen
     finding: Finding | None = None
 
     @property

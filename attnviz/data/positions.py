@@ -24,10 +24,10 @@ def find_positions(
 ) -> tuple[int, ...]:
     """All positions that the names match, in the order of the text, each once.
 
-    A name is an index (`3`), a token as it is shown (`creature`), a word that was cut into
-    several tokens (it matches all of them), one of several equal tokens, counted from 1
-    (`creature#2`; `3#1` is the token "3"), or a regular expression between slashes, which is
-    searched for in each token as it is shown (`/^cr/`). `parameter` is the Python name of the
+    A name is an index (`3`; `-1` is the last token), a token as it is shown (`creature`), a word
+    that was cut into several tokens (it matches all of them), one of several equal tokens, counted
+    from 1 (`creature#2`; `3#1` is the token "3"), or a regular expression between slashes, which
+    is searched for in each token as it is shown (`/^cr/`). `parameter` is the Python name of the
     parameter that holds the names, for messages.
 
     Raises:
@@ -64,12 +64,13 @@ def last_word(tokens: Sequence[Token]) -> int:
 
 def _matches(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[int, ...]]:
     """The occurrences of a name, each as the positions of its tokens; at least one."""
-    if re.fullmatch(r"[0-9]{1,9}", name):
-        if int(name) < len(tokens):
-            return [(int(name),)]
+    if re.fullmatch(r"-?[0-9]{1,9}", name):
+        if -len(tokens) <= int(name) < len(tokens):
+            return [(int(name) % len(tokens),)]
         raise UsageError(
             f"{option(parameter, name)} is not a position in this text",
-            f"its tokens are 0 to {len(tokens) - 1}; {name}#1 would be the token {name!r}",
+            f"its tokens are 0 to {len(tokens) - 1}, or -1 for the last one; {name}#1 would be the "
+            f"token {name!r}",
         )
     if is_expression(name):
         return _matching(tokens, name, parameter)

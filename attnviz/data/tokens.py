@@ -53,6 +53,6 @@ class Token:
         return f"{text} {self.part[0]}/{self.part[1]}" if self.part else text
 
 
-def numbered(tokens: Iterable[Token]) -> tuple[Token, ...]:
-    """The same tokens, numbered from 0."""
-    return tuple(replace(token, index=i) for i, token in enumerate(tokens))
+def numbered(tokens: Iterable[Token], first: int = 0) -> tuple[Token, ...]:
+    """The same tokens, numbered from `first` on."""
+    return tuple(replace(token, index=i) for i, token in enumerate(tokens, start=first))

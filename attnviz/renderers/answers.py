@@ -5,13 +5,15 @@ from dataclasses import replace
 
 from attnviz.data.capture import Capture
 from attnviz.data.check import Check
-from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.data.exhibit import Exhibit, HeadMap, Sides
 from attnviz.data.head import listed
 from attnviz.data.shares import Column, Shares
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import How
 from attnviz.harmless import readable
 from attnviz.renderers.titles import amount, beginning, prompt_size, size_of_answer
+
+SIDES = Sides("part of the answer", "parts of the answer", "segment", "segments")
 
 
 def about_answer(shares: Shares) -> str:
@@ -52,13 +54,16 @@ def by_segment(shares: Shares) -> Exhibit:
         layers=(),
     )
     exhibit = _exhibit(shares, shown, (HeadMap(*_place(shares), weights=shares.shares),))
-    return replace(exhibit, subtitle=f"{said}{beginning(answer)}”")
+    caption = f"what the answer attended to ({about_heads(shares)})"
+    subtitle = f"{said}{beginning(answer)}”"
+    return replace(exhibit, caption=caption, subtitle=subtitle, sides=SIDES)
 
 
 def by_word(shares: Shares) -> Iterator[Exhibit]:
     """For each part of the answer, the prompt and how much this part attended to each token."""
     n, capture = prompt_size(shares.capture), shares.capture
-    for row in shares.rows:
+    own = [i for i, column in enumerate(shares.columns) if column.part == "answer"]
+    for row, of_row in zip(shares.rows, shares.shares, strict=True):
         shown = replace(
             capture,
             kind="cross",
@@ -71,7 +76,9 @@ def by_word(shares: Shares) -> Iterator[Exhibit]:
         weights = shares.weights[row.first : row.after, :n].mean(axis=0, keepdims=True)
         head_map = HeadMap(*_place(shares), weights=weights)
         exhibit = _exhibit(shares, shown, (head_map,))
-        yield replace(exhibit, caption=f"“{beginning(row.text)}”", subtitle=about_answer(shares))
+        itself = "".join(f", {of_row[i]:.2f} on the answer itself" for i in own)
+        subtitle = f"{about_answer(shares)}{itself}"
+        yield replace(exhibit, caption=f"“{beginning(row.text)}”", subtitle=subtitle)
 
 
 def _exhibit(shares: Shares, shown: Capture, maps: tuple[HeadMap, ...]) -> Exhibit:

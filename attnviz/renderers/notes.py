@@ -15,6 +15,11 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
     return (*((cut,) if cut else ()), *unknown_notes(capture))
 
 
+def full_note(new: int) -> str:
+    """That an answer ends because its model can read no more."""
+    return f"the answer ends after {amount(new, 'token')}, as the model's context is full"
+
+
 def unknown_notes(capture: Capture) -> tuple[str, ...]:
     """One sentence where the model was not trained on some words of the text."""
     words = capture.unknown_words

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from attnviz.data.ablate import AblationReport
     from attnviz.data.compare import ModelComparison, TextComparison
     from attnviz.data.heads import HeadReport
+    from attnviz.data.labels import LabelReport
 
 
 def transform_title(transform: Transform) -> str:
@@ -166,6 +167,12 @@ def heads_title(report: "HeadReport") -> str:
     if report.probe:
         return f"{readable(report.capture.model.name)}, probe: {report.probe}"
     return facts(report.capture)
+
+
+def labels_title(report: "LabelReport") -> str:
+    """What labelled links were scored on how much."""
+    size = f"{amount(report.texts, 'text')}, {amount(report.rows, 'row')}"
+    return f"{readable(report.model.name)}, labelled links: {size}"
 
 
 def texts_title(comparison: "TextComparison") -> str:

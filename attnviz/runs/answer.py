@@ -21,6 +21,7 @@ class Answer:
 
     `capture`: the run, with the rows of each head where they are kept. `weights` (new tokens,
     keys): the rows joined. `choice` and `how`: the heads whose rows were joined, and how.
+    `columns`: what can be attended to.
     """
 
     text: str
@@ -28,15 +29,20 @@ class Answer:
     weights: FloatArray
     choice: Choice
     how: How
+    columns: tuple[Column, ...]
 
     def mean_shares(self) -> list[tuple[Column, float]]:
         """The share of each column in the whole answer."""
         whole = [Row("", 0, len(self.weights))]
-        shares = shares_of(self.capture, self.weights, whole, self.choice, self.how)
+        shares = self._shares(whole)
         return list(zip(shares.columns, shares.shares[0].tolist(), strict=True))
 
-    def shares(self, unit: Unit) -> Shares:
+    def shares(self, unit: Unit, some: slice = slice(None)) -> Shares:
         """The shares of the segments in each token, word or sentence, or in each head.
+
+        Args:
+            unit: what a row is of.
+            some: which of the parts of the answer; of heads, all.
 
         Raises:
             TypeError: of heads, where their rows are not kept, which is a mistake of the program.
@@ -45,7 +51,10 @@ class Answer:
             if not self.capture.layers:
                 raise TypeError("the rows of each head were not kept")
             return shares_of_heads(self.capture, self.choice, self.how)
-        return shares_of(self.capture, self.weights, self.rows(unit), self.choice, self.how)
+        return self._shares(self.rows(unit)[some])
+
+    def _shares(self, rows: Sequence[Row]) -> Shares:
+        return shares_of(self.capture, self.weights, rows, self.choice, self.how, self.columns)
 
     def rows(self, unit: Unit) -> list[Row]:
         """The parts of the answer, each with its tokens: its tokens, words or sentences."""

@@ -95,10 +95,9 @@ def _streamed(
         answer = asked.answer(new)
         ended = _ended([row.text for row in answer.rows(unit)])
         if ended > out:
-            yield list(records_of(answer.shares(unit), line, rows=range(out, ended)))
+            yield list(records_of(answer.shares(unit, slice(out, ended)), line, first=out))
             out = ended
-    shares = asked.answer(new).shares(unit)
-    yield list(records_of(shares, line, rows=range(out, len(shares.rows))))
+    yield list(records_of(asked.answer(new).shares(unit, slice(out, None)), line, first=out))
 
 
 def _ended(texts: Sequence[str]) -> int:
@@ -113,16 +112,19 @@ def _ended(texts: Sequence[str]) -> int:
 
 
 def records_of(
-    shares: Shares, line: int = 1, check: Check | None = None, rows: Iterable[int] | None = None
+    shares: Shares, line: int = 1, check: Check | None = None, first: int = 0
 ) -> Iterator[dict[str, object]]:
-    """A record for each part of the answer and each column; `change` is of the whole answer."""
+    """A record for each part of the answer and each column; `change` is of the whole answer.
+
+    `first`: how many parts of the answer went out before.
+    """
     changes = {each.segment: each.change for each in check.effects} if check else {}
-    for row in range(len(shares.rows)) if rows is None else rows:
+    for row in range(len(shares.rows)):
         for column, share in zip(shares.columns, shares.shares[row], strict=True):
             of_prompt = column.part == "segment"
             yield {
                 "line": line,
-                "row": row + 1,
+                "row": first + row + 1,
                 "text": shares.rows[row].text,
                 "segment": column.name,
                 "part": column.part,

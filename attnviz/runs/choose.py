@@ -26,7 +26,10 @@ class HeadPlan:
 
     def pick(self, captured: Capture) -> Choice:
         """The choice, made by the patterns where it is still open."""
-        return self.choice or default_head(captured)
+        if self.choice is not None:
+            return self.choice
+        choice = default_head(captured)
+        return replace(choice, why="held") if len(captured.heads) == 1 else choice
 
 
 def plan_heads(

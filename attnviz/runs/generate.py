@@ -8,11 +8,13 @@ for a capture, each of them.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnviz.analyses.check import check_of
+from attnviz.analyses.shares import column_of_answer, columns_of_prompt
 from attnviz.data.blocks import FloatArray, LayerPattern, Wanted
 from attnviz.data.capture import Capture
 from attnviz.data.chat import Chat
@@ -21,6 +23,7 @@ from attnviz.data.exhibit import Choice
 from attnviz.data.generate import Sampling
 from attnviz.data.head import by_layer, choose_heads
 from attnviz.data.segments import TEMPLATE, partition, segment_of
+from attnviz.data.shares import Column
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import How
 from attnviz.errors import InputError, ModelError, UsageError, option
@@ -42,7 +45,8 @@ if TYPE_CHECKING:
 class Writing:
     """How an answer comes about: it is written, or given.
 
-    `stop`: texts behind which it ends. `target`: the answer that is given.
+    `stop`: texts behind which it ends; none: those of the model's card. `target`: the answer that
+    is given.
 
     Raises:
         UsageError: an empty text to stop at.
@@ -62,6 +66,7 @@ class Answering:
     """A prompt that its model can answer, and which heads are kept of the answer.
 
     `choice`: the heads; their rows are joined as `how` says. `each_head`: they are also kept apart.
+    `room`: how many new tokens the model's context leaves, where that is fewer than asked for.
     """
 
     model: "LoadedModel"
@@ -72,6 +77,7 @@ class Answering:
     how: How
     each_head: bool = False
     left_out: tuple[int, int] = (0, 0)
+    room: int | None = None
 
     @property
     def read(self) -> Capture:
@@ -109,7 +115,7 @@ class Answering:
 
     def _stops(self, ids: Sequence[int]) -> bool:
         """Whether what was written ends the answer."""
-        stops = self.writing.stop
+        stops = self.writing.stop or self.model.card.stop
         so_far = self.model.tokenizer.backend.decode(ids) if stops else ""
         return any(stop in so_far for stop in stops)
 
@@ -129,7 +135,7 @@ class Answering:
             blank = self._blank(tokens, self.tokens, read, text)
         else:
             placed = [replace(t, start=t.start + len(read), end=t.end + len(read)) for t in tokens]
-            keys = numbered((*self.tokens, *placed[:-1]))
+            keys = (*self.tokens, *numbered(placed[:-1], len(self.tokens)))
             blank = self._blank(numbered(placed), keys, read + text, "")
         rows = np.zeros((len(new[0].row), len(new), len(blank.key_tokens)), np.float32)
         for i, token in enumerate(new):
@@ -144,7 +150,17 @@ class Answering:
         joined = rows.max(axis=0) if self.how == "max" else rows.mean(axis=0)
         if self.how == "max":  # the largest weights of several heads sum to more than 1
             joined /= joined.sum(axis=1, keepdims=True)
-        return Answer(text, recorded, joined, self.choice, self.how)
+        columns = self._columns
+        if not self._crossed:
+            columns = (*columns, column_of_answer(len(self.tokens), len(blank.key_tokens)))
+        return Answer(text, recorded, joined, self.choice, self.how, columns)
+
+    @cached_property
+    def _columns(self) -> tuple[Column, ...]:
+        """The columns of the prompt, which takes a while where it is long."""
+        crossed, sinks = self._crossed, self.model.sinks
+        segments, text = self.prompt.segments, self.prompt.text
+        return columns_of_prompt(self.tokens, segments, text, crossed=crossed, sinks=sinks)
 
     def check(self, answer: "Answer") -> Check:
         """What the deletion of each segment does to the probability of the answer.
@@ -152,7 +168,7 @@ class Answering:
         The last segment stays, as it asks for the answer.
 
         Raises:
-            UsageError: there is no other segment.
+            InputError: there is no other segment.
         """
         from attnviz.models.loaded import generating
 
@@ -161,7 +177,7 @@ class Answering:
         last = None if self._crossed else next(s for s in reversed(of) if s is not None)
         others = [i for i in range(len(self.prompt.segments)) if i != last and i in of]
         if not others:
-            raise UsageError(
+            raise InputError(
                 f"{option('check')} deletes segments before the last one, and there are none",
                 f"cut the prompt with {option('by')} or {option('segments')}",
             )
@@ -283,6 +299,7 @@ def answering(
     fitted = fit(read, context if crossed else context - 1, options.truncate)
     n = len(fitted.tokens)
     room = context if crossed else context - n
+    short = room if writing.target is None and writing.sampling.most > room else None
     most = min(writing.sampling.most, room)
     writing = replace(writing, sampling=replace(writing.sampling, most=most))
     budget = Budget(model, (n, n + most), options.max_memory)
@@ -292,7 +309,7 @@ def answering(
     if how == "max" and len(choice.heads) == 1:
         raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
     tokens, left_out = fitted.tokens, fitted.left_out
-    asked = Answering(model, prompt, tokens, writing, choice, how, each_head, left_out)
+    asked = Answering(model, prompt, tokens, writing, choice, how, each_head, left_out, short)
     given = 0 if writing.target is None else len(asked.tokens_of(writing.target))
     if given > room:
         raise InputError(

@@ -1,6 +1,6 @@
 """A capture to a page: the words of its text, the head to begin with, and each head's metrics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
@@ -10,6 +10,7 @@ from attnviz.data.head import Head
 from attnviz.data.heads import HeadMetrics
 from attnviz.data.words import groups_of
 from attnviz.errors import AttnvizError, InputError, option
+from attnviz.inputs.segments import cut
 from attnviz.renderers.titles import amount
 from attnviz.renderers.webpage import AT_FIRST, PageWords, Start, page_chunks
 from attnviz.runs.choose import found, start_choice
@@ -46,11 +47,20 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
     """
     captured = exhibit.capture
     check_page(captured, len(exhibit.maps))
-    words = PageWords(*groups_of(captured, "words"), *groups_of(captured, "chars"))
+    pieces = *groups_of(captured, "words"), *groups_of(captured, "chars")
+    words = PageWords(*pieces, sentences=_sentences(captured))
     # a changed pattern has no metrics of its own, and no rule picks a head by it
     if captured.transforms:
         return page_chunks(exhibit, words, start or AT_FIRST)
     return page_chunks(exhibit, words, start or _start(exhibit), _metrics(captured))
+
+
+def _sentences(captured: Capture) -> Sequence[tuple[int, int]]:
+    """The slices of an answer's sentences in its text; none of what is no answer."""
+    if not captured.segments:
+        return ()
+    text, begin = captured.texts[0], captured.query_tokens[0].start
+    return [(begin + start, begin + end) for start, end in cut(text[begin:], "sentence")]
 
 
 def _start(exhibit: Exhibit) -> Start:

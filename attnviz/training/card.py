@@ -57,6 +57,7 @@ def write_card(
         "training": _training(training),
         "loss_limit": loss_limit,
         "retrieval": [str(head) for head in retrieval],
+        "stop": ["."],
     }
     text = json.dumps(card, indent=2, ensure_ascii=False)
     (folder / "card.json").write_text(text + "\n", encoding="utf-8")

@@ -101,7 +101,6 @@ def test_the_translators_words_look_at_the_source(run: Run) -> None:
         (("--doc", "README.md", "--by", "line"), "--doc makes segments"),
         (("--chat", "README.md"), "--chat is the whole prompt"),
         (("--head", "L9H0"), "no layer 9"),
-        (("--check", "--segment", "a=0:66"), "segments before the last one"),
         (
             ("--target", "a", "--temperature", "1"),
             "--temperature does nothing for an answer that is given",
@@ -256,7 +255,7 @@ def test_each_line_is_a_prompt_and_a_bad_one_is_left_out(run: Run) -> None:
         (("--check", "-o", "a.png"), "check is for tables and rows"),
         (("--cmap", "magma"), "cmap is for pictures"),
         (("--stop", ""), "stop is empty"),
-        (("--lines", "-o", "a.npz"), "makes a npz file of its own"),
+        (("--lines", "-o", "a.npz"), "makes a file of its own"),
     ],
 )
 def test_what_does_nothing_is_refused(run: Run, options: tuple[str, ...], said: str) -> None:
@@ -367,3 +366,39 @@ def test_python_refuses_what_the_command_line_refuses(wrong: dict[str, str]) -> 
         attnviz.generate(PROMPT, target=" Leo", **wrong)
     with pytest.raises(attnviz.AttnvizError, match="rows='words' is not known"):
         attnviz.generate(PROMPT, target=" Leo").shares("words")  # type: ignore[arg-type]
+
+
+def test_the_built_in_model_ends_after_its_sentence_unless_told_otherwise(run: Run) -> None:
+    by_itself = run("generate", PROMPT, "--rows", "token", "-f", "csv").out
+    assert by_itself == run("generate", PROMPT, *STOP, "--rows", "token", "-f", "csv").out
+    longer = run("generate", PROMPT, "--stop", "zebra", "--max-new-tokens", "5", "-f", "csv").out
+    assert longer != by_itself
+
+
+def test_an_answer_that_fills_the_context_is_noted(run: Run) -> None:
+    long = "the cat sat . " * 60
+    ended = run("generate", long, "--stop", "zebra", "--bos")
+    assert "the model's context is full" in ended.err
+    asked_for = run("generate", long, "--stop", "zebra", "--max-new-tokens", "3")
+    assert "context" not in asked_for.err
+
+
+def test_a_line_without_a_segment_to_delete_is_left_out(run: Run) -> None:
+    prompts = f"{PROMPT}\nthe cat\n"
+    ended = run("generate", "-", "--lines", "--check", "-f", "jsonl", stdin=prompts.encode())
+    assert ended.status is ExitStatus.INPUT
+    assert {row["line"] for row in rows(ended.out)} == {1}
+    assert "line 2: --check deletes segments before the last one" in ended.err
+
+
+def test_a_saved_answer_of_one_head_is_shown_without_a_choice(run: Run, tmp_path: Path) -> None:
+    run("generate", PROMPT, *STOP, "-o", str(tmp_path / "a.npz"))
+    out = run("show", str(tmp_path / "a.npz"), columns=200).out
+    assert out.startswith("L4H0: Leo → Leo#1 ")
+    assert "chosen" not in out
+
+
+def test_the_heatmap_of_an_answer_has_parts_and_segments(run: Run) -> None:
+    out = run("generate", PROMPT, *STOP, "--view", "heatmap", columns=200).out
+    assert out.startswith("what the answer attended to (its retrieval head L4H0)")
+    assert "rows are parts of the answer, columns are segments" in out

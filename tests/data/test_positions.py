@@ -23,6 +23,8 @@ FOUND: list[tuple[str, tuple[int, ...]]] = [
     ("creature#1", (2,)),
     ("creature#2", (8,)),
     ("3", (3,)),  # digits are an index
+    ("-1", (10,)),  # from the end
+    ("-11", (0,)),
     ("3#1", (1,)),  # the token "3"
     ("3#2", (10,)),
     ("CREATURE", (2, 8)),  # equal but for case, where nothing is equal
@@ -71,7 +73,8 @@ def test_the_beginning_token_is_found_by_its_label() -> None:
 
 
 REFUSED: list[tuple[str, str]] = [
-    ("99", "not a position in this text; its tokens are 0 to 10; 99#1 would be the token '99'"),
+    ("-12", "not a position in this text"),
+    ("99", "in this text; its tokens are 0 to 10, or -1 for the last one; 99#1 would be the"),
     ("creatur", "its tokens are: the 3 creature ro amed Bl ue . (did you mean creature?)"),
     ("creature#3", "'creature' occurs 2 times; count from 1 to 2"),
     ("creature#0", "count from 1 to 2"),

@@ -430,7 +430,7 @@ def test_an_answer_lights_its_sources_in_the_segments_of_its_prompt(
         ["2", "Anna", "sat", "."],
         ["3", "the", "murderer", "was"],
     ]
-    assert shown.inner_text("#words-of-queries").split()[0] == "Leo"
+    assert shown.inner_text("#words-of-queries").split()[:2] == ["answer", "Leo"]
     assert shown.inner_text("#words-of-keys").split()[-1] == "Leo"  # the last new token is no key
     shown.hover("#words-of-queries span >> nth=0")
     assert shown.inner_text("#status").startswith("Leo → Leo#1 0.9")
@@ -438,6 +438,30 @@ def test_an_answer_lights_its_sources_in_the_segments_of_its_prompt(
     assert shown.eval_on_selector(".segment span >> text=Leo", shade)
     shown.hover(".segment span >> text=Leo")
     assert shown.eval_on_selector("#words-of-queries span", shade)
+
+
+def test_a_sentence_of_an_answer_lights_its_sources_and_a_segment_what_used_it(
+    opened: Open, run: Run, tmp_path: Path
+) -> None:
+    out, prompt = tmp_path / "a.html", "Tom was stabbed by Leo . Anna sat . the murderer was"
+    answer = ("--target", "Leo . Anna sat .", "--head", "L4H0")
+    run("generate", prompt, *answer, "-o", str(out))
+    shown = opened(out.read_text(encoding="utf-8"))
+    names = shown.eval_on_selector_all(
+        "#words-of-queries small", "all => all.map(e => e.innerText)"
+    )
+    assert names == ["answer 1", "answer 2"]
+    shades = "all => all.filter(e => e.style.background).map(e => e.textContent.trim())"
+    lit = lambda side: shown.eval_on_selector_all(f"#words-of-{side} span", shades)  # noqa: E731
+    shown.hover("#words-of-queries small >> nth=0")
+    assert shown.inner_text("#status").startswith("answer 1 → Leo#1 0.")
+    assert "Leo" in lit("keys")
+    assert not lit("queries")
+    shown.hover(".segment small >> text=1")
+    assert "Leo" in lit("queries")
+    shown.click("#words-of-queries small >> nth=1")
+    assert shown.evaluate("location.hash").endswith("pin=q2-5")
+    assert shown.eval_on_selector_all("#columns .on", "all => all.length") == 3
 
 
 def test_the_page_fits_a_narrow_screen_and_changes_its_light(

@@ -60,6 +60,7 @@ def _card(raw: dict[str, Any]) -> ModelCard:
         figures=tuple(_figure(figure) for figure in _entries(raw, "figures")),
         loss_limit=None if raw.get("loss_limit") is None else _number(raw, "loss_limit"),
         retrieval=_heads(raw.get("retrieval", [])),
+        stop=_stop(raw.get("stop", [])),
     )
 
 
@@ -67,6 +68,14 @@ def _heads(names: object) -> tuple[Head, ...]:
     if not isinstance(names, list) or len(names) > MOST:
         raise ValueError(f"retrieval is no list of at most {MOST:,} heads")
     return tuple(map(_head, names))
+
+
+def _stop(texts: object) -> tuple[str, ...]:
+    if not isinstance(texts, list) or len(texts) > MOST:
+        raise ValueError(f"stop is no list of at most {MOST:,} texts")
+    if not all(isinstance(text, str) and 0 < len(text) <= LONGEST_NAME for text in texts):
+        raise ValueError(f"stop has an entry that is no text of 1 to {LONGEST_NAME:,} characters")
+    return tuple(texts)
 
 
 def _named_head(raw: dict[str, Any]) -> NamedHead:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
-from attnviz.data.exhibit import Orient
+from attnviz.data.exhibit import Orient, Sides
 from attnviz.renderers.picture.canvas import place
 from attnviz.renderers.picture.paint import EMPTY, HATCH, Scale, draw_color_bar
 from attnviz.renderers.picture.ticks import POINTS
@@ -77,7 +77,9 @@ def write(
         )
 
 
-def name_sides(axes: "Axes", orient: Orient, *, sums: bool, block: Sequence[int] = (1, 1)) -> None:
+def name_sides(
+    axes: "Axes", orient: Orient, sides: Sides, *, sums: bool, block: Sequence[int] = (1, 1)
+) -> None:
     """Say which side the queries are on; and that their weights sum to 1, where they do.
 
     A cell may stand for a `block` of (rows, columns) links; then this is said, too.
@@ -86,8 +88,8 @@ def name_sides(axes: "Axes", orient: Orient, *, sums: bool, block: Sequence[int]
     height = axes.get_window_extent().height / axes.figure.dpi
     sums = sums and (orient == "key-rows" or height > LEAST_FOR_SUMS)
     one = "each row sums to 1" if orient == "query-rows" else "each column sums to 1"
-    query = f"query ({one})" if sums else "query"
-    across, down = ("key", query) if orient == "query-rows" else (query, "key")
+    query = f"{sides.row} ({one})" if sums else sides.row
+    across, down = (sides.column, query) if orient == "query-rows" else (query, sides.column)
     if max(block) > 1:
         across += f"\neach cell shows the strongest of {block[0]} × {block[1]} weights"
     axes.set_xlabel(across, fontsize=9, color=GREY)

@@ -98,7 +98,7 @@ def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "
     else:
         _write_names(axes, mosaic)
     sums = all(cells.sums for cells in made)
-    name_sides(axes, options.orient, sums=sums, block=made[0].block)
+    name_sides(axes, options.orient, exhibit.sides, sums=sums, block=made[0].block)
     write_titles(axes, words, width, above=PANE_TITLE + 7)
     empty = left_out(exhibit) if any(np.isnan(pane).any() for pane in panes) else ""
     add_key(figure, scale, (width, 0.0, height), empty)

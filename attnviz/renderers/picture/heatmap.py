@@ -46,7 +46,7 @@ def draw_one(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Fig
         _write_numbers(axes, scale, weights.T if orient == "key-rows" else weights, cells, cell[1])
     write_rows(axes, ticks_for(*rows, cell[0]))
     write_columns(axes, ticks_for(*columns, cell[1]), cell[1])
-    name_sides(axes, orient, sums=cells.sums, block=cells.block)
+    name_sides(axes, orient, exhibit.sides, sums=cells.sums, block=cells.block)
     write_titles(axes, words, width)
     empty = left_out(exhibit) if np.isnan(cells.values).any() else ""
     add_key(figure, scale, (width, 0.0, height), empty)

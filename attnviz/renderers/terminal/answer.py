@@ -98,7 +98,7 @@ def _table(shares: Shares, display: Display) -> Iterator[Text]:
     room -= 0 if shares.lookback is None else listing.GAP + len("lookback")
     kept, used = list[int](), 0
     order = np.argsort(-shares.shares.mean(axis=0), kind="stable").tolist()
-    others = listing.GAP + len("on 99 others")
+    others = listing.GAP + len("999 others")
     for i in order:
         cells = listing.GAP + max(widest([names[i]]), NUMBER)
         last = len(kept) + 1 == len(order)
@@ -111,7 +111,7 @@ def _table(shares: Shares, display: Display) -> Iterator[Text]:
     columns = [listing.Column(named), *(listing.Column(names[i], right=True) for i in kept)]
     cells_of = [[f"{share:.2f}" for share in row[kept]] for row in shares.shares]
     if left:
-        columns.append(listing.Column(f"on {len(left)} others", right=True))
+        columns.append(listing.Column(f"{len(left)} others", right=True))
         cells_of = [
             [*cells, f"{row[left].sum():.2f}"]
             for cells, row in zip(cells_of, shares.shares, strict=True)

@@ -29,7 +29,9 @@ def legend(
     empty = left_out(exhibit)
     if empty:
         text.append(f", blank: {empty}")
-    rows, columns = ("queries", "keys") if orient == "query-rows" else ("keys", "queries")
+    rows, columns = exhibit.sides.rows, exhibit.sides.columns
+    if orient == "key-rows":
+        rows, columns = columns, rows
     text.append(f"; rows are {rows}, columns are {columns}")
     if sums and orient == "key-rows":
         text.append(", each column sums to 1")

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -18,7 +18,6 @@ from itertools import accumulate
 from math import isnan
 from types import MappingProxyType
 
-from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, Exhibit, HeadMap, whole_map
 from attnviz.data.finding import Finding
 from attnviz.data.head import Head
@@ -41,13 +40,15 @@ NOTHING_KNOWN: Mapping[Head, HeadMetrics] = MappingProxyType({})
 class PageWords:
     """Which tokens are pieces of one word: ranges of query and of key positions.
 
-    `query_pieces` and `key_pieces`: the same of one letter.
+    `query_pieces` and `key_pieces`: the same of one letter. `sentences`: slices of the text of the
+    queries, where these are an answer.
     """
 
     queries: Sequence[range]
     keys: Sequence[range]
     query_pieces: Sequence[range]
     key_pieces: Sequence[range]
+    sentences: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,12 @@ def _facts(
         "viridis": [list(color) for color in VIRIDIS],
         "queries": _side(queries, texts[0], of_queries, words.queries, words.query_pieces),
         "keys": _side(keys, texts[1], of_keys, words.keys, words.key_pieces),
-        "segments": _segments(capture),
+        "parts": {
+            "keys": _parts(
+                texts[1], [(a, b, s.name) for s in capture.segments for a, b in s.slices]
+            ),
+            "queries": _parts(texts[0], _sentences(words.sentences)),
+        },
         "dropped": capture.transformed_by(KeysDropped) or capture.transformed_by(SpecialDropped),
     }
 
@@ -222,11 +228,16 @@ def _units(text: str) -> list[int]:
     return [0, *accumulate(2 if ord(letter) > 0xFFFF else 1 for letter in text)]
 
 
-def _segments(capture: Capture) -> Sequence[Sequence[object]]:
-    """The slices of the segments, in order: name, start and end, in units of UTF-16."""
-    units = _units(capture.text)
-    slices = sorted((*slice_, s.name) for s in capture.segments for slice_ in s.slices)
-    return [[readable(name), units[start], units[end]] for start, end, name in slices]
+def _parts(text: str, slices: Iterable[tuple[int, int, str]]) -> Sequence[Sequence[object]]:
+    """Named slices of a text, in order: name, start and end, in units of UTF-16."""
+    units = _units(text)
+    return [[readable(name), units[start], units[end]] for start, end, name in sorted(slices)]
+
+
+def _sentences(slices: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+    """The sentences of an answer, by number where there are several."""
+    for number, (start, end) in enumerate(slices, start=1):
+        yield start, end, f"answer {number}" if len(slices) > 1 else "answer"
 
 
 def _word(first: Token, last: Token, text: str) -> str:

@@ -25,8 +25,8 @@ function readFragment() {
   if (heads.length && heads.every((head) => head >= 0)) found.heads = [...new Set(heads)];
   if (given.has("t")) found.threshold = Math.min(1, Math.max(0, Number(given.get("t")) || 0));
   for (const name of ["sink", "words", "turn", "from"]) if (given.get(name) === "1") found[name] = true;
-  const pin = /^([qk])(\d+)$/.exec(given.get("pin") || "");
-  if (pin) found.pin = { side: pin[1], index: Number(pin[2]) };
+  const pin = /^([qk])(\d+)(?:-(\d+))?$/.exec(given.get("pin") || "");
+  if (pin) found.pin = { side: pin[1], index: Number(pin[2]), ...(pin[3] && { after: Number(pin[3]) }) };
   if (["light", "dark"].includes(given.get("theme"))) found.theme = given.get("theme");
   return found;
 }
@@ -36,7 +36,7 @@ function writeFragment() {
   kept.set("h", state.heads.map((head) => data.heads[head].label).join(","));
   if (state.threshold) kept.set("t", String(state.threshold));
   for (const name of ["sink", "words", "turn", "from"]) if (state[name]) kept.set(name, "1");
-  if (state.pin) kept.set("pin", state.pin.side + state.pin.index);
+  if (state.pin) kept.set("pin", state.pin.side + state.pin.index + (endOf(state.pin) > state.pin.index + 1 ? "-" + endOf(state.pin) : ""));
   if (state.theme) kept.set("theme", state.theme);
   const fragment = "#" + kept.toString().replaceAll("%2C", ",");
   if (fragment === location.hash) return;
@@ -111,8 +111,7 @@ async function load() {
   }
   if (mine !== loads) return false;
   patterns = found;
-  const pinned = state.pin && labelsOf(state.pin.side === "q" ? "queries" : "keys").length <= state.pin.index;
-  if (pinned) state.pin = null;
+  if (state.pin && labelsOf(state.pin.side === "q" ? "queries" : "keys").length < endOf(state.pin)) state.pin = null;
   return true;
 }
 
@@ -410,9 +409,9 @@ function drawColumns(token = state.pin) {
   })));
   const many = drawn.length < found.length ? `the strongest ${drawn.length} of ` : "";
   byId("drawn").textContent = `lines: ${many}${found.length} link${found.length === 1 ? "" : "s"} of at least ${Math.max(LEAST, state.threshold)}`;
-  if (columns.on) columns.on.classList.remove("on");
-  columns.on = token ? columns.names[token.side][token.index] : null;
-  if (columns.on) columns.on.classList.add("on");
+  for (const name of columns.on) name.classList.remove("on");
+  columns.on = token ? columns.names[token.side].slice(token.index, endOf(token)) : [];
+  for (const name of columns.on) name.classList.add("on");
 }
 
 function makeColumns(width) {
@@ -429,7 +428,7 @@ function makeColumns(width) {
   svg.append(lines, ...names.q, ...names.k);
   byId("columns").replaceChildren(svg);
   aimed = null;
-  return { width, words: state.words, names, lines, on: null };
+  return { width, words: state.words, names, lines, on: [] };
 }
 
 // a link to a finding shows its token
@@ -445,9 +444,9 @@ function centre(token) {
 function links(token) {
   const found = [];
   for (const [i, pattern] of patterns.entries()) for (let query = 0; query < pattern.rows; query++) {
-    if (token && token.side === "q" && token.index !== query) continue;
+    if (token && token.side === "q" && !holds(token, query)) continue;
     for (let key = 0; key < pattern.columns; key++) {
-      if (token && token.side === "k" && token.index !== key) continue;
+      if (token && token.side === "k" && !holds(token, key)) continue;
       const value = weight(pattern, query, key);
       const aside = 3 * (i - (patterns.length - 1) / 2); // heads on one link stand beside each other
       if (shown(value) && value >= LEAST) found.push({ query, key, value, color: pattern.color, aside });
@@ -457,7 +456,10 @@ function links(token) {
 }
 
 const tokenOf = (target) => target.dataset && target.dataset.side ? { side: target.dataset.side, index: Number(target.dataset.index), after: Number(target.dataset.after) } : null;
-const same = (a, b) => a && b && a.side === b.side && a.index === b.index;
+const same = (a, b) => a && b && a.side === b.side && a.index === b.index && endOf(a) === endOf(b);
+// a token may be several, up to and without `after`: pieces of a letter, a sentence, a segment
+const endOf = (token) => Math.max(token.index + 1, token.after || 0);
+const holds = (token, index) => index >= token.index && index < endOf(token);
 
 function pin(token) {
   state.pin = !token || same(token, state.pin) ? null : token;
@@ -507,14 +509,14 @@ function drawText() {
     box.replaceChildren();
     if (box.hidden) continue;
     const { text, spans, special, words, pieces, labels, shown: [begin, last] } = data[side];
-    let end = begin, into = box, within = null; // the segment that words go into
+    let end = begin, into = box, within = null; // the part that words go into
     (state.words ? words : pieces).forEach(([first, after], index) => {
       const [start, stop] = [Math.max(spans[first][0], end), spans[after - 1][1]];
-      const segment = side === "keys" && !special[first] ? segmentAt(start + text.slice(start, stop).search(/\S|$/)) : within;
-      if (segment !== within) {
-        within = segment;
-        into = segment === null ? box : segmentBox(box, segment);
-        if (!text.slice(end, start).trim()) end = start; // blanks between segments
+      const part = special[first] ? within : partAt(side, start + text.slice(start, stop).search(/\S|$/));
+      if (part !== within) {
+        within = part;
+        into = part === null ? box : partBox(box, side, part);
+        if (!text.slice(end, start).trim()) end = start; // blanks between parts
       }
       if (!special[first] && start > end) into.append(readable(text.slice(end, start)));
       const said = special[first] ? labels[first] : readable(text.slice(start, stop));
@@ -526,28 +528,37 @@ function drawText() {
       word.textContent = said;
       word.tabIndex = box.querySelector("span") ? -1 : 0; // one stop, from which arrows go on
       into.append(word, special[first] ? " " : "");
+      if (into !== box) stretch(into.firstChild, word);
       if (!special[first]) end = Math.max(end, stop);
     });
     if (last > end) into.append(readable(text.slice(end, last)));
   }
 }
 
-// the segment of a place in the prompt: that which began last before it; null where there are none
-function segmentAt(place) {
-  if (!data.segments.length || place >= data.queries.shown[0]) return null;
-  return Math.max(0, data.segments.findLastIndex(([, start]) => start <= place));
+// the part of a place in a text: that which began last before it; null where there are none
+function partAt(side, place) {
+  const parts = data.parts[side];
+  if (!parts.length || (side === "keys" && place >= data.queries.shown[0])) return null;
+  return Math.max(0, parts.findLastIndex(([, start]) => start <= place));
 }
 
-// a part of the text with its segment's name, and a margin in its colour
-function segmentBox(box, segment) {
+// a part of the text with its name, which stands for all of its words, and a margin in its colour
+function partBox(box, side, part) {
   const made = document.createElement("div"), name = document.createElement("small");
-  const names = [...new Set(data.segments.map(([name]) => name))];
+  const names = [...new Set(data.parts[side].map(([name]) => name))];
   made.className = "segment";
-  made.style.borderColor = COLORS[names.indexOf(data.segments[segment][0]) % COLORS.length];
-  name.textContent = data.segments[segment][0];
+  if (side === "keys") made.style.borderColor = COLORS[names.indexOf(data.parts[side][part][0]) % COLORS.length];
+  name.textContent = data.parts[side][part][0];
+  name.tabIndex = 0;
   made.append(name);
   box.append(made);
   return made;
+}
+
+function stretch(name, word) {
+  name.dataset.side = word.dataset.side;
+  name.dataset.index ??= word.dataset.index;
+  name.dataset.after = word.dataset.after;
 }
 
 // marks that would turn the order of what follows are written out
@@ -565,10 +576,10 @@ function weightOf(queries, keys) {
 
 function shade(token) {
   const back = token && token.side === "k";
-  const here = token && [token.index, token.after || token.index + 1];
+  const here = token && [token.index, endOf(token)];
   for (const word of document.querySelectorAll("#text span")) {
     const index = Number(word.dataset.index), side = word.dataset.side, there = [index, Number(word.dataset.after)];
-    word.classList.toggle("on", Boolean(token && (side === token.side || !data.cross) && index === token.index));
+    word.classList.toggle("on", Boolean(token && (side === token.side || !data.cross) && holds(token, index)));
     word.style.background = "";
     if (!token || !patterns.length) continue;
     const value = back ? weightOf(there, here) : weightOf(here, there);
@@ -586,8 +597,14 @@ function inWords(token, back, here) {
   });
   const strongest = others.filter((other) => shown(other.value) && other.value >= LEAST).sort((a, b) => b.value - a.value);
   const told = strongest.slice(0, 3).map((other) => `${other.label} ${other.value.toFixed(2)}`).join(", ");
-  const name = labelsOf(token.side === "q" ? "queries" : "keys")[token.index];
+  const name = nameOf(token);
   return `${name} ${back ? "←" : "→"} ${told || "nothing"}`;
+}
+
+// of a part its own, of pieces of a letter the first one's
+function nameOf(token) {
+  const part = [...document.querySelectorAll("#text small")].find((small) => same(tokenOf(small), token));
+  return part ? part.textContent : labelsOf(token.side === "q" ? "queries" : "keys")[token.index];
 }
 
 // a word of a text that attends to itself is a query, or a key where it is asked what attends to it

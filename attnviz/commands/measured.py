@@ -1,0 +1,112 @@
+"""What `attnviz heads` measures in place of its metrics: retrieval, and labelled links."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnviz.commands import groups as g
+from attnviz.commands.deliver import Destination, deliver_report
+from attnviz.commands.flags import as_flag
+from attnviz.commands.session import Session
+from attnviz.data.labels import LabelReport, LabelScore
+from attnviz.data.retrieval import Needles
+from attnviz.errors import ExitStatus, InputError
+from attnviz.inputs.labels import read_labels
+from attnviz.models.catalog import Source
+from attnviz.renderers.terminal import labels as labels_table
+from attnviz.renderers.terminal import retrieval as retrieval_table
+from attnviz.runs.known import keep
+from attnviz.runs.labels import LabelRun
+from attnviz.runs.options import TextOptions
+from attnviz.runs.prepare import load_model
+from attnviz.runs.retrieval import measure_retrieval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+OF_TEXTS = "text", "file", "probe", "sort", "role"
+"""Options of a text's, or the probe's, metrics."""
+
+
+def check_retrieval(session: Session, probed: type[Any]) -> None:
+    """Only options that mean something where retrieval is measured."""
+    wrong = "does nothing for the measurement of retrieval"
+    groups = probed, g.Target, g.Kind, g.WhichHeads, g.HeadTransforms, g.Canvas
+    session.refuse(*OF_TEXTS, "special", "truncate", "labels", *groups, wrong=wrong)
+
+
+def retrieve(
+    session: Session, to: Destination, source: Source, options: TextOptions, top: int | None
+) -> None:
+    """Measure, remember, and list the heads, the strongest first."""
+    loaded = load_model(source)
+    retrieval = measure_retrieval(loaded, Needles(), options)
+    if keep(loaded, retrieval) is None:
+        session.note("the scores are not remembered, as the cache folder cannot be written")
+    scores = sorted(retrieval.scores, key=lambda each: (-each[1], each[0]))[:top]
+    deliver_report(
+        session,
+        to,
+        lambda: [
+            {"model": retrieval.model.name, "head": str(head), "retrieval": score}
+            for head, score in scores
+        ],
+        lambda: retrieval_table.render(retrieval, scores, to.display(session)),
+    )
+
+
+def check_labels(session: Session, probed: type[Any]) -> None:
+    """Only options that mean something for labelled links."""
+    session.refuse(*OF_TEXTS, probed, g.HeadTransforms, wrong="does nothing for labelled links")
+
+
+def score_labels(
+    session: Session,
+    to: Destination,
+    file: Path,
+    run: LabelRun,
+    top: int | None,
+    look: Mapping[str, Any],
+) -> None:
+    """Run each text of the file, and list the heads, the best first; a bad line is left out.
+
+    Raises:
+        InputError: no line was good.
+    """
+    for text in session.progress(read_labels(file, session.stdin), "text"):
+        try:
+            if isinstance(text, InputError):
+                raise text
+            run.add(text)
+        except InputError as error:
+            session.complain(error.spelled(as_flag))
+            session.status = ExitStatus.INPUT
+    report = run.report()
+    shown = report.scores[:top]
+
+    def draw() -> "Figure":
+        from attnviz.renderers.picture import labels as picture
+
+        return picture.draw(report, **look)
+
+    deliver_report(
+        session,
+        to,
+        lambda: list(_records(report, shown)),
+        lambda: labels_table.render(report, shown, to.display(session)),
+        draw,
+    )
+
+
+def _records(report: LabelReport, scores: Iterable[LabelScore]) -> Iterator[Mapping[str, object]]:
+    for score in scores:
+        yield {
+            "model": report.model.name,
+            "head": str(score.head),
+            "mass": score.mass.mean,
+            "mass_error": score.mass.error,
+            "strongest": score.strongest.mean,
+            "strongest_error": score.strongest.error,
+            "texts": report.texts,
+            "rows": report.rows,
+        }
