@@ -4,8 +4,8 @@ The way back, from JSON to records, is in `restore.py`.
 """
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from attnviz.data.capture import Capture, ModelIdentity, TextLoss
 from attnviz.data.explain import EmbeddingTrace, HeadTrace
@@ -19,6 +19,22 @@ CAPTURE_META = "meta"
 EXPLAIN_SCHEMA = "attnviz-explain/1"
 EMBEDDINGS_SCHEMA = "attnviz-embeddings/1"
 WORKED_SCHEMA = "attnviz-worked/1"
+
+
+class Calculated(Protocol):
+    """A calculation over a text."""
+
+    @property
+    def text(self) -> str:
+        """The text that was run."""
+
+    @property
+    def model(self) -> ModelIdentity:
+        """The model."""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of the libraries, by name."""
 
 
 def to_json(value: object) -> str:
@@ -69,7 +85,7 @@ def loss_to_dict(loss: TextLoss) -> dict[str, Any]:
 def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
     """A head's trace without its arrays."""
     return {
-        **_run_to_dict(EXPLAIN_SCHEMA, trace),
+        **run_to_dict(EXPLAIN_SCHEMA, trace),
         "kind": trace.kind,
         **({"target": trace.target} if trace.target else {}),
         **_tokens_to_dict(trace),
@@ -91,14 +107,14 @@ def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
 def embedding_trace_to_dict(trace: EmbeddingTrace) -> dict[str, Any]:
     """A comparison of token embeddings without its arrays."""
     return {
-        **_run_to_dict(EMBEDDINGS_SCHEMA, trace),
+        **run_to_dict(EMBEDDINGS_SCHEMA, trace),
         "tokens": [token_to_dict(token) for token in trace.tokens],
         "query": trace.query,
         "causal": trace.causal,
     }
 
 
-def _run_to_dict(schema: str, trace: HeadTrace | EmbeddingTrace) -> dict[str, Any]:
+def run_to_dict(schema: str, trace: Calculated) -> dict[str, Any]:
     """The model and the text of a calculation, without tokens."""
     return {
         "schema": schema,

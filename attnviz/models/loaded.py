@@ -1,7 +1,8 @@
 """What every engine offers: a loaded model, and what else some models can do.
 
 A model class has the methods of those capabilities only that it has. Whoever needs one asks
-for it here: `predicting(model)`, `valuing(model)`, `tracing(model)`, `writing(model)`.
+for it here: `predicting(model)`, `valuing(model)`, `tracing(model)`, `freezing(model)`,
+`writing(model)`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from attnviz.data.tokens import Token
 from attnviz.errors import UsageError, option
 
 if TYPE_CHECKING:
+    from attnviz.models.frozen.run import FrozenRun
     from attnviz.models.tokenizer import TextTokenizer
 
 
@@ -151,6 +153,18 @@ class Traces(Protocol):
 
 
 @runtime_checkable
+class Freezes(Protocol):
+    """A model of one residual stream, a run of which can be held fixed."""
+
+    def freeze(self, ids: Sequence[int]) -> "FrozenRun":
+        """Run the tokens, and hold norms and attention at what they were.
+
+        Raises:
+            ModelError: this architecture is not affine then, or keeps its attention to itself.
+        """
+
+
+@runtime_checkable
 class Writes(Protocol):
     """An encoder-decoder, whose decoder writes a target text."""
 
@@ -265,6 +279,20 @@ def tracing(model: LoadedModel) -> Traces:
     if isinstance(model, Traces):
         return model
     raise UsageError("this has no queries, keys and values", "choose another model")
+
+
+def freezing(model: LoadedModel) -> Freezes:
+    """The model, as one whose runs can be held fixed.
+
+    Raises:
+        UsageError: its attention is not within one residual stream.
+    """
+    if isinstance(model, Freezes):
+        return model
+    raise UsageError(
+        f"{model.identity.name} has no one residual stream that its attention is within",
+        f"use another model, or {option('kind', 'encoder')}",
+    )
 
 
 def writing(model: LoadedModel) -> Writes:

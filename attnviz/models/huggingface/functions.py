@@ -42,6 +42,12 @@ class AttentionCall:
     _more: Mapping[str, Any]
 
     @property
+    def cap(self) -> float | None:
+        """The soft cap on the scores (Gemma 2); None where there is none."""
+        cap = self._more.get("softcap")
+        return None if cap is None else float(cap)
+
+    @property
     def mask(self) -> Tensor | None:
         """The addend to the scores (n_q, n_k), lowest where a key is hidden; None: nothing."""
         mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))
@@ -103,6 +109,20 @@ class AttentionCall:
         ours = torch.softmax(_grouped(q, k) * self.scaling, dim=-1)
         return bool((theirs - ours).abs().max() < PLAIN)
 
+    def pattern(self) -> Tensor:
+        """The whole pattern (h, n_q, n_k); in float64 where the queries are.
+
+        Raises:
+            ModelError: as `scores`.
+        """
+        queries = torch.arange(self.q.size(1))
+        scores = self.scores(queries)
+        eager = self.module.config._attn_implementation == "eager"
+        if eager or scores.dtype is not torch.float64:
+            return self.weights()
+        mask = self._additive(queries, self.k.size(1))  # eager functions compute in float32
+        return torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
+
     def scores(self, queries: Tensor) -> Tensor:
         """The scores of query rows before the mask, as softmax is given them: (h, rows, n).
 
@@ -110,12 +130,12 @@ class AttentionCall:
             ModelError: their softmax is not the pattern, so the model does more to them.
         """
         n, group = self._seen(queries), self.q.size(0) // self.k.size(0)
-        k = self.k[:, :n].float().repeat_interleave(group, dim=0)  # (h, n, d_k)
-        scores = self.q[:, queries].float() @ k.transpose(1, 2) * self.scaling
-        if self._more.get("softcap") is not None:  # Gemma 2
-            scores = torch.tanh(scores / self._more["softcap"]) * self._more["softcap"]
+        k = _precise(self.k[:, :n]).repeat_interleave(group, dim=0)  # (h, n, d_k)
+        scores = _precise(self.q[:, queries]) @ k.transpose(1, 2) * self.scaling
+        if self.cap is not None:
+            scores = torch.tanh(scores / self.cap) * self.cap
         if self.bias is not None:
-            scores = scores + self.bias[:, queries, :n].float()
+            scores = scores + _precise(self.bias[:, queries, :n])
         mask = self._additive(queries, n)
         pattern = torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
         weights = self.weights(queries)
@@ -158,6 +178,11 @@ class AttentionCall:
         return torch.where(future, lowest, 0.0)[None, None]
 
 
+def _precise(tensor: Tensor) -> Tensor:
+    """In float32 at least."""
+    return tensor if tensor.dtype is torch.float64 else tensor.float()
+
+
 def _grouped(q: Tensor, k: Tensor) -> Tensor:
     """q·k (h, rows, n) of (h, rows, d_k) and (kv_heads, n, d_k), without a copy of shared keys."""
     rows = q.reshape(k.size(0), -1, q.size(2))  # (kv_heads, group * rows, d_k)
@@ -166,6 +191,7 @@ def _grouped(q: Tensor, k: Tensor) -> Tensor:
 
 
 Listener: TypeAlias = Callable[[AttentionCall], None]
+Function: TypeAlias = Callable[..., tuple[Tensor, Tensor | None]]
 
 
 @contextmanager
@@ -175,6 +201,24 @@ def recording(model: Any, listener: Listener) -> Iterator[None]:
     Raises:
         ValueError: the attention function of this architecture cannot be switched.
     """
+    with _switched(model, lambda inner: _listening(inner, listener)):
+        yield
+
+
+@contextmanager
+def replaced_by(model: Any, function: Function) -> Iterator[None]:
+    """Let every attention call, of this model or another, be this function's until the end.
+
+    Raises:
+        ValueError: the attention function of this architecture cannot be switched.
+    """
+    with _switched(model, lambda _: function):
+        yield
+
+
+@contextmanager
+def _switched(model: Any, make: Callable[[Function | None], Function]) -> Iterator[None]:
+    """Replace every attention function that this model may call by what is made of it."""
     if not model._can_set_attn_implementation():
         raise ValueError(f"{type(model).__name__} cannot switch its attention function")
     configured = [m.config for m in model.modules() if hasattr(m, "config")]
@@ -185,7 +229,7 @@ def recording(model: Any, listener: Listener) -> Iterator[None]:
     with ExitStack() as stack:
         for mapping in mappings.values():
             for name in names:
-                stack.enter_context(_replaced(mapping, name, listener))
+                stack.enter_context(_replaced(mapping, name, make))
         yield
 
 
@@ -193,15 +237,17 @@ FUNCTIONS = "ALL_ATTENTION_FUNCTIONS"
 
 
 @contextmanager
-def _replaced(functions: Any, name: str, listener: Listener) -> Iterator[None]:
-    """Replace the function under this name in a mapping by one that calls the listener, too."""
+def _replaced(
+    functions: Any, name: str, make: Callable[[Function | None], Function]
+) -> Iterator[None]:
+    """Replace the function under this name in a mapping by what is made of it."""
     inner = functions.get(name)  # None: eager, which each file has for itself
     try:
         del functions[name]
         own = True
     except KeyError:  # it stands in the mapping behind this one, which all share
         own = False
-    functions[name] = _listening(inner, listener)
+    functions[name] = make(inner)
     try:
         yield
     finally:
@@ -210,9 +256,7 @@ def _replaced(functions: Any, name: str, listener: Listener) -> Iterator[None]:
             functions[name] = inner
 
 
-def _listening(
-    inner: Callable[..., Any] | None, listener: Listener
-) -> Callable[..., tuple[Tensor, Tensor | None]]:
+def _listening(inner: Function | None, listener: Listener) -> Function:
     """A function that hands the call to the listener, and returns the output of `inner`."""
 
     def attend(

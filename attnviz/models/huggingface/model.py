@@ -17,11 +17,13 @@ from attnviz.data.head import Head
 from attnviz.data.predict import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.errors import ModelError, UsageError, option
+from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.handover import rows_at_a_time
 from attnviz.models.huggingface.ablate import ablate_transformers
 from attnviz.models.huggingface.capture import run_and_capture
 from attnviz.models.huggingface.dissect import dissected, dissected_as
 from attnviz.models.huggingface.forward import forward
+from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.generate import generate, log_probabilities
 from attnviz.models.huggingface.predict import predict, vectors
 from attnviz.models.huggingface.values import value_norms
@@ -112,6 +114,9 @@ class OneStack(HuggingFaceModel):
     def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
         with torch.inference_mode():
             return vectors(self.stack, self._ids(ids), position)
+
+    def freeze(self, ids: Sequence[int]) -> FrozenRun:
+        return freeze_transformers(self.stack, self._ids(ids), self.identity.heads_per_layer)
 
     def trace(
         self,

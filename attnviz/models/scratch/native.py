@@ -19,12 +19,14 @@ from attnviz.data.predict import LogitConsumer, LogitRows
 from attnviz.models.ablate import log_probability
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes, gpt2_config
+from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.handover import LOGIT_ROWS, Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.known import BUILTIN
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.scratch.ablate import ablate_native
 from attnviz.models.scratch.checkpoint import load_checkpoint
+from attnviz.models.scratch.frozen import freeze_gpt
 from attnviz.models.scratch.generate import generate_native
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.tracing import gpt_record
@@ -170,6 +172,9 @@ class NativeModel:
     def _ids(self, ids: Sequence[int]) -> Tensor:
         """(1, n), on the model's device."""
         return torch.tensor([list(ids)], device=self.model.wte.weight.device)
+
+    def freeze(self, ids: Sequence[int]) -> FrozenRun:
+        return freeze_gpt(self.model, self._ids(ids))
 
     def trace(
         self,

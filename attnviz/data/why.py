@@ -1,0 +1,241 @@
+"""Why a head attends where it does: scores and logits as sums over parts of the model."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.blocks import FloatArray
+from attnviz.data.capture import ModelIdentity
+from attnviz.data.head import Head
+from attnviz.data.tokens import Token
+
+PartKind: TypeAlias = Literal["embedding", "position", "head", "mlp", "biases", "layer", "token"]
+Side: TypeAlias = Literal["query", "key"]
+Group: TypeAlias = Literal["part", "head", "layer", "source"]
+"""Parts as they are; without the token that they are from; by layer; by that token alone."""
+
+
+class Part(NamedTuple):
+    """Something that wrote into the residual stream.
+
+    `layer` and `head`: of a head, an MLP or a layer. `source`: the position of the token that it is
+    from: an embedding's own, the one that a head took it from, the one at which an MLP worked; None
+    where several are summed up.
+    """
+
+    kind: PartKind
+    layer: int | None = None
+    head: int | None = None
+    source: int | None = None
+
+
+def grouped(part: Part, group: Group) -> Part:
+    """The part that this one is summed up in."""
+    if part.kind == "biases" or group == "part":
+        return part
+    if group == "head":
+        return part._replace(source=None)
+    if group == "source":
+        return Part("token", source=part.source)
+    if part.layer is None:
+        return part._replace(source=None)
+    return Part("layer", part.layer)
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """A sum over parts: `values` (..., parts), which add up to `total` (...) but for rounding."""
+
+    parts: tuple[Part, ...]
+    values: NDArray[np.float64]
+    total: NDArray[np.float64]
+
+    def by(self, group: Group) -> "Shares":
+        """The same with parts summed up."""
+        return self._summed(lambda part: grouped(part, group))
+
+    def strongest(self, most: int) -> list[int]:
+        """The indices of the parts whose values are farthest from 0, on the mean over all sums."""
+        sizes = np.abs(self.values.reshape(-1, len(self.parts))).mean(axis=0)
+        order: list[int] = np.argsort(-sizes, kind="stable")[:most].tolist()
+        return order
+
+    @property
+    def error(self) -> float:
+        """The largest distance of a sum from its total, as a share of its terms' sizes."""
+        sizes = np.abs(self.values).sum(axis=-1)
+        distance = np.abs(self.values.sum(axis=-1) - self.total)
+        return float((distance / np.maximum(sizes, 1e-30)).max())
+
+    def _summed(self, key: Callable[[Part], Hashable]) -> "Shares":
+        places: dict[Hashable, int] = {}
+        at = [places.setdefault(key(part), len(places)) for part in self.parts]
+        member = np.zeros((len(self.parts), len(places)))
+        member[np.arange(len(at)), at] = 1
+        values = self.values @ member
+        return Shares(tuple(places), values, self.total)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreRow:
+    """One head's row at a query, as it was.
+
+    raw (n): q·k·scale; scores (n): with the soft cap and the position bias, as the softmax takes
+    them; added (n): the position bias; weights (n); seen (n): which keys the mask allows. `sink`:
+    the score of a learned sink that is no token; None where there is none.
+    """
+
+    raw: FloatArray
+    scores: FloatArray
+    added: FloatArray
+    weights: FloatArray
+    seen: NDArray[np.bool_]
+    sink: float | None = None
+
+    @property
+    def sink_weight(self) -> float:
+        """What the sink takes of the row."""
+        return 0.0 if self.sink is None else max(0.0, 1.0 - float(self.weights.sum()))
+
+    @property
+    def entropy(self) -> float:
+        """−Σ A ln A of the row in nats, with a sink as one more key."""
+        weights = np.append(self.weights, self.sink_weight).astype(float)
+        weights = weights[weights > 0]
+        return float(-(weights * np.log(weights)).sum())
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A term of a contrast: a part at the query, a part at the keys; None: all that are left."""
+
+    query: Part | None
+    key: Part | None
+    value: float
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of the tree, what it adds to the contrast, and what it is made of.
+
+    `query` and `key`: of a head, the row and the key whose score lets it take this.
+    """
+
+    part: Part
+    value: float
+    children: tuple["Node", ...] = ()
+    query: int | None = None
+    key: int | None = None
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A part taken away from what the head's query, or its keys, read.
+
+    `predicted`: the contrast then, by the sum; `fixed`: computed with norms held fixed; `free`:
+    with norms that follow, `weight`: the key's weight then.
+    """
+
+    side: Side
+    part: Part
+    predicted: float
+    fixed: float
+    free: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A token of the vocabulary, and by how much a head moves its logit; also by source (n)."""
+
+    id: int
+    effect: float
+    by_source: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A later head that reads what a head wrote, through its query, its key or its value.
+
+    `query` and `key`: the row and the key of its score. `value`: what the addition contributes to
+    `total`, that score's contrast with what its row expects; through the value, the lengths of
+    both.
+    """
+
+    head: Head
+    through: Literal["query", "key", "value"]
+    query: int
+    key: int
+    value: float
+    total: float
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """What a head writes at a query.
+
+    weights (n): its row; lengths (n): of what it takes from each token, times W_O. `moved`: the
+    tokens whose logits it raises most and lowers most, with their labels; none where the model
+    has no logits that are affine in its stream. `readers`: of all later heads.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    model: ModelIdentity
+    versions: Mapping[str, str]
+    head: Head
+    query: int
+    weights: FloatArray
+    lengths: FloatArray
+    moved: tuple[tuple[str, Moved], ...]
+    readers: tuple[Reader, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Why:
+    """Why a query attends to a key rather than to another one, or than its row expects.
+
+    `versus`: the other key; None: the mean of the row's scores by its own weights. `contrast`: the
+    difference of raw scores, which the parts add up to; `added`: that of the position bias and of
+    a sink, which belong to no part. `query_shares` and `key_shares`: the contrast by what the
+    query asks with, and by what the keys answer with; `pairs`: the strongest terms of both.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    model: ModelIdentity
+    versions: Mapping[str, str]
+    head: Head
+    query: int
+    key: int
+    versus: int | None
+    group: Group
+    row: ScoreRow
+    contrast: float
+    added: float
+    query_shares: Shares
+    key_shares: Shares
+    query_parts: tuple[Part | None, ...]
+    key_parts: tuple[Part | None, ...]
+    table: FloatArray
+    error: float
+    trees: Sequence[tuple[Side, tuple[Node, ...]]] = ()
+    removals: Sequence[Removal] = ()
+
+    @property
+    def full(self) -> float:
+        """The contrast of the scores that the softmax takes."""
+        return self.contrast + self.added
+
+    @property
+    def pairs(self) -> Sequence[Pair]:
+        """The terms of the table, the largest first."""
+        rows = [
+            Pair(query, key, float(self.table[i, j]))
+            for i, query in enumerate(self.query_parts)
+            for j, key in enumerate(self.key_parts)
+        ]
+        return sorted(rows, key=lambda pair: -abs(pair.value))

@@ -1,0 +1,148 @@
+"""Why one key and not another: a contrast of a head's scores, as sums over the parts of the model.
+
+A term that is the same for all keys changes no weight, so only differences of scores say why. The
+contrast of key j with what its row expects is s_j - Σ_m A_m s_m = ln A_j + H, with the entropy H of
+the row in nats.
+"""
+
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnviz.data.blocks import FloatArray
+from attnviz.data.head import Head
+from attnviz.data.why import Group, Node, Part, Removal, ScoreRow, Side
+from attnviz.models.frozen.sums import Sums, Walk
+
+
+class Contrast:
+    """The contrast of a key with another one, or with what the row expects.
+
+    Args:
+        sums: of the run.
+        head: the head.
+        query: the row.
+        key: the key that is asked about.
+        versus: the other key; None: the mean of the row's scores by its own weights.
+    """
+
+    def __init__(self, sums: Sums, head: Head, query: int, key: int, versus: int | None) -> None:
+        self._sums, self._head, self._query, self._key = sums, head, query, key
+        self._expected = versus is None
+        self.row: ScoreRow = sums.row(head, query)
+        attention = sums.attention(head)
+        like = attention.q
+        if versus is None:
+            coefficients = -torch.from_numpy(self.row.weights).to(like)
+        else:
+            coefficients = like.new_zeros(len(self.row.weights))
+            coefficients[versus] = -1
+        coefficients[key] += 1
+        self._coefficients: Tensor = coefficients  # (n)
+
+    @property
+    def total(self) -> float:
+        """The contrast of raw scores, which the parts add up to."""
+        return float(self._coefficients.double().cpu().numpy() @ self.row.raw.astype(float))
+
+    @property
+    def added(self) -> float:
+        """What the soft cap, the position bias and a sink add to the contrast."""
+        beside = (self.row.scores - self.row.raw).astype(float)
+        more = float(self._coefficients.double().cpu().numpy() @ beside)
+        if self._expected and self.row.sink is not None:
+            more -= self.row.sink_weight * self.row.sink
+        return more
+
+    @cached_property
+    def query_walk(self) -> Walk:
+        """The contrast by what wrote the stream at the query."""
+        return self._sums.of_query(self._head, self._query, self._coefficients)
+
+    @cached_property
+    def key_walk(self) -> Walk:
+        """The contrast by what wrote the stream at the keys."""
+        query = self._sums.attention(self._head).q[self._head.head, self._query]
+        return self._sums.of_keys(self._head, query[None], self._coefficients)
+
+    def table(
+        self, group: Group, most: int
+    ) -> tuple[tuple[Part | None, ...], tuple[Part | None, ...], FloatArray]:
+        """The strongest parts of both sides, and the terms of each two (query parts, key parts).
+
+        The last row and the last column, None, are all other parts.
+        """
+        asked = self._sums.queries_of(self._head, self._query).by(group)  # (d_k, parts)
+        by_part = self.query_walk.shares.by(group)
+        kept = by_part.strongest(most)
+        rows = [asked.values[:, asked.parts.index(by_part.parts[i])] for i in kept]
+        rows.append(asked.total - np.sum(rows, axis=0))
+        queries = torch.from_numpy(np.stack(rows)).to(self._coefficients)
+        shares = self._sums.of_keys(self._head, queries, self._coefficients).shares.by(group)
+        columns = shares.strongest(most)
+        others = shares.total - shares.values[:, columns].sum(axis=1)
+        values = np.concatenate([shares.values[:, columns], others[:, None]], axis=1)
+        query_parts = *(by_part.parts[i] for i in kept), None
+        return query_parts, (*(shares.parts[i] for i in columns), None), values.astype(np.float32)
+
+    # ---- the tree ----
+
+    def tree(self, side: Side, depth: int, branches: int) -> tuple[Node, ...]:
+        """The strongest parts of a side, and what earlier heads among them are made of."""
+        return self._nodes(self.query_walk if side == "query" else self.key_walk, depth, branches)
+
+    def _nodes(self, walk: Walk, depth: int, branches: int) -> tuple[Node, ...]:
+        return tuple(
+            self._node(walk, walk.shares.parts[i], float(walk.shares.values[0, i]), depth, branches)
+            for i in walk.shares.strongest(branches)
+        )
+
+    def _node(self, walk: Walk, part: Part, value: float, depth: int, branches: int) -> Node:
+        if part.kind != "head":
+            return Node(part, value)
+        assert part.layer is not None
+        assert part.head is not None
+        assert part.source is not None
+        below, row = self._sums.of_taken(walk, Head(part.layer, part.head), part.source)
+        children = self._nodes(below, depth - 1, branches) if depth > 1 else ()
+        return Node(part, value, children, row, part.source)
+
+    # ---- the check ----
+
+    def without(self, side: Side, part: Part) -> Removal:
+        """Take a part away from what the head's query, or its keys, read, and compute anew."""
+        shares = (self.query_walk if side == "query" else self.key_walk).shares
+        value = float(shares.values[0, shares.parts.index(part)])
+        with torch.no_grad():
+            fixed, free = (self._scores_without(side, part, free=each) for each in (False, True))
+        numbers = self._coefficients.double().cpu().numpy()
+        return Removal(
+            side,
+            part,
+            predicted=self.total - value,
+            fixed=float(numbers @ fixed),
+            free=float(numbers @ free),
+            weight=self._weight(free),
+        )
+
+    def _scores_without(self, side: Side, part: Part, *, free: bool) -> np.ndarray:
+        """The raw scores (n) of the row, with a part taken away from one side."""
+        a, layer, head = self._sums.attention(self._head), self._head.layer, self._head.head
+        stream = self._sums.run.streams[layer]
+        less = stream - self._sums.vector(part, layer)
+        q, k, _ = self._sums.run.layers[layer].asks(less[None], free=free)
+        keys, query = a.k[head // a.group], a.q[head, self._query]
+        if side == "query":
+            query = q[0, head, self._query]
+        else:
+            keys = k[0, head // a.group]
+        return (a.scaling * (keys @ query)).double().cpu().numpy()
+
+    def _weight(self, raw: np.ndarray) -> float:
+        """The key's weight with other raw scores (n)."""
+        row, cap = self.row, self._sums.attention(self._head).cap
+        scores = (raw if cap is None else cap * np.tanh(raw / cap)) + row.added
+        seen = np.append(scores[row.seen], [] if row.sink is None else [row.sink])
+        return float(np.exp(scores[self._key] - seen.max()) / np.exp(seen - seen.max()).sum())

@@ -1,0 +1,259 @@
+"""Scores and logits as sums over the parts of a run that is held fixed.
+
+Every such number is an affine function of the residual stream at some layer. Its gradient is
+followed back through the layers, each of which is affine: at each layer the gradient times what a
+head, the MLP or a bias added there is what this part contributes. No part is run by itself.
+
+Letters in the shape comments as in `frozen/run.py`; S sums at once.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnviz.data.head import Head
+from attnviz.data.why import Part, ScoreRow, Shares
+from attnviz.models.frozen.run import Attention, FrozenRun
+from attnviz.models.tracing import numbers
+
+
+@dataclass(eq=False)
+class Walk:
+    """Numbers that are affine in the stream at some layer, followed back to the embeddings.
+
+    `at_attention`: for each layer below the gradient there of what attention adds (S, n, d);
+    `shares`: the numbers as sums.
+    """
+
+    shares: Shares
+    at_attention: dict[int, Tensor] = field(default_factory=dict)
+
+
+class Sums:
+    """The sums that a run held fixed gives."""
+
+    def __init__(self, run: FrozenRun) -> None:
+        self.run = run
+
+    @cached_property
+    def mlps(self) -> list[Tensor]:
+        """What each layer adds beside its attention (n, d), by difference."""
+        return [self._beside(layer) for layer in range(len(self.run.layers))]
+
+    def _beside(self, layer: int) -> Tensor:
+        stream, after = self.run.streams[layer], self.run.streams[layer + 1]
+        attention = self.run.layers[layer].attention
+        attended = torch.zeros_like(stream) if attention is None else attention.attended
+        with torch.no_grad():
+            return after - self.run.layers[layer].passes(stream[None], attended[None])[0]
+
+    # ---- a head's row ----
+
+    def row(self, head: Head, query: int) -> ScoreRow:
+        """The scores and weights of one row."""
+        a = self.attention(head)
+        raw = a.scaling * (a.k[head.head // a.group] @ a.q[head.head, query])  # (n)
+        capped = raw if a.cap is None else a.cap * torch.tanh(raw / a.cap)
+        added = torch.zeros_like(raw) if a.bias is None else a.bias[head.head, query]
+        weights, scores = a.pattern[head.head, query], capped + added
+        seen = weights > 0
+        left = 1 - float(weights.double().sum())
+        strongest = int(weights.argmax())
+        sink = None
+        if left > 1e-4:  # a learned sink takes the rest
+            sink = float(scores[strongest]) + float(np.log(left / float(weights[strongest])))
+        return ScoreRow(
+            raw=numbers(raw),
+            scores=numbers(scores),
+            added=numbers(added),
+            weights=numbers(weights),
+            seen=seen.cpu().numpy(),
+            sink=sink,
+        )
+
+    def attention(self, head: Head) -> Attention:
+        """The attention of a head's layer."""
+        attention = self.run.layers[head.layer].attention
+        assert attention is not None  # heads are those of the model
+        return attention
+
+    # ---- contrasts: sums over keys of coefficients times scores ----
+
+    def of_query(self, head: Head, query: int, coefficients: Tensor) -> Walk:
+        """A contrast by what wrote the stream at the query: (1,) sums.
+
+        `coefficients` (n): of each key's score.
+        """
+        a = self.attention(head)
+        keys = a.scaling * (coefficients @ a.k[head.head // a.group])  # (d_k)
+
+        def asked(x: Tensor) -> Tensor:
+            return self.run.layers[head.layer].asks(x)[0][:, head.head, query] @ keys
+
+        return self.walked(head.layer, 1, asked)
+
+    def of_keys(self, head: Head, queries: Tensor, coefficients: Tensor) -> Walk:
+        """Contrasts by what wrote the stream at the keys, for several queries (S, d_k)."""
+        a = self.attention(head)
+
+        def answered(x: Tensor) -> Tensor:
+            keys = self.run.layers[head.layer].asks(x)[1][:, head.head // a.group]  # (S, n, d_k)
+            return a.scaling * torch.einsum("snk,n,sk->s", keys, coefficients, queries)
+
+        return self.walked(head.layer, len(queries), answered)
+
+    def queries_of(self, head: Head, query: int) -> Shares:
+        """Each component of a query vector (d_k) by what wrote the stream there."""
+
+        def asked(x: Tensor) -> Tensor:
+            return self.run.layers[head.layer].asks(x)[0][:, head.head, query].diagonal()
+
+        return self.walked(head.layer, self.attention(head).q.size(2), asked).shares
+
+    # ---- logits ----
+
+    def of_logits(self, position: int, rows: Tensor) -> Walk:
+        """Sums of logits after a position, in the directions of `rows` (S, d): without biases."""
+        output = self.run.output
+        assert output is not None  # who asks has looked
+
+        def said(x: Tensor) -> Tensor:
+            return (output.reads(x)[:, position] * rows).sum(dim=-1)
+
+        return self.walked(len(self.run.layers), len(rows), said)
+
+    # ---- what a head took from a token ----
+
+    def of_taken(self, walk: Walk, head: Head, source: int) -> tuple[Walk, int]:
+        """What a head's part in a walk's only sum is made of, and the row that took most of it."""
+        a, to = self.attention(head), walk.at_attention[head.layer][0]  # (n, d)
+        asked = to @ a.w_o[head.head].T  # (n, d_v)
+        taken = a.pattern[head.head, :, source]  # (n)
+        row = int((taken * (asked @ a.values[head.head, source])).abs().argmax())
+        direction = taken @ asked  # (d_v)
+
+        def took(x: Tensor) -> Tensor:
+            values = self.run.layers[head.layer].asks(x)[2][:, head.head // a.group, source]
+            return values @ direction
+
+        return self.walked(head.layer, 1, took), row
+
+    # ---- the walk ----
+
+    def walked(self, layer: int, sums: int, number: Callable[[Tensor], Tensor]) -> Walk:
+        """Follow numbers (S) that are affine in the stream (S, n, d) at a layer back from there."""
+        stream = self.run.streams[layer]
+        gradient, constant = _gradient(number, stream.new_zeros((sums, *stream.shape)))
+        with torch.no_grad():
+            total = number(stream.expand(sums, *stream.shape))
+        at_attention, parts, values = dict[int, Tensor](), list[Part](), list[Tensor]()
+        n = range(self.run.n)
+        for i in reversed(range(layer)):
+            values.append((gradient * self.mlps[i]).sum(dim=-1))  # (S, n)
+            parts += [Part("mlp", i, None, token) for token in n]
+            gradient, to_attention, more = self._through(i, gradient)
+            constant = constant + more
+            attention = self.run.layers[i].attention
+            if attention is not None:
+                at_attention[i] = to_attention
+                taken = _taken(attention, to_attention)  # (S, h, n)
+                values.append(taken.flatten(1))
+                parts += [Part("head", i, h, token) for h in range(taken.size(1)) for token in n]
+                if attention.b_o is not None:
+                    constant = constant + (to_attention @ attention.b_o).sum(dim=-1)
+        for kind, vectors in self.run.embedded.items():
+            values.append((gradient * vectors).sum(dim=-1))
+            parts += [Part(kind, source=token) for token in n]
+        constant = constant + (gradient * self.run.constant).sum(dim=(-1, -2))
+        values.append(constant[:, None])
+        parts.append(Part("biases"))
+        together = torch.cat(values, dim=1).double().cpu().numpy()
+        shares = Shares(tuple(parts), together, total.double().cpu().numpy())
+        return Walk(shares, at_attention)
+
+    def _through(self, layer: int, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients (S, n, d) by the stream that arrives and by what attention adds; a constant."""
+        zeros = torch.zeros_like(gradient)
+        with torch.enable_grad():
+            x, attended = zeros.clone().requires_grad_(), zeros.clone().requires_grad_()
+            out = (self.run.layers[layer].passes(x, attended) * gradient).sum(dim=(-1, -2))
+            by_x, by_attended = torch.autograd.grad(
+                out.sum(), (x, attended), allow_unused=True, materialize_grads=True
+            )
+        return by_x, by_attended, out.detach()
+
+    # ---- parts by themselves ----
+
+    def vector(self, part: Part, layer: int) -> Tensor:
+        """What a part is in the stream that arrives at a layer (n, d).
+
+        Of a head, what all rows took from its source; of biases, everything that no part wrote.
+        """
+        zeros = torch.zeros_like(self.run.constant)
+        if part.kind == "biases":
+            return self._forward(self.run.constant, 0, layer, constants=True)
+        for kind, vectors in self.run.embedded.items():
+            if kind == part.kind:
+                return self._forward(self._at(vectors, part.source), 0, layer)
+        assert part.layer is not None
+        if part.kind == "mlp":
+            made = self._at(self.mlps[part.layer], part.source)
+            return self._forward(made, part.layer + 1, layer)
+        attention = self.run.layers[part.layer].attention
+        assert attention is not None
+        assert part.head is not None
+        own = attention.values[part.head] @ attention.w_o[part.head]  # (n, d)
+        weights = attention.pattern[part.head]
+        taken = (
+            weights @ own
+            if part.source is None
+            else weights[:, part.source, None] * own[part.source]
+        )
+        frozen = self.run.layers[part.layer]
+        empty = frozen.passes(zeros[None], zeros[None])
+        out = frozen.passes(zeros[None], taken[None]) - empty
+        return self._forward(out[0], part.layer + 1, layer)
+
+    def _at(self, vectors: Tensor, source: int | None) -> Tensor:
+        if source is None:
+            return vectors
+        alone = torch.zeros_like(vectors)
+        alone[source] = vectors[source]
+        return alone
+
+    def _forward(self, x: Tensor, first: int, layer: int, *, constants: bool = False) -> Tensor:
+        """A vector's way (n, d) from one layer to another; with what the layers' biases add."""
+        zeros = torch.zeros_like(x)[None]
+        at = x[None]
+        for i in range(first, layer):
+            frozen, bias = self.run.layers[i], zeros
+            attention = frozen.attention
+            if constants and attention is not None and attention.b_o is not None:
+                bias = attention.b_o.expand_as(zeros)
+            at = frozen.passes(at, bias)
+            at = at if constants else at - frozen.passes(zeros, zeros)
+        return at[0]
+
+
+def _gradient(number: Callable[[Tensor], Tensor], zeros: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradient (S, n, d) of numbers (S), and what they are without any stream (S)."""
+    with torch.enable_grad():
+        x = zeros.requires_grad_()
+        made = number(x)
+        (gradient,) = torch.autograd.grad(made.sum(), x, allow_unused=True, materialize_grads=True)
+    return gradient, made.detach()
+
+
+def _taken(attention: Attention, gradient: Tensor) -> Tensor:
+    """What each head took from each token (S, h, n), by the gradient of what it adds (S, n, d)."""
+    rows = gradient.abs().sum(dim=(0, 2)).nonzero()[:, 0]
+    sums = []
+    for one in gradient[:, rows]:  # (rows, d)
+        asked = torch.einsum("rd,hvd->hrv", one, attention.w_o)
+        weighed = asked @ attention.values.transpose(1, 2)  # (h, rows, n)
+        sums.append((weighed * attention.pattern[:, rows]).sum(dim=1))
+    return torch.stack(sums)

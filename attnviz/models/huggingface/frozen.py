@@ -1,0 +1,408 @@
+"""A run of a transformers model, held fixed, whatever its architecture.
+
+The model's own code computes everything a second time: of a layer, the norms are replaced by what
+they did to the tokens of this run, the MLP by zeros, and the output projection by what is to be
+its output. What is left of the layer's code is affine, and is called on whatever vectors are asked
+about. That it is, is checked on random ones.
+
+Letters in the shape comments as in `models/frozen/run.py`.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnviz.models.frozen.norm import FrozenNorm, frozen_norm
+from attnviz.models.frozen.run import Attention, Embedded, FrozenOutput, FrozenRun, near
+from attnviz.models.huggingface.forward import forward
+from attnviz.models.huggingface.functions import AttentionCall, recording, replaced_by
+from attnviz.models.huggingface.layers import LayerParts, layers_of, parts_of
+from attnviz.models.huggingface.projections import matrix_of, unknown
+from attnviz.models.huggingface.residual import is_norm
+
+
+@dataclass
+class Turn:
+    """One call of a layer: its arguments, and what its modules gave in it.
+
+    `norms`: for each norm the inputs and outputs of its calls; `made`: the last output of every
+    other module.
+    """
+
+    layer: nn.Module
+    parts: LayerParts | None
+    args: tuple[Any, ...]
+    named: Mapping[str, Any]
+    norms: dict[nn.Module, list[tuple[Tensor, Tensor]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    made: dict[nn.Module, Any] = field(default_factory=dict)
+    call: AttentionCall | None = None
+    after: Tensor = field(init=False)
+
+    @property
+    def x(self) -> Tensor:
+        """The stream that arrives (1, n, d)."""
+        arrived: Tensor = self.args[0] if self.args else self.named["hidden_states"]
+        return arrived
+
+    def given(self, x: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of the same call on another stream."""
+        if self.args:
+            return (x, *self.args[1:]), dict(self.named)
+        return (), {**self.named, "hidden_states": x}
+
+
+class Recorder:
+    """Hooks that keep the turns of a model's layers, and the norms called outside of them."""
+
+    def __init__(self, model: Any, heads_per_layer: Sequence[int]) -> None:
+        attending = [layer for layer, heads in enumerate(heads_per_layer) if heads]
+        self._parts = parts_of(model, attending)
+        every = layers_of(model)
+        self._modules = [
+            self._parts[i].layer if i in self._parts else every[i]
+            for i in range(len(heads_per_layer))
+        ]
+        self._model = model
+        self.turns: list[Turn] = []
+        self.before: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.behind: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.final: Tensor | None = None
+        self._inside = False
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Keep everything of the runs until the end."""
+        layers = set(self._modules)
+        with ExitStack() as stack:
+            stack.enter_context(recording(self._model, self._on_call))
+            for module in self._model.modules():
+                if module not in layers:
+                    stack.callback(module.register_forward_hook(self._after_module).remove)
+            for layer in layers:
+                begin = layer.register_forward_pre_hook(self._begin, with_kwargs=True)
+                stack.callback(begin.remove)
+                stack.callback(layer.register_forward_hook(self._end).remove)
+            head = getattr(self._model, "get_output_embeddings", lambda: None)()
+            if head is not None:
+                stack.callback(head.register_forward_pre_hook(self._before_output).remove)
+            yield
+
+    def _begin(self, layer: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        parts = self._parts.get(len(self.turns))
+        self.turns.append(Turn(layer, parts, args, named))
+        self._inside = True
+
+    def _end(self, _layer: nn.Module, _args: Any, output: Any) -> None:
+        self.turns[-1].after, self._inside = _first(output), False
+
+    def _after_module(self, module: nn.Module, args: Any, output: Any) -> None:
+        if is_norm(module) and args:
+            if self._inside:
+                self.turns[-1].norms[module].append((args[0], output))
+            else:
+                (self.behind if self.turns else self.before).append((module, args[0], output))
+        elif self._inside:
+            self.turns[-1].made[module] = output
+
+    def _on_call(self, call: AttentionCall) -> None:
+        if self._inside:
+            self.turns[-1].call = call
+
+    def _before_output(self, _module: nn.Module, args: Any) -> None:
+        self.final = args[0]
+
+
+class HuggingFaceLayer:
+    """A turn of a layer, held fixed."""
+
+    def __init__(self, model: Any, turn: Turn) -> None:
+        self._model, self._turn = model, turn
+        self._norms = {module: _frozen_calls(module, of) for module, of in turn.norms.items()}
+        self.attention = None if turn.parts is None else _attention(turn)
+        self._off = list(_without_norms(turn.layer, turn.parts))
+        self._check()
+        self._rounded = self._rounding()
+
+    def passes(self, x: Tensor, attended: Tensor) -> Tensor:
+        parts, silent = self._turn.parts, dict[nn.Module, Callable[[nn.Module], Any]]()
+        if parts is not None:
+            for projection in parts.projections.values():
+                silent[projection] = _no_output
+            silent[parts.output] = lambda _: lambda *_: attended
+        off = dict.fromkeys(self._off, self._nothing)
+        with self._with({**off, **silent}, frozen=True), replaced_by(self._model, _nothing_seen):
+            args, named = self._turn.given(x)
+            after: Tensor = _first(self._turn.layer(*args, **named))
+        return after
+
+    def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = self._asks(x, free=free)
+        return q + self._rounded[0], k + self._rounded[1], v + self._rounded[2]
+
+    def _asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        with self._with({}, frozen=not free), replaced_by(self._model, _reached):
+            args, named = self._turn.given(x)
+            try:
+                self._turn.layer(*args, **named)
+            except ReachedAttention as reached:
+                return reached.q, reached.k, reached.v
+        raise unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
+
+    @contextmanager
+    def _with(
+        self, made: Mapping[nn.Module, Callable[[nn.Module], Any]], *, frozen: bool
+    ) -> Iterator[None]:
+        """The layer with these modules' forward replaced, and its norms as they were."""
+        forwards = {module: make(module) for module, make in made.items()}
+        if frozen:
+            forwards |= {module: _in_turn(calls) for module, calls in self._norms.items()}
+        try:
+            for module, function in forwards.items():
+                module.forward = function  # an attribute of the object hides the class's method
+            yield
+        finally:
+            for module in forwards:
+                del module.forward
+
+    def _nothing(self, module: nn.Module) -> Callable[..., Any]:
+        """A forward that gives zeros in the form of what the module gave."""
+        made = self._turn.made[module]
+
+        def nothing(*args: Any, **named: Any) -> Any:
+            x = next(each for each in (*args, *named.values()) if isinstance(each, Tensor))
+            like = _first(made)
+            texts = x.numel() // x.size(-1) // self._turn.x.size(1)
+            batch = texts * like.size(0)
+            zeros = like.new_zeros((batch, *like.shape[1:]))
+            return (zeros, *made[1:]) if isinstance(made, tuple) else zeros
+
+        return nothing
+
+    def _rounding(self) -> tuple[Tensor, ...]:
+        """What queries, keys and values were beside what `_asks` makes of this run's stream.
+
+        Some models turn queries and keys in float32, whatever the type of the run is.
+
+        Raises:
+            ModelError: it is more than rounding.
+        """
+        if self.attention is None:
+            return ()
+        made = self._asks(self._turn.x)
+        was = self.attention.q, self.attention.k, self.attention.v
+        if not all(near(each[0], then) for each, then in zip(made, was, strict=True)):
+            raise unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
+        return tuple(then - each[0] for each, then in zip(made, was, strict=True))
+
+    def _check(self) -> None:
+        """See that it is affine: what it makes of a sum is the sum of what it makes.
+
+        Raises:
+            ModelError: it is not.
+        """
+        draw = torch.Generator().manual_seed(0)
+        x = self._turn.x.detach()
+        some = torch.randn((2, *x.shape[1:]), generator=draw, dtype=x.dtype).to(x.device)
+        both = torch.stack([torch.zeros_like(some[0]), some[0], some[1], some.sum(dim=0)])
+        with torch.no_grad():
+            nothing, one, other, together = self.passes(both, both.flip(0))
+        # the second half of each: flipped, the sum of attended is the same
+        if not near(one + other, together + nothing):
+            raise unknown(f"{type(self._turn.layer).__name__} is not affine with its norms fixed")
+
+
+@dataclass(frozen=True)
+class HuggingFaceOutput:
+    """The last norm, held fixed, and the output layer; `factor` is put on what it reads."""
+
+    norm: FrozenNorm | None
+    factor: float
+    weight: Tensor
+    bias: Tensor | None
+
+    def reads(self, x: Tensor) -> Tensor:
+        return self.factor * (x if self.norm is None else self.norm(x))
+
+
+def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> FrozenRun:
+    """Run a transformers model of one stack over ids (1, n), and hold the run fixed.
+
+    Raises:
+        ModelError: it keeps its queries, keys and values to itself, or is not affine with its
+            norms held fixed.
+    """
+    if not getattr(model, "_can_set_attn_implementation", lambda: False)():
+        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+    recorder = Recorder(model, heads_per_layer)
+    with torch.no_grad():
+        with recorder.attached():
+            output = forward(model, input_ids=ids, use_cache=False)
+        turns = recorder.turns
+        if len(turns) != len(heads_per_layer):
+            raise unknown(f"{type(model).__name__} does not run its layers one after the other")
+        embedded, constant = _embedded(model, ids, recorder)
+        return FrozenRun(
+            embedded=embedded,
+            constant=constant,
+            layers=[HuggingFaceLayer(model, turn) for turn in turns],
+            streams=[*(turn.x[0] for turn in turns), turns[-1].after[0]],
+            output=_output(model, recorder, getattr(output, "logits", None)),
+        )
+
+
+def _attention(turn: Turn) -> Attention:
+    """The attention of a turn.
+
+    Raises:
+        ModelError: its heads' outputs do not add up to its output.
+    """
+    call, parts = turn.call, turn.parts
+    assert parts is not None
+    if call is None:
+        raise unknown(f"{type(turn.layer).__name__} calls no attention function")
+    w_o, b_o = matrix_of(parts.output)
+    heads, width = call.q.size(0), call.v.size(2)
+    name = type(parts.attention).__name__
+    if w_o.size(0) != heads * width:
+        raise unknown(f"the output projection of {name} does not read its heads alone")
+    if call.q.size(1) != call.k.size(1):
+        raise unknown(f"{name} attends to more than its text")
+    pattern = call.pattern()
+    made = Attention(
+        q=call.q,
+        k=call.k,
+        v=call.v,
+        pattern=pattern.to(call.q.dtype),
+        scaling=call.scaling,
+        w_o=w_o.detach().unflatten(0, (heads, width)),  # type: ignore[no-untyped-call]
+        b_o=None if b_o is None else b_o.detach(),
+        attended=turn.made[parts.output].reshape(turn.x.shape)[0],
+        bias=call.bias,
+        cap=call.cap,
+    )
+    out = torch.einsum("hqk,hkv,hvd->qd", made.pattern, made.values, made.w_o)
+    if not near(out if b_o is None else out + b_o, made.attended):
+        raise unknown(f"{name} changes its heads' outputs before it adds them up")
+    return made
+
+
+def _embedded(model: Any, ids: Tensor, recorder: Recorder) -> tuple[dict[Embedded, Tensor], Tensor]:
+    """What was added up before the first layer (n, d), and what a norm added to it (n, d)."""
+    x = recorder.turns[0].x[0]
+    token = model.get_input_embeddings()(ids)[0]
+    zeros = torch.zeros_like(x)
+    if token.shape != x.shape:  # ALBERT's are narrower than its layers
+        return {"embedding": x}, zeros
+    for module, read, made in recorder.before:
+        norm = frozen_norm(module, read, made)
+        if norm is not None and near(made[0], x) and read.shape == made.shape:
+            constant = norm(torch.zeros_like(read))
+            apart: dict[Embedded, Tensor] = {"embedding": token, "position": read[0] - token}
+            return {
+                name: (norm(part[None]) - constant)[0] for name, part in apart.items()
+            }, constant[0]
+    factor = float((token * x).sum() / (token * token).sum())
+    if near(factor * token, x):
+        return {"embedding": factor * token}, zeros
+    return {"embedding": token, "position": x - token}, zeros
+
+
+def _output(model: Any, recorder: Recorder, logits: Tensor | None) -> FrozenOutput | None:
+    """The way to the logits; None where there is none that is affine."""
+    head = getattr(model, "get_output_embeddings", lambda: None)()
+    final, last = recorder.final, recorder.turns[-1].after
+    if head is None or final is None or logits is None or final.shape != last.shape:
+        return None
+    norms = [
+        norm
+        for module, read, made in recorder.behind
+        if read.shape == last.shape and near(read, last)
+        if (norm := frozen_norm(module, read, made)) is not None
+    ]
+    for norm in (*norms, None):
+        plain = last if norm is None else norm(last)
+        factor = float((plain * final).sum() / (plain * plain).sum())
+        if near(factor * plain, final):
+            return _fitted(norm, factor, head, final, logits)
+    return None
+
+
+def _fitted(
+    norm: FrozenNorm | None, factor: float, head: Any, final: Tensor, logits: Tensor
+) -> FrozenOutput | None:
+    """The output layer, with a factor on all logits (Cohere); None where they are capped."""
+    weight, bias = head.weight.detach(), getattr(head, "bias", None)
+    plain = nn.functional.linear(final, weight, bias)
+    scale = float((plain * logits).sum() / (plain * plain).sum())
+    if not near(scale * plain, logits):
+        return None
+    bias = None if bias is None else scale * bias.detach()
+    return HuggingFaceOutput(norm, factor, scale * weight, bias)
+
+
+def _frozen_calls(module: nn.Module, calls: list[tuple[Tensor, Tensor]]) -> list[FrozenNorm]:
+    found = [frozen_norm(module, x, y) for x, y in calls]
+    kept = [norm for norm in found if norm is not None]
+    if len(kept) < len(found):
+        raise unknown(f"{type(module).__name__} is no norm that can be held fixed")
+    return kept
+
+
+def _in_turn(calls: list[FrozenNorm]) -> Callable[..., Tensor]:
+    """A forward that does what each call did, in their order."""
+    left = deque(calls)
+
+    def norm(x: Tensor, *_: Any, **_named: Any) -> Tensor:
+        left.rotate(-1)
+        return left[-1](x)
+
+    return norm
+
+
+def _without_norms(module: nn.Module, parts: LayerParts | None) -> Iterator[nn.Module]:
+    """The largest modules of a layer that hold neither its attention nor a norm."""
+    kept = set[nn.Module]() if parts is None else {parts.attention, parts.output}
+    for child in module.children():
+        within = set(child.modules())
+        if child in kept or is_norm(child) or not any(True for _ in child.parameters()):
+            continue
+        if within & kept or any(map(is_norm, within)):
+            yield from _without_norms(child, parts)
+        else:
+            yield child
+
+
+def _no_output(projection: nn.Module) -> Callable[..., Tensor]:
+    """A forward that gives zeros, as wide as the projection's output."""
+    width = matrix_of(projection)[0].size(1)
+    return lambda x, *_, **_named: x.new_zeros((*x.shape[:-1], width))
+
+
+class ReachedAttention(Exception):
+    """Ends a layer's run where its attention begins, with what it was given (B, heads, n, d)."""
+
+    def __init__(self, q: Tensor, k: Tensor, v: Tensor) -> None:
+        super().__init__()
+        self.q, self.k, self.v = q, k, v
+
+
+def _reached(_module: nn.Module, q: Tensor, k: Tensor, v: Tensor, *_: Any, **_named: Any) -> Any:
+    raise ReachedAttention(q, k, v)
+
+
+def _nothing_seen(
+    _module: nn.Module, q: Tensor, _k: Tensor, v: Tensor, *_: Any, **_named: Any
+) -> tuple[Tensor, None]:
+    return v.new_zeros((q.size(0), q.size(2), q.size(1), v.size(3))), None
+
+
+def _first(output: Any) -> Any:
+    """A module's output; the first one where it gives several."""
+    return output[0] if isinstance(output, tuple) else output

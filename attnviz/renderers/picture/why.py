@@ -1,0 +1,141 @@
+"""A contrast as a picture: the terms of query parts and key parts, or the tree of what made them.
+
+The tree is drawn as a circuit: tokens across, layers up. A line leads from the token that a head
+took something from to the token at which it wrote it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.data.why import Node, Side, Why
+from attnviz.renderers.labels import names_of
+from attnviz.renderers.parts import about_why, part_name
+from attnviz.renderers.picture.canvas import (
+    check_dpi,
+    check_size,
+    drawing,
+    fit,
+    new_figure,
+    place,
+    use_fonts,
+)
+from attnviz.renderers.picture.fonts import lettering
+from attnviz.renderers.picture.paint import check_cmap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CELL, LAYER, TOKEN = 0.55, 0.75, 0.95  # inches
+SIGNED = "RdBu_r"
+
+
+def draw(why: Why, *, dpi: int = 150, cmap: str = SIGNED) -> "Figure":
+    """The tree where there is one, else the table of terms.
+
+    Raises:
+        UsageError: no such colour map, or a resolution that makes no usable picture.
+    """
+    check_dpi(dpi)
+    names = names_of(why.tokens)
+    title = about_why(why, names)
+    with drawing():
+        check_cmap(cmap)
+        fonts = lettering([title, *names])
+        use_fonts(fonts.families)
+        figure = new_figure(dpi)
+        names = tuple(map(fonts.spell, names))
+        axes = _circuit(figure, why, names) if why.trees else _table(figure, why, names, cmap)
+        axes.set_title(fonts.spell(title), fontsize=9, loc="left", parse_math=False, wrap=False)
+        fit(figure)
+    check_size(figure, dpi)
+    return figure
+
+
+def _table(figure: "Figure", why: Why, names: Sequence[str], cmap: str) -> "Axes":
+    rows, columns = why.table.shape
+    axes = place(figure, 0, 0, columns * CELL, rows * CELL)
+    most = float(np.abs(why.table).max()) or 1.0
+    axes.imshow(why.table, cmap=cmap, vmin=-most, vmax=most, aspect="auto")
+    for (row, column), value in np.ndenumerate(why.table):
+        ink = "white" if abs(value) > 0.6 * most else "black"
+        said = f"{value:z.2f}"
+        axes.text(column, row, said, ha="center", va="center", fontsize=7, color=ink)
+    parts = [part_name(part, names) for part in why.key_parts]
+    axes.set_xticks(range(columns), parts, fontsize=7, rotation=40, ha="right", parse_math=False)
+    parts = [part_name(part, names) for part in why.query_parts]
+    axes.set_yticks(range(rows), parts, fontsize=7, parse_math=False)
+    axes.set_xlabel("part at the keys", fontsize=8)
+    axes.set_ylabel("part at the query", fontsize=8)
+    return axes
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A line of the circuit: from (token, layer) to (token, layer), and what it stands for."""
+
+    start: tuple[int, float]
+    end: tuple[int, float]
+    label: str
+    value: float
+
+
+def _circuit(figure: "Figure", why: Why, names: Sequence[str]) -> "Axes":
+    top = why.head.layer + 1
+    axes = place(figure, 0, 0, max(4.5, len(names) * TOKEN), (top + 0.6) * LAYER)
+    edges = list(_edges(why))
+    most = max((abs(edge.value) for edge in edges), default=1.0) or 1.0
+    used = {token for edge in edges for token in (edge.start[0], edge.end[0])}
+    for token in range(len(names)):
+        axes.axvline(token, color="0.9", linewidth=0.8, zorder=0)
+    for edge in edges:
+        color = "#b2182b" if edge.value > 0 else "#2166ac"
+        width = 0.6 + 3.4 * abs(edge.value) / most
+        across, up = zip(edge.start, edge.end, strict=True)
+        axes.plot(across, up, color=color, linewidth=width, solid_capstyle="round", zorder=1)
+        x, y = (across[0] + across[1]) / 2, (up[0] + up[1]) / 2
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
+        said = f"{edge.label} {edge.value:+.2f}"
+        axes.text(x, y, said, fontsize=6.5, ha="center", va="center", bbox=box, parse_math=False)
+    axes.plot([why.query], [top], marker="o", color="black", markersize=7, zorder=2)
+    axes.text(why.query, top + 0.18, str(why.head), fontsize=8, ha="center", va="bottom")
+    axes.set_xticks(range(len(names)), names, fontsize=8, rotation=40, ha="right", parse_math=False)
+    axes.set_yticks(range(top), [f"L{layer}" for layer in range(top)], fontsize=8)
+    axes.set_ylim(-0.75, top + 0.5)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    for token, label in enumerate(axes.get_xticklabels()):
+        label.set_color("black" if token in used else "0.6")
+    return axes
+
+
+def _edges(why: Why) -> Iterator[Edge]:
+    """Lines from the top down: what the query and the keys were made of."""
+    top = why.head.layer + 1.0
+    yield Edge((why.key, top - 1), (why.query, top), str(why.head), why.full)
+    for side, nodes in why.trees:
+        at = why.query if side == "query" else why.key
+        height = top if side == "query" else top - 1
+        yield from _edges_of(nodes, (at, height), side)
+
+
+def _edges_of(nodes: Sequence[Node], to: tuple[int, float], side: Side) -> Iterator[Edge]:
+    for node in nodes:
+        part = node.part
+        if part.source is None or node.value == 0:
+            continue
+        if part.kind == "head":
+            assert part.layer is not None
+            row = to[0] if node.query is None else node.query
+            start, end = (part.source, part.layer - 0.35), (row, part.layer + 0.35)
+            yield Edge(start, end, f"L{part.layer}H{part.head}", node.value)
+            yield from _edges_of(node.children, start, side)
+        elif part.kind == "mlp":
+            assert part.layer is not None
+            low, high = (part.source, part.layer + 0.1), (part.source, part.layer + 0.6)
+            yield Edge(low, high, f"L{part.layer} MLP", node.value)
+        else:
+            low, high = (part.source, -0.7), (part.source, -0.3)
+            yield Edge(low, high, part.kind, node.value)

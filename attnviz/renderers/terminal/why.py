@@ -1,0 +1,179 @@
+"""Why a head attends where it does, and what it writes, as a person reads it."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.why import Node, Part, Reader, Shares, Side, Why, Write
+from attnviz.renderers.bars import bar_of
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.labels import names_of
+from attnviz.renderers.parts import (
+    ACCOUNTING,
+    about_why,
+    about_write,
+    identity,
+    part_name,
+    removed,
+    side_title,
+)
+from attnviz.renderers.terminal.cells import cut
+from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.terminal.prose import folded
+
+BAR = 16
+SOURCES, READERS = 8, 8
+SIDE = {"query": "query", "key": "keys"}
+READ_BY = {"query": "its query", "key": "its keys", "value": "its values"}
+
+
+def render(why: Why, top: int, display: Display) -> Iterator[RenderableType]:
+    """The contrast, its parts on both sides, and the strongest pairs; then what else was asked."""
+    names = [fenced(name) for name in names_of(why.tokens, unicode=display.unicode)]
+    yield from folded(Text(about_why(why, names)), display.width)
+    yield from folded(Text(identity(why, names), "dim"), display.width)
+    sides: tuple[tuple[Side, Shares], ...] = (
+        ("query", why.query_shares),
+        ("key", why.key_shares),
+    )
+    for side, shares in sides:
+        yield Text()
+        yield from folded(Text(side_title(why, side, names), "bold"), display.width)
+        yield from _parts(shares, top, names, display)
+    yield Text()
+    yield from folded(
+        Text("the strongest terms: a part at the query × at the keys", "bold"), display.width
+    )
+    yield from _pairs(why, top, names, display)
+    for side, nodes in why.trees:
+        yield Text()
+        said = (
+            f"what the strongest parts at the {'query' if side == 'query' else 'keys'} are made of"
+        )
+        yield from folded(Text(said, "bold"), display.width)
+        yield from _tree(nodes, names, display)
+    if why.removals:
+        yield Text()
+    for removal in why.removals:
+        yield from folded(Text(removed(why, removal, names)), display.width)
+    yield Text()
+    said = f"{ACCOUNTING}; largest error of a sum {why.error:.0e} of its terms"
+    yield from folded(Text(said, "dim"), display.width)
+
+
+def _parts(shares: Shares, top: int, names: Sequence[str], display: Display) -> Iterator[Text]:
+    values, kept = shares.values[0], shares.strongest(top)
+    rows: list[tuple[Part | None, float]] = [(shares.parts[i], float(values[i])) for i in kept]
+    rest = float(shares.total[0]) - sum(value for _, value in rows)
+    if len(shares.parts) > len(kept):
+        rows.append((None, rest))
+    yield from _bars([(part_name(part, names), value) for part, value in rows], display)
+
+
+def _pairs(why: Why, top: int, names: Sequence[str], display: Display) -> Iterator[Text]:
+    pairs = [pair for pair in why.pairs if pair.query is not None and pair.key is not None]
+    rows = [
+        (f"{part_name(pair.query, names)} × {part_name(pair.key, names)}", pair.value)
+        for pair in pairs[:top]
+    ]
+    rest = why.contrast - sum(value for _, value in rows)
+    yield from _bars([*rows, ("all others", rest)], display)
+
+
+def _bars(rows: Sequence[tuple[str, float]], display: Display) -> Iterator[Text]:
+    """Names with signed numbers; bars where there is room."""
+    most = max((abs(value) for _, value in rows), default=0.0) or 1.0
+    longest = max(len(name) for name, _ in rows)
+    wide = longest + len("-00.000") + BAR + 6 <= display.width
+    columns = [Column(""), Column("", right=True), *([Column("")] if wide else [])]
+    lines = []
+    for name, value in rows:
+        bar = bar_of(abs(value) / most, BAR, display.unicode)
+        lines.append([f"  {name}", f"{value:+.3f}", *([bar] if wide else [])])
+    yield from listing(columns, lines, display.width, header=False)
+
+
+def _tree(
+    nodes: Sequence[Node], names: Sequence[str], display: Display, depth: int = 1
+) -> Iterator[Text]:
+    """Each part below what it is a part of; a head with the options that ask about its score."""
+    for node in nodes:
+        said = f"{'  ' * depth}{part_name(node.part, names)}  {node.value:+.3f}"
+        line = Text(said)
+        if node.part.kind == "head":
+            head = f"L{node.part.layer}H{node.part.head}"
+            asked = (("heads", head), ("query", node.query), ("key", node.key))
+            options = " ".join(display.speller(name, str(value)) for name, value in asked)
+            line.append(f"  why {options}", "dim")
+        yield from folded(line, display.width)
+        yield from _tree(node.children, names, display, depth + 1)
+
+
+def render_write(write: Write, display: Display) -> Iterator[RenderableType]:
+    """What a head takes from each token, the tokens that it raises and lowers, and its readers."""
+    names = [fenced(name) for name in names_of(write.tokens, unicode=display.unicode)]
+    yield from folded(Text(about_write(write, names)), display.width)
+    yield Text()
+    yield from _taken(write, names, display)
+    if write.moved:
+        yield Text()
+        said = "direct effect on the logits of the next token, with the last norm held fixed"
+        yield from folded(Text(said, "bold"), display.width)
+        yield from _moved(write, names, display)
+    for through in ("query", "key", "value"):
+        found = [reader for reader in write.readers if reader.through == through]
+        if found:
+            yield Text()
+            said = f"later heads that read it through {READ_BY[through]}"
+            yield from folded(Text(said, "bold"), display.width)
+            yield from _readers(found, names, display)
+
+
+def _taken(write: Write, names: Sequence[str], display: Display) -> Iterator[Text]:
+    columns = [Column("from"), Column("weight", right=True), Column("length", right=True)]
+    order = np.argsort(-write.lengths, kind="stable")[:SOURCES]
+    rows = [
+        (names[i], f"{write.weights[i]:.2f}", f"{write.lengths[i]:.2f}")
+        for i in order.tolist()
+        if write.weights[i] >= 0.005 or write.lengths[i] >= 0.005
+    ]
+    yield from listing(columns, rows, display.width)
+
+
+def _moved(write: Write, names: Sequence[str], display: Display) -> Iterator[Text]:
+    columns = [Column("token"), Column("logit", right=True), Column("most of it from")]
+    rows = []
+    for label, moved in write.moved:
+        sign = 1 if moved.effect > 0 else -1
+        source = int(np.argmax(sign * np.array(moved.by_source)))
+        share = f"{names[source]} {moved.by_source[source]:+.2f}"
+        rows.append((fenced(label), f"{moved.effect:+.2f}", share))
+    yield from listing(columns, rows, display.width)
+
+
+def _readers(found: Sequence[Reader], names: Sequence[str], display: Display) -> Iterator[Text]:
+    by_value = found[0].through == "value"
+    of = "of a length of" if by_value else "of a contrast of"
+    columns = [
+        Column("head"),
+        Column("its row"),
+        Column("its key"),
+        Column("length" if by_value else "value", right=True),
+        Column(of, right=True),
+    ]
+    strongest = sorted(found, key=lambda reader: -abs(reader.value))[:READERS]
+    sign = "" if by_value else "+"
+    rows = [
+        (
+            str(reader.head),
+            cut(names[reader.query], 20, unicode=display.unicode),
+            cut(names[reader.key], 20, unicode=display.unicode),
+            f"{reader.value:{sign}.2f}",
+            f"{reader.total:{sign}.2f}",
+        )
+        for reader in strongest
+    ]
+    yield from listing(columns, rows, display.width)

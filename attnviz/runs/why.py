@@ -1,0 +1,200 @@
+"""Why a head attends where it does, and what it does with what it finds.
+
+text ─► tokens ─► one run, held fixed ─► contrast ─► sums over the parts of the model ─► record
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attnviz.data.head import Head, every_head
+from attnviz.data.positions import last_word, one_position
+from attnviz.data.why import Group, ScoreRow, Side, Why, Write
+from attnviz.errors import InputError, UsageError, option
+from attnviz.models.loaded import freezing
+from attnviz.runs.choose import found, plan_heads, told_query
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import Prepared, prepare
+from attnviz.transforms.apply import whole_exhibit
+
+if TYPE_CHECKING:
+    from attnviz.models.frozen.contrast import Contrast
+    from attnviz.models.frozen.sums import Sums
+    from attnviz.models.loaded import LoadedModel
+
+SIDES: tuple[Side, ...] = ("query", "key")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: a head, its query, its key and another key; each as on the command line.
+
+    Without `head`, it is the one that `show` would pick; without `query`, the first one that is
+    told of it, or the last word; without `key`, the strongest one; without `versus`, the mean of
+    the row's scores by its own weights. `group`: how parts are summed up. `top`: how many of them
+    are told apart. `depth`: how many heads a tree follows back, one behind the other; None: no
+    tree. `check`: also take the strongest part of each side away, and compute anew.
+    """
+
+    head: str | None = None
+    query: str | None = None
+    key: str | None = None
+    versus: str | None = None
+    group: Group = "part"
+    top: int = 8
+    depth: int | None = None
+    check: bool = False
+
+
+def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Why:
+    """Run a text, and take one contrast of one head's scores apart.
+
+    Raises:
+        InputError: nothing but blanks, or longer than the model's context; a query that gives the
+            key no weight.
+        UsageError: more than one head or position, or one that is not there; keys that are one.
+        ModelError: this architecture cannot be taken apart, or the run does not fit into memory.
+    """
+    prepared = prepare(model, text, options)
+    head, query = subject(prepared, asked.head, asked.query)
+    sums = frozen(prepared)
+    row, tokens = sums.row(head, query), prepared.empty.key_tokens
+    key = int(row.weights.argmax()) if asked.key is None else one_position(tokens, asked.key, "key")
+    versus = None if asked.versus is None else one_position(tokens, asked.versus, "versus")
+    _check_keys(prepared, row, query, key, versus)
+    from attnviz.models.frozen.contrast import Contrast
+
+    contrast = Contrast(sums, head, query, key, versus)
+    return _answer(prepared, contrast, asked, (head, query, key, versus))
+
+
+def what_it_writes(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Write:
+    """Run a text, and tell what one head writes at one query; raises what `ask_why` raises."""
+    from attnviz.models.frozen.writes import Writes
+
+    prepared = prepare(model, text, options)
+    head, query = subject(prepared, asked.head, asked.query)
+    sums = frozen(prepared)
+    writes = Writes(sums, head, query)
+    label = model.tokenizer.label
+    return Write(
+        text=prepared.empty.text,
+        tokens=prepared.empty.key_tokens,
+        model=prepared.empty.model,
+        versions=prepared.empty.versions,
+        head=head,
+        query=query,
+        weights=sums.row(head, query).weights,
+        lengths=writes.lengths,
+        moved=tuple((label(moved.id), moved) for moved in writes.moved(MOVED)),
+        readers=tuple(writes.readers()),
+    )
+
+
+MOVED = 5
+"""So many tokens that a head raises, and that it lowers, are told."""
+
+
+def _answer(
+    prepared: Prepared, contrast: "Contrast", asked: Question, at: tuple[Head, int, int, int | None]
+) -> Why:
+    head, query, key, versus = at
+    walks = {"query": contrast.query_walk, "key": contrast.key_walk}
+    query_parts, key_parts, table = contrast.table(asked.group, asked.top)
+    trees, removals = [], []
+    for side in SIDES:
+        shares = walks[side].shares
+        if asked.depth is not None:
+            trees.append((side, contrast.tree(side, asked.depth, BRANCHES)))
+        if asked.check:
+            written = [i for i in shares.strongest(2) if shares.parts[i].kind != "biases"]
+            removals.append(contrast.without(side, shares.parts[written[0]]))
+    return Why(
+        text=prepared.empty.text,
+        tokens=prepared.empty.key_tokens,
+        model=prepared.empty.model,
+        versions=prepared.empty.versions,
+        head=head,
+        query=query,
+        key=key,
+        versus=versus,
+        group=asked.group,
+        row=contrast.row,
+        contrast=contrast.total,
+        added=contrast.added,
+        query_shares=contrast.query_walk.shares.by(asked.group),
+        key_shares=contrast.key_walk.shares.by(asked.group),
+        query_parts=query_parts,
+        key_parts=key_parts,
+        table=table,
+        error=max(walk.shares.error for walk in walks.values()),
+        trees=tuple(trees),
+        removals=tuple(removals),
+    )
+
+
+BRANCHES = 3
+"""Of each part of the tree so many that it is made of, the strongest, are told."""
+
+
+def frozen(prepared: Prepared) -> "Sums":
+    """The run of a text, held fixed.
+
+    Raises:
+        UsageError: the model has no one residual stream.
+        ModelError: this architecture cannot be taken apart, or it does not fit into memory.
+    """
+    from attnviz.models.frozen.sums import Sums
+
+    model = freezing(prepared.model)
+    heads = every_head(prepared.model.identity.heads_per_layer)
+    # each layer's scores, pattern and mask, and the vectors of a walk
+    prepared.budget.check(4 * prepared.budget.patterns(heads), "shorten the text")
+    return Sums(model.freeze(prepared.ids))
+
+
+def subject(prepared: Prepared, head: str | None, query: str | None) -> tuple[Head, int]:
+    """The head and the query that are asked about, or those that `show` would tell of.
+
+    Raises:
+        UsageError: more than one of them, or one that is not there.
+    """
+    model, tokens = prepared.model, prepared.empty.query_tokens
+    plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=head))
+    if head is not None and len(plan.recorded) != 1:
+        raise UsageError(
+            f"{option('heads', head)} names {len(plan.recorded)} heads",
+            f"one is asked about: {option('heads', 'L1H2')}",
+        )
+    position = None if query is None else one_position(tokens, query, "query")
+    if plan.choice is not None and not plan.choice.picked:
+        return plan.choice.heads[0], last_word(tokens) if position is None else position
+    captured = prepared.record(plan.recorded)
+    choice = plan.pick(captured)
+    (picked,) = choice.heads
+    if position is None:
+        shown = found(whole_exhibit(captured.only(choice.heads), choice), picked)
+        position = told_query(shown.finding)
+    return picked, last_word(tokens) if position is None else position
+
+
+def _check_keys(
+    prepared: Prepared, row: ScoreRow, query: int, key: int, versus: int | None
+) -> None:
+    """See that both keys have weight, of which the logarithm is taken.
+
+    Raises:
+        InputError: one has none.
+        UsageError: they are one.
+    """
+    tokens = prepared.empty.key_tokens
+    if key == versus:
+        raise UsageError(
+            f"{option('key')} and {option('versus')} are the same token", "name two of them"
+        )
+    for position in (key, *(() if versus is None else (versus,))):
+        if not row.seen[position]:
+            raise InputError(
+                f"“{tokens[query].label}” gives “{tokens[position].label}” (token {position}) no "
+                "weight here",
+                "ask about a key that it attends to",
+            )
