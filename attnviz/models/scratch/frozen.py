@@ -62,7 +62,7 @@ def freeze_gpt(model: GPT, ids: Tensor) -> FrozenRun:
     names = [f"h.{layer}.{point}" for layer in range(n_layer) for point in POINTS]
     with torch.no_grad(), attached(model, {name: keeper(name) for name in names}):
         final = model.hidden(ids)[0]  # (n, d)
-        positions = model.wpe.weight[: ids.size(1)]
+        positions = model.wpe.weight.detach()[: ids.size(1)]
         return FrozenRun(
             embedded={"embedding": model.wte(ids[0]), "position": positions},
             constant=torch.zeros_like(final),

@@ -1,0 +1,390 @@
+"""A run held fixed: scores and logits are sums over the parts of the model, and say why."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.data.head import Head
+from attnviz.data.why import Group, Part, Shares
+from attnviz.errors import ModelError
+from attnviz.models.folder.config import GPTConfig
+from attnviz.models.frozen.contrast import Contrast
+from attnviz.models.frozen.run import FrozenRun
+from attnviz.models.frozen.sums import Sums
+from attnviz.models.frozen.writes import Writes
+from attnviz.models.huggingface.frozen import freeze_transformers
+from attnviz.models.scratch.frozen import freeze_gpt
+from attnviz.models.scratch.gpt import GPT
+from tests.architectures import ARCHITECTURES, Architecture, N
+from tests.runs.test_retrieval import planted
+
+READ = [a for a in ARCHITECTURES if not a.fallback and not a.image]
+REFUSED = [a for a in ARCHITECTURES if a.fallback]
+EXPERTS = {"mixtral", "qwen3_moe", "gpt_oss"}  # transformers runs none of them in float64
+# whatever the run is, these turn queries and keys, or take the softmax, in float32
+IN_FLOAT32 = {"cohere", "modernbert", "gemma2"}
+QUERY = N - 1
+
+
+def named(name: str) -> Architecture:
+    return next(a for a in ARCHITECTURES if a.name == name)
+
+
+def model_of(architecture: Architecture, dtype: torch.dtype = torch.float32) -> Any:
+    """The model, with every parameter random: biases and the weights of norms, too."""
+    model = architecture.model()
+    draw = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            parameter.data += 0.3 * torch.randn(parameter.shape, generator=draw)
+    return (model if architecture.kind == "self" else model.get_encoder()).to(dtype)
+
+
+def heads_of(model: Any) -> list[int]:
+    config = model.config.get_text_config()
+    kinds = getattr(config, "layer_types", None) or [""] * config.num_hidden_layers
+    return [0 if kind == "conv" else config.num_attention_heads for kind in kinds]
+
+
+def frozen(architecture: Architecture, dtype: torch.dtype = torch.float32) -> Sums:
+    model = model_of(architecture, dtype)
+    ids = architecture.inputs()["input_ids"]
+    return Sums(freeze_transformers(model, ids, heads_of(model)))
+
+
+def every_head(run: FrozenRun) -> list[Head]:
+    layers = [layer for layer, each in enumerate(run.layers) if each.attention is not None]
+    return [Head(layer, head) for layer in layers for head in range(4)]
+
+
+def small_gpt(seed: int = 0, dtype: torch.dtype = torch.float64) -> GPT:
+    """A GPT with every parameter random."""
+    torch.manual_seed(seed)
+    model = GPT(GPTConfig(31, 16, 12, n_layer=3, n_head=2))
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, mean=float(parameter.dim() == 1) * 0.3, std=0.3)
+    return model.to(dtype).eval()
+
+
+IDS = torch.tensor([[3, 14, 1, 5, 9, 2, 6, 5]])
+
+
+def part_values(shares: Shares) -> dict[Part, float]:
+    return dict(zip(shares.parts, shares.values[0].tolist(), strict=True))
+
+
+# ---- exact ----
+
+
+@pytest.mark.parametrize("architecture", READ, ids=lambda a: a.name)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_parts_add_up_to_the_score(architecture: Architecture, dtype: torch.dtype) -> None:
+    double = dtype is torch.float64
+    if double and architecture.name in EXPERTS:
+        pytest.skip("transformers runs its experts in float32 and less")
+    exact = 1e-12 if double and architecture.name not in IN_FLOAT32 else 1e-5
+    sums = frozen(architecture, dtype)
+    for head in every_head(sums.run):
+        attention = sums.attention(head)
+        row = sums.row(head, QUERY)
+        key = int(row.weights.argmax())
+        contrast = Contrast(sums, head, QUERY, key, None)
+        raw = attention.k[head.head // attention.group] @ attention.q[head.head, QUERY]
+        scores = (attention.scaling * raw).double().numpy()
+        captured = scores[key] - scores @ row.weights.astype(float)
+        for walk in (contrast.query_walk, contrast.key_walk):
+            values = walk.shares.values[0]
+            size = np.abs(values).sum()
+            assert abs(values.sum() - captured) <= max(exact, 1e-7 * double) * size
+            assert walk.shares.error <= exact
+
+
+@pytest.mark.parametrize("architecture", READ, ids=lambda a: a.name)
+def test_the_contrast_is_what_the_weights_say(architecture: Architecture) -> None:
+    """Position biases, soft caps and learned sinks are part of it, though no part wrote them."""
+    sums = frozen(architecture)
+    for head in every_head(sums.run)[:4]:
+        row = sums.row(head, QUERY)
+        first, second = np.argsort(-row.weights)[:2].tolist()
+        expected = Contrast(sums, head, QUERY, first, None)
+        said = np.log(row.weights[first]) + row.entropy
+        assert expected.total + expected.added == pytest.approx(said, abs=1e-4)
+        versus = Contrast(sums, head, QUERY, first, second)
+        said = np.log(row.weights[first] / row.weights[second])
+        assert versus.total + versus.added == pytest.approx(said, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "architecture", [a for a in ARCHITECTURES if a.fallback][:3], ids=lambda a: a.name
+)
+def test_models_that_keep_their_attention_to_themselves_are_refused(
+    architecture: Architecture,
+) -> None:
+    model = architecture.model()
+    with pytest.raises(ModelError, match="keeps its queries, keys and values to itself"):
+        freeze_transformers(model, architecture.inputs()["input_ids"], [4, 4])
+
+
+@pytest.mark.parametrize("name", ["gpt2", "olmo2", "bert", "granite", "gemma2", "lfm2"])
+def test_the_model_is_left_as_it_was(name: str) -> None:
+    architecture = named(name)
+    model, inputs = model_of(architecture), architecture.inputs()
+    with torch.no_grad():
+        before = model(**inputs).last_hidden_state
+        sums = Sums(freeze_transformers(model, inputs["input_ids"], heads_of(model)))
+        Contrast(sums, every_head(sums.run)[-1], QUERY, 0, None).table("head", 3)
+        torch.testing.assert_close(model(**inputs).last_hidden_state, before, atol=0, rtol=0)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert not any("forward" in vars(module) for module in model.modules())
+
+
+def test_both_engines_give_the_same_parts() -> None:
+    architecture = named("gpt2")
+    model = model_of(architecture, torch.float64)
+    ids = architecture.inputs()["input_ids"]
+    theirs = Sums(freeze_transformers(model, ids, [4, 4]))
+    config = GPTConfig(61, 64, 24, n_layer=2, n_head=4)
+    native = GPT(config).double().eval()
+    copied = dict(native.named_parameters())
+    for name, value in model.named_parameters():
+        if "c_attn" in name:
+            for letter, part in zip("qkv", value.chunk(3, dim=-1), strict=True):
+                copied[name.replace("c_attn", f"w_{letter}")].data = part.data
+        else:
+            copied[name.replace("attn.c_proj", "attn.w_o")].data = value.data
+    ours = Sums(freeze_gpt(native, ids))
+    for sums in (theirs, ours):
+        assert sums.run.n == N
+    for head in (Head(0, 1), Head(1, 3)):
+        one, other = (Contrast(sums, head, QUERY, 2, 4) for sums in (theirs, ours))
+        for side in ("query_walk", "key_walk"):
+            mine, them = (part_values(getattr(each, side).shares) for each in (other, one))
+            assert mine == pytest.approx(them, abs=1e-9)
+
+
+# ---- what a contrast is ----
+
+
+def test_what_is_added_to_all_keys_scores_changes_no_part() -> None:
+    """b_K adds q·b_K to every score of a row."""
+    model = small_gpt()
+    before = Contrast(Sums(freeze_gpt(model, IDS)), Head(1, 0), 6, 2, None)
+    moved = small_gpt()
+    moved.h[1].attn.w_k.bias.data += 5.0
+    after = Contrast(Sums(freeze_gpt(moved, IDS)), Head(1, 0), 6, 2, None)
+    raw = after.row.raw - before.row.raw
+    assert abs(raw[0]) > 0.1
+    for side in ("query_walk", "key_walk"):
+        one, other = (part_values(getattr(each, side).shares) for each in (before, after))
+        assert one == pytest.approx(other, abs=1e-5)  # a float32 row's weights sum to 1 so far
+
+
+def test_a_norms_weight_may_as_well_stand_in_the_projection() -> None:
+    model, folded = small_gpt(), small_gpt()
+    block = folded.h[1]
+    for name in ("w_q", "w_k", "w_v"):
+        projection = getattr(block.attn, name)
+        projection.bias.data += block.ln_1.bias.data @ projection.weight.data
+        projection.weight.data *= block.ln_1.weight.data[:, None]
+    block.ln_1.weight.data.fill_(1)
+    block.ln_1.bias.data.fill_(0)
+    sums = [Sums(freeze_gpt(each, IDS)) for each in (model, folded)]
+    one, other = (Contrast(each, Head(1, 1), 7, 3, 1) for each in sums)
+    for side in ("query_walk", "key_walk"):
+        mine, them = (part_values(getattr(each, side).shares) for each in (one, other))
+        assert mine == pytest.approx(them, abs=1e-9)
+
+
+@pytest.mark.parametrize("group", ["part", "head", "layer", "source"])
+def test_sums_over_parts_have_the_same_total(group: Group) -> None:
+    contrast = Contrast(Sums(freeze_gpt(small_gpt(), IDS)), Head(2, 0), 7, 2, None)
+    for walk in (contrast.query_walk, contrast.key_walk):
+        shares = walk.shares.by(group)
+        assert len(set(shares.parts)) == len(shares.parts)
+        assert shares.values.sum() == pytest.approx(contrast.total, abs=1e-6)
+    query_parts, key_parts, table = contrast.table(group, 3)
+    assert table.sum() == pytest.approx(contrast.total, abs=1e-4)
+    assert table.shape == (len(query_parts), len(key_parts))
+    by_query = part_values(contrast.query_walk.shares.by(group))
+    for part, row in zip(query_parts[:-1], table, strict=False):
+        assert part is not None
+        assert row.sum() == pytest.approx(by_query[part], abs=1e-4)
+
+
+def test_a_heads_part_is_its_output_at_the_query_through_the_frozen_norm() -> None:
+    """Computed by hand: A v W_O, centred, times the norm's scale and weight, W_Q, and the keys."""
+    model = small_gpt()
+    run = freeze_gpt(model, IDS)
+    sums, reader, head = Sums(run), Head(2, 1), Head(0, 1)
+    contrast = Contrast(sums, reader, 7, 3, 1)
+    a, block = run.layers[0].attention, model.h[2]
+    assert a is not None
+    x = run.streams[2][7]
+    scale = block.ln_1.weight.detach() / torch.sqrt(x.var(unbiased=False) + block.ln_1.eps)
+    b = run.layers[2].attention
+    assert b is not None
+    keys = (b.k[1, 3] - b.k[1, 1]) * b.scaling
+    for source in range(8):
+        wrote = a.pattern[1, 7, source] * a.v[1, source] @ a.w_o[1]
+        query = ((wrote - wrote.mean()) * scale) @ block.attn.w_q.weight[:, 6:].detach()
+        got = part_values(contrast.query_walk.shares)[Part("head", 0, head.head, source)]
+        assert got == pytest.approx(float(query @ keys), abs=1e-9)
+
+
+# ---- circuits set by hand ----
+
+
+def induction(*, swapped: bool = False) -> Sums:
+    """A text whose last token came before: its follower is found through the head before.
+
+    Swapped: the query asks with the token before it, and keys answer with themselves.
+    """
+    model = planted()
+    attn = model.h[1].attn
+    attn.w_q.weight.data *= 0.001  # so that other keys have some weight, too
+    if swapped:
+        attn.w_q.weight.data, attn.w_k.weight.data = attn.w_k.weight.data, attn.w_q.weight.data
+    ids = list(range(40, 60))
+    ids += [45, 7] if swapped else [45]
+    return Sums(freeze_gpt(model, torch.tensor([ids])))
+
+
+def test_an_induction_circuit_goes_through_its_keys() -> None:
+    sums = induction()
+    row = sums.row(Head(1, 0), 20)
+    assert row.weights.argmax() == 6  # what followed the earlier 45
+    contrast = Contrast(sums, Head(1, 0), 20, 6, None)
+    by_head = part_values(contrast.key_walk.shares.by("head"))
+    assert by_head[Part("head", 0, 0)] / contrast.total >= 0.99
+    assert (
+        part_values(contrast.query_walk.shares.by("head"))[Part("embedding")]
+        > 0.99 * contrast.total
+    )
+    (part, *_) = (contrast.key_walk.shares.parts[i] for i in contrast.key_walk.shares.strongest(1))
+    assert part == Part("head", 0, 0, 5)  # it took the token before
+
+
+def test_the_same_circuit_through_its_query_is_told_apart() -> None:
+    sums = induction(swapped=True)
+    contrast = Contrast(sums, Head(1, 0), 21, 5, None)
+    assert sums.row(Head(1, 0), 21).weights.argmax() in (5, 20)
+    by_query = part_values(contrast.query_walk.shares.by("head"))
+    assert by_query[Part("head", 0, 0)] / contrast.total >= 0.99
+    assert (
+        part_values(contrast.key_walk.shares.by("head"))[Part("embedding")] > 0.99 * contrast.total
+    )
+
+
+def test_a_tree_leads_from_the_key_to_the_token_before_and_its_embedding() -> None:
+    contrast = Contrast(induction(), Head(1, 0), 20, 6, None)
+    (first, *_) = contrast.tree("key", 2, 1)
+    assert (first.part, first.query, first.key) == (Part("head", 0, 0, 5), 6, 5)
+    (below,) = first.children
+    assert below.part == Part("embedding", source=5)
+    assert below.value == pytest.approx(first.value, rel=0.01)
+
+
+def test_what_a_part_is_made_of_adds_up_to_it() -> None:
+    sums = Sums(freeze_gpt(small_gpt(), IDS))
+    contrast = Contrast(sums, Head(2, 0), 7, 2, None)
+    for walk in (contrast.query_walk, contrast.key_walk):
+        values = part_values(walk.shares)
+        for head, source in ((Head(1, 1), 4), (Head(0, 0), 2)):
+            below, _ = sums.of_taken(walk, head, source)
+            value = values[Part("head", *head, source)]
+            assert below.shares.values.sum() == pytest.approx(value, abs=1e-9)
+            assert all(part.layer is None or part.layer < head.layer for part in below.shares.parts)
+
+
+# ---- the check ----
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt2", "llama", "qwen3", "olmo2", "bert", "gemma2", "granite", "t5"]
+)
+def test_without_a_part_the_score_is_what_the_sum_predicts(name: str) -> None:
+    sums = frozen(named(name), torch.float64)
+    for key in (int(sums.row(Head(1, 2), QUERY).weights.argmax()),):
+        contrast = Contrast(sums, Head(1, 2), QUERY, key, None)
+        for side in ("query", "key"):
+            shares = (contrast.query_walk if side == "query" else contrast.key_walk).shares
+            for i in shares.strongest(6):
+                if shares.parts[i].kind == "biases":
+                    continue
+                without = contrast.without(side, shares.parts[i])  # type: ignore[arg-type]
+                assert without.fixed == pytest.approx(without.predicted, abs=1e-6)
+                assert 0 <= without.weight <= 1
+
+
+def test_with_norms_that_follow_the_score_is_that_of_the_model_itself() -> None:
+    model = small_gpt()
+    run = freeze_gpt(model, IDS)
+    contrast = Contrast(Sums(run), Head(1, 0), 6, 2, 1)
+    part = Part("mlp", 0, None, 6)
+    sums = Sums(run)
+    x = run.streams[1] - sums.vector(part, 1)
+    block = model.h[1]
+    query = block.attn.w_q(block.ln_1(x)).detach()[6, :6]
+    keys = block.attn.w_k(block.ln_1(run.streams[1])).detach()[:, :6]
+    scores = keys @ query / 6**0.5
+    without = contrast.without("query", part)
+    assert without.free == pytest.approx(float(scores[2] - scores[1]), abs=1e-9)
+    weight = torch.softmax(scores[:7], dim=0)[2]
+    assert without.weight == pytest.approx(float(weight), abs=1e-6)
+
+
+# ---- what for ----
+
+
+def test_logits_are_sums_over_parts() -> None:
+    model = small_gpt()
+    run = freeze_gpt(model, IDS)
+    with torch.no_grad():
+        logits = model(IDS)[0, 7]
+    assert run.output is not None
+    walk = Sums(run).of_logits(7, run.output.weight[[4, 9]])
+    assert walk.shares.total == pytest.approx(logits[[4, 9]].numpy(), abs=1e-9)
+    assert walk.shares.values.sum(axis=1) == pytest.approx(logits[[4, 9]].numpy(), abs=1e-9)
+
+
+def test_what_a_head_does_to_the_logits_is_that_of_a_hook_with_the_norm_held_fixed() -> None:
+    model = small_gpt()
+    run = freeze_gpt(model, IDS)
+    a = run.layers[1].attention
+    assert a is not None
+    final = run.streams[-1][7]
+    scale = model.ln_f.weight / torch.sqrt(final.var(unbiased=False) + model.ln_f.eps)
+    wrote = (a.pattern[1, 7, :, None] * a.v[1]).sum(dim=0) @ a.w_o[1]
+    logits = model.logits((wrote - wrote.mean()) * scale).detach()
+    writes = Writes(Sums(run), Head(1, 1), 7)
+    for moved in writes.moved(4):
+        expected = float(logits[moved.id] - logits.mean())
+        assert moved.effect == pytest.approx(expected, abs=1e-9)
+        assert sum(moved.by_source) == pytest.approx(expected, abs=1e-4)
+    effects = [moved.effect for moved in writes.moved(4)]
+    assert effects[0] == pytest.approx(float((logits - logits.mean()).max()))
+    assert effects[4] == pytest.approx(float((logits - logits.mean()).min()))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "olmo2", "bert"])
+def test_readers_read_what_their_own_contrast_says_of_it(name: str) -> None:
+    sums, writer = frozen(named(name), torch.float64), Head(0, 1)
+    readers = Writes(sums, writer, QUERY).readers()
+    assert {reader.head.layer for reader in readers} == {1}
+    for reader in readers:
+        if reader.through == "value":
+            continue
+        contrast = Contrast(sums, reader.head, reader.query, reader.key, None)
+        assert reader.total == pytest.approx(contrast.total, abs=1e-6)
+        if reader.through == "query":
+            by_head = part_values(contrast.query_walk.shares.by("head"))
+            assert reader.value == pytest.approx(by_head[Part("head", *writer)], abs=1e-6)
+
+
+def test_a_reader_through_its_keys_reads_the_circuit_set_by_hand() -> None:
+    readers = Writes(induction(), Head(0, 0), 6).readers()
+    (by_key,) = (reader for reader in readers if reader.through == "key")
+    assert (by_key.head, by_key.query) == (Head(1, 0), 20)
+    assert by_key.value / by_key.total > 0.9
