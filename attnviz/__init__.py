@@ -7,6 +7,7 @@
     capture.links(top=3)
     capture.save("creature.npz")
     attnviz.generate("the creature was").shares()
+    attnviz.why("a fluffy blue creature", query="creature").pairs
 
 Importing the package loads no torch; the first `capture` or `load_model` does.
 """
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
         generate,
         load,
         load_model,
+        why,
+        writes,
     )
     from attnviz.data.tokens import Token
+    from attnviz.data.why import Part, Why, Write
     from attnviz.errors import AttnvizError
 
 __all__ = [
@@ -33,15 +37,26 @@ __all__ = [
     "AttnvizError",
     "Link",
     "Model",
+    "Part",
     "Token",
+    "Why",
+    "Write",
     "__version__",
     "capture",
     "generate",
     "load",
     "load_model",
+    "why",
+    "writes",
 ]
 
-_HOME = {"Token": "attnviz.data.tokens", "AttnvizError": "attnviz.errors"}
+_HOME = {
+    "AttnvizError": "attnviz.errors",
+    "Part": "attnviz.data.why",
+    "Token": "attnviz.data.tokens",
+    "Why": "attnviz.data.why",
+    "Write": "attnviz.data.why",
+}
 
 
 def __getattr__(name: str) -> Any:

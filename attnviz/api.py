@@ -16,6 +16,7 @@ from attnviz.data.head import Head, listed
 from attnviz.data.shares import Unit
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import How
+from attnviz.data.why import Group, Why, Write
 from attnviz.errors import UsageError, as_argument, option, spelled
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.chat import chat_of
@@ -33,6 +34,7 @@ from attnviz.runs.outputs import Show
 from attnviz.runs.prepare import load_model as run_load_model
 from attnviz.runs.prepare import prepare
 from attnviz.runs.show import pieces_of, show_capture
+from attnviz.runs.why import Question, ask_why, what_it_writes
 from attnviz.transforms.apply import whole_exhibit
 from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.formats import choose_format
@@ -135,6 +137,42 @@ class Model:
         which = HeadOptions(layers, heads)
         asked = answering(self._loaded, read, options, writing, which, reduce, each_head=True)
         return AttentionAnswer(asked, asked.answer(asked.tokens_with_rows()))
+
+    def why(
+        self,
+        text: str,
+        *,
+        head: str | None = None,
+        query: str | None = None,
+        key: str | None = None,
+        versus: str | None = None,
+        group: Group = "part",
+        top: int = Question.top,
+        depth: int | None = None,
+        check: bool = False,
+        bos: bool | None = None,
+        special: bool = False,
+        truncate: Truncation | None = None,
+    ) -> Why:
+        """Take a contrast of a head's scores apart; see `attnviz.why`."""
+        _check_one_of("group", group, Group)
+        asked = Question(head, query, key, versus, group, top, depth, check)
+        options = TextOptions(bos, special, truncate, None, self._max_memory)
+        return ask_why(self._loaded, text, asked, options)
+
+    def writes(
+        self,
+        text: str,
+        *,
+        head: str | None = None,
+        query: str | None = None,
+        bos: bool | None = None,
+        special: bool = False,
+        truncate: Truncation | None = None,
+    ) -> Write:
+        """Tell what a head writes; see `attnviz.writes`."""
+        options = TextOptions(bos, special, truncate, None, self._max_memory)
+        return what_it_writes(self._loaded, text, Question(head, query), options)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -391,6 +429,42 @@ def generate(
     """
     loaded = load_model(model) if isinstance(model, str) else model
     return loaded.generate(prompt, **options)
+
+
+def why(text: str, model: str | Model = "builtin", **options: Any) -> Why:
+    """Say why a head's query attends to a key: its score as a sum over the parts of the model.
+
+    Args:
+        text: the text.
+        model: a name as for `load_model`, or a loaded model.
+        options: those of `Model.why`. `head`, `query`, `key` and `versus`, another key, name what
+            is asked about, as on the command line; each has a default. `group` sums parts up:
+            "part", "head", "layer" or "source". `top`: how many of them the table of terms has.
+            `depth`: follow the strongest back through so many heads. `check`: take the strongest of
+            each side away, and compute anew. `bos`, `special` and `truncate` are those of
+            `attnviz.capture`.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    loaded = load_model(model) if isinstance(model, str) else model
+    return loaded.why(text, **options)
+
+
+def writes(text: str, model: str | Model = "builtin", **options: Any) -> Write:
+    """Say what a head writes at a query, what it does to the logits, and which heads read it.
+
+    Args:
+        text: the text.
+        model: a name as for `load_model`, or a loaded model.
+        options: those of `Model.writes`: `head`, `query`, `bos`, `special` and `truncate`.
+
+    Raises:
+        AttnvizError: as `why`.
+    """
+    loaded = load_model(model) if isinstance(model, str) else model
+    return loaded.writes(text, **options)
 
 
 def load(path: FilePath) -> AttentionCapture:

@@ -13,10 +13,12 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import torch
 import transformers
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from attnviz.errors import ModelError
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.placement import Placement
@@ -26,12 +28,13 @@ from attnviz.runs.prepare import load_model, verify
 from attnviz.runs.show import show_text
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.exactness import exactness_of
+from tests.frozen import EXPERTS, frozen, worst_sum
 
 TARGET = Path(__file__).with_name("models.md")
 ROOT = TARGET.parents[1]
 TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- /table -->)", re.DOTALL)
-HEAD = """| architecture | what is particular | how it is captured | weights | output |
-| --- | --- | --- | --- | --- |
+HEAD = """| architecture | what is particular | how it is captured | weights | output | parts |
+| --- | --- | --- | --- | --- | --- |
 """
 
 
@@ -94,8 +97,21 @@ def row(architecture: Architecture) -> str:
     what = architecture.what + (
         "" if architecture.kind == "self" else f" ({architecture.kind}-attention)"
     )
-    measured = f"{exactness.weights:.1e} | {exactness.output:.1e}"
+    measured = f"{exactness.weights:.1e} | {exactness.output:.1e} | {parts(architecture)}"
     return f"| {architecture.name} | {what} | {how} | {measured} |\n"
+
+
+def parts(architecture: Architecture) -> str:
+    """How exactly the parts of the model add up to a score, in float32 and float64."""
+    if architecture.image:
+        return ""
+    try:
+        single = f"{worst_sum(frozen(architecture)):.0e}"
+    except ModelError:
+        return "refused"
+    if architecture.name in EXPERTS:
+        return single
+    return f"{single}, {worst_sum(frozen(architecture, torch.float64)):.0e}"
 
 
 def every() -> str:

@@ -173,7 +173,7 @@ class Reader:
     total: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Write:
     """What a head writes at a query.
 
@@ -193,8 +193,11 @@ class Write:
     moved: tuple[tuple[str, Moved], ...]
     readers: tuple[Reader, ...]
 
+    def __repr__(self) -> str:
+        return f"<Write {self.model.name}, {self.head} at {self.tokens[self.query].label}>"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Why:
     """Why a query attends to a key rather than to another one, or than its row expects.
 
@@ -224,6 +227,10 @@ class Why:
     error: float
     trees: Sequence[tuple[Side, tuple[Node, ...]]] = ()
     removals: Sequence[Removal] = ()
+
+    def __repr__(self) -> str:
+        query, key = self.tokens[self.query].label, self.tokens[self.key].label
+        return f"<Why {self.model.name}, {self.head}, {query} → {key}, {self.full:+.3f}>"
 
     @property
     def full(self) -> float:

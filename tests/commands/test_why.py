@@ -1,0 +1,151 @@
+"""`attnviz why`: why a head attends where it does, and what it does with what it finds."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.errors import ExitStatus
+from tests.conftest import Run
+
+TEXT = "a fluffy blue creature roamed . the creature was"
+ASKED = (TEXT, "--head", "L4H0", "--query", "was", "--key", "fluffy")
+
+
+def test_the_first_lines_state_the_contrast_and_that_it_is_what_the_weights_say(run: Run) -> None:
+    first, second = " ".join(run("why", *ASKED).out.split("what the query")[0].split()).split(
+        " score "
+    )
+    weight = attnviz.capture(TEXT, heads="L4H0").pattern(4, 0)[9]
+    assert first.startswith(f"L4H0: why was attends to fluffy ({weight[2]:.2f}) more than")
+    said = np.log(weight[2]) - (weight[weight > 0] * np.log(weight[weight > 0])).sum()
+    assert second.endswith(f"= {said:+.3f}")
+    assert f"by its weights = {said:+.3f}; ln A + H" in second
+
+
+def test_the_parts_of_each_side_add_up_to_the_contrast(run: Run) -> None:
+    found = json.loads(run("why", *ASKED, "-f", "json").out)
+    for side in ("query_parts", "key_parts"):
+        total = sum(part["value"] for part in found[side])
+        assert total == pytest.approx(found["contrast"], abs=1e-5)
+    pairs = sum(pair["value"] for pair in found["pairs"])
+    assert pairs == pytest.approx(found["contrast"], abs=1e-4)
+    assert found["error"] < 1e-5
+
+
+def test_versus_contrasts_two_keys(run: Run) -> None:
+    out = run("why", *ASKED, "--versus", "blue", columns=200).out
+    weight = attnviz.capture(TEXT, heads="L4H0").pattern(4, 0)[9]
+    assert f"rather than to blue ({weight[3]:.2f})" in out
+    assert f"ln of the weights' ratio = {np.log(weight[2] / weight[3]):+.3f}" in out
+    assert "the parts at fluffy and blue" in out
+
+
+@pytest.mark.parametrize(
+    ("group", "name"), [("head", "L2H0 "), ("layer", "layer 3 "), ("source", "from was ")]
+)
+def test_parts_are_summed_up(run: Run, group: str, name: str) -> None:
+    out = run("why", *ASKED, "--group", group, "--top", "20").out
+    assert name in out
+
+
+def test_a_tree_has_the_options_that_ask_about_each_heads_own_score(run: Run) -> None:
+    out = run("why", *ASKED, "--depth", "2").out
+    line = next(line for line in out.splitlines() if "why --head" in line)
+    asked = line.split("why ")[1].split()
+    again = run("why", TEXT, *asked)
+    assert again.status is ExitStatus.OK
+    assert again.out.startswith(asked[1])
+
+
+def test_the_check_computes_what_the_sum_predicts(run: Run) -> None:
+    found = json.loads(run("why", *ASKED, "--check", "-f", "json").out)
+    assert [each["side"] for each in found["without"]] == ["query", "key"]
+    for each in found["without"]:
+        assert each["fixed"] == pytest.approx(each["predicted"], abs=1e-4)
+        assert each["part"]["kind"] != "biases"
+    assert "with norms that follow" in run("why", *ASKED, "--check", columns=200).out
+
+
+def test_the_default_is_the_row_that_show_tells_of(run: Run) -> None:
+    shown = run("show", "a fluffy blue creature roamed", columns=200).out
+    asked = run("why", "a fluffy blue creature roamed").out
+    assert asked.startswith(shown.split(":")[0])
+    assert "why creature attends to" in asked
+
+
+def test_rows_are_the_terms_of_the_table(run: Run) -> None:
+    out = run("why", *ASKED, "--top", "3", "--group", "head", "-f", "jsonl").out
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert len(rows) == 16  # three parts and all others on each side
+    assert {row["query_part"] for row in rows} >= {"all others"}
+    found = json.loads(run("why", *ASKED, "-f", "json").out)
+    assert sum(row["value"] for row in rows) == pytest.approx(found["contrast"], abs=1e-4)
+
+
+def test_what_a_head_writes_is_told_by_source_and_by_reader(run: Run) -> None:
+    asked = (TEXT, "--head", "L2H1", "--query", "creature#2", "--writes")
+    out = run("why", *asked).out
+    assert out.startswith("L2H1: what it writes at creature#2")
+    for said in ("direct effect on the logits", "its query", "its keys", "its values"):
+        assert said in out
+    found = json.loads(run("why", *asked, "-f", "json").out)
+    assert sum(found["weights"]) == pytest.approx(1, abs=1e-5)
+    for moved in found["logits"]:
+        assert sum(moved["by_source"]) == pytest.approx(moved["effect"], abs=1e-4)
+    rows = [json.loads(line) for line in run("why", *asked, "-f", "jsonl").out.splitlines()]
+    assert {row["through"] for row in rows} == {"query", "key", "value"}
+    assert {row["reader"][:2] for row in rows} == {"L3", "L4"}
+
+
+@pytest.mark.parametrize("more", [(), ("--depth", "2"), ("--group", "layer")])
+def test_a_picture_is_written(run: Run, tmp_path: Path, more: tuple[str, ...]) -> None:
+    out = tmp_path / "a.svg"
+    assert run("why", *ASKED, *more, "-o", str(out)).status is ExitStatus.OK
+    drawn = out.read_text()
+    assert "<svg" in drawn
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("--key", "was", "--query", "blue"), ExitStatus.INPUT, "no weight here"),
+        (("--key", "blue", "--versus", "blue"), ExitStatus.USAGE, "are the same token"),
+        (("--head", "L4"), ExitStatus.USAGE, "--head"),
+        (("--head", "all"), ExitStatus.USAGE, "names 20 heads"),
+        (("--query", "zebra"), ExitStatus.USAGE, "is not in the text"),
+        (("--writes", "--key", "blue"), ExitStatus.USAGE, "does nothing with --writes"),
+        (("--writes", "-o", "a.png"), ExitStatus.USAGE, "is a table, not a picture"),
+        (("--depth", "2", "-f", "csv"), ExitStatus.USAGE, "is not in the rows"),
+        (("-m", "translator"), ExitStatus.USAGE, "residual stream"),
+        (("-m", "embeddings"), ExitStatus.USAGE, "residual stream"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_in_one_sentence(
+    run: Run, arguments: tuple[str, ...], status: ExitStatus, said: str
+) -> None:
+    ended = run("why", TEXT, *arguments)
+    assert ended.status is status, ended.err
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+    assert not ended.out
+
+
+def test_a_narrow_terminal_loses_nothing(run: Run) -> None:
+    out = run("why", *ASKED, "--depth", "2", "--check", "--width", "40").out
+    assert all(len(line) <= 40 for line in out.splitlines())
+
+
+def test_python_gives_the_same() -> None:
+    found = attnviz.why(TEXT, head="L4H0", query="was", key="fluffy", group="head", check=True)
+    assert repr(found) == f"<Why builtin, L4H0, was → fluffy, {found.full:+.3f}>"
+    assert found.query_shares.values.sum() == pytest.approx(found.contrast, abs=1e-5)
+    assert {part.kind for part in found.query_shares.parts} >= {"head", "mlp", "embedding"}
+    assert len(found.removals) == 2
+    written = attnviz.writes(TEXT, head="L4H0", query="was")
+    assert repr(written) == "<Write builtin, L4H0 at was>"
+    assert written.lengths.shape == (10,)
+    with pytest.raises(attnviz.AttnvizError):
+        attnviz.why(TEXT, group="letters")  # no such group
