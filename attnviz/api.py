@@ -146,7 +146,7 @@ class Model:
         query: str | None = None,
         key: str | None = None,
         versus: str | None = None,
-        group: Group = "part",
+        group: Group = Question.group,
         top: int = Question.top,
         depth: int | None = None,
         check: bool = False,
@@ -439,10 +439,10 @@ def why(text: str, model: str | Model = "builtin", **options: Any) -> Why:
         model: a name as for `load_model`, or a loaded model.
         options: those of `Model.why`. `head`, `query`, `key` and `versus`, another key, name what
             is asked about, as on the command line; each has a default. `group` sums parts up:
-            "part", "head", "layer" or "source". `top`: how many of them the table of terms has.
-            `depth`: follow the strongest back through so many heads. `check`: take the strongest of
-            each side away, and compute anew. `bos`, `special` and `truncate` are those of
-            `attnviz.capture`.
+            "head", "part" (heads apart by the token that they took from), "layer" or "source".
+            `top`: how many of them the table of terms has. `depth`: follow the strongest back
+            through so many heads. `check`: take the strongest of each side away, and compute
+            anew. `bos`, `special` and `truncate` are those of `attnviz.capture`.
 
     Raises:
         AttnvizError: the text, the model or an option cannot be used; the message says

@@ -74,10 +74,10 @@ class Keys:
     )
     group: Group = option_field(
         ASKED,
-        "part",
+        Question.group,
         "--group",
-        help="Sum up the parts: each head without the token it took from (head), each layer, "
-        "or each token that they are from (source).",
+        help="Sum up the parts by head and MLP, also by the token that they are from (part), by "
+        "layer, or by that token alone (source).",
     )
     depth: int | None = option_field(
         ASKED,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attnviz.data.head import Head, every_head
 from attnviz.data.positions import last_word, one_position
 from attnviz.data.why import Group, ScoreRow, Side, Why, Write
-from attnviz.errors import InputError, UsageError, option
+from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.models.loaded import freezing
 from attnviz.runs.choose import found, plan_heads, told_query
 from attnviz.runs.options import HeadOptions, TextOptions
@@ -39,7 +39,7 @@ class Question:
     query: str | None = None
     key: str | None = None
     versus: str | None = None
-    group: Group = "part"
+    group: Group = "head"
     top: int = 8
     depth: int | None = None
     check: bool = False
@@ -99,6 +99,12 @@ def _answer(
 ) -> Why:
     head, query, key, versus = at
     walks = {"query": contrast.query_walk, "key": contrast.key_walk}
+    error = max(walk.shares.error for walk in walks.values())
+    if error > WRONG:
+        raise ModelError(
+            f"the parts of {prepared.model.identity.architecture} do not add up to its scores",
+            "its patterns can be shown; for this use one such as GPT-2 or Llama",
+        )
     query_parts, key_parts, table = contrast.table(asked.group, asked.top)
     trees, removals = [], []
     for side in SIDES:
@@ -106,8 +112,9 @@ def _answer(
         if asked.depth is not None:
             trees.append((side, contrast.tree(side, asked.depth, BRANCHES)))
         if asked.check:
-            written = [i for i in shares.strongest(2) if shares.parts[i].kind != "biases"]
-            removals.append(contrast.without(side, shares.parts[written[0]]))
+            by_head = shares.by("head")
+            parts = [by_head.parts[i] for i in by_head.strongest(2)]
+            removals.append(contrast.without(side, parts[parts[0].kind == "biases"]))
     return Why(
         text=prepared.empty.text,
         tokens=prepared.empty.key_tokens,
@@ -126,12 +133,14 @@ def _answer(
         query_parts=query_parts,
         key_parts=key_parts,
         table=table,
-        error=max(walk.shares.error for walk in walks.values()),
+        error=error,
         trees=tuple(trees),
         removals=tuple(removals),
     )
 
 
+WRONG = 1e-3
+"""The error of a sum, as a share of its terms, that rounding does not explain."""
 BRANCHES = 3
 """Of each part of the tree so many that it is made of, the strongest, are told."""
 

@@ -272,7 +272,8 @@ def test_without_a_part_the_score_is_what_the_sum_predicts(name: str) -> None:
     for key in (int(sums.row(Head(1, 2), QUERY).weights.argmax()),):
         contrast = Contrast(sums, Head(1, 2), QUERY, key, None)
         for side in ("query", "key"):
-            shares = (contrast.query_walk if side == "query" else contrast.key_walk).shares
+            walk = contrast.query_walk if side == "query" else contrast.key_walk
+            shares = walk.shares.by("head")
             for i in shares.strongest(6):
                 if shares.parts[i].kind == "biases":
                     continue
@@ -285,7 +286,7 @@ def test_with_norms_that_follow_the_score_is_that_of_the_model_itself() -> None:
     model = small_gpt()
     run = freeze_gpt(model, IDS)
     contrast = Contrast(Sums(run), Head(1, 0), 6, 2, 1)
-    part = Part("mlp", 0, None, 6)
+    part = Part("mlp", 0)
     sums = Sums(run)
     x = run.streams[1] - sums.vector(part, 1)
     block = model.h[1]

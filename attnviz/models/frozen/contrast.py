@@ -13,8 +13,12 @@ from torch import Tensor
 
 from attnviz.data.blocks import FloatArray
 from attnviz.data.head import Head
-from attnviz.data.why import Group, Node, Part, Removal, ScoreRow, Side
+from attnviz.data.why import Group, Node, Part, Removal, ScoreRow, Side, grouped
 from attnviz.models.frozen.sums import Sums, Walk
+
+
+FAINT = 0.01
+"""Parts of a tree that are less than this share of the contrast are left out."""
 
 
 class Contrast:
@@ -94,10 +98,17 @@ class Contrast:
         return self._nodes(self.query_walk if side == "query" else self.key_walk, depth, branches)
 
     def _nodes(self, walk: Walk, depth: int, branches: int) -> tuple[Node, ...]:
-        return tuple(
-            self._node(walk, walk.shares.parts[i], float(walk.shares.values[0, i]), depth, branches)
-            for i in walk.shares.strongest(branches)
-        )
+        """Of the strongest heads, MLPs and embeddings each, the token that most of it is from."""
+        shares, by_head = walk.shares, walk.shares.by("head")
+        found = []
+        for group in (by_head.parts[i] for i in by_head.strongest(branches)):
+            own = [i for i, part in enumerate(shares.parts) if grouped(part, "head") == group]
+            most = max(own, key=lambda i: abs(shares.values[0, i]))
+            value = float(shares.values[0, most])
+            if abs(value) < FAINT * abs(self.total):
+                continue
+            found.append(self._node(walk, shares.parts[most], value, depth, branches))
+        return tuple(found)
 
     def _node(self, walk: Walk, part: Part, value: float, depth: int, branches: int) -> Node:
         if part.kind != "head":
@@ -112,8 +123,11 @@ class Contrast:
     # ---- the check ----
 
     def without(self, side: Side, part: Part) -> Removal:
-        """Take a part away from what the head's query, or its keys, read, and compute anew."""
-        shares = (self.query_walk if side == "query" else self.key_walk).shares
+        """Take a part away from what the head's query, or its keys, read, and compute anew.
+
+        `part`: an embedding, a head or an MLP, from whatever token; no biases.
+        """
+        shares = (self.query_walk if side == "query" else self.key_walk).shares.by("head")
         value = float(shares.values[0, shares.parts.index(part)])
         with torch.no_grad():
             fixed, free = (self._scores_without(side, part, free=each) for each in (False, True))

@@ -181,9 +181,7 @@ class Sums:
         with torch.enable_grad():
             x, attended = zeros.clone().requires_grad_(), zeros.clone().requires_grad_()
             out = (self.run.layers[layer].passes(x, attended) * gradient).sum(dim=(-1, -2))
-            by_x, by_attended = torch.autograd.grad(
-                out.sum(), (x, attended), allow_unused=True, materialize_grads=True
-            )
+            by_x, by_attended = _by(out, x, attended)
         return by_x, by_attended, out.detach()
 
     # ---- parts by themselves ----
@@ -244,8 +242,15 @@ def _gradient(number: Callable[[Tensor], Tensor], zeros: Tensor) -> tuple[Tensor
     with torch.enable_grad():
         x = zeros.requires_grad_()
         made = number(x)
-        (gradient,) = torch.autograd.grad(made.sum(), x, allow_unused=True, materialize_grads=True)
+        (gradient,) = _by(made, x)
     return gradient, made.detach()
+
+
+def _by(numbers: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+    """The gradients of the sum of some numbers by their inputs, on which they may not depend."""
+    if not numbers.requires_grad:
+        return tuple(map(torch.zeros_like, inputs))
+    return torch.autograd.grad(numbers.sum(), inputs, allow_unused=True, materialize_grads=True)
 
 
 def _taken(attention: Attention, gradient: Tensor) -> Tensor:

@@ -126,7 +126,8 @@ class HuggingFaceLayer:
         self._model, self._turn = model, turn
         self._norms = {module: _frozen_calls(module, of) for module, of in turn.norms.items()}
         self.attention = None if turn.parts is None else _attention(turn)
-        self._off = list(_without_norms(turn.layer, turn.parts))
+        other = _without_norms(turn.layer, turn.parts)
+        self._off = [module for module in other if module in turn.made]  # the others were not run
         self._check()
         self._rounded = self._rounding()
 
