@@ -9,6 +9,9 @@ from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.predict import NextTokens, Prediction
+from attnviz.errors import UsageError, option
+from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.parts import part_name
 from attnviz.renderers.terminal import predict as table
 from attnviz.runs.predict import Reading, predict_text
 from attnviz.runs.prepare import load_model
@@ -40,6 +43,19 @@ class Candidates:
         "--lens",
         help="Show the prediction after each layer, as if the model ended there (the logit lens).",
     )
+    attribute: bool = option_field(
+        g.LOOK,
+        False,
+        "--attribute",
+        help="Also show the likeliest token's logit as a sum over embeddings, heads and MLPs.",
+    )
+    versus: str | None = option_field(
+        g.LOOK,
+        None,
+        "--versus",
+        metavar="TOKEN",
+        help="With --attribute, the difference from this token's logit.",
+    )
     top: int = option_field(
         g.LOOK, Reading.top, "--top", metavar="K", min=1, help="Number of candidates."
     )
@@ -65,15 +81,35 @@ def predict(
     to = destination_of(session, output)
     given = text_alone(session, text, "a saved capture holds no predictions")
     loaded = load_model(g.source_of(session, model, run))
-    reading = Reading(candidates.top, candidates.each, candidates.lens)
+    if candidates.versus is not None and not candidates.attribute:
+        raise UsageError(
+            f"{option('versus')} is for {option('attribute')}", f"add {option('attribute')}"
+        )
+    reading = Reading(**vars(candidates))
     prediction = predict_text(loaded, given, tokens.options(run), reading)
     note_texts(session, [prediction.capture])
     deliver_report(
         session,
         to,
-        lambda: list(_records(prediction)),
-        lambda: table.render(prediction, to.display(session)),
+        lambda: list(_parts(prediction) if candidates.attribute else _records(prediction)),
+        lambda: table.render(prediction, to.display(session), candidates.top),
     )
+
+
+def _parts(prediction: Prediction) -> Iterator[dict[str, object]]:
+    """A row for each part of the logit, the strongest first."""
+    made, labels = prediction.attribution, distinct_labels(prediction.capture.query_tokens)
+    assert made is not None
+    for i in made.shares.strongest(len(made.shares.parts)):
+        part = made.shares.parts[i]
+        yield {
+            "token": made.token.label,
+            "versus": made.versus.label if made.versus else None,
+            "logit": made.logit,
+            "part": part_name(part, labels),
+            **part._asdict(),
+            "value": float(made.shares.values[0, i]),
+        }
 
 
 def _records(prediction: Prediction) -> Iterator[dict[str, object]]:

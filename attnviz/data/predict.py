@@ -7,6 +7,7 @@ from typing import TypeAlias
 from attnviz.data.blocks import FloatArray, IntArray
 from attnviz.data.capture import Capture
 from attnviz.data.head import Head
+from attnviz.data.why import Shares
 from attnviz.harmless import in_quotes
 
 
@@ -70,12 +71,31 @@ class Evidence:
     weight: float
 
 
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """A logit, or the difference of two, as a sum over the parts of the model.
+
+    `shares`: the one sum; `bias` of the output layer is not part of it. `versus`: the other token.
+    """
+
+    token: Candidate
+    versus: Candidate | None
+    shares: Shares
+    bias: float
+
+    @property
+    def logit(self) -> float:
+        """The logit, or the difference."""
+        return float(self.shares.total[0]) + self.bias
+
+
 @dataclass(frozen=True)
 class Prediction:
     """The next tokens after the last position of a text, and what led the model to them.
 
     `each`: the next tokens after every position, where wanted; `lens`: those after each layer,
-    where wanted; `evidence`: the strongest links of the last position, layer by layer.
+    where wanted; `evidence`: the strongest links of the last position, layer by layer;
+    `attribution`: the likeliest token's logit by part, where wanted.
     """
 
     capture: Capture
@@ -83,3 +103,4 @@ class Prediction:
     each: Sequence[NextTokens] = ()
     lens: Sequence[NextTokens] = ()
     evidence: Sequence[Evidence] = ()
+    attribution: Attribution | None = None

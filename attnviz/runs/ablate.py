@@ -22,21 +22,18 @@ from attnviz.data.ablate import (
 from attnviz.data.blocks import FloatArray
 from attnviz.data.head import choose_heads
 from attnviz.data.predict import Candidate, LogitRows, NextTokens
-from attnviz.errors import InputError, UsageError, option
+from attnviz.errors import InputError, option
 from attnviz.models.loaded import predicting
 from attnviz.models.memory import BATCH_TOKENS
-from attnviz.runs.fit import encode
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare
+from attnviz.runs.token_after import token_after
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 Progress = Callable[[int, int], None]
 """Is told how many runs are done, of how many."""
-
-MOST_NAMED = 8
-"""How many tokens of an answer that is too long are named."""
 
 
 @dataclass(frozen=True)
@@ -160,28 +157,4 @@ def _check_memory(prepared: Prepared) -> None:
 
 
 def _answer_of(prepared: Prepared, options: TextOptions, cut: Cut) -> int | None:
-    """The token that the answer is, where it follows the text.
-
-    Raises:
-        UsageError: it is no token, or several.
-    """
-    if cut.answer is None:
-        return None
-    text, tokenizer = prepared.empty.text, prepared.model.tokenizer
-    before = [token.id for token in encode(tokenizer, text, options)]
-    continuations = []
-    for space in (" ", ""):
-        ids = [token.id for token in encode(tokenizer, text + space + cut.answer, options)]
-        if ids[: len(before)] == before and len(ids) > len(before):
-            continuations.append(ids[len(before) :])
-    shortest = min(continuations, key=len, default=[])
-    if len(shortest) != 1:
-        labels = [tokenizer.label(id_) for id_ in shortest[:MOST_NAMED]]
-        labels += ["…"] * (len(shortest) > MOST_NAMED)
-        such = f", such as its first, {labels[0]}" if labels else ""
-        raise UsageError(
-            f"{option('answer', repr(cut.answer))} is {len(shortest) or 'no'} tokens here"
-            + (f" ({' '.join(labels)})" if labels else ""),
-            f"give one that is a single token{such}",
-        )
-    return shortest[0]
+    return None if cut.answer is None else token_after(prepared, options, cut.answer, "answer")

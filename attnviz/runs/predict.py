@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 from attnviz.analyses.predict import KeepNextTokens
 from attnviz.data.head import every_head
-from attnviz.data.predict import Evidence, Prediction
+from attnviz.data.predict import Attribution, Candidate, Evidence, Prediction
+from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.loaded import predicting
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import Prepared, prepare
+from attnviz.runs.token_after import token_after
+from attnviz.runs.why import frozen
 from attnviz.transforms.keep import KeepLinks
 
 if TYPE_CHECKING:
@@ -21,11 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """What to read: the number of candidates; those after `each` position; the `lens`."""
+    """What to read: the number of candidates; those after `each` position; the `lens`.
+
+    `attribute`: also the likeliest token's logit by part, or its difference from that of `versus`.
+    """
 
     top: int = 10
     each: bool = False
     lens: bool = False
+    attribute: bool = False
+    versus: str | None = None
 
 
 def predict_text(
@@ -54,7 +62,42 @@ def predict_text(
         each=every.next_tokens[:-1] if reading.each else (),
         lens=through.next_tokens,
         evidence=_evidence(prepared, last),
+        attribution=_attribution(prepared, options, reading, every) if reading.attribute else None,
     )
+
+
+def _attribution(
+    prepared: Prepared, options: TextOptions, reading: Reading, every: KeepNextTokens
+) -> Attribution:
+    """The likeliest token's logit as a sum.
+
+    Raises:
+        UsageError: the other token is not one token, or the likeliest one.
+        ModelError: this architecture cannot be taken apart, or its logits are no sums.
+    """
+    best, position = every.next_tokens[-1].candidates[0], len(prepared.ids) - 1
+    ids, versus = [best.id], None
+    if reading.versus is not None:
+        other = token_after(prepared, options, reading.versus, "versus")
+        if other == best.id:
+            raise UsageError(
+                f"{option('versus', repr(reading.versus))} is the likeliest token itself",
+                "name another one",
+            )
+        ids.append(other)
+        tokenizer = prepared.model.tokenizer
+        versus = Candidate(other, tokenizer.label(other), 0.0, tokenizer.exact(other))
+    sums = frozen(prepared)
+    output = sums.run.output
+    if output is None:
+        raise ModelError(
+            f"the logits of {prepared.model.identity.name} are no sums over its parts",
+            "it caps them, or has no output layer that attnviz can follow; use another model",
+        )
+    signs = output.weight.new_tensor([1.0, -1.0][: len(ids)])
+    shares = sums.of_logits(position, signs[None] @ output.weight[ids]).shares
+    bias = 0.0 if output.bias is None else float(signs @ output.bias[ids])
+    return Attribution(best, versus, shares, bias)
 
 
 PER_LAYER, FAINT = 3, 0.1

@@ -16,7 +16,6 @@ from attnviz.data.head import Head
 from attnviz.data.why import Group, Node, Part, Removal, ScoreRow, Side, grouped
 from attnviz.models.frozen.sums import Sums, Walk
 
-
 FAINT = 0.01
 """Parts of a tree that are less than this share of the contrast are left out."""
 

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.predict import Evidence, NextTokens, Prediction
+from attnviz.data.predict import Attribution, Evidence, NextTokens, Prediction
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import distinct_labels, name_of
@@ -16,13 +16,17 @@ from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.colors import bar_style
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
+from attnviz.renderers.terminal.why import bars_of_parts
 from attnviz.renderers.titles import facts
 
 BAR = 24  # cells at most
 
 
-def render(prediction: Prediction, display: Display) -> Iterator[RenderableType]:
-    """The tokens that may follow the text; then whatever else was asked for."""
+def render(prediction: Prediction, display: Display, top: int = 10) -> Iterator[RenderableType]:
+    """The tokens that may follow the text; then whatever else was asked for.
+
+    `top`: how many parts of a logit are told apart.
+    """
     labels = distinct_labels(prediction.capture.query_tokens, unicode=display.unicode)
     yield from folded(Text(facts(prediction.capture), style="dim"), display.width)
     yield Text()
@@ -38,6 +42,10 @@ def render(prediction: Prediction, display: Display) -> Iterator[RenderableType]
         yield Text()
         yield Text("prediction if the model ended after each layer", style="bold")
         yield from _lens(prediction.lens, display)
+    if prediction.attribution is not None:
+        yield Text()
+        yield from _attribution(prediction.attribution, labels, top, display)
+        return
     if prediction.evidence:
         yield Text()
         said = f"what {fenced(labels[-1])} attends to in each layer (without the first token)"
@@ -99,6 +107,16 @@ def _lens(every: Sequence[NextTokens], display: Display) -> Iterator[Text]:
                 break
             line.append_text(more)
         yield line
+
+
+def _attribution(
+    made: Attribution, labels: Sequence[str], top: int, display: Display
+) -> Iterator[Text]:
+    other = f" - that of {fenced(made.versus.quoted)}" if made.versus else ""
+    beside = f"; {made.bias:+.3f} of it is the output's bias" if made.bias else ""
+    said = f"logit of {fenced(made.token.quoted)}{other} = {made.logit:+.3f}, by part{beside}"
+    yield from folded(Text(said, style="bold"), display.width)
+    yield from bars_of_parts(made.shares.by("head"), top, labels, display)
 
 
 def _evidence(

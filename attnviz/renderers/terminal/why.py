@@ -42,7 +42,7 @@ def render(why: Why, top: int, display: Display) -> Iterator[RenderableType]:
     for side, shares in sides:
         yield Text()
         yield from folded(Text(side_title(why, side, names), "bold"), display.width)
-        yield from _parts(shares, top, names, display)
+        yield from bars_of_parts(shares, top, names, display)
     yield Text()
     yield from folded(
         Text("the strongest terms: a part at the query × at the keys", "bold"), display.width
@@ -64,7 +64,10 @@ def render(why: Why, top: int, display: Display) -> Iterator[RenderableType]:
     yield from folded(Text(said, "dim"), display.width)
 
 
-def _parts(shares: Shares, top: int, names: Sequence[str], display: Display) -> Iterator[Text]:
+def bars_of_parts(
+    shares: Shares, top: int, names: Sequence[str], display: Display
+) -> Iterator[Text]:
+    """The strongest parts of the one sum with their values, and all others together."""
     values, kept = shares.values[0], shares.strongest(top)
     rows: list[tuple[Part | None, float]] = [(shares.parts[i], float(values[i])) for i in kept]
     rest = float(shares.total[0]) - sum(value for _, value in rows)
