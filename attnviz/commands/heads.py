@@ -133,6 +133,14 @@ def heads(
             "tokens), and remember them for attnviz generate.",
         ),
     ] = False,
+    circuits: Annotated[
+        bool,
+        panel_option(
+            PROBE,
+            "--circuits",
+            help="From the weights alone: which heads copy (OV circuit), and which compose.",
+        ),
+    ] = False,
     labels: Annotated[
         Path | None,
         panel_option(
@@ -168,6 +176,11 @@ def heads(
         measured.check_retrieval(session, HowProbed)
         source = g.source_of(session, model, run)
         measured.retrieve(session, to, source, tokens.options(run), rows.top)
+        return
+    if circuits:
+        measured.check_circuits(session, HowProbed)
+        source = g.source_of(session, model, run, kind)
+        measured.read_circuits(session, to, source, rows.top, canvas.given)
         return
     if labels is not None:
         measured.check_labels(session, HowProbed)

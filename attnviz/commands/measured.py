@@ -8,13 +8,16 @@ from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_report
 from attnviz.commands.flags import as_flag
 from attnviz.commands.session import Session
+from attnviz.data.circuits import Circuits
 from attnviz.data.labels import LabelReport, LabelScore
 from attnviz.data.retrieval import Needles
 from attnviz.errors import ExitStatus, InputError
 from attnviz.inputs.labels import read_labels
 from attnviz.models.catalog import Source
+from attnviz.renderers.terminal import circuits as circuits_table
 from attnviz.renderers.terminal import labels as labels_table
 from attnviz.renderers.terminal import retrieval as retrieval_table
+from attnviz.runs.circuits import circuits_of
 from attnviz.runs.known import keep
 from attnviz.runs.labels import LabelRun
 from attnviz.runs.options import TextOptions
@@ -53,6 +56,63 @@ def retrieve(
         ],
         lambda: retrieval_table.render(retrieval, scores, to.display(session)),
     )
+
+
+def check_circuits(session: Session, probed: type[Any]) -> None:
+    """Only options that mean something for weights alone."""
+    wrong = "does nothing for circuits, which are read off the weights"
+    groups = probed, g.Target, g.WhichHeads, g.HeadTransforms, g.Tokens
+    session.refuse(*OF_TEXTS, "retrieval", "labels", *groups, wrong=wrong)
+
+
+def read_circuits(
+    session: Session,
+    to: Destination,
+    source: Source,
+    top: int | None,
+    look: Mapping[str, Any],
+) -> None:
+    """Read copying and composition off the weights."""
+    circuits = circuits_of(load_model(source))
+
+    def draw() -> "Figure":
+        from attnviz.renderers.picture import circuits as picture
+
+        return picture.draw(circuits, **look)
+
+    deliver_report(
+        session,
+        to,
+        lambda: list(_circuit_records(circuits, top)),
+        lambda: circuits_table.render(circuits, top, to.display(session)),
+        draw,
+    )
+
+
+def _circuit_records(circuits: Circuits, top: int | None) -> Iterator[Mapping[str, object]]:
+    """A row for each head that may copy, and for each pair that may compose."""
+    for each in circuits.copying[:top]:
+        yield {
+            "model": circuits.model.name,
+            "circuit": "copying",
+            "head": str(each.head),
+            "reader": None,
+            "score": each.eigenvalues,
+            "expected": 0.0,
+            "top": each.top,
+            "tokens": each.tokens,
+        }
+    for pair in circuits.compositions[:top]:
+        yield {
+            "model": circuits.model.name,
+            "circuit": pair.through,
+            "head": str(pair.writer),
+            "reader": str(pair.reader),
+            "score": pair.score,
+            "expected": circuits.expected[pair.through],
+            "top": None,
+            "tokens": None,
+        }
 
 
 def check_labels(session: Session, probed: type[Any]) -> None:

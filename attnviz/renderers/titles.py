@@ -23,6 +23,7 @@ from attnviz.renderers.numbers import probability
 
 if TYPE_CHECKING:
     from attnviz.data.ablate import AblationReport
+    from attnviz.data.circuits import Circuits
     from attnviz.data.compare import ModelComparison, TextComparison
     from attnviz.data.heads import HeadReport
     from attnviz.data.labels import LabelReport
@@ -173,6 +174,11 @@ def labels_title(report: "LabelReport") -> str:
     """What labelled links were scored on how much."""
     size = f"{amount(report.texts, 'text')}, {amount(report.rows, 'row')}"
     return f"{readable(report.model.name)}, labelled links: {size}"
+
+
+def circuits_title(circuits: "Circuits") -> str:
+    """What was read off the weights of which model."""
+    return f"{readable(circuits.model.name)}, circuits from the weights alone"
 
 
 def texts_title(comparison: "TextComparison") -> str:

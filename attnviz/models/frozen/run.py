@@ -96,7 +96,9 @@ class FrozenRun:
     `embedded`: what was added up before the first layer, each (n, d); `constant` (n, d): what was
     added beside it, such as the bias of a norm. `streams`: the stream that arrives at each layer
     and that which leaves the last one (layers + 1), each (n, d). `output` is None where the model
-    has no output layer of which logits are affine.
+    has no output layer of which logits are affine. `vocabulary` (V, d): what each token's embedding
+    adds to the stream; None where a norm stands between. `rotary`: queries and keys are turned by
+    their positions.
     """
 
     embedded: Mapping[Embedded, Tensor]
@@ -104,6 +106,8 @@ class FrozenRun:
     layers: Sequence[FrozenLayer]
     streams: Sequence[Tensor]
     output: FrozenOutput | None
+    vocabulary: Tensor | None = None
+    rotary: bool = False
 
     def __post_init__(self) -> None:
         total = torch.stack([*self.embedded.values(), self.constant]).sum(dim=0)

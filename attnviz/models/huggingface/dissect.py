@@ -28,7 +28,7 @@ from attnviz.models.huggingface.projections import (
 )
 from attnviz.models.huggingface.residual import is_norm
 from attnviz.models.huggingface.sublayers import Sublayer, sublayer_of
-from attnviz.models.huggingface.watching import Seen
+from attnviz.models.huggingface.watching import Seen, is_rotary
 from attnviz.models.tracing import Recorded, present
 
 
@@ -156,12 +156,8 @@ def _recorded(
 def _changed(model: Any, parts: LayerParts) -> str:
     """How queries and keys are changed between projection and comparison, in words."""
     normed = any(is_norm(m) and n[:1] in "qk" for n, m in parts.attention.named_modules())
-    words = ["normalised"] * normed + ["turned by its position (rotary)"] * _rotary(model)
+    words = ["normalised"] * normed + ["turned by its position (rotary)"] * is_rotary(model)
     return " and ".join(words) or "changed by the model"
-
-
-def _rotary(model: Any) -> bool:
-    return any("rotary" in type(module).__name__.lower() for module in model.modules())
 
 
 def _visible(call: AttentionCall) -> Tensor:
@@ -198,7 +194,7 @@ def _kinds(model: Any, seen: Seen, group: int, layer: Sublayer, *, changed: bool
     call = seen.call
     name = "" if layer.norm is None else type(layer.norm).__name__.lower()
     positions = "bias" if call.bias is not None and call.bias.any() else "learned"
-    if _rotary(model):
+    if is_rotary(model):
         # some layers of such models leave the rotation out (SmolLM3); one token is not turned
         positions = "rotary" if changed or call.q.size(1) == 1 else "none"
     return Kinds(

@@ -24,6 +24,7 @@ from attnviz.models.huggingface.functions import AttentionCall, recording, repla
 from attnviz.models.huggingface.layers import LayerParts, layers_of, parts_of
 from attnviz.models.huggingface.projections import matrix_of, unknown
 from attnviz.models.huggingface.residual import is_norm
+from attnviz.models.huggingface.watching import is_rotary
 
 
 @dataclass
@@ -255,6 +256,8 @@ def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int])
             layers=[HuggingFaceLayer(model, turn) for turn in turns],
             streams=[*(turn.x[0] for turn in turns), turns[-1].after[0]],
             output=_output(model, recorder, getattr(output, "logits", None)),
+            vocabulary=_vocabulary(model, ids, embedded["embedding"]),
+            rotary=is_rotary(model),
         )
 
 
@@ -313,6 +316,16 @@ def _embedded(model: Any, ids: Tensor, recorder: Recorder) -> tuple[dict[Embedde
     if near(factor * token, x):
         return {"embedding": factor * token}, zeros
     return {"embedding": token, "position": x - token}, zeros
+
+
+def _vocabulary(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
+    """What each token's embedding adds to the stream (V, d): a multiple of it, or nothing known."""
+    every: Tensor = model.get_input_embeddings().weight.detach()
+    token = every[ids[0]]
+    if token.shape != embedded.shape:
+        return None
+    factor = float((token * embedded).sum() / (token * token).sum())
+    return factor * every if near(factor * token, embedded) else None
 
 
 def _output(model: Any, recorder: Recorder, logits: Tensor | None) -> FrozenOutput | None:

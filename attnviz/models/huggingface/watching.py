@@ -112,3 +112,8 @@ class Seen:
 def _first(output: Any) -> Any:
     """A module's output; the first one where it gives several."""
     return output[0] if isinstance(output, tuple) else output
+
+
+def is_rotary(model: nn.Module) -> bool:
+    """Whether queries and keys are turned by their positions, in some layer at least."""
+    return any("rotary" in type(module).__name__.lower() for module in model.modules())

@@ -68,6 +68,7 @@ def freeze_gpt(model: GPT, ids: Tensor) -> FrozenRun:
             constant=torch.zeros_like(final),
             layers=[_layer(model.h[i], f"h.{i}.", seen) for i in range(n_layer)],
             streams=[*(seen[f"h.{i}.resid_pre"] for i in range(n_layer)), final],
+            vocabulary=model.wte.weight.detach(),
             output=GPTOutput(_norm(model.ln_f, final), model.wte.weight.detach()),
         )
 

@@ -1,0 +1,113 @@
+"""Circuits from the weights alone (Elhage et al. 2021, "A Mathematical Framework").
+
+The matrices of a head are read off a run of one token that is held fixed: what queries, keys and
+values make of each direction of the stream. The norm before them is part of it, but for a positive
+factor, which changes no score here. At the first position, rotary positions turn nothing.
+
+Letters in the shape comments as in `frozen/run.py`; r = min(d, d_k).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnviz.data.blocks import FloatArray
+from attnviz.data.circuits import Copying, Through
+from attnviz.data.head import Head
+from attnviz.models.frozen.run import FrozenLayer, FrozenRun
+
+MOST_TOKENS, SEED = 512, 0
+"""So many tokens of the vocabulary, drawn at random, are tried for the top-1 score."""
+DIRECTIONS = 512  # of the stream at a time
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One head: w_q, w_k (d, d_k) and w_v (d, d_v) with the norm before them; w_o (d_v, d)."""
+
+    w_q: Tensor
+    w_k: Tensor
+    w_v: Tensor
+    w_o: Tensor
+
+
+@torch.no_grad()
+def weights_of(run: FrozenRun) -> dict[Head, Weights]:
+    """The weights of each head, off a run of one token."""
+    found: dict[Head, Weights] = {}
+    for number, layer in enumerate(run.layers):
+        attention = layer.attention
+        if attention is None:
+            continue
+        q, k, v = _directions(layer, run.constant.size(1), run.constant)
+        for head in range(attention.q.size(0)):
+            g = head // attention.group
+            found[Head(number, head)] = Weights(q[:, head], k[:, g], v[:, g], attention.w_o[head])
+    return found
+
+
+def _directions(layer: FrozenLayer, d: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What queries (d, h, d_k), keys and values (d, g, …) make of each direction."""
+    every = torch.eye(d, dtype=like.dtype, device=like.device)[:, None]  # (d, 1, d)
+    zero = layer.asks(torch.zeros_like(every[:1]))
+    parts = [layer.asks(some) for some in torch.split(every, DIRECTIONS)]
+    q, k, v = (torch.cat(each)[:, :, 0] for each in zip(*parts, strict=True))
+    return q - zero[0][0, :, 0], k - zero[1][0, :, 0], v - zero[2][0, :, 0]
+
+
+@torch.no_grad()
+def copying(run: FrozenRun, heads: Mapping[Head, Weights]) -> Iterator[Copying]:
+    """The copying scores of each head; none where the model has no output or no vocabulary."""
+    output, vocabulary = run.output, run.vocabulary
+    if output is None or vocabulary is None:
+        return
+    d, like = run.constant.size(1), run.constant
+    every = torch.eye(d, dtype=like.dtype, device=like.device)[:, None]
+    read = (output.reads(every) - output.reads(torch.zeros_like(every)))[:, 0]  # (d, d)
+    unembedding = output.weight - output.weight.mean(dim=0)  # (V, d): what all share is no effect
+    through = read @ (unembedding.T @ vocabulary)  # (d, d)
+    draw = np.random.default_rng(SEED)
+    most = min(MOST_TOKENS, len(vocabulary))
+    ids = torch.from_numpy(draw.choice(len(vocabulary), most, replace=False))
+    for head, w in heads.items():
+        values = torch.linalg.eigvals((w.w_o @ through @ w.w_v).double())  # (d_v)
+        share = float(values.real.sum() / values.abs().sum().clamp_min(1e-30))
+        logits = vocabulary[ids] @ w.w_v @ (w.w_o @ read @ unembedding.T)  # (tokens, V)
+        top = float((logits.argmax(dim=1) == ids).double().mean())
+        yield Copying(head, share, top, most)
+
+
+@torch.no_grad()
+def compositions(heads: Mapping[Head, Weights], through: Through) -> tuple[FloatArray, float]:
+    """The scores (heads, heads), writers down, and what random matrices would have."""
+    every = tuple(heads.items())
+    scores = np.full((len(every), len(every)), np.nan, np.float32)
+    writers = [(_small(w.w_v.T).T, w.w_o) for _, w in every]  # (r, d_v), (d_v, d)
+    readers = [_reader(w, through) for _, w in every]  # (d, r), (r, r)
+    written = [torch.linalg.matrix_norm(a @ b) for a, b in writers]
+    read = [torch.linalg.matrix_norm(a @ b) for a, b in readers]
+    for i, (writer, _) in enumerate(every):
+        for j, (reader, _) in enumerate(every):
+            if writer.layer < reader.layer:
+                (a, b), (c, e) = writers[i], readers[j]
+                together = torch.linalg.matrix_norm(a @ (b @ c) @ e)
+                scores[i, j] = float(together / (written[i] * read[j]).clamp_min(1e-30))
+    d = every[0][1].w_o.size(1)
+    return scores, float(d**-0.5)
+
+
+def _reader(w: Weights, through: Through) -> tuple[Tensor, Tensor]:
+    """What a head does with what it reads: W_Q·W_Kᵀ, W_K·W_Qᵀ or W_V·W_O, the last one small."""
+    if through == "value":
+        return w.w_v, _small(w.w_o)
+    one, other = (w.w_q, w.w_k) if through == "query" else (w.w_k, w.w_q)
+    return one, _small(other.T)
+
+
+def _small(matrix: Tensor) -> Tensor:
+    """A square matrix (m, m) for one (m, d) that leaves every norm of a product X·matrix."""
+    small: Tensor = torch.linalg.qr(matrix.T, mode="r").R.T
+    return small

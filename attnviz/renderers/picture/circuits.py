@@ -1,0 +1,84 @@
+"""Circuits as a picture: copying by head, and a matrix of writers and readers for each way."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.data.circuits import Circuits
+from attnviz.renderers.arrangement import by_head
+from attnviz.renderers.picture.canvas import (
+    check_dpi,
+    check_size,
+    drawing,
+    fit,
+    new_figure,
+    place,
+    use_fonts,
+)
+from attnviz.renderers.picture.fonts import lettering
+from attnviz.renderers.picture.paint import check_cmap
+from attnviz.renderers.titles import circuits_title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIDE, GAP = 2.6, 1.15  # inches
+LABELS = 24  # heads along a side that are named at most
+
+
+def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = "viridis") -> "Figure":
+    """The panes side by side: copying first, then the compositions over what chance would give.
+
+    Raises:
+        UsageError: no such colour map, or a resolution that makes no usable picture.
+    """
+    check_dpi(dpi)
+    title = circuits_title(circuits)
+    with drawing():
+        check_cmap(cmap)
+        fonts = lettering([title])
+        use_fonts(fonts.families)
+        figure = new_figure(dpi)
+        left = 0.0
+        if circuits.copying:
+            _draw_copying(place(figure, left, 0, SIDE, SIDE), circuits)
+            left += SIDE + GAP
+        for through, scores in circuits.composed.items():
+            axes = place(figure, left, 0, SIDE, SIDE)
+            _draw_composition(axes, circuits, scores / circuits.expected[through], cmap)
+            axes.set_title(f"read through the {through}, × chance", fontsize=9, loc="left")
+            left += SIDE + GAP
+        above = place(figure, 0, SIDE + 0.45, 0.01, 0.01)
+        above.set_axis_off()
+        above.text(0, 0, fonts.spell(title), fontsize=10, va="bottom", parse_math=False)
+        fit(figure)
+    check_size(figure, dpi)
+    return figure
+
+
+def _draw_copying(axes: "Axes", circuits: Circuits) -> None:
+    values = by_head((each.head, each.eigenvalues) for each in circuits.copying)
+    shown = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+    axes.figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03).ax.tick_params(labelsize=7)
+    axes.set_title("copying (eigenvalues)", fontsize=9, loc="left")
+    axes.set_xticks(range(values.shape[1]), [f"H{i}" for i in range(values.shape[1])], fontsize=7)
+    axes.set_yticks(range(values.shape[0]), [f"L{i}" for i in range(values.shape[0])], fontsize=7)
+
+
+def _draw_composition(
+    axes: "Axes",
+    circuits: Circuits,
+    scores: "np.ndarray[tuple[int, ...], np.dtype[np.float32]]",
+    cmap: str,
+) -> None:
+    axes.set_facecolor("#f0f0f0")
+    shown = axes.imshow(scores, cmap=cmap, vmin=0, vmax=float(np.nanmax(scores)), aspect="auto")
+    axes.figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03).ax.tick_params(labelsize=7)
+    every = max(1, len(circuits.heads) // LABELS + (len(circuits.heads) % LABELS > 0))
+    at = range(0, len(circuits.heads), every)
+    names = [str(circuits.heads[i]) for i in at]
+    axes.set_xticks(list(at), names, fontsize=6, rotation=90)
+    axes.set_yticks(list(at), names, fontsize=6)
+    axes.set_xlabel("reader", fontsize=8)
+    axes.set_ylabel("writer", fontsize=8)

@@ -1,0 +1,58 @@
+"""Circuits that were read off the weights, as a person reads them."""
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.data.circuits import Circuits
+from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.terminal.prose import folded
+from attnviz.renderers.titles import circuits_title
+
+SHOWN = 10
+
+
+def render(circuits: Circuits, top: int | None, display: Display) -> Iterator[Text]:
+    """The heads that copy most, and the pairs that compose most."""
+    most = top or SHOWN
+    yield from folded(Text(circuits_title(circuits), "dim"), display.width)
+    if circuits.copying:
+        yield Text()
+        tokens = circuits.copying[0].tokens
+        said = (
+            f"copying: does a head raise the token that it attends to? (top-1 of {tokens:,} tokens)"
+        )
+        yield from folded(Text(said, "bold"), display.width)
+        columns = [Column("head"), Column("eigenvalues", right=True), Column("top-1", right=True)]
+        rows = [
+            (str(each.head), f"{each.eigenvalues:+.2f}", f"{each.top:.2f}")
+            for each in circuits.copying[:most]
+        ]
+        yield from listing(columns, rows, display.width)
+    if circuits.composed:
+        yield Text()
+        said = "composition: which head reads what another one writes?"
+        yield from folded(Text(said, "bold"), display.width)
+        pairs = [
+            (
+                str(each.writer),
+                str(each.reader),
+                str(each.through),
+                f"{each.score:.3f}",
+                f"{circuits.expected[each.through]:.3f}",
+            )
+            for each in circuits.compositions[:most]
+        ]
+        columns = [
+            Column("writer"),
+            Column("reader"),
+            Column("through its"),
+            Column("score", right=True),
+            Column("by chance", right=True),
+        ]
+        yield from listing(columns, pairs, display.width)
+    if circuits.composed and "query" not in circuits.composed:
+        yield Text()
+        said = "positions turn queries and keys here (rotary), so only values are compared"
+        yield from folded(Text(said, "dim"), display.width)

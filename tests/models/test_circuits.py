@@ -1,0 +1,108 @@
+"""Circuits from the weights: copying and composition, against the whole matrices."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.data.circuits import Through
+from attnviz.data.head import Head
+from attnviz.models.catalog import Source, load
+from attnviz.models.frozen.circuits import compositions, copying, weights_of
+from attnviz.models.huggingface.frozen import freeze_transformers
+from attnviz.models.scratch.frozen import freeze_gpt
+from attnviz.runs.circuits import circuits_of
+from tests.conftest import Run
+from tests.frozen import heads_of, model_of
+from tests.models.test_frozen import named, small_gpt
+from tests.runs.test_retrieval import planted, saved
+
+ONE = torch.tensor([[3]])
+
+
+def test_copying_is_that_of_the_whole_circuit_over_the_vocabulary() -> None:
+    """W_E·W_V·W_O·W_U with both norms' weights, and without what is the same for all tokens."""
+    model = small_gpt()
+    run = freeze_gpt(model, ONE)
+    found = {each.head: each for each in copying(run, weights_of(run))}
+    wte = model.wte.weight.detach()
+    centred = torch.eye(12).double() - 1 / 12
+    for layer, block in enumerate(model.h):
+        for head in range(2):
+            own = slice(6 * head, 6 * head + 6)
+            values = wte @ centred @ (block.ln_1.weight[:, None] * block.attn.w_v.weight[:, own])
+            out = block.attn.w_o.weight[own] @ centred @ (model.ln_f.weight[:, None] * wte.T)
+            whole = (values @ (out - out.mean(dim=1, keepdim=True))).detach()
+            eigenvalues = np.linalg.eigvals(whole.numpy())
+            share = eigenvalues.real.sum() / np.abs(eigenvalues).sum()
+            each = found[Head(layer, head)]
+            assert each.eigenvalues == pytest.approx(share, abs=1e-6)
+            top = (whole.argmax(dim=1) == torch.arange(31)).double().mean()
+            assert each.top == pytest.approx(float(top))
+            assert each.tokens == 31
+
+
+@pytest.mark.parametrize("through", ["query", "key", "value"])
+def test_composition_is_the_norm_of_the_product(through: Through) -> None:
+    model = small_gpt()
+    heads = weights_of(freeze_gpt(model, ONE))
+    scores, expected = compositions(heads, through)
+    names = list(heads)
+    for i, writer in enumerate(names):
+        for j, reader in enumerate(names):
+            if writer.layer >= reader.layer:
+                assert np.isnan(scores[i, j])
+                continue
+            w, r = heads[writer], heads[reader]
+            ov = w.w_v @ w.w_o
+            wanted = {
+                "query": r.w_q @ r.w_k.T,
+                "key": r.w_k @ r.w_q.T,
+                "value": r.w_v @ r.w_o,
+            }[through]
+            norm = torch.linalg.matrix_norm
+            score = float(norm(ov @ wanted) / (norm(ov) * norm(wanted)))
+            assert scores[i, j] == pytest.approx(score, abs=1e-5)
+    assert expected == pytest.approx(12**-0.5)
+
+
+def test_what_random_matrices_have_is_expected() -> None:
+    torch.manual_seed(0)
+    shapes = [(torch.randn(64, 8), torch.randn(8, 64)) for _ in range(40)]
+    norm = torch.linalg.matrix_norm
+    scores = [
+        float(norm(a @ b @ c @ d) / (norm(a @ b) * norm(c @ d)))
+        for (a, b), (c, d) in zip(shapes[::2], shapes[1::2], strict=True)
+    ]
+    assert np.mean(scores) == pytest.approx(64**-0.5, rel=0.1)
+
+
+def test_a_planted_circuit_composes_through_its_keys(tmp_path: Path) -> None:
+    circuits = circuits_of(load(Source(saved(tmp_path, planted()))))
+    first = circuits.compositions[0]
+    assert (first.writer, first.reader, first.through) == (Head(0, 0), Head(1, 0), "key")
+    scores = {pair.through: pair.score for pair in circuits.compositions}
+    assert scores["key"] > 5 * scores["query"]
+
+
+def test_where_positions_turn_queries_and_keys_only_values_are_compared() -> None:
+    model = model_of(named("llama"))
+    run = freeze_transformers(model, ONE, heads_of(model))
+    assert run.rotary
+    scores, _ = compositions(weights_of(run), "value")
+    assert np.isfinite(scores[:4, 4:]).all()
+    assert not freeze_gpt(small_gpt(), ONE).rotary
+
+
+def test_the_command_lists_and_draws_them(run: Run, tmp_path: Path) -> None:
+    out = run("heads", "--circuits", "--top", "3").out
+    assert "does a head raise the token that it attends to?" in out
+    assert "which head reads what another one writes?" in out
+    drawn = tmp_path / "a.png"
+    assert run("heads", "--circuits", "-o", str(drawn)).status == 0
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+    refused = run("heads", "--circuits", "--sort", "entropy")
+    assert "does nothing for circuits" in refused.err
+    rows = run("heads", "--circuits", "-f", "csv").out.splitlines()
+    assert len(rows) == 1 + 20 + 3 * 160  # each head; each pair of layers, in three ways
