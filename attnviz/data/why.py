@@ -55,6 +55,8 @@ class Shares:
 
     def by(self, group: Group) -> "Shares":
         """The same with parts summed up."""
+        if group == "part":
+            return self
         return self._summed(lambda part: grouped(part, group))
 
     def strongest(self, most: int) -> list[int]:

@@ -288,7 +288,7 @@ def test_with_norms_that_follow_the_score_is_that_of_the_model_itself() -> None:
     contrast = Contrast(Sums(run), Head(1, 0), 6, 2, 1)
     part = Part("mlp", 0)
     sums = Sums(run)
-    x = run.streams[1] - sums.vector(part, 1)
+    x = run.streams[1] - sums.mlps[0]
     block = model.h[1]
     query = block.attn.w_q(block.ln_1(x)).detach()[6, :6]
     keys = block.attn.w_k(block.ln_1(run.streams[1])).detach()[:, :6]

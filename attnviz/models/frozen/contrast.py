@@ -77,18 +77,23 @@ class Contrast:
 
         The last row and the last column, None, are all other parts.
         """
-        asked = self._sums.queries_of(self._head, self._query).by(group)  # (d_k, parts)
         by_part = self.query_walk.shares.by(group)
         kept = by_part.strongest(most)
-        rows = [asked.values[:, asked.parts.index(by_part.parts[i])] for i in kept]
-        rows.append(asked.total - np.sum(rows, axis=0))
-        queries = torch.from_numpy(np.stack(rows)).to(self._coefficients)
+        members = [self._members(by_part.parts[i], group) for i in kept]
+        told = self._sums.query_of(self._head, self._query, members)  # (parts, d_k)
+        whole = self._sums.attention(self._head).q[self._head.head, self._query]
+        queries = torch.cat([told, whole[None] - told.sum(dim=0, keepdim=True)])
         shares = self._sums.of_keys(self._head, queries, self._coefficients).shares.by(group)
         columns = shares.strongest(most)
         others = shares.total - shares.values[:, columns].sum(axis=1)
         values = np.concatenate([shares.values[:, columns], others[:, None]], axis=1)
         query_parts = *(by_part.parts[i] for i in kept), None
         return query_parts, (*(shares.parts[i] for i in columns), None), values.astype(np.float32)
+
+    def _members(self, group_part: Part, group: Group) -> list[Part]:
+        """The parts that are summed up in one."""
+        every = self.query_walk.shares.parts
+        return [part for part in every if grouped(part, group) == group_part]
 
     # ---- the tree ----
 
@@ -144,7 +149,7 @@ class Contrast:
         """The raw scores (n) of the row, with a part taken away from one side."""
         a, layer, head = self._sums.attention(self._head), self._head.layer, self._head.head
         stream = self._sums.run.streams[layer]
-        less = stream - self._sums.vector(part, layer)
+        less = stream - self._sums.vector(self._members(part, "head"), layer)
         q, k, _ = self._sums.run.layers[layer].asks(less[None], free=free)
         keys, query = a.k[head // a.group], a.q[head, self._query]
         if side == "query":

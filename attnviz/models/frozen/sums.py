@@ -7,16 +7,18 @@ head, the MLP or a bias added there is what this part contributes. No part is ru
 Letters in the shape comments as in `frozen/run.py`; S sums at once.
 """
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from attnviz.data.head import Head
-from attnviz.data.why import Part, ScoreRow, Shares
+from attnviz.data.why import Part, PartKind, ScoreRow, Shares
 from attnviz.models.frozen.run import Attention, FrozenRun
 from attnviz.models.tracing import numbers
 
@@ -106,14 +108,6 @@ class Sums:
 
         return self.walked(head.layer, len(queries), answered)
 
-    def queries_of(self, head: Head, query: int) -> Shares:
-        """Each component of a query vector (d_k) by what wrote the stream there."""
-
-        def asked(x: Tensor) -> Tensor:
-            return self.run.layers[head.layer].asks(x)[0][:, head.head, query].diagonal()
-
-        return self.walked(head.layer, self.attention(head).q.size(2), asked).shares
-
     # ---- logits ----
 
     def of_logits(self, position: int, rows: Tensor) -> Walk:
@@ -186,55 +180,73 @@ class Sums:
 
     # ---- parts by themselves ----
 
-    def vector(self, part: Part, layer: int) -> Tensor:
-        """What a part is in the stream that arrives at a layer (n, d).
+    def vector(self, parts: Iterable[Part], layer: int) -> Tensor:
+        """What some parts, each from a token, are in the stream that arrives at a layer (n, d).
 
-        Of a head, what all rows took from its source; of biases, everything that no part wrote.
+        With the biases, it is also what the layers themselves add on the way.
         """
-        zeros = torch.zeros_like(self.run.constant)
-        if part.kind == "biases":
-            return self._forward(self.run.constant, 0, layer, constants=True)
+        wanted = Wanted.of(parts)
+        zeros = torch.zeros_like(self.run.constant)[None]
+        at = zeros + (self.run.constant if wanted.biases else 0)
         for kind, vectors in self.run.embedded.items():
-            if kind == part.kind:
-                return self._forward(self._at(vectors, part.source), 0, layer)
-        assert part.layer is not None
-        if part.kind == "mlp":
-            made = self._at(self.mlps[part.layer], part.source)
-            return self._forward(made, part.layer + 1, layer)
-        attention = self.run.layers[part.layer].attention
-        assert attention is not None
-        assert part.head is not None
-        own = attention.values[part.head] @ attention.w_o[part.head]  # (n, d)
-        weights = attention.pattern[part.head]
-        taken = (
-            weights @ own
-            if part.source is None
-            else weights[:, part.source, None] * own[part.source]
-        )
-        frozen = self.run.layers[part.layer]
-        empty = frozen.passes(zeros[None], zeros[None])
-        out = frozen.passes(zeros[None], taken[None]) - empty
-        return self._forward(out[0], part.layer + 1, layer)
-
-    def _at(self, vectors: Tensor, source: int | None) -> Tensor:
-        if source is None:
-            return vectors
-        alone = torch.zeros_like(vectors)
-        alone[source] = vectors[source]
-        return alone
-
-    def _forward(self, x: Tensor, first: int, layer: int, *, constants: bool = False) -> Tensor:
-        """A vector's way (n, d) from one layer to another; with what the layers' biases add."""
-        zeros = torch.zeros_like(x)[None]
-        at = x[None]
-        for i in range(first, layer):
-            frozen, bias = self.run.layers[i], zeros
-            attention = frozen.attention
-            if constants and attention is not None and attention.b_o is not None:
-                bias = attention.b_o.expand_as(zeros)
-            at = frozen.passes(at, bias)
-            at = at if constants else at - frozen.passes(zeros, zeros)
+            at = at + self._from(vectors, wanted.sources[kind, None, None])
+        for i, frozen in enumerate(self.run.layers[:layer]):
+            attended = zeros + self._attended(i, wanted)
+            if at.any() or attended.any():
+                at = frozen.passes(at, attended)
+                at = at if wanted.biases else at - frozen.passes(zeros, zeros)
+            at = at + self._from(self.mlps[i], wanted.sources["mlp", i, None])
         return at[0]
+
+    def _attended(self, layer: int, wanted: "Wanted") -> Tensor:
+        """What heads of a layer take from their wanted sources, together (n, d)."""
+        attention = self.run.layers[layer].attention
+        total = torch.zeros_like(self.run.constant)
+        if attention is None:
+            return total
+        for head in range(attention.q.size(0)):
+            sources = wanted.sources["head", layer, head]
+            if sources:
+                values = self._from(attention.values[head], sources)
+                total = total + attention.pattern[head] @ values @ attention.w_o[head]
+        if wanted.biases and attention.b_o is not None:
+            total = total + attention.b_o
+        return total
+
+    def _from(self, vectors: Tensor, sources: Sequence[int]) -> Tensor:
+        """The vectors (n, …) of some tokens, and zeros for the others."""
+        kept = torch.zeros_like(vectors)
+        kept[sources] = vectors[sources]
+        return kept
+
+    def query_of(self, head: Head, query: int, parts: Sequence[Sequence[Part]]) -> Tensor:
+        """What each collection of parts adds to a query vector (S, d_k)."""
+        layer = self.run.layers[head.layer]
+        with torch.no_grad():
+            at = torch.stack([self.vector(some, head.layer) for some in parts])  # (S, n, d)
+            made: Tensor = layer.asks(at)[0][:, head.head, query]
+            zero = layer.asks(torch.zeros_like(at[:1]))[0][:, head.head, query]
+        biases = [any(part.kind == "biases" for part in some) for some in parts]
+        return made - zero * (1 - made.new_tensor(biases))[:, None]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The tokens that parts are from, by (kind, layer, head); and whether biases are wanted."""
+
+    sources: Mapping[tuple[PartKind, int | None, int | None], list[int]]
+    biases: bool
+
+    @classmethod
+    def of(cls, parts: Iterable[Part]) -> "Wanted":
+        """The parts, sorted."""
+        sources, biases = defaultdict[Any, list[int]](list), False
+        for part in parts:
+            if part.source is None:
+                biases = True
+            else:
+                sources[part.kind, part.layer, part.head].append(part.source)
+        return cls(sources, biases)
 
 
 def _gradient(number: Callable[[Tensor], Tensor], zeros: Tensor) -> tuple[Tensor, Tensor]:

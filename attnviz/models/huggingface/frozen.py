@@ -129,10 +129,13 @@ class HuggingFaceLayer:
         self.attention = None if turn.parts is None else _attention(turn)
         other = _without_norms(turn.layer, turn.parts)
         self._off = [module for module in other if module in turn.made]  # the others were not run
-        self._check()
+        self._factor: float | None = None
+        self._factor = self._check()
         self._rounded = self._rounding()
 
     def passes(self, x: Tensor, attended: Tensor) -> Tensor:
+        if self._factor is not None:
+            return x + self._factor * attended
         parts, silent = self._turn.parts, dict[nn.Module, Callable[[nn.Module], Any]]()
         if parts is not None:
             for projection in parts.projections.values():
@@ -203,8 +206,11 @@ class HuggingFaceLayer:
             raise unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
         return tuple(then - each[0] for each, then in zip(made, was, strict=True))
 
-    def _check(self) -> None:
+    def _check(self) -> float | None:
         """See that it is affine: what it makes of a sum is the sum of what it makes.
+
+        Returns:
+            The factor on what attention adds to the stream, where it is added and no more.
 
         Raises:
             ModelError: it is not.
@@ -218,6 +224,13 @@ class HuggingFaceLayer:
         # the second half of each: flipped, the sum of attended is the same
         if not near(one + other, together + nothing):
             raise unknown(f"{type(self._turn.layer).__name__} is not affine with its norms fixed")
+        alone = nothing - both[0]  # of the sum, what attention adds
+        factor = float((alone * both[3]).sum() / (both[3] * both[3]).sum())
+        plain = all(
+            near(made, x + factor * attended)
+            for made, x, attended in zip((nothing, one, other), both, both.flip(0), strict=False)
+        )
+        return factor if plain else None
 
 
 @dataclass(frozen=True)
@@ -253,12 +266,24 @@ def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int])
         return FrozenRun(
             embedded=embedded,
             constant=constant,
-            layers=[HuggingFaceLayer(model, turn) for turn in turns],
+            layers=[_held(model, turn) for turn in turns],
             streams=[*(turn.x[0] for turn in turns), turns[-1].after[0]],
             output=_output(model, recorder, getattr(output, "logits", None)),
             vocabulary=_vocabulary(model, ids, embedded["embedding"]),
             rotary=is_rotary(model),
         )
+
+
+def _held(model: Any, turn: Turn) -> HuggingFaceLayer:
+    """A turn of a layer, held fixed.
+
+    Raises:
+        ModelError: its own code does not run on what is put in the place of its modules' outputs.
+    """
+    try:
+        return HuggingFaceLayer(model, turn)
+    except (RuntimeError, TypeError, ValueError, KeyError, IndexError, AttributeError):
+        raise unknown(f"{type(turn.layer).__name__} cannot be run with its norms fixed") from None
 
 
 def _attention(turn: Turn) -> Attention:
@@ -288,7 +313,7 @@ def _attention(turn: Turn) -> Attention:
         w_o=w_o.detach().unflatten(0, (heads, width)),  # type: ignore[no-untyped-call]
         b_o=None if b_o is None else b_o.detach(),
         attended=turn.made[parts.output].reshape(turn.x.shape)[0],
-        bias=call.bias,
+        bias=call.added,
         cap=call.cap,
     )
     out = torch.einsum("hqk,hkv,hvd->qd", made.pattern, made.values, made.w_o)
@@ -324,6 +349,8 @@ def _vocabulary(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
     token = every[ids[0]]
     if token.shape != embedded.shape:
         return None
+    if near(token, embedded):
+        return every
     factor = float((token * embedded).sum() / (token * token).sum())
     return factor * every if near(factor * token, embedded) else None
 
@@ -353,7 +380,10 @@ def _fitted(
 ) -> FrozenOutput | None:
     """The output layer, with a factor on all logits (Cohere); None where they are capped."""
     weight, bias = head.weight.detach(), getattr(head, "bias", None)
+    final, logits = final[:, -1:], logits[:, -1:]  # whose row tells
     plain = nn.functional.linear(final, weight, bias)
+    if near(plain, logits):
+        return HuggingFaceOutput(norm, factor, weight, None if bias is None else bias.detach())
     scale = float((plain * logits).sum() / (plain * plain).sum())
     if not near(scale * plain, logits):
         return None

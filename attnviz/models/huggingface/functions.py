@@ -48,6 +48,20 @@ class AttentionCall:
         return None if cap is None else float(cap)
 
     @property
+    def added(self) -> Tensor | None:
+        """What is added to the scores of the keys that a query sees (h, n_q, n_k); None: nothing.
+
+        The position bias, and what a mask holds beside what it hides (ALiBi, Doge).
+        """
+        mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))
+        more = torch.zeros(()) if mask is None else mask[0]
+        seen = more.masked_fill(more <= torch.finfo(torch.float32).min / 2, 0)
+        if self.bias is None and not seen.any():
+            return None
+        every = seen if self.bias is None else _precise(self.bias) + seen
+        return every.expand(self.q.size(0), self.q.size(1), self.k.size(1)).to(self.q.dtype)
+
+    @property
     def mask(self) -> Tensor | None:
         """The addend to the scores (n_q, n_k), lowest where a key is hidden; None: nothing."""
         mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))
