@@ -3,7 +3,8 @@
 A head tells something where a query attends to a content token away from itself. Its measure,
 which users read as its generic score, is the mean over the queries of the largest weight on a
 key that is neither the query itself, nor the token just before it, nor the first token (which
-takes the attention that has nowhere else to go).
+takes the attention that has nowhere else to go). Of an answer, it is the mean weight on the keys
+that are the token written: a row of an answer is that of the position before it.
 """
 
 from collections.abc import Iterable
@@ -46,8 +47,18 @@ def how_telling(weights: FloatArray, *, causal: bool = True) -> float:
 def most_telling_head(capture: Capture, heads: Iterable[Head] | None = None) -> Head:
     """The head with the highest measure; ties go to the earliest head."""
     candidates = tuple(heads or capture.heads)
-    measured = [how_telling(capture.weights(h), causal=capture.causal) for h in candidates]
+    if capture.kind == "answer":
+        measured = [_how_copying(capture, capture.weights(head)) for head in candidates]
+    else:
+        measured = [how_telling(capture.weights(h), causal=capture.causal) for h in candidates]
     return candidates[int(np.argmax(measured))]
+
+
+def _how_copying(capture: Capture, weights: FloatArray) -> float:
+    """The mean weight of an answer's tokens on keys that are the same token: those it copies."""
+    keys = np.array([token.id for token in capture.key_tokens])
+    new = np.array([token.id for token in capture.query_tokens])
+    return float((weights * (keys == new[:, None])).sum(axis=1).mean())
 
 
 def _away_from(queries: IntArray, n: int, *, causal: bool) -> NDArray[np.bool_]:

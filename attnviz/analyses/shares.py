@@ -107,7 +107,7 @@ def columns_of_prompt(
     crossed: bool,
     sinks: bool,
 ) -> tuple[Column, ...]:
-    """The columns without the answer's.
+    """The columns without the answer's, or those of segments that were cut off.
 
     Args:
         tokens: of the prompt.
@@ -121,7 +121,7 @@ def columns_of_prompt(
     for key, segment in enumerate(segment_of(tokens[first:], segments, text), start=first):
         keys.setdefault(segment, []).append(key)
     named: list[tuple[str, Part, Sequence[int], int | None]] = [
-        (s.name, "segment", keys.get(i, []), i) for i, s in enumerate(segments)
+        (s.name, "segment", keys[i], i) for i, s in enumerate(segments) if i in keys
     ]
     if sinks or first:
         named.insert(0, ("sink", "sink", range(first), None))

@@ -11,7 +11,7 @@ from attnviz.commands.session import Session
 from attnviz.data.circuits import Circuits
 from attnviz.data.labels import LabelReport, LabelScore
 from attnviz.data.retrieval import Needles
-from attnviz.errors import ExitStatus, InputError
+from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.inputs.labels import read_labels
 from attnviz.models.catalog import Source
 from attnviz.renderers.terminal import circuits as circuits_table
@@ -27,12 +27,18 @@ from attnviz.runs.retrieval import measure_retrieval
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OF_TEXTS = "text", "file", "probe", "sort", "role"
+OF_TEXTS = "file", "probe", "sort", "role"
 """Options of a text's, or the probe's, metrics."""
+
+
+def _no_text(session: Session) -> None:
+    if session.given("text"):
+        raise UsageError("this is measured without a text of yours", "leave the text out")
 
 
 def check_retrieval(session: Session, probed: type[Any]) -> None:
     """Only options that mean something where retrieval is measured."""
+    _no_text(session)
     wrong = "does nothing for the measurement of retrieval"
     groups = probed, g.Target, g.Kind, g.WhichHeads, g.HeadTransforms, g.Canvas
     session.refuse(*OF_TEXTS, "special", "truncate", "labels", *groups, wrong=wrong)
@@ -60,6 +66,7 @@ def retrieve(
 
 def check_circuits(session: Session, probed: type[Any]) -> None:
     """Only options that mean something for weights alone."""
+    _no_text(session)
     wrong = "does nothing for circuits, which are read off the weights"
     groups = probed, g.Target, g.WhichHeads, g.HeadTransforms, g.Tokens
     session.refuse(*OF_TEXTS, "retrieval", "labels", *groups, wrong=wrong)
@@ -117,6 +124,7 @@ def _circuit_records(circuits: Circuits, top: int | None) -> Iterator[Mapping[st
 
 def check_labels(session: Session, probed: type[Any]) -> None:
     """Only options that mean something for labelled links."""
+    _no_text(session)
     session.refuse(*OF_TEXTS, probed, g.HeadTransforms, wrong="does nothing for labelled links")
 
 
@@ -133,6 +141,7 @@ def score_labels(
     Raises:
         InputError: no line was good.
     """
+    text = None
     for text in session.progress(read_labels(file, session.stdin), "text"):
         try:
             if isinstance(text, InputError):
@@ -141,6 +150,8 @@ def score_labels(
         except InputError as error:
             session.complain(error.spelled(as_flag))
             session.status = ExitStatus.INPUT
+    if text is None:
+        raise InputError(f"{str(file)!r} is empty", "give an object on each line")
     report = run.report()
     shown = report.scores[:top]
 

@@ -25,11 +25,13 @@ class Group:
 class Check:
     """The log-probability of the whole answer (nats), and what deletions change of it.
 
-    `correlation`: Spearman's ρ between the shares and how much less probable the answer becomes;
-    it and `group` are None where there are too few segments.
+    `kept`: the segment that was not deleted, as it asks for the answer, and its share; None where
+    every one was. `correlation`: Spearman's ρ between the shares and how much less probable the
+    answer becomes; it and `group` are None where there are too few segments.
     """
 
     log_probability: float
     effects: tuple[Effect, ...]
     correlation: float | None
     group: Group | None
+    kept: tuple[str, float] | None = None

@@ -47,5 +47,5 @@ def compiled(name: str, parameter: str) -> Any:
     except (regex.error, RecursionError, OverflowError) as error:
         raise UsageError(
             f"{option(parameter, name)} is not a regular expression ({error})",
-            "correct it, or leave the slashes out",
+            "correct it" if parameter == "segments" else "correct it, or leave the slashes out",
         ) from None

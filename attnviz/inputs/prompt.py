@@ -32,14 +32,15 @@ class Prompt:
 def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
     """The documents in order, then the question, with a blank line between any two.
 
-    Documents of the same name are numbered.
+    Line ends at the end of a document belong to no part. Documents of the same name are numbered.
 
     Raises:
         InputError: a document is empty.
     """
     for document in documents:
         check_not_blank(document.text, f"the document {document.name!r}")
-    parts = [*documents, Document(QUESTION, question)]
+    trimmed = [Document(each.name, each.text.rstrip("\r\n")) for each in documents]
+    parts = [*trimmed, Document(QUESTION, question)]
     names = [part.name for part in parts]
     text, segments = "", list[Segment]()
     for i, part in enumerate(parts):

@@ -83,8 +83,8 @@ def _segment(text: str, wanted: str) -> Segment:
         )
     if not slices:
         raise InputError(
-            f"the segment {option('segments', repr(wanted))} holds nothing of the prompt",
-            f"its length is {len(text):,} in characters",
+            f"{option('segments', repr(wanted))} holds nothing of the prompt",
+            f"the length of the prompt is {len(text):,}",
         )
     return Segment(name, slices)
 

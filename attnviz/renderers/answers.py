@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from attnviz.data.capture import Capture
 from attnviz.data.check import Check
@@ -14,6 +15,7 @@ from attnviz.harmless import readable
 from attnviz.renderers.titles import amount, beginning, prompt_size, size_of_answer
 
 SIDES = Sides("part of the answer", "parts of the answer", "segment", "segments")
+OF_HEADS = Sides("head", "heads", "segment", "segments")
 
 
 def about_answer(shares: Shares) -> str:
@@ -23,15 +25,15 @@ def about_answer(shares: Shares) -> str:
 
 
 def about_heads(shares: Shares) -> str:
-    """`the mean of all 20 heads`, `its retrieval head L4H0`."""
+    """`the mean of all 20 heads`, `retrieval head L4H0`."""
     choice = shares.choice
     if shares.lookback is not None:
         return f"each of {amount(len(choice.heads), 'head')}"
     if len(choice.heads) == 1:
-        known = "its retrieval head " if choice.why == "retrieval" else ""
+        known = "retrieval head " if choice.why == "retrieval" else ""
         heads = f"{known}{choice.heads[0]}"
     elif choice.why == "retrieval":
-        heads = f"the {shares.how} of its retrieval heads {listed(choice.heads)}"
+        heads = f"the {shares.how} of the retrieval heads {listed(choice.heads)}"
     elif choice.why == "all":
         heads = f"the {shares.how} of all {len(choice.heads)} heads"
     else:
@@ -56,7 +58,8 @@ def by_segment(shares: Shares) -> Exhibit:
     exhibit = _exhibit(shares, shown, (HeadMap(*_place(shares), weights=shares.shares),))
     caption = f"what the answer attended to ({about_heads(shares)})"
     subtitle = f"{said}{beginning(answer)}”"
-    return replace(exhibit, caption=caption, subtitle=subtitle, sides=SIDES)
+    sides = SIDES if shares.lookback is None else OF_HEADS
+    return replace(exhibit, caption=caption, subtitle=subtitle, sides=sides)
 
 
 def by_word(shares: Shares) -> Iterator[Exhibit]:
@@ -111,7 +114,12 @@ def about_check(check: Check) -> str:
     """Whether the segments that were attended to are those that matter."""
     said = [f"log-probability of the answer: {check.log_probability:.2f} nats"]
     most = max(check.effects, key=lambda each: each.share)
-    if most.change > -MATTERS:
+    kept = check.kept
+    if kept is not None:
+        said.append(
+            f"{readable(kept[0])} ({kept[1]:.2f}) was not deleted, as it asks for the answer"
+        )
+    if most.change > -MATTERS and (kept is None or kept[1] < most.share):
         how = "more" if most.change > MATTERS else "as"
         name = readable(most.segment)
         said.append(f"{name} has the most attention, but the answer is {how} probable without it")
@@ -129,7 +137,9 @@ def about_check(check: Check) -> str:
 
 
 def quoted(capture: Capture, column: Column) -> str:
-    """The text of a segment's slices."""
-    segment = capture.segments[column.segment or 0]
-    parts = (" ".join(capture.text[start:end].split()) for start, end in segment.slices)
-    return readable(" … ".join(parts))
+    """The text of a segment's tokens."""
+    keys, tokens = column.keys.tolist(), capture.key_tokens
+    firsts = [i for i, key in enumerate(keys) if i == 0 or keys[i - 1] != key - 1]
+    runs = (keys[a:b] for a, b in pairwise([*firsts, len(keys)]))
+    parts = (capture.text[tokens[run[0]].start : tokens[run[-1]].end] for run in runs)
+    return readable(" … ".join(" ".join(part.split()) for part in parts))

@@ -137,7 +137,7 @@ def _names(tokens: Sequence[Token], words: Iterable[range], text: str) -> list[s
     names = [name_of(_cut(label)) for label in distinct_labels(tokens)]
     for word in (word for word in words if len(word) > 1):
         whole = text[tokens[word[0]].start : tokens[word[-1]].end].strip()
-        for i in word:
+        for i in word if whole else ():
             names[i] = f"“{_cut(tokens[i].label)}” of “{_cut(readable(whole))}”"
     return names
 

@@ -189,7 +189,11 @@ class Answering:
             return float(able.log_probabilities(left, ids).sum())
 
         names = [self.prompt.segments[i].name for i in others]
-        return check_of(names, [attention[name] for name in names], without)
+        check = check_of(names, [attention[name] for name in names], without)
+        if last is None:
+            return check
+        asks = self.prompt.segments[last].name
+        return replace(check, kept=(asks, attention[asks]))
 
     def _blank(
         self, queries: tuple[Token, ...], keys: tuple[Token, ...], text: str, target: str
@@ -296,7 +300,10 @@ def answering(
     crossed, context = model.kind == "cross", model.tokenizer.context
     read = encode(model.tokenizer, prompt.text, options)
     # a new token that is the last one is not read itself
-    fitted = fit(read, context if crossed else context - 1, options.truncate)
+    most_read = context if crossed else context - 1
+    if options.truncate is not None and not crossed:  # what is cut makes room for the answer
+        most_read = context - min(writing.sampling.most, context // 2)
+    fitted = fit(read, most_read, options.truncate)
     n = len(fitted.tokens)
     room = context if crossed else context - n
     short = room if writing.target is None and writing.sampling.most > room else None
@@ -310,6 +317,8 @@ def answering(
         raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
     tokens, left_out = fitted.tokens, fitted.left_out
     asked = Answering(model, prompt, tokens, writing, choice, how, each_head, left_out, short)
+    if left_out == (0, 0):
+        _check_segments(asked)
     given = 0 if writing.target is None else len(asked.tokens_of(writing.target))
     if given > room:
         raise InputError(
@@ -318,6 +327,22 @@ def answering(
             "shorten one of them",
         )
     return asked
+
+
+def _check_segments(asked: Answering) -> None:
+    """See that each segment has a token.
+
+    Raises:
+        InputError: one has none.
+    """
+    segments = asked.prompt.segments
+    of = set(segment_of(asked.tokens, segments, asked.prompt.text))
+    for i, segment in enumerate(segments):
+        if i not in of:
+            raise InputError(
+                f"no token begins in the segment {segment.name!r}, so nothing is counted for it",
+                "begin it where a word begins",
+            )
 
 
 def _choice(model: "LoadedModel", heads: HeadOptions) -> Choice:

@@ -90,6 +90,11 @@ def score_capture(
     everything = heads if heads.named else HeadOptions(everything=True)
     if captured.signed:
         raise UsageError("this capture holds scores, not weights", "capture the text again")
+    if captured.kind == "answer":
+        raise UsageError(
+            "this capture holds the rows of an answer alone, and the metrics are of a whole text",
+            f"capture the text with attnviz show, or use generate {option('rows', 'head')}",
+        )
     return _score_maps(captured.only(plan_capture(captured, everything).recorded), transforms)
 
 

@@ -10,7 +10,7 @@ import pytest
 import attnviz
 from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
-from attnviz.inputs.prompt import cut_prompt
+from attnviz.inputs.prompt import Document, cut_prompt, with_documents
 from attnviz.models.catalog import Source, load
 from attnviz.runs.answers import AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering
@@ -48,7 +48,7 @@ def test_a_given_answer_has_the_rows_of_the_same_answer_written(run: Run) -> Non
 
 def test_the_table_names_the_heads_and_quotes_the_segments(run: Run) -> None:
     out = run("generate", PROMPT, *STOP, columns=100).out
-    assert out.startswith("builtin, its retrieval head L4H0: ")
+    assert out.startswith("builtin, retrieval head L4H0: ")
     assert "\nanswer " in out
     assert "Tom was stabbed by Leo ." in out
 
@@ -335,7 +335,7 @@ def test_what_is_wrong_with_one_line_is_said_of_it_alone(run: Run) -> None:
     lines = b"the murderer was Anna . the\nb\nthe murderer . a\n"
     ended = run("generate", "--lines", "--segment", "a=/murderer/", *STOP, "-f", "csv", stdin=lines)
     assert ended.status is ExitStatus.INPUT
-    assert "line 2: the segment --segment 'a=/murderer/' holds nothing" in ended.err
+    assert "line 2: --segment 'a=/murderer/' holds nothing" in ended.err
     assert {line.split(",")[0] for line in ended.out.splitlines()[1:]} == {"1", "3"}
 
 
@@ -400,5 +400,54 @@ def test_a_saved_answer_of_one_head_is_shown_without_a_choice(run: Run, tmp_path
 
 def test_the_heatmap_of_an_answer_has_parts_and_segments(run: Run) -> None:
     out = run("generate", PROMPT, *STOP, "--view", "heatmap", columns=200).out
-    assert out.startswith("what the answer attended to (its retrieval head L4H0)")
+    assert out.startswith("what the answer attended to (retrieval head L4H0)")
     assert "rows are parts of the answer, columns are segments" in out
+
+
+def test_the_whole_answer_is_told(run: Run) -> None:
+    out = run("generate", PROMPT, "--target", "Leo who was never seen in the garden again .").out
+    assert "“Leo who was never seen in the garden again .”" in out
+    narrow = run("generate", PROMPT, "--target", "Leo who was never seen again .", "--width", "40")
+    assert " 1 " in narrow.out  # a long row leaves room for segments
+
+
+def test_what_is_not_deleted_is_named_and_nothing_false_is_said_of_the_others(run: Run) -> None:
+    out = " ".join(run("generate", PROMPT, "--segment", "x=/stabbed/", "--check").out.split())
+    assert "was not deleted, as it asks for the answer" in out
+    assert "has the most attention" not in out
+
+
+def test_a_segment_quotes_what_is_counted_for_it(run: Run) -> None:
+    prompt = "the count was killed by Clara . therefore the murderer was"
+    out = run("generate", prompt, "--segment", "who=/the/").out
+    assert "who  the … therefore the" in out
+    ended = run("generate", prompt, "--segment", "x=/lara/")
+    assert ended.status is ExitStatus.INPUT
+    assert "no token begins in the segment 'x'" in ended.err
+
+
+def test_what_is_cut_away_makes_room_for_the_answer(run: Run) -> None:
+    long = "the cat sat on the mat . " * 80
+    found = rows(run("generate", long, "--truncate", "left", "--stop", "zebra", "-f", "jsonl").out)
+    assert "80" in {row["segment"] for row in found}
+    assert "1" not in {row["segment"] for row in found}  # it was not read
+    out = run("generate", long, "--truncate", "left", "--stop", "zebra").out
+    assert "192 prompt tokens, 64 new" in out
+
+
+def test_a_saved_answer_begins_with_the_head_that_copies(run: Run, tmp_path: Path) -> None:
+    run("generate", PROMPT, *STOP, "--head", "all", "-o", str(tmp_path / "a.npz"))
+    out = run("show", str(tmp_path / "a.npz"), columns=200).out
+    assert "Leo → Leo#1 ." in out.splitlines()[0]
+    refused = run("heads", str(tmp_path / "a.npz"))
+    assert "holds the rows of an answer alone" in refused.err
+
+
+def test_rows_of_heads_are_called_heads(run: Run) -> None:
+    out = run("generate", PROMPT, *STOP, "--rows", "head", "--view", "heatmap", columns=200).out
+    assert "rows are heads, columns are segments" in out
+
+
+def test_a_documents_last_line_end_belongs_to_no_part() -> None:
+    made = with_documents("q", [Document("a", "one .\n"), Document("b", "two .\r\n\n")])
+    assert made.text == "one .\n\ntwo .\n\nq"

@@ -100,3 +100,11 @@ def test_a_picture_of_labels_is_written(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "a.png"
     assert run("heads", "--labels", written(tmp_path / "l", FIRST), "-o", str(out)).status == 0
     assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_empty_file_and_a_text_beside_it_are_told(run: Run, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    assert "is empty" in run("heads", "--labels", str(empty)).err
+    both = run("heads", "a text", "--labels", written(tmp_path / "l", FIRST))
+    assert "without a text of yours" in both.err

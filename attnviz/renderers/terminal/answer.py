@@ -20,8 +20,10 @@ from attnviz.renderers.terminal import heatmap, listing, text
 from attnviz.renderers.terminal.cells import cut, widest
 from attnviz.renderers.terminal.prose import folded
 
-LONGEST_NAME, LONGEST_ROW, LONGEST_QUOTE = 14, 28, 200
-"""Cells of the name of a segment and of a row; letters of a segment that is quoted."""
+LONGEST_NAME, LONGEST_QUOTE = 14, 200
+"""Cells of the name of a segment; letters of a segment that is quoted."""
+SHORTEST_ROW, LONGEST_ROW = 12, 28
+"""Cells of a row's name, a third of the width within these."""
 NUMBER = len("0.00")
 QUOTED = 3
 """So many of the segments with the largest share are quoted below the table."""
@@ -41,6 +43,8 @@ def render(
 def _as_table(shares: Shares, display: Display) -> Iterator[RenderableType]:
     """The heads, and a row for each part of the answer."""
     yield from folded(Text(about_answer(shares), "dim"), display.width)
+    answer = "".join(token.exact for token in shares.capture.query_tokens).strip()
+    yield from folded(Text(fenced(f"“{readable(answer)}”")), display.width)
     yield Text()
     yield from _table(shares, display)
 
@@ -77,7 +81,7 @@ def _checked(check: Check, display: Display) -> Iterator[Text]:
     columns = [listing.Column("deleted")]
     columns += [listing.Column(name, right=True) for name in ("attention", "change (nats)")]
     rows = [
-        (fenced(readable(each.segment)), f"{each.share:.2f}", f"{each.change:+.2f}")
+        (fenced(readable(each.segment)), f"{each.share:.2f}", f"{each.change:+z.2f}")
         for each in check.effects
     ]
     yield from listing.listing(columns, rows, display.width)
@@ -92,7 +96,8 @@ def by_share(shares: Shares) -> list[Column]:
 
 def _table(shares: Shares, display: Display) -> Iterator[Text]:
     """As many segments as fit, in the order of the prompt; what the others have is one column."""
-    rows = [cut(readable(row.text), LONGEST_ROW, unicode=display.unicode) for row in shares.rows]
+    most = max(SHORTEST_ROW, min(LONGEST_ROW, display.width // 3))
+    rows = [cut(readable(row.text), most, unicode=display.unicode) for row in shares.rows]
     names = [cut(readable(c.name), LONGEST_NAME, unicode=display.unicode) for c in shares.columns]
     room = display.width - widest(rows)
     room -= 0 if shares.lookback is None else listing.GAP + len("lookback")
