@@ -5,8 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
+import attnviz
 from attnviz.errors import ExitStatus
+from attnviz.models.scratch.native import NativeModel
 from tests.builtin import LAYERS
 from tests.conftest import Run
 
@@ -114,3 +117,40 @@ def test_a_small_probability_has_an_exponent(run: Run) -> None:
     shown = run("predict", TEXT, "--each", "--top", "40", "--width", "80").out
     assert re.search(r'^  "[^"]+" +\d\.\de-\d+$', shown, re.MULTILINE)
     assert " 0.000" not in shown
+
+
+def test_the_parts_of_a_logit_add_up_to_it(run: Run) -> None:
+    text = "a fluffy blue creature roamed . the creature was"
+    model = attnviz.load_model()._loaded
+    assert isinstance(model, NativeModel)
+    ids = [token.id for token in model.tokenizer.encode(text, bos=True, special=False)]
+    with torch.no_grad():
+        logits = model.model(torch.tensor([ids]))[0, -1]
+    found = [
+        json.loads(row)
+        for row in run("predict", text, "--attribute", "-f", "jsonl").out.splitlines()
+    ]
+    total = sum(row["value"] for row in found)
+    assert total == pytest.approx(float(logits.max()), abs=1e-4)
+    assert found[0]["logit"] == pytest.approx(float(logits.max()), abs=1e-4)
+    sizes = [abs(row["value"]) for row in found]
+    assert sizes == sorted(sizes, reverse=True)
+    out = run("predict", text, "--attribute", "--versus", "red", "--top", "3").out
+    assert 'logit of " fluffy" - that of " red" = ' in out
+    assert "all others" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--versus", "red"), "--versus is for --attribute"),
+        (("--attribute", "--versus", "unbelievably so"), "tokens here"),
+        (("--attribute", "--versus", "fluffy"), "is the likeliest token itself"),
+    ],
+)
+def test_what_a_logit_cannot_be_compared_with_is_told(
+    run: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    ended = run("predict", "a fluffy blue creature roamed . the creature was", *arguments)
+    assert ended.status is ExitStatus.USAGE
+    assert said in ended.err
