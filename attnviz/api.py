@@ -143,9 +143,9 @@ class Model:
         text: str,
         *,
         head: str | None = None,
-        query: str | None = None,
-        key: str | None = None,
-        versus: str | None = None,
+        query: str | int | None = None,
+        key: str | int | None = None,
+        versus: str | int | None = None,
         group: Group = Question.group,
         top: int = Question.top,
         depth: int | None = None,
@@ -156,7 +156,8 @@ class Model:
     ) -> Why:
         """Take a contrast of a head's scores apart; see `attnviz.why`."""
         _check_one_of("group", group, Group)
-        asked = Question(head, query, key, versus, group, top, depth, check)
+        named = _named(query), _named(key), _named(versus)
+        asked = Question(head, *named, group, top, depth, check)
         options = TextOptions(bos, special, truncate, None, self._max_memory)
         return ask_why(self._loaded, text, asked, options)
 
@@ -165,14 +166,16 @@ class Model:
         text: str,
         *,
         head: str | None = None,
-        query: str | None = None,
+        query: str | int | None = None,
         bos: bool | None = None,
         special: bool = False,
         truncate: Truncation | None = None,
     ) -> Write:
         """Tell what a head writes; see `attnviz.writes`."""
         options = TextOptions(bos, special, truncate, None, self._max_memory)
-        return what_it_writes(self._loaded, text, Question(head, query), options)
+        return what_it_writes(
+            self._loaded, text, Question(head, None if query is None else str(query)), options
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,6 +262,11 @@ class AttentionCapture:
         if choose_format(Path(path), None, False).name != "npz":
             raise UsageError(f"{str(path)!r} does not end in .npz", "name it capture.npz")
         write_bytes(Path(path), encoded(pieces_of(whole_exhibit(self.record), "npz")))
+
+
+def _named(position: str | int | None) -> str | None:
+    """A token's name, or its index as one."""
+    return None if position is None else str(position)
 
 
 def _check_one_of(name: str, value: str, choices: Any) -> None:

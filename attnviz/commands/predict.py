@@ -47,7 +47,8 @@ class Candidates:
         g.LOOK,
         False,
         "--attribute",
-        help="Also show the likeliest token's logit as a sum over embeddings, heads and MLPs.",
+        help="Also show the likeliest token's logit as a sum over embeddings, heads and MLPs; as "
+        "rows, these alone.",
     )
     versus: str | None = option_field(
         g.LOOK,
@@ -85,31 +86,36 @@ def predict(
         raise UsageError(
             f"{option('versus')} is for {option('attribute')}", f"add {option('attribute')}"
         )
+    if candidates.attribute and (candidates.each or candidates.lens):
+        other = option("each" if candidates.each else "lens")
+        raise UsageError(f"{option('attribute')} and {other} are two readings", "leave one out")
     reading = Reading(**vars(candidates))
     prediction = predict_text(loaded, given, tokens.options(run), reading)
     note_texts(session, [prediction.capture])
+    most = candidates.top if session.given("top") else None
     deliver_report(
         session,
         to,
-        lambda: list(_parts(prediction) if candidates.attribute else _records(prediction)),
+        lambda: list(_parts(prediction)[:most] if candidates.attribute else _records(prediction)),
         lambda: table.render(prediction, to.display(session), candidates.top),
     )
 
 
-def _parts(prediction: Prediction) -> Iterator[dict[str, object]]:
+def _parts(prediction: Prediction) -> list[dict[str, object]]:
     """A row for each part of the logit, the strongest first."""
     made, labels = prediction.attribution, distinct_labels(prediction.capture.query_tokens)
     assert made is not None
-    for i in made.shares.strongest(len(made.shares.parts)):
-        part = made.shares.parts[i]
-        yield {
+    return [
+        {
             "token": made.token.label,
             "versus": made.versus.label if made.versus else None,
             "logit": made.logit,
-            "part": part_name(part, labels),
-            **part._asdict(),
+            "part": part_name(made.shares.parts[i], labels),
+            **made.shares.parts[i]._asdict(),
             "value": float(made.shares.values[0, i]),
         }
+        for i in made.shares.strongest(len(made.shares.parts))
+    ]
 
 
 def _records(prediction: Prediction) -> Iterator[dict[str, object]]:

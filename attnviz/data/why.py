@@ -1,7 +1,8 @@
 """Why a head attends where it does: scores and logits as sums over parts of the model."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -57,7 +58,10 @@ class Shares:
         """The same with parts summed up."""
         if group == "part":
             return self
-        return self._summed(lambda part: grouped(part, group))
+        parts, places = _places(self.parts, group)
+        rows = self.values.reshape(-1, len(self.parts))
+        values = np.array([np.bincount(places, row, len(parts)) for row in rows], np.float64)
+        return Shares(parts, values.reshape(*self.values.shape[:-1], len(parts)), self.total)
 
     def strongest(self, most: int) -> list[int]:
         """The indices of the parts whose values are farthest from 0, on the mean over all sums."""
@@ -72,13 +76,13 @@ class Shares:
         distance = np.abs(self.values.sum(axis=-1) - self.total)
         return float((distance / np.maximum(sizes, 1e-30)).max())
 
-    def _summed(self, key: Callable[[Part], Hashable]) -> "Shares":
-        places: dict[Hashable, int] = {}
-        at = [places.setdefault(key(part), len(places)) for part in self.parts]
-        member = np.zeros((len(self.parts), len(places)))
-        member[np.arange(len(at)), at] = 1
-        values = self.values @ member
-        return Shares(tuple(places), values, self.total)  # type: ignore[arg-type]
+
+@lru_cache(maxsize=8)
+def _places(parts: tuple[Part, ...], group: Group) -> tuple[tuple[Part, ...], NDArray[np.int64]]:
+    """The parts that these are summed up in, and for each which of them it belongs to."""
+    found: dict[Part, int] = {}
+    places = [found.setdefault(grouped(part, group), len(found)) for part in parts]
+    return tuple(found), np.array(places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +127,11 @@ class Pair:
 class Node:
     """A part of the tree, what it adds to the contrast, and what it is made of.
 
-    `query` and `key`: of a head, the row and the key whose score lets it take this.
+    `part` is None for all others of its level. `query` and `key`: of a head, the row and the key
+    whose score lets it take this.
     """
 
-    part: Part
+    part: Part | None
     value: float
     children: tuple["Node", ...] = ()
     query: int | None = None
@@ -138,15 +143,16 @@ class Removal:
     """A part taken away from what the head's query, or its keys, read.
 
     `predicted`: the contrast then, by the sum; `fixed`: computed with norms held fixed; `free`:
-    with norms that follow, `weight`: the key's weight then.
+    with the norms recomputed, and `weight`: the key's weight then. Both are None where no norm
+    stands between the stream and the head.
     """
 
     side: Side
     part: Part
     predicted: float
     fixed: float
-    free: float
-    weight: float
+    free: float | None
+    weight: float | None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from attnviz.data.serial import run_to_dict, token_to_dict
-from attnviz.data.why import Node, Part, Shares, Why, Write
+from attnviz.data.why import Node, Part, Removal, Shares, Why, Write
 
 WHY_SCHEMA = "attnviz-why/1"
 WRITES_SCHEMA = "attnviz-writes/1"
@@ -52,7 +52,7 @@ def _shares(shares: Shares) -> list[dict[str, Any]]:
 def _nodes(nodes: tuple[Node, ...]) -> list[dict[str, Any]]:
     return [
         {
-            **node.part._asdict(),
+            "part": _part(node.part),
             "value": node.value,
             "query": node.query,
             "key": node.key,
@@ -62,7 +62,7 @@ def _nodes(nodes: tuple[Node, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def _removal(removal: Any) -> dict[str, Any]:
+def _removal(removal: Removal) -> dict[str, Any]:
     return {**vars(removal), "part": removal.part._asdict()}
 
 

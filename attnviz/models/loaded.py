@@ -290,8 +290,9 @@ def freezing(model: LoadedModel) -> Freezes:
     if isinstance(model, Freezes):
         return model
     raise UsageError(
-        f"{model.identity.name} has no one residual stream that its attention is within",
-        f"use another model, or {option('kind', 'encoder')}",
+        f"{model.identity.name} cannot be taken apart: this attention is not within a single "
+        "residual stream that attnviz follows",
+        "use a decoder or an encoder, such as builtin or gpt2",
     )
 
 

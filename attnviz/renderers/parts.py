@@ -51,7 +51,7 @@ def about_why(why: Why, names: Sequence[str]) -> str:
 def identity(why: Why, names: Sequence[str]) -> str:
     """What the contrast is, and that it is what the weights say."""
     row, key = why.row, why.key
-    beside = "" if abs(why.added) < 5e-7 else f" {why.added:+.3f} (position bias, soft cap, sink)"
+    beside = f" {why.added:+.3f} ({_beside(why)})" if abs(why.added) >= 5e-4 else ""
     if why.versus is None:
         expected = float(row.scores[key]) - why.full
         log = float(np.log(row.weights[key]))
@@ -68,6 +68,17 @@ def identity(why: Why, names: Sequence[str]) -> str:
     )
 
 
+def _beside(why: Why) -> str:
+    """What belongs to no part, of what there is."""
+    row = why.row
+    found = {
+        "position bias": row.added.any(),
+        "soft cap": (np.abs(row.scores - row.added - row.raw) > 1e-6).any(),
+        "sink": row.sink is not None,
+    }
+    return ", ".join(name for name, there in found.items() if there)
+
+
 def side_title(why: Why, side: Side, names: Sequence[str]) -> str:
     """What a column of parts is."""
     if side == "query":
@@ -81,10 +92,15 @@ def side_title(why: Why, side: Side, names: Sequence[str]) -> str:
 def removed(why: Why, removal: Removal, names: Sequence[str]) -> str:
     """What the removal of a part did."""
     side = "query" if removal.side == "query" else "keys"
-    return (
+    said = (
         f"without {part_name(removal.part, names)} at the {side}: {removal.predicted:+.3f} by the "
-        f"sum, {removal.fixed:+.3f} computed with norms held fixed, {removal.free:+.3f} with norms "
-        f"that follow (weight {why.row.weights[why.key]:.2f} to {removal.weight:.2f})"
+        f"sum, {removal.fixed:+.3f} computed with norms held fixed"
+    )
+    if removal.free is None or removal.weight is None:
+        return f"{said}; no norm stands before this head's attention that could be recomputed"
+    return (
+        f"{said}, {removal.free:+.3f} with norms recomputed (weight "
+        f"{why.row.weights[why.key]:.2f} to {removal.weight:.2f})"
     )
 
 

@@ -91,7 +91,7 @@ def _attribution(
     output = sums.run.output
     if output is None:
         raise ModelError(
-            f"the logits of {prepared.model.identity.name} are no sums over its parts",
+            f"the logits of {prepared.model.identity.name} are not a sum over its parts",
             "it caps them, or has no output layer that attnviz can follow; use another model",
         )
     signs = output.weight.new_tensor([1.0, -1.0][: len(ids)])

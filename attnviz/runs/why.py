@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from attnviz.models.frozen.sums import Sums
     from attnviz.models.loaded import LoadedModel
 
+MOST = 1_000
+"""The most parts, or heads one behind the other, that are told."""
 SIDES: tuple[Side, ...] = ("query", "key")
 
 
@@ -33,6 +35,9 @@ class Question:
     the row's scores by its own weights. `group`: how parts are summed up. `top`: how many of them
     are told apart. `depth`: how many heads a tree follows back, one behind the other; None: no
     tree. `check`: also take the strongest part of each side away, and compute anew.
+
+    Raises:
+        UsageError: a number that is none, or too large.
     """
 
     head: str | None = None
@@ -43,6 +48,12 @@ class Question:
     top: int = 8
     depth: int | None = None
     check: bool = False
+
+    def __post_init__(self) -> None:
+        for name, number in (("top", self.top), ("depth", self.depth)):
+            whole = number is None or (type(number) is int and 1 <= number <= MOST)
+            if not whole:
+                raise UsageError(f"{option(name, number)} is no such number", f"give 1 to {MOST:,}")
 
 
 def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Why:
@@ -192,18 +203,25 @@ def _check_keys(
     """See that both keys have weight, of which the logarithm is taken.
 
     Raises:
-        InputError: one has none.
+        InputError: one has none, or the query sees one key alone.
         UsageError: they are one.
     """
     tokens = prepared.empty.key_tokens
+    if int(row.seen.sum()) == 1 and row.sink is None:
+        raise InputError(
+            f"“{tokens[query].label}” (token {query}) sees one key alone, so there is nothing to "
+            "contrast",
+            "ask about a later query, or give a longer text",
+        )
     if key == versus:
         raise UsageError(
             f"{option('key')} and {option('versus')} are the same token", "name two of them"
         )
     for position in (key, *(() if versus is None else (versus,))):
-        if not row.seen[position]:
+        if not row.weights[position] > 0:
+            weight = "a weight too small for float32" if row.seen[position] else "no weight"
+            key_name = f"“{tokens[position].label}” (token {position})"
             raise InputError(
-                f"“{tokens[query].label}” gives “{tokens[position].label}” (token {position}) no "
-                "weight here",
+                f"“{tokens[query].label}” gives {key_name} {weight}",
                 "ask about a key that it attends to",
             )

@@ -146,6 +146,7 @@ def test_the_parts_of_a_logit_add_up_to_it(run: Run) -> None:
         (("--versus", "red"), "--versus is for --attribute"),
         (("--attribute", "--versus", "unbelievably so"), "tokens here"),
         (("--attribute", "--versus", "fluffy"), "is the likeliest token itself"),
+        (("--attribute", "--lens"), "are two readings"),
     ],
 )
 def test_what_a_logit_cannot_be_compared_with_is_told(

@@ -66,7 +66,7 @@ def test_the_check_computes_what_the_sum_predicts(run: Run) -> None:
     for each in found["without"]:
         assert each["fixed"] == pytest.approx(each["predicted"], abs=1e-4)
         assert each["part"]["kind"] != "biases"
-    assert "with norms that follow" in run("why", *ASKED, "--check", columns=200).out
+    assert "with norms recomputed" in run("why", *ASKED, "--check", columns=200).out
 
 
 def test_the_default_is_the_row_that_show_tells_of(run: Run) -> None:
@@ -111,7 +111,7 @@ def test_a_picture_is_written(run: Run, tmp_path: Path, more: tuple[str, ...]) -
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (("--key", "was", "--query", "blue"), ExitStatus.INPUT, "no weight here"),
+        (("--key", "was", "--query", "blue"), ExitStatus.INPUT, "no weight"),
         (("--key", "blue", "--versus", "blue"), ExitStatus.USAGE, "are the same token"),
         (("--head", "L4"), ExitStatus.USAGE, "--head"),
         (("--head", "all"), ExitStatus.USAGE, "names 20 heads"),
@@ -120,6 +120,7 @@ def test_a_picture_is_written(run: Run, tmp_path: Path, more: tuple[str, ...]) -
         (("--writes", "-o", "a.png"), ExitStatus.USAGE, "is a table, not a picture"),
         (("--depth", "2", "-f", "csv"), ExitStatus.USAGE, "is not in the rows"),
         (("-m", "translator"), ExitStatus.USAGE, "residual stream"),
+        (("--query", "0"), ExitStatus.INPUT, "sees one key alone"),
         (("-m", "embeddings"), ExitStatus.USAGE, "residual stream"),
     ],
 )
@@ -149,3 +150,44 @@ def test_python_gives_the_same() -> None:
     assert written.lengths.shape == (10,)
     with pytest.raises(attnviz.AttnvizError):
         attnviz.why(TEXT, group="letters")  # no such group
+
+
+NAMED = {
+    "adjectives": ("a fluffy blue creature roamed the verdant forest", "creature", "fluffy", "a"),
+    "pronouns": ("Bark is very cute and he is a dog", "he", "Bark", "is#1"),
+    "mystery": (
+        "the count was stabbed by Victor . Anna sat . the murderer was",
+        "-1",
+        "Victor",
+        "Anna",
+    ),
+    "senses": ("American shrew mole", "mole", "American", "BOS"),
+    "induction": ("Victor Clara Peter Anna Leo Bruno Victor Clara Peter", "-1", "Anna", "Leo"),
+    "previous token": ("Victor Clara Peter Anna", "-1", "Peter", "Clara"),
+}
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_each_named_heads_score_is_taken_apart_exactly(number: int) -> None:
+    model = attnviz.load_model()
+    assert len(model.named_heads) == 7
+    named = model.named_heads[number]
+    text, query, key, versus = NAMED[named.behaviour]
+    head = str(named.head)
+    asked = {"head": head, "query": query, "key": key, "versus": versus, "check": True}
+    found = model.why(text, **asked)
+    row = found.row
+    ratio = np.log(row.weights[found.key] / row.weights[found.versus])
+    assert found.full == pytest.approx(ratio, abs=1e-4)
+    for removal in found.removals:
+        assert removal.fixed == pytest.approx(removal.predicted, abs=1e-4)
+
+
+@pytest.mark.parametrize("wrong", [{"top": 0}, {"top": 2.5}, {"depth": 0}, {"top": -1}])
+def test_python_refuses_numbers_that_are_none(wrong: dict[str, int]) -> None:
+    with pytest.raises(attnviz.AttnvizError, match="is no such number"):
+        attnviz.why(TEXT, **wrong)
+
+
+def test_python_takes_positions_as_numbers() -> None:
+    assert attnviz.why(TEXT, head="L4H0", query=-1, key=2).query == 9

@@ -1,10 +1,12 @@
 """Circuits from the weights: copying and composition, against the whole matrices."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from attnviz.data.circuits import Through
 from attnviz.data.head import Head
@@ -93,6 +95,27 @@ def test_where_positions_turn_queries_and_keys_only_values_are_compared() -> Non
     scores, _ = compositions(weights_of(run), "value")
     assert np.isfinite(scores[:4, 4:]).all()
     assert not freeze_gpt(small_gpt(), ONE).rotary
+
+
+def test_a_norm_behind_the_output_projection_is_part_of_a_circuit() -> None:
+    """With its weight negated, OLMo 2 lowers what it raised."""
+    found = []
+    for sign in (1, -1):
+        model = causal("Olmo2")
+        for layer in model.model.layers:
+            layer.post_attention_layernorm.weight.data *= sign
+        run = freeze_transformers(model, ONE, [4, 4])
+        found.append([each.eigenvalues for each in copying(run, weights_of(run))])
+    assert found[0] == pytest.approx([-share for share in found[1]], abs=1e-4)
+    assert max(map(abs, found[0])) > 0.01
+
+
+def causal(name: str) -> Any:
+    """A tiny random model with an output layer."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "vocab_size": 61}
+    config = getattr(transformers, f"{name}Config")(num_attention_heads=4, **sizes)
+    return getattr(transformers, f"{name}ForCausalLM")(config).eval()
 
 
 def test_the_command_lists_and_draws_them(run: Run, tmp_path: Path) -> None:

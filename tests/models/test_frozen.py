@@ -244,7 +244,9 @@ def test_a_tree_leads_from_the_key_to_the_token_before_and_its_embedding() -> No
     contrast = Contrast(induction(), Head(1, 0), 20, 6, None)
     (first, *_) = contrast.tree("key", 2, 1)
     assert (first.part, first.query, first.key) == (Part("head", 0, 0, 5), 6, 5)
-    (below,) = first.children
+    below, rest = first.children
+    assert rest.part is None
+    assert below.value + rest.value == pytest.approx(first.value)
     assert below.part == Part("embedding", source=5)
     assert below.value == pytest.approx(first.value, rel=0.01)
 
@@ -279,7 +281,19 @@ def test_without_a_part_the_score_is_what_the_sum_predicts(name: str) -> None:
                     continue
                 without = contrast.without(side, shares.parts[i])  # type: ignore[arg-type]
                 assert without.fixed == pytest.approx(without.predicted, abs=1e-6)
-                assert 0 <= without.weight <= 1
+                assert (without.free is None) == (name == "bert")  # whose norms come after
+                assert without.weight is None or 0 <= without.weight <= 1
+
+
+def test_the_biases_row_of_the_table_is_that_of_their_sum() -> None:
+    architecture = named("opt")
+    sums = frozen(architecture, torch.float64)
+    contrast = Contrast(sums, Head(1, 2), QUERY, 3, 1)
+    parts, _, table = contrast.table("head", 30)
+    by_query = part_values(contrast.query_walk.shares.by("head"))
+    for part, row in zip(parts[:-1], table, strict=False):
+        assert part is not None
+        assert row.sum() == pytest.approx(by_query[part], abs=1e-5)
 
 
 def test_with_norms_that_follow_the_score_is_that_of_the_model_itself() -> None:

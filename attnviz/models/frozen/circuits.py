@@ -26,7 +26,9 @@ DIRECTIONS = 512  # of the stream at a time
 
 @dataclass(frozen=True)
 class Weights:
-    """One head: w_q, w_k (d, d_k) and w_v (d, d_v) with the norm before them; w_o (d_v, d)."""
+    """One head: w_q, w_k (d, d_k) and w_v (d, d_v) with the norm before them; w_o (d_v, d),
+    with the norm behind it, if there is one.
+    """
 
     w_q: Tensor
     w_k: Tensor
@@ -44,9 +46,16 @@ def weights_of(run: FrozenRun) -> dict[Head, Weights]:
             continue
         q, k, v = _directions(layer, run.constant.size(1), run.constant)
         for head in range(attention.q.size(0)):
-            g = head // attention.group
-            found[Head(number, head)] = Weights(q[:, head], k[:, g], v[:, g], attention.w_o[head])
+            g, w_o = head // attention.group, _added(layer, attention.w_o[head])
+            found[Head(number, head)] = Weights(q[:, head], k[:, g], v[:, g], w_o)
     return found
+
+
+def _added(layer: FrozenLayer, w_o: Tensor) -> Tensor:
+    """What of an output projection (d_v, d) reaches the stream, where a norm may stand between."""
+    rows = w_o[:, None]  # (d_v, 1, d)
+    zeros = torch.zeros_like(rows)
+    return (layer.passes(zeros, rows) - layer.passes(zeros, zeros))[:, 0]
 
 
 def _directions(layer: FrozenLayer, d: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -73,10 +82,10 @@ def copying(run: FrozenRun, heads: Mapping[Head, Weights]) -> Iterator[Copying]:
     most = min(MOST_TOKENS, len(vocabulary))
     ids = torch.from_numpy(draw.choice(len(vocabulary), most, replace=False))
     for head, w in heads.items():
-        values = torch.linalg.eigvals((w.w_o @ through @ w.w_v).double())  # (d_v)
+        values = torch.linalg.eigvals((w.w_o @ through @ w.w_v).cpu().double())  # (d_v)
         share = float(values.real.sum() / values.abs().sum().clamp_min(1e-30))
         logits = vocabulary[ids] @ w.w_v @ (w.w_o @ read @ unembedding.T)  # (tokens, V)
-        top = float((logits.argmax(dim=1) == ids).double().mean())
+        top = float((logits.argmax(dim=1).cpu() == ids).double().mean())
         yield Copying(head, share, top, most)
 
 

@@ -13,9 +13,11 @@ from torch import Tensor
 
 from attnviz.data.blocks import FloatArray
 from attnviz.data.head import Head
-from attnviz.data.why import Group, Node, Part, Removal, ScoreRow, Side, grouped
+from attnviz.data.why import Group, Node, Part, Removal, ScoreRow, Shares, Side, grouped
 from attnviz.models.frozen.sums import Sums, Walk
 
+AT_ONCE = 16
+"""Sums that are walked back at a time."""
 FAINT = 0.01
 """Parts of a tree that are less than this share of the contrast are left out."""
 
@@ -48,13 +50,13 @@ class Contrast:
     @property
     def total(self) -> float:
         """The contrast of raw scores, which the parts add up to."""
-        return float(self._coefficients.double().cpu().numpy() @ self.row.raw.astype(float))
+        return float(self._coefficients.cpu().double().numpy() @ self.row.raw.astype(float))
 
     @property
     def added(self) -> float:
         """What the soft cap, the position bias and a sink add to the contrast."""
         beside = (self.row.scores - self.row.raw).astype(float)
-        more = float(self._coefficients.double().cpu().numpy() @ beside)
+        more = float(self._coefficients.cpu().double().numpy() @ beside)
         if self._expected and self.row.sink is not None:
             more -= self.row.sink_weight * self.row.sink
         return more
@@ -83,12 +85,21 @@ class Contrast:
         told = self._sums.query_of(self._head, self._query, members)  # (parts, d_k)
         whole = self._sums.attention(self._head).q[self._head.head, self._query]
         queries = torch.cat([told, whole[None] - told.sum(dim=0, keepdim=True)])
-        shares = self._sums.of_keys(self._head, queries, self._coefficients).shares.by(group)
+        shares = self._by_keys(queries).by(group)
         columns = shares.strongest(most)
         others = shares.total - shares.values[:, columns].sum(axis=1)
         values = np.concatenate([shares.values[:, columns], others[:, None]], axis=1)
         query_parts = *(by_part.parts[i] for i in kept), None
         return query_parts, (*(shares.parts[i] for i in columns), None), values.astype(np.float32)
+
+    def _by_keys(self, queries: Tensor) -> Shares:
+        """The contrasts of several query vectors by what wrote the keys, some at a time."""
+        some = [
+            self._sums.of_keys(self._head, each, self._coefficients).shares
+            for each in torch.split(queries, AT_ONCE)
+        ]
+        values = np.concatenate([each.values for each in some])
+        return Shares(some[0].parts, values, np.concatenate([each.total for each in some]))
 
     def _members(self, group_part: Part, group: Group) -> list[Part]:
         """The parts that are summed up in one."""
@@ -112,7 +123,8 @@ class Contrast:
             if abs(value) < FAINT * abs(self.total):
                 continue
             found.append(self._node(walk, shares.parts[most], value, depth, branches))
-        return tuple(found)
+        rest = float(shares.total[0]) - sum(node.value for node in found)
+        return (*found, Node(None, rest))
 
     def _node(self, walk: Walk, part: Part, value: float, depth: int, branches: int) -> Node:
         if part.kind != "head":
@@ -133,17 +145,14 @@ class Contrast:
         """
         shares = (self.query_walk if side == "query" else self.key_walk).shares.by("head")
         value = float(shares.values[0, shares.parts.index(part)])
+        numbers = self._coefficients.cpu().double().numpy()
         with torch.no_grad():
-            fixed, free = (self._scores_without(side, part, free=each) for each in (False, True))
-        numbers = self._coefficients.double().cpu().numpy()
-        return Removal(
-            side,
-            part,
-            predicted=self.total - value,
-            fixed=float(numbers @ fixed),
-            free=float(numbers @ free),
-            weight=self._weight(free),
-        )
+            fixed = float(numbers @ self._scores_without(side, part, free=False))
+            if not self._sums.run.layers[self._head.layer].normed:
+                return Removal(side, part, self.total - value, fixed, None, None)
+            free = self._scores_without(side, part, free=True)
+        weight = self._weight(free)
+        return Removal(side, part, self.total - value, fixed, float(numbers @ free), weight)
 
     def _scores_without(self, side: Side, part: Part, *, free: bool) -> np.ndarray:
         """The raw scores (n) of the row, with a part taken away from one side."""
@@ -156,7 +165,7 @@ class Contrast:
             query = q[0, head, self._query]
         else:
             keys = k[0, head // a.group]
-        return (a.scaling * (keys @ query)).double().cpu().numpy()
+        return (a.scaling * (keys @ query)).cpu().double().numpy()
 
     def _weight(self, raw: np.ndarray) -> float:
         """The key's weight with other raw scores (n)."""

@@ -22,7 +22,8 @@ class Attention:
 
     q (h, n, d_k); k (g, n, d_k); v (g, n, d_v); pattern (h, n, n); `bias` (h, n, n) is added to
     the scores q·k·scaling, after `cap` was put on them; w_o (h, d_v, d), b_o (d): the output
-    projection; `attended` (n, d): its output.
+    projection; `attended` (n, d): its output; `seen` (n, n): True where the mask lets a query see
+    a key.
     """
 
     q: Tensor
@@ -33,6 +34,7 @@ class Attention:
     w_o: Tensor
     b_o: Tensor | None
     attended: Tensor
+    seen: Tensor
     bias: Tensor | None = None
     cap: float | None = None
 
@@ -56,6 +58,10 @@ class FrozenLayer(Protocol):
     @property
     def attention(self) -> Attention | None:
         """What its heads did."""
+
+    @property
+    def normed(self) -> bool:
+        """Whether a norm stands between the stream that arrives and its attention's scores."""
 
     def passes(self, x: Tensor, attended: Tensor) -> Tensor:
         """The stream that leaves it, without its MLP's output: affine in both (B, n, d).

@@ -62,7 +62,7 @@ class Sums:
         capped = raw if a.cap is None else a.cap * torch.tanh(raw / a.cap)
         added = torch.zeros_like(raw) if a.bias is None else a.bias[head.head, query]
         weights, scores = a.pattern[head.head, query], capped + added
-        seen = weights > 0
+        seen = a.seen[query]
         left = 1 - float(weights.double().sum())
         strongest = int(weights.argmax())
         sink = None
@@ -165,8 +165,8 @@ class Sums:
         constant = constant + (gradient * self.run.constant).sum(dim=(-1, -2))
         values.append(constant[:, None])
         parts.append(Part("biases"))
-        together = torch.cat(values, dim=1).double().cpu().numpy()
-        shares = Shares(tuple(parts), together, total.double().cpu().numpy())
+        together = torch.cat(values, dim=1).cpu().double().numpy()
+        shares = Shares(tuple(parts), together, total.cpu().double().numpy())
         return Walk(shares, at_attention)
 
     def _through(self, layer: int, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -192,7 +192,7 @@ class Sums:
             at = at + self._from(vectors, wanted.sources[kind, None, None])
         for i, frozen in enumerate(self.run.layers[:layer]):
             attended = zeros + self._attended(i, wanted)
-            if at.any() or attended.any():
+            if wanted.biases or at.any() or attended.any():
                 at = frozen.passes(at, attended)
                 at = at if wanted.biases else at - frozen.passes(zeros, zeros)
             at = at + self._from(self.mlps[i], wanted.sources["mlp", i, None])

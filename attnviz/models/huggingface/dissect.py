@@ -16,7 +16,7 @@ from attnviz.data.capture import Kind
 from attnviz.data.explain import Kinds
 from attnviz.data.head import Head
 from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import AttentionCall, recording
+from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import LayerParts, parts_of
 from attnviz.models.huggingface.projections import (
     compared,
@@ -133,7 +133,7 @@ def _recorded(
         w_o=w_o.unflatten(0, (call.q.size(0), -1)),  # type: ignore[no-untyped-call]
         b_o=b_o,
         z=pattern @ call.v.repeat_interleave(group, dim=0),
-        mask=_visible(call),
+        mask=call.visible,
         unembedding=(model.get_output_embeddings() or model.get_input_embeddings()).weight,
         arrays=present(
             **arrays,
@@ -158,13 +158,6 @@ def _changed(model: Any, parts: LayerParts) -> str:
     normed = any(is_norm(m) and n[:1] in "qk" for n, m in parts.attention.named_modules())
     words = ["normalised"] * normed + ["turned by its position (rotary)"] * is_rotary(model)
     return " and ".join(words) or "changed by the model"
-
-
-def _visible(call: AttentionCall) -> Tensor:
-    """(n_q, n_k), True where the query may attend to the key."""
-    if call.mask is None:
-        return torch.ones(call.q.size(1), call.k.size(1), dtype=torch.bool, device=call.q.device)
-    return call.mask > torch.finfo(call.mask.dtype).min / 2
 
 
 def _embeddings(
@@ -205,5 +198,5 @@ def _kinds(model: Any, seen: Seen, group: int, layer: Sublayer, *, changed: bool
         changed=_changed(model, seen.parts) if changed else "",
         residual=layer.added.how,
         factors=layer.added.factors,
-        causal=bool((call.mask is not None) and not _visible(call).all()),
+        causal=bool((call.mask is not None) and not call.visible.all()),
     )

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnviz.errors import ModelError, option
 from attnviz.models.frozen.norm import FrozenNorm, frozen_norm
 from attnviz.models.frozen.run import Attention, Embedded, FrozenOutput, FrozenRun, near
 from attnviz.models.huggingface.forward import forward
@@ -31,7 +32,8 @@ from attnviz.models.huggingface.watching import is_rotary
 class Turn:
     """One call of a layer: its arguments, and what its modules gave in it.
 
-    `norms`: for each norm the inputs and outputs of its calls; `made`: the last output of every
+    `norms`: for each norm the inputs and outputs of its calls; `normed`: one of them came before
+    attention; `made`: the last output of every
     other module.
     """
 
@@ -44,6 +46,7 @@ class Turn:
     )
     made: dict[nn.Module, Any] = field(default_factory=dict)
     call: AttentionCall | None = None
+    normed: bool = False
     after: Tensor = field(init=False)
 
     @property
@@ -107,6 +110,7 @@ class Recorder:
         if is_norm(module) and args:
             if self._inside:
                 self.turns[-1].norms[module].append((args[0], output))
+                self.turns[-1].normed |= self.turns[-1].call is None
             else:
                 (self.behind if self.turns else self.before).append((module, args[0], output))
         elif self._inside:
@@ -127,6 +131,7 @@ class HuggingFaceLayer:
         self._model, self._turn = model, turn
         self._norms = {module: _frozen_calls(module, of) for module, of in turn.norms.items()}
         self.attention = None if turn.parts is None else _attention(turn)
+        self.normed = turn.normed
         other = _without_norms(turn.layer, turn.parts)
         self._off = [module for module in other if module in turn.made]  # the others were not run
         self._factor: float | None = None
@@ -255,6 +260,11 @@ def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int])
     """
     if not getattr(model, "_can_set_attn_implementation", lambda: False)():
         raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+    if model.dtype in (torch.float16, torch.bfloat16):
+        raise ModelError(
+            f"in {str(model.dtype).removeprefix('torch.')} the parts of a model do not add up",
+            f"run it with {option('dtype', 'float32')}",
+        )
     recorder = Recorder(model, heads_per_layer)
     with torch.no_grad():
         with recorder.attached():
@@ -313,6 +323,7 @@ def _attention(turn: Turn) -> Attention:
         w_o=w_o.detach().unflatten(0, (heads, width)),  # type: ignore[no-untyped-call]
         b_o=None if b_o is None else b_o.detach(),
         attended=turn.made[parts.output].reshape(turn.x.shape)[0],
+        seen=call.visible,
         bias=call.added,
         cap=call.cap,
     )

@@ -62,6 +62,14 @@ class AttentionCall:
         return every.expand(self.q.size(0), self.q.size(1), self.k.size(1)).to(self.q.dtype)
 
     @property
+    def visible(self) -> Tensor:
+        """(n_q, n_k), True where the query may attend to the key."""
+        if self.mask is None:
+            size = self.q.size(1), self.k.size(1)
+            return torch.ones(size, dtype=torch.bool, device=self.q.device)
+        return self.mask > torch.finfo(self.mask.dtype).min / 2
+
+    @property
     def mask(self) -> Tensor | None:
         """The addend to the scores (n_q, n_k), lowest where a key is hidden; None: nothing."""
         mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))

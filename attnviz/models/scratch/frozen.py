@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.models.attention import split_heads
+from attnviz.models.attention import causal_mask, split_heads
 from attnviz.models.frozen.norm import FrozenNorm, frozen_norm
 from attnviz.models.frozen.run import Attention, FrozenRun
 from attnviz.models.hooks import Hook, attached
@@ -26,6 +26,7 @@ class GPTLayer:
     block: Any
     norm: FrozenNorm
     attention: Attention
+    normed: bool = True
 
     def passes(self, x: Tensor, attended: Tensor) -> Tensor:
         return x + attended
@@ -85,6 +86,7 @@ def _layer(block: Any, path: str, seen: dict[str, Tensor]) -> GPTLayer:
         w_o=w_o.weight.detach().unflatten(0, (q.size(0), -1)),
         b_o=w_o.bias.detach(),
         attended=seen[f"{path}resid_mid"] - before,
+        seen=causal_mask(len(before), before.device),
     )
     return GPTLayer(block, _norm(block.ln_1, before), attention)
 

@@ -1,11 +1,12 @@
 """A contrast as a picture: the terms of query parts and key parts, or the tree of what made them.
 
 The tree is drawn as a circuit: tokens across, layers up. A line leads from the token that a head
-took something from to the token at which it wrote it.
+took something from to the token at which it wrote it; it is dashed on the side of the keys. The
+lines at the top are the head's own weights; all others are parts of the contrast.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 CELL, LAYER, TOKEN = 0.55, 0.75, 0.95  # inches
 SIGNED = "RdBu_r"
+LEGEND = (
+    "below the weights: the strongest parts of the contrast. Solid: what the query asks with; dashed: "
+    "what the keys answer with;\nred raises the contrast, blue lowers it"
+)
 
 
 def draw(why: Why, *, dpi: int = 150, cmap: str = SIGNED) -> "Figure":
@@ -75,18 +80,40 @@ def _table(figure: "Figure", why: Why, names: Sequence[str], cmap: str) -> "Axes
 
 @dataclass(frozen=True)
 class Edge:
-    """A line of the circuit: from (token, layer) to (token, layer), and what it stands for."""
+    """A line of the circuit: from (token, layer) to (token, layer), and what it stands for.
+
+    `at`: where on it its label stands. `weight`: it is the head's own, and no part of the contrast.
+    """
 
     start: tuple[int, float]
     end: tuple[int, float]
     label: str
+    side: Side
     value: float
+    at: float = 0.5
+    weight: bool = False
+
+    @property
+    def said(self) -> str:
+        """Its label with its number."""
+        number = f"{abs(self.value):.2f}" if self.weight else f"{self.value:+.2f}"
+        return f"{self.label} {number}"
+
+
+def _together(edges: Iterable[Edge]) -> list[Edge]:
+    """The edges; those that lie on each other are one, with the sum of their values."""
+    found: dict[tuple[object, ...], Edge] = {}
+    for edge in edges:
+        place = edge.start, edge.end, edge.label, edge.side
+        before = found.get(place)
+        found[place] = edge if before is None else replace(edge, value=edge.value + before.value)
+    return list(found.values())
 
 
 def _circuit(figure: "Figure", why: Why, names: Sequence[str]) -> "Axes":
     top = why.head.layer + 1
     axes = place(figure, 0, 0, max(4.5, len(names) * TOKEN), (top + 0.6) * LAYER)
-    edges = list(_edges(why))
+    edges = _together(_edges(why))
     most = max((abs(edge.value) for edge in edges), default=1.0) or 1.0
     used = {token for edge in edges for token in (edge.start[0], edge.end[0])}
     for token in range(len(names)):
@@ -95,15 +122,18 @@ def _circuit(figure: "Figure", why: Why, names: Sequence[str]) -> "Axes":
         color = "#b2182b" if edge.value > 0 else "#2166ac"
         width = 0.6 + 3.4 * abs(edge.value) / most
         across, up = zip(edge.start, edge.end, strict=True)
-        axes.plot(across, up, color=color, linewidth=width, solid_capstyle="round", zorder=1)
-        x, y = (across[0] + across[1]) / 2, (up[0] + up[1]) / 2
+        style = "-" if edge.side == "query" else (0, (4, 1.5))
+        axes.plot(across, up, color=color, linewidth=width, linestyle=style, zorder=1)
+        x, y = (start + edge.at * (end - start) for start, end in (across, up))
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
-        said = f"{edge.label} {edge.value:+.2f}"
-        axes.text(x, y, said, fontsize=6.5, ha="center", va="center", bbox=box, parse_math=False)
+        axes.text(
+            x, y, edge.said, fontsize=6.5, ha="center", va="center", bbox=box, parse_math=False
+        )
     axes.plot([why.query], [top], marker="o", color="black", markersize=7, zorder=2)
     axes.text(why.query, top + 0.18, str(why.head), fontsize=8, ha="center", va="bottom")
     axes.set_xticks(range(len(names)), names, fontsize=8, rotation=40, ha="right", parse_math=False)
     axes.set_yticks(range(top), [f"L{layer}" for layer in range(top)], fontsize=8)
+    axes.set_xlabel(LEGEND, fontsize=7.5, color="0.35")
     axes.set_ylim(-0.75, top + 0.5)
     axes.set_xlim(-0.6, len(names) - 0.4)
     for token, label in enumerate(axes.get_xticklabels()):
@@ -114,7 +144,11 @@ def _circuit(figure: "Figure", why: Why, names: Sequence[str]) -> "Axes":
 def _edges(why: Why) -> Iterator[Edge]:
     """Lines from the top down: what the query and the keys were made of."""
     top = why.head.layer + 1.0
-    yield Edge((why.key, top - 1), (why.query, top), str(why.head), why.full)
+    query, weights = (why.query, top), why.row.weights
+    for key in (why.key, *(() if why.versus is None else (why.versus,))):
+        sign = 1 if key == why.key else -1
+        value = sign * float(weights[key])
+        yield Edge((key, top - 1), query, "weight", "query", value, at=0.2, weight=True)
     for side, nodes in why.trees:
         at = why.query if side == "query" else why.key
         height = top if side == "query" else top - 1
@@ -124,18 +158,18 @@ def _edges(why: Why) -> Iterator[Edge]:
 def _edges_of(nodes: Sequence[Node], to: tuple[int, float], side: Side) -> Iterator[Edge]:
     for node in nodes:
         part = node.part
-        if part.source is None or node.value == 0:
+        if part is None or part.source is None:
             continue
         if part.kind == "head":
             assert part.layer is not None
             row = to[0] if node.query is None else node.query
             start, end = (part.source, part.layer - 0.35), (row, part.layer + 0.35)
-            yield Edge(start, end, f"L{part.layer}H{part.head}", node.value)
+            yield Edge(start, end, f"L{part.layer}H{part.head}", side, node.value)
             yield from _edges_of(node.children, start, side)
         elif part.kind == "mlp":
             assert part.layer is not None
             low, high = (part.source, part.layer + 0.1), (part.source, part.layer + 0.6)
-            yield Edge(low, high, f"L{part.layer} MLP", node.value)
+            yield Edge(low, high, f"L{part.layer} MLP", side, node.value)
         else:
             low, high = (part.source, -0.7), (part.source, -0.3)
-            yield Edge(low, high, part.kind, node.value)
+            yield Edge(low, high, part.kind, side, node.value)

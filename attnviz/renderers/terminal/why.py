@@ -60,7 +60,7 @@ def render(why: Why, top: int, display: Display) -> Iterator[RenderableType]:
     for removal in why.removals:
         yield from folded(Text(removed(why, removal, names)), display.width)
     yield Text()
-    said = f"{ACCOUNTING}; largest error of a sum {why.error:.0e} of its terms"
+    said = f"{ACCOUNTING}; error of the sums: {why.error:.0e} of their terms' sizes"
     yield from folded(Text(said, "dim"), display.width)
 
 
@@ -106,7 +106,7 @@ def _tree(
     for node in nodes:
         said = f"{'  ' * depth}{part_name(node.part, names)}  {node.value:+.3f}"
         line = Text(said)
-        if node.part.kind == "head":
+        if node.part is not None and node.part.kind == "head":
             head = f"L{node.part.layer}H{node.part.head}"
             asked = (("heads", head), ("query", node.query), ("key", node.key))
             options = " ".join(display.speller(name, str(value)) for name, value in asked)
@@ -123,7 +123,10 @@ def render_write(write: Write, display: Display) -> Iterator[RenderableType]:
     yield from _taken(write, names, display)
     if write.moved:
         yield Text()
-        said = "direct effect on the logits of the next token, with the last norm held fixed"
+        said = (
+            "direct effect on the logits of the next token, with the last norm held fixed, minus "
+            "its mean over all tokens"
+        )
         yield from folded(Text(said, "bold"), display.width)
         yield from _moved(write, names, display)
     for through in ("query", "key", "value"):
