@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 CELL, LAYER, TOKEN = 0.55, 0.75, 0.95  # inches
 SIGNED = "RdBu_r"
 LEGEND = (
-    "below the weights: the strongest parts of the contrast. Solid: what the query asks with; dashed: "
-    "what the keys answer with;\nred raises the contrast, blue lowers it"
+    "below the weights: the strongest parts of the contrast. Solid: what the query asks with; "
+    "dashed: what the keys answer with;\nred raises the contrast, blue lowers it"
 )
 
 
