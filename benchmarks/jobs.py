@@ -115,6 +115,17 @@ def jobs(folder: Path) -> tuple[Job, ...]:
             )
             for engine in ("native", "transformers")
         ),
+        *(
+            Job(
+                f"GPT-2-sized, 64 tokens, a score by part, {engine}",
+                "plain SDPA forward",
+                [*inside("why.py", gpt2, 64), engine, "why"],
+                inside("forward.py", gpt2, 64),
+                None,
+                timed_inside=True,
+            )
+            for engine in ("native", "transformers")
+        ),
         Job(
             "small Llama, 8,192 tokens, top links of all heads",
             "plain SDPA forward",

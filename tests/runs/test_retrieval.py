@@ -124,7 +124,7 @@ def test_the_command_lists_the_heads_and_generate_takes_them(
     assert json.loads(rows[0]) == {"model": name, "head": "L1H0", "retrieval": 1.0}
     assert "retrieval heads (0.1 or more): L1H0" in run("heads", "--retrieval", "-m", name).out
     out = run("generate", "abcdab", "-m", name, "--max-new-tokens", "2").out
-    assert "its retrieval head L1H0" in " ".join(out.split())
+    assert "retrieval head L1H0" in " ".join(out.split())
 
 
 class Panic(BaseException):
@@ -152,7 +152,11 @@ def test_rows_that_are_not_numbers_are_told(tmp_path: Path) -> None:
         asked.answer([NewToken(70, np.full((1, 2), np.nan, np.float32))])
 
 
-@pytest.mark.parametrize("more", [("a text",), ("--probe",), ("--head", "L0H0"), ("--length", "9")])
+def test_retrieval_takes_no_text(run: Run) -> None:
+    assert "measured without a text of yours" in run("heads", "--retrieval", "a text").err
+
+
+@pytest.mark.parametrize("more", [("--probe",), ("--head", "L0H0"), ("--length", "9")])
 def test_options_that_do_nothing_for_retrieval_are_refused(run: Run, more: tuple[str, ...]) -> None:
     ended = run("heads", "--retrieval", *more)
     assert ended.status is ExitStatus.USAGE
