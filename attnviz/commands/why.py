@@ -136,7 +136,7 @@ def why(
     output: g.ReportOutput,
     noise: g.Noise,
 ) -> None:
-    """Take a head's score apart: which parts of the model made this query attend to this key.
+    """Take a head's score apart: what made this query attend to this key.
 
     With norms and attention held fixed, the score is a sum of products of a part at the query and
     a part at the key: embeddings, earlier heads, MLPs.

@@ -23,6 +23,7 @@ from attnviz.renderers.numbers import probability
 
 if TYPE_CHECKING:
     from attnviz.data.ablate import AblationReport
+    from attnviz.data.atlas import Atlas
     from attnviz.data.circuits import Circuits
     from attnviz.data.compare import ModelComparison, TextComparison
     from attnviz.data.heads import HeadReport
@@ -179,6 +180,13 @@ def labels_title(report: "LabelReport") -> str:
 def circuits_title(circuits: "Circuits") -> str:
     """What was read off the weights of which model."""
     return f"{readable(circuits.model.name)}, circuits from the weights alone"
+
+
+def atlas_title(atlas: "Atlas") -> str:
+    """What was scanned with what."""
+    documents, tokens = atlas.size
+    size = f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
+    return f"{readable(atlas.model)}, scan of {size}: means over documents"
 
 
 def texts_title(comparison: "TextComparison") -> str:
