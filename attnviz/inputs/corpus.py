@@ -13,7 +13,7 @@ from attnviz.errors import InputError, option
 from attnviz.inputs.decoding import BYTE_ORDER_MARK
 from attnviz.inputs.files import LARGEST, as_input_error, opened
 
-SHARD = 4 << 20
+SHARD = 1 << 18
 """About so many bytes make a shard."""
 JSON_LINES = (".jsonl", ".ndjson")
 TEXTS = (".txt", ".md", *JSON_LINES)

@@ -37,15 +37,21 @@ def part_name(part: Part | None, names: Sequence[str]) -> str:
 
 
 def about_why(why: Why, names: Sequence[str]) -> str:
-    """`L3H2: why creature attends to blue (0.50) rather than to fluffy (0.31) · builtin, …`."""
+    """`L3H2: why “creature” attends to “blue” (0.50) rather than to “fluffy” (0.31) · …`."""
     row = why.row
-    said = f"why {names[why.query]} attends to {names[why.key]} ({row.weights[why.key]:.2f})"
+    query, key = in_marks(names[why.query]), in_marks(names[why.key])
+    said = f"why {query} attends to {key} ({row.weights[why.key]:.2f})"
     if why.versus is None:
         rather = "more than its row expects" if why.full > 0 else "less than its row expects"
     else:
-        rather = f"rather than to {names[why.versus]} ({row.weights[why.versus]:.2f})"
+        rather = f"rather than to {in_marks(names[why.versus])} ({row.weights[why.versus]:.2f})"
     size = amount(len(why.tokens), "token")
     return f"{why.head}: {said} {rather} · {readable(why.model.name)}, {size}"
+
+
+def in_marks(name: str) -> str:
+    """A token's name within a sentence; one that has quotes needs no others."""
+    return name if name[:1] in "\"'" else f"“{name}”"
 
 
 def identity(why: Why, names: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ def test_the_first_lines_state_the_contrast_and_that_it_is_what_the_weights_say(
         " score "
     )
     weight = attnviz.capture(TEXT, heads="L4H0").pattern(4, 0)[9]
-    assert first.startswith(f"L4H0: why was attends to fluffy ({weight[2]:.2f}) more than")
+    assert first.startswith(f"L4H0: why “was” attends to “fluffy” ({weight[2]:.2f}) more than")
     said = np.log(weight[2]) - (weight[weight > 0] * np.log(weight[weight > 0])).sum()
     assert second.endswith(f"= {said:+.3f}")
     assert f"by its weights = {said:+.3f}; ln A + H" in second
@@ -38,7 +38,7 @@ def test_the_parts_of_each_side_add_up_to_the_contrast(run: Run) -> None:
 def test_versus_contrasts_two_keys(run: Run) -> None:
     out = run("why", *ASKED, "--versus", "blue", columns=200).out
     weight = attnviz.capture(TEXT, heads="L4H0").pattern(4, 0)[9]
-    assert f"rather than to blue ({weight[3]:.2f})" in out
+    assert f"rather than to “blue” ({weight[3]:.2f})" in out
     assert f"ln of the weights' ratio = {np.log(weight[2] / weight[3]):+.3f}" in out
     assert "the parts at fluffy and blue" in out
 
@@ -73,7 +73,7 @@ def test_the_default_is_the_row_that_show_tells_of(run: Run) -> None:
     shown = run("show", "a fluffy blue creature roamed", columns=200).out
     asked = run("why", "a fluffy blue creature roamed").out
     assert asked.startswith(shown.split(":")[0])
-    assert "why creature attends to" in asked
+    assert "why “creature” attends to" in asked
 
 
 def test_rows_are_the_terms_of_the_table(run: Run) -> None:

@@ -49,7 +49,7 @@ def in_ascii(title: str) -> str:
     return ascii_only(title.translate(IN_ASCII))
 
 
-IN_ASCII = str.maketrans({"→": ">", "·": "|", "“": '"', "”": '"', "…": "..."})
+IN_ASCII = str.maketrans({"→": ">", "·": "|", "×": "x", "±": "+/-", "“": '"', "”": '"', "…": "..."})
 
 
 def line_heading(line: int, *, first: bool) -> Text:

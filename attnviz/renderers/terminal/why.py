@@ -21,6 +21,7 @@ from attnviz.renderers.parts import (
     side_title,
 )
 from attnviz.renderers.terminal.cells import cut
+from attnviz.renderers.terminal.heading import in_ascii
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
 
@@ -33,7 +34,7 @@ READ_BY = {"query": "its query", "key": "its keys", "value": "its values"}
 def render(why: Why, top: int, display: Display) -> Iterator[RenderableType]:
     """The contrast, its parts on both sides, and the strongest pairs; then what else was asked."""
     names = [fenced(name) for name in names_of(why.tokens, unicode=display.unicode)]
-    yield from folded(Text(about_why(why, names)), display.width)
+    yield from folded(Text(_said(about_why(why, names), display)), display.width)
     yield from folded(Text(identity(why, names), "dim"), display.width)
     sides: tuple[tuple[Side, Shares], ...] = (
         ("query", why.query_shares),
@@ -64,6 +65,11 @@ def render(why: Why, top: int, display: Display) -> Iterator[RenderableType]:
     yield from folded(Text(said, "dim"), display.width)
 
 
+def _said(sentence: str, display: Display) -> str:
+    """A sentence in letters that the display has."""
+    return sentence if display.unicode else in_ascii(sentence)
+
+
 def bars_of_parts(
     shares: Shares, top: int, names: Sequence[str], display: Display
 ) -> Iterator[Text]:
@@ -79,7 +85,10 @@ def bars_of_parts(
 def _pairs(why: Why, top: int, names: Sequence[str], display: Display) -> Iterator[Text]:
     pairs = [pair for pair in why.pairs if pair.query is not None and pair.key is not None]
     rows = [
-        (f"{part_name(pair.query, names)} × {part_name(pair.key, names)}", pair.value)
+        (
+            _said(f"{part_name(pair.query, names)} × {part_name(pair.key, names)}", display),
+            pair.value,
+        )
         for pair in pairs[:top]
     ]
     rest = why.contrast - sum(value for _, value in rows)
@@ -118,7 +127,7 @@ def _tree(
 def render_write(write: Write, display: Display) -> Iterator[RenderableType]:
     """What a head takes from each token, the tokens that it raises and lowers, and its readers."""
     names = [fenced(name) for name in names_of(write.tokens, unicode=display.unicode)]
-    yield from folded(Text(about_write(write, names)), display.width)
+    yield from folded(Text(_said(about_write(write, names), display)), display.width)
     yield Text()
     yield from _taken(write, names, display)
     if write.moved:
