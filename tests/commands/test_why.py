@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.commands.session import plain_text
+from attnviz.console import Display
 from attnviz.errors import ExitStatus
+from attnviz.renderers.terminal.why import render, render_write
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature roamed . the creature was"
@@ -191,3 +194,11 @@ def test_python_refuses_numbers_that_are_none(wrong: dict[str, int]) -> None:
 
 def test_python_takes_positions_as_numbers() -> None:
     assert attnviz.why(TEXT, head="L4H0", query=-1, key=2).query == 9
+
+
+def test_without_letters_beyond_ascii_every_line_is_ascii() -> None:
+    why = attnviz.why(TEXT, head="L4H0", depth=2, check=True)
+    shown = plain_text(render(why, 5, Display(unicode=False)), 80)
+    assert shown.isascii()
+    written = attnviz.writes(TEXT, head="L2H0", query="was")
+    assert plain_text(render_write(written, Display(unicode=False)), 80).isascii()

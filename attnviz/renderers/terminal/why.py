@@ -45,9 +45,8 @@ def render(why: Why, top: int, display: Display) -> Iterator[RenderableType]:
         yield from folded(Text(side_title(why, side, names), "bold"), display.width)
         yield from bars_of_parts(shares, top, names, display)
     yield Text()
-    yield from folded(
-        Text("the strongest terms: a part at the query × at the keys", "bold"), display.width
-    )
+    said = _said("the strongest terms: a part at the query × a part at the keys", display)
+    yield from folded(Text(said, "bold"), display.width)
     yield from _pairs(why, top, names, display)
     for side, nodes in why.trees:
         yield Text()
