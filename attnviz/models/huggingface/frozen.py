@@ -8,10 +8,9 @@ about. That it is, is checked on random ones.
 Letters in the shape comments as in `models/frozen/run.py`.
 """
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -19,109 +18,15 @@ from torch import Tensor, nn
 
 from attnviz.errors import ModelError, option
 from attnviz.models.frozen.norm import FrozenNorm, frozen_norm
-from attnviz.models.frozen.run import Attention, Embedded, FrozenOutput, FrozenRun, near
+from attnviz.models.frozen.run import Attention, FrozenRun, near
+from attnviz.models.huggingface.ends import embedded_of, output_of, vocabulary_of
 from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import AttentionCall, recording, replaced_by
-from attnviz.models.huggingface.layers import LayerParts, layers_of, parts_of
+from attnviz.models.huggingface.functions import replaced_by
+from attnviz.models.huggingface.layers import LayerParts
 from attnviz.models.huggingface.projections import matrix_of, unknown
 from attnviz.models.huggingface.residual import is_norm
+from attnviz.models.huggingface.turns import Recorder, Turn, first_of
 from attnviz.models.huggingface.watching import is_rotary
-
-
-@dataclass
-class Turn:
-    """One call of a layer: its arguments, and what its modules gave in it.
-
-    `norms`: for each norm the inputs and outputs of its calls; `normed`: one of them came before
-    attention; `made`: the last output of every
-    other module.
-    """
-
-    layer: nn.Module
-    parts: LayerParts | None
-    args: tuple[Any, ...]
-    named: Mapping[str, Any]
-    norms: dict[nn.Module, list[tuple[Tensor, Tensor]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    made: dict[nn.Module, Any] = field(default_factory=dict)
-    call: AttentionCall | None = None
-    normed: bool = False
-    after: Tensor = field(init=False)
-
-    @property
-    def x(self) -> Tensor:
-        """The stream that arrives (1, n, d)."""
-        arrived: Tensor = self.args[0] if self.args else self.named["hidden_states"]
-        return arrived
-
-    def given(self, x: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of the same call on another stream."""
-        if self.args:
-            return (x, *self.args[1:]), dict(self.named)
-        return (), {**self.named, "hidden_states": x}
-
-
-class Recorder:
-    """Hooks that keep the turns of a model's layers, and the norms called outside of them."""
-
-    def __init__(self, model: Any, heads_per_layer: Sequence[int]) -> None:
-        attending = [layer for layer, heads in enumerate(heads_per_layer) if heads]
-        self._parts = parts_of(model, attending)
-        every = layers_of(model)
-        self._modules = [
-            self._parts[i].layer if i in self._parts else every[i]
-            for i in range(len(heads_per_layer))
-        ]
-        self._model = model
-        self.turns: list[Turn] = []
-        self.before: list[tuple[nn.Module, Tensor, Tensor]] = []
-        self.behind: list[tuple[nn.Module, Tensor, Tensor]] = []
-        self.final: Tensor | None = None
-        self._inside = False
-
-    @contextmanager
-    def attached(self) -> Iterator[None]:
-        """Keep everything of the runs until the end."""
-        layers = set(self._modules)
-        with ExitStack() as stack:
-            stack.enter_context(recording(self._model, self._on_call))
-            for module in self._model.modules():
-                if module not in layers:
-                    stack.callback(module.register_forward_hook(self._after_module).remove)
-            for layer in layers:
-                begin = layer.register_forward_pre_hook(self._begin, with_kwargs=True)
-                stack.callback(begin.remove)
-                stack.callback(layer.register_forward_hook(self._end).remove)
-            head = getattr(self._model, "get_output_embeddings", lambda: None)()
-            if head is not None:
-                stack.callback(head.register_forward_pre_hook(self._before_output).remove)
-            yield
-
-    def _begin(self, layer: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        parts = self._parts.get(len(self.turns))
-        self.turns.append(Turn(layer, parts, args, named))
-        self._inside = True
-
-    def _end(self, _layer: nn.Module, _args: Any, output: Any) -> None:
-        self.turns[-1].after, self._inside = _first(output), False
-
-    def _after_module(self, module: nn.Module, args: Any, output: Any) -> None:
-        if is_norm(module) and args:
-            if self._inside:
-                self.turns[-1].norms[module].append((args[0], output))
-                self.turns[-1].normed |= self.turns[-1].call is None
-            else:
-                (self.behind if self.turns else self.before).append((module, args[0], output))
-        elif self._inside:
-            self.turns[-1].made[module] = output
-
-    def _on_call(self, call: AttentionCall) -> None:
-        if self._inside:
-            self.turns[-1].call = call
-
-    def _before_output(self, _module: nn.Module, args: Any) -> None:
-        self.final = args[0]
 
 
 class HuggingFaceLayer:
@@ -149,7 +54,7 @@ class HuggingFaceLayer:
         off = dict.fromkeys(self._off, self._nothing)
         with self._with({**off, **silent}, frozen=True), replaced_by(self._model, _nothing_seen):
             args, named = self._turn.given(x)
-            after: Tensor = _first(self._turn.layer(*args, **named))
+            after: Tensor = first_of(self._turn.layer(*args, **named))
         return after
 
     def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
@@ -187,7 +92,7 @@ class HuggingFaceLayer:
 
         def nothing(*args: Any, **named: Any) -> Any:
             x = next(each for each in (*args, *named.values()) if isinstance(each, Tensor))
-            like = _first(made)
+            like = first_of(made)
             texts = x.numel() // x.size(-1) // self._turn.x.size(1)
             batch = texts * like.size(0)
             zeros = like.new_zeros((batch, *like.shape[1:]))
@@ -238,19 +143,6 @@ class HuggingFaceLayer:
         return factor if plain else None
 
 
-@dataclass(frozen=True)
-class HuggingFaceOutput:
-    """The last norm, held fixed, and the output layer; `factor` is put on what it reads."""
-
-    norm: FrozenNorm | None
-    factor: float
-    weight: Tensor
-    bias: Tensor | None
-
-    def reads(self, x: Tensor) -> Tensor:
-        return self.factor * (x if self.norm is None else self.norm(x))
-
-
 def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> FrozenRun:
     """Run a transformers model of one stack over ids (1, n), and hold the run fixed.
 
@@ -272,14 +164,14 @@ def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int])
         turns = recorder.turns
         if len(turns) != len(heads_per_layer):
             raise unknown(f"{type(model).__name__} does not run its layers one after the other")
-        embedded, constant = _embedded(model, ids, recorder)
+        embedded, constant = embedded_of(model, ids, recorder)
         return FrozenRun(
             embedded=embedded,
             constant=constant,
             layers=[_held(model, turn) for turn in turns],
             streams=[*(turn.x[0] for turn in turns), turns[-1].after[0]],
-            output=_output(model, recorder, getattr(output, "logits", None)),
-            vocabulary=_vocabulary(model, ids, embedded["embedding"]),
+            output=output_of(model, recorder, getattr(output, "logits", None)),
+            vocabulary=vocabulary_of(model, ids, embedded["embedding"]),
             rotary=is_rotary(model),
         )
 
@@ -331,75 +223,6 @@ def _attention(turn: Turn) -> Attention:
     if not near(out if b_o is None else out + b_o, made.attended):
         raise unknown(f"{name} changes its heads' outputs before it adds them up")
     return made
-
-
-def _embedded(model: Any, ids: Tensor, recorder: Recorder) -> tuple[dict[Embedded, Tensor], Tensor]:
-    """What was added up before the first layer (n, d), and what a norm added to it (n, d)."""
-    x = recorder.turns[0].x[0]
-    token = model.get_input_embeddings()(ids)[0]
-    zeros = torch.zeros_like(x)
-    if token.shape != x.shape:  # ALBERT's are narrower than its layers
-        return {"embedding": x}, zeros
-    for module, read, made in recorder.before:
-        norm = frozen_norm(module, read, made)
-        if norm is not None and near(made[0], x) and read.shape == made.shape:
-            constant = norm(torch.zeros_like(read))
-            apart: dict[Embedded, Tensor] = {"embedding": token, "position": read[0] - token}
-            return {
-                name: (norm(part[None]) - constant)[0] for name, part in apart.items()
-            }, constant[0]
-    factor = float((token * x).sum() / (token * token).sum())
-    if near(factor * token, x):
-        return {"embedding": factor * token}, zeros
-    return {"embedding": token, "position": x - token}, zeros
-
-
-def _vocabulary(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
-    """What each token's embedding adds to the stream (V, d): a multiple of it, or nothing known."""
-    every: Tensor = model.get_input_embeddings().weight.detach()
-    token = every[ids[0]]
-    if token.shape != embedded.shape:
-        return None
-    if near(token, embedded):
-        return every
-    factor = float((token * embedded).sum() / (token * token).sum())
-    return factor * every if near(factor * token, embedded) else None
-
-
-def _output(model: Any, recorder: Recorder, logits: Tensor | None) -> FrozenOutput | None:
-    """The way to the logits; None where there is none that is affine."""
-    head = getattr(model, "get_output_embeddings", lambda: None)()
-    final, last = recorder.final, recorder.turns[-1].after
-    if head is None or final is None or logits is None or final.shape != last.shape:
-        return None
-    norms = [
-        norm
-        for module, read, made in recorder.behind
-        if read.shape == last.shape and near(read, last)
-        if (norm := frozen_norm(module, read, made)) is not None
-    ]
-    for norm in (*norms, None):
-        plain = last if norm is None else norm(last)
-        factor = float((plain * final).sum() / (plain * plain).sum())
-        if near(factor * plain, final):
-            return _fitted(norm, factor, head, final, logits)
-    return None
-
-
-def _fitted(
-    norm: FrozenNorm | None, factor: float, head: Any, final: Tensor, logits: Tensor
-) -> FrozenOutput | None:
-    """The output layer, with a factor on all logits (Cohere); None where they are capped."""
-    weight, bias = head.weight.detach(), getattr(head, "bias", None)
-    final, logits = final[:, -1:], logits[:, -1:]  # whose row tells
-    plain = nn.functional.linear(final, weight, bias)
-    if near(plain, logits):
-        return HuggingFaceOutput(norm, factor, weight, None if bias is None else bias.detach())
-    scale = float((plain * logits).sum() / (plain * plain).sum())
-    if not near(scale * plain, logits):
-        return None
-    bias = None if bias is None else scale * bias.detach()
-    return HuggingFaceOutput(norm, factor, scale * weight, bias)
 
 
 def _frozen_calls(module: nn.Module, calls: list[tuple[Tensor, Tensor]]) -> list[FrozenNorm]:
@@ -456,8 +279,3 @@ def _nothing_seen(
     _module: nn.Module, q: Tensor, _k: Tensor, v: Tensor, *_: Any, **_named: Any
 ) -> tuple[Tensor, None]:
     return v.new_zeros((q.size(0), q.size(2), q.size(1), v.size(3))), None
-
-
-def _first(output: Any) -> Any:
-    """A module's output; the first one where it gives several."""
-    return output[0] if isinstance(output, tuple) else output
