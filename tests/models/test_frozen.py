@@ -1,5 +1,7 @@
 """A run held fixed: scores and logits are sums over the parts of the model, and say why."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,7 @@ from attnviz.models.frozen.contrast import Contrast
 from attnviz.models.frozen.sums import Sums
 from attnviz.models.frozen.writes import Writes
 from attnviz.models.huggingface.frozen import freeze_transformers
+from attnviz.models.huggingface.functions import AttentionCall, recording
 from attnviz.models.scratch.frozen import freeze_gpt
 from attnviz.models.scratch.gpt import GPT
 from tests.architectures import ARCHITECTURES, Architecture, N
@@ -366,3 +369,18 @@ def test_a_reader_through_its_keys_reads_the_circuit_set_by_hand() -> None:
     (by_key,) = (reader for reader in readers if reader.through == "key")
     assert (by_key.head, by_key.query) == (Head(1, 0), 20)
     assert by_key.value / by_key.total > 0.9
+
+
+def test_a_mask_of_one_row_is_that_of_every_query() -> None:
+    """As LayoutLM's is."""
+    model = model_of(named("bert"))
+    ids = named("bert").inputs()["input_ids"]
+    seen: list[AttentionCall] = []
+    with recording(model, seen.append), torch.no_grad():
+        model(ids)
+    mask = torch.zeros(1, 1, 1, N)
+    mask[..., -2:] = torch.finfo(torch.float32).min
+    visible = replace(seen[0], _mask=mask).visible
+    assert visible.shape == (N, N)
+    assert visible[:, :-2].all()
+    assert not visible[:, -2:].any()

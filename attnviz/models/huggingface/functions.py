@@ -64,10 +64,11 @@ class AttentionCall:
     @property
     def visible(self) -> Tensor:
         """(n_q, n_k), True where the query may attend to the key."""
-        if self.mask is None:
-            size = self.q.size(1), self.k.size(1)
+        size, mask = (self.q.size(1), self.k.size(1)), self.mask
+        if mask is None:
             return torch.ones(size, dtype=torch.bool, device=self.q.device)
-        return self.mask > torch.finfo(self.mask.dtype).min / 2
+        # some encoders have one row for all queries
+        return (mask > torch.finfo(mask.dtype).min / 2).expand(size)
 
     @property
     def mask(self) -> Tensor | None:
