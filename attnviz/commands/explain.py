@@ -67,28 +67,6 @@ STEPS, EXAMPLES = "The steps", "Examples without a model"
 
 
 @dataclass(frozen=True)
-class Followed:
-    """Which head and which query are followed."""
-
-    head: str | None = option_field(
-        g.HEADS,
-        None,
-        "--head",
-        "-H",
-        metavar="HEAD",
-        help="The head to explain: L1H2 or 1.2. Default: the one that show picks.",
-    )
-    query: str | None = option_field(
-        g.TOKENS,
-        None,
-        "--query",
-        metavar="TOKEN",
-        help="The query to explain: a token, creature#2, or an index. Default: the "
-        "first one that the line above names, or the last word.",
-    )
-
-
-@dataclass(frozen=True)
 class HowTold:
     """What of a calculation is told, and how, to a person."""
 
@@ -232,7 +210,7 @@ def explain(
     target: g.Target,
     kind: g.Kind,
     causal: g.Causal,
-    followed: Followed,
+    followed: g.OneRow,
     reading: HowTold,
     likeness: Likeness,
     which: WhichExample,
@@ -356,7 +334,7 @@ def _check_without_a_model(session: Session, text: g.TextIn, which: WhichExample
         raise UsageError(f"{what} needs no text", "leave the text out")
     wrong = f"does nothing for {what}"
     session.refuse(
-        "file", Followed, "as_lookup", g.WhichModel, g.Target, g.Kind, g.Tokens, wrong=wrong
+        "file", g.OneRow, "as_lookup", g.WhichModel, g.Target, g.Kind, g.Tokens, wrong=wrong
     )
     if which.example != "multi-head":
         hint = f"it is for {option('example', 'multi-head')}"

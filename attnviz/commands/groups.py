@@ -249,6 +249,26 @@ class WhichHeads:
 
 
 @dataclass(frozen=True)
+class OneRow:
+    """One head and one query."""
+
+    head: str | None = _heads(
+        None,
+        "--head",
+        "-H",
+        metavar="HEAD",
+        help="The head: L1H2 or 1.2. Default: the one that show picks.",
+    )
+    query: str | None = _tokens(
+        None,
+        "--query",
+        metavar="TOKEN",
+        help="The query: a token, creature#2, or an index (-1 is the last one). Default: the "
+        "first one that show names, or the last word.",
+    )
+
+
+@dataclass(frozen=True)
 class Joining:
     """Transforms that join heads, or show what their weights are made of."""
 

@@ -8,7 +8,7 @@ from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver, deliver_report, destination_of
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
-from attnviz.commands.texts import text_alone
+from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.serial import to_json
 from attnviz.data.why import Group, Part, Why, Write
 from attnviz.data.why_serial import why_to_dict, write_to_dict
@@ -34,28 +34,6 @@ attnviz why "a fluffy blue creature roamed . the creature was" --depth 3 -o circ
 attnviz why "a fluffy blue creature roamed . the creature was" --head L4H0 --writes
 """
 ASKED = "What is asked"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Which score is asked about."""
-
-    head: str | None = option_field(
-        g.HEADS,
-        None,
-        "--head",
-        "-H",
-        metavar="HEAD",
-        help="The head that is asked about: L1H2 or 1.2. Default: the one that show picks.",
-    )
-    query: str | None = option_field(
-        g.TOKENS,
-        None,
-        "--query",
-        metavar="TOKEN",
-        help="The query: a token, creature#2, or an index. Default: the first one that show "
-        "names, or the last word.",
-    )
 
 
 @dataclass(frozen=True)
@@ -127,7 +105,7 @@ def why(
     model: g.WhichModel,
     run: g.ModelRun,
     kind: g.Kind,
-    asked: Asked,
+    asked: g.OneRow,
     keys: Keys,
     instead: Written,
     many: HowMany,
@@ -157,9 +135,13 @@ def why(
     )
     options = tokens.options(run)
     if instead.writes:
-        _deliver_write(session, to, what_it_writes(loaded, given, question, options))
-    else:
-        _deliver(session, to, ask_why(loaded, given, question, options), many.top, canvas)
+        write = what_it_writes(loaded, given, question, options)
+        note_texts(session, [write.capture])
+        _deliver_write(session, to, write)
+        return
+    found = ask_why(loaded, given, question, options)
+    note_texts(session, [found.capture])
+    _deliver(session, to, found, many.top, canvas)
 
 
 def _check(session: Session, to: Destination, instead: Written) -> None:

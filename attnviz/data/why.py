@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import ModelIdentity
+from attnviz.data.capture import Capture, ModelIdentity
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 
@@ -181,8 +181,34 @@ class Reader:
     total: float
 
 
+class OverText:
+    """What was run: `capture` is it without any pattern."""
+
+    capture: Capture
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return self.capture.text
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """Its tokens."""
+        return self.capture.key_tokens
+
+    @property
+    def model(self) -> ModelIdentity:
+        """The model."""
+        return self.capture.model
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of the libraries, by name."""
+        return self.capture.versions
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Write:
+class Write(OverText):
     """What a head writes at a query.
 
     weights (n): its row; lengths (n): of what it takes from each token, times W_O. `moved`: the
@@ -190,10 +216,7 @@ class Write:
     has no logits that are affine in its stream. `readers`: of all later heads.
     """
 
-    text: str
-    tokens: tuple[Token, ...]
-    model: ModelIdentity
-    versions: Mapping[str, str]
+    capture: Capture
     head: Head
     query: int
     weights: FloatArray
@@ -206,7 +229,7 @@ class Write:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Why:
+class Why(OverText):
     """Why a query attends to a key rather than to another one, or than its row expects.
 
     `versus`: the other key; None: the mean of the row's scores by its own weights. `contrast`: the
@@ -215,10 +238,7 @@ class Why:
     query asks with, and by what the keys answer with; `pairs`: the strongest terms of both.
     """
 
-    text: str
-    tokens: tuple[Token, ...]
-    model: ModelIdentity
-    versions: Mapping[str, str]
+    capture: Capture
     head: Head
     query: int
     key: int

@@ -5,27 +5,24 @@ text ─► tokens ─► one head, one query ─► run, every step recorded �
 Where no head is named, a capture comes before, from which the default one is picked.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice, Exhibit
+from attnviz.data.exhibit import Choice
 from attnviz.data.explain import EmbeddingTrace, HeadTrace, OtherRow
 from attnviz.data.finding import Finding
-from attnviz.data.positions import last_word, one_position
-from attnviz.data.tokens import Token
 from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
-from attnviz.errors import InputError, UsageError, option
+from attnviz.errors import InputError
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
 from attnviz.models.loaded import tracing
 from attnviz.renderers.notes import run_notes
-from attnviz.runs.choose import found, plan_heads, told_query
-from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import Prepared, prepare
-from attnviz.transforms.apply import whole_exhibit
+from attnviz.runs.choose import found
+from attnviz.runs.one_row import one_row, position_of
+from attnviz.runs.options import TextOptions
+from attnviz.runs.prepare import prepare
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -71,37 +68,12 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
 
     tracing(model)  # refused before anything is run
     prepared = prepare(model, text, options)
-    choice, shown = _head(prepared, subject.head)
-    query = told_query(shown.finding) if shown and subject.query is None else None
-    if query is None:
-        query = _position(prepared.empty.query_tokens, subject.query)
+    choice, query, shown = one_row(prepared, subject.head, subject.query)
     row = found(replace(shown, queries=(query,)), choice.heads[0]) if shown else None
     finding = row.finding if row else None
     trace = prepared.trace(choice.heads[0], query)
     other = other_row(trace, subject.similarity) if subject.similarity else None
     return Traced(trace, choice, prepared.empty, finding, other)
-
-
-def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None]:
-    """The head, why this one, and its pattern; nothing is captured where the user named it."""
-    model = prepared.model
-    plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=named))
-    if named is not None and len(plan.recorded) != 1:
-        raise UsageError(
-            f"{option('heads', named)} names {len(plan.recorded)} heads",
-            f"one is explained: {option('heads', 'L1H2')}",
-        )
-    if plan.choice and not plan.choice.picked:
-        return plan.choice, None
-    captured = prepared.record(plan.recorded)
-    choice = plan.pick(captured)
-    (head,) = choice.heads
-    return choice, found(whole_exhibit(captured.only(choice.heads), choice), head)
-
-
-def _position(tokens: Sequence[Token], query: str | None) -> int:
-    """Of the query that was named, or of the last word."""
-    return last_word(tokens) if query is None else one_position(tokens, query, "query")
 
 
 def explain_embeddings(
@@ -114,7 +86,7 @@ def explain_embeddings(
         UsageError: a query that is not in the text.
     """
     prepared = prepare(model, text, options)
-    trace = model.compare(text, prepared.source, _position(prepared.source, query))
+    trace = model.compare(text, prepared.source, position_of(prepared.source, query))
     return replace(trace, versions=prepared.empty.versions), run_notes(prepared.empty)
 
 

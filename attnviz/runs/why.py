@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnviz.data.head import Head, every_head
-from attnviz.data.positions import last_word, one_position
+from attnviz.data.positions import one_position
 from attnviz.data.why import Group, ScoreRow, Side, Why, Write
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.models.loaded import freezing
-from attnviz.runs.choose import found, plan_heads, told_query
-from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.one_row import one_row
+from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import Prepared, prepare
-from attnviz.transforms.apply import whole_exhibit
 
 if TYPE_CHECKING:
     from attnviz.models.frozen.contrast import Contrast
@@ -66,7 +65,8 @@ def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptio
         ModelError: this architecture cannot be taken apart, or the run does not fit into memory.
     """
     prepared = prepare(model, text, options)
-    head, query = subject(prepared, asked.head, asked.query)
+    choice, query, _ = one_row(prepared, asked.head, asked.query)
+    (head,) = choice.heads
     sums = frozen(prepared)
     row, tokens = sums.row(head, query), prepared.empty.key_tokens
     key = int(row.weights.argmax()) if asked.key is None else one_position(tokens, asked.key, "key")
@@ -83,15 +83,13 @@ def what_it_writes(model: "LoadedModel", text: str, asked: Question, options: Te
     from attnviz.models.frozen.writes import Writes
 
     prepared = prepare(model, text, options)
-    head, query = subject(prepared, asked.head, asked.query)
+    choice, query, _ = one_row(prepared, asked.head, asked.query)
+    (head,) = choice.heads
     sums = frozen(prepared)
     writes = Writes(sums, head, query)
     label = model.tokenizer.label
     return Write(
-        text=prepared.empty.text,
-        tokens=prepared.empty.key_tokens,
-        model=prepared.empty.model,
-        versions=prepared.empty.versions,
+        capture=prepared.empty,
         head=head,
         query=query,
         weights=sums.row(head, query).weights,
@@ -127,10 +125,7 @@ def _answer(
             parts = [by_head.parts[i] for i in by_head.strongest(2)]
             removals.append(contrast.without(side, parts[parts[0].kind == "biases"]))
     return Why(
-        text=prepared.empty.text,
-        tokens=prepared.empty.key_tokens,
-        model=prepared.empty.model,
-        versions=prepared.empty.versions,
+        capture=prepared.empty,
         head=head,
         query=query,
         key=key,
@@ -170,31 +165,6 @@ def frozen(prepared: Prepared) -> "Sums":
     # each layer's scores, pattern and mask, and the vectors of a walk
     prepared.budget.check(4 * prepared.budget.patterns(heads), "shorten the text")
     return Sums(model.freeze(prepared.ids))
-
-
-def subject(prepared: Prepared, head: str | None, query: str | None) -> tuple[Head, int]:
-    """The head and the query that are asked about, or those that `show` would tell of.
-
-    Raises:
-        UsageError: more than one of them, or one that is not there.
-    """
-    model, tokens = prepared.model, prepared.empty.query_tokens
-    plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=head))
-    if head is not None and len(plan.recorded) != 1:
-        raise UsageError(
-            f"{option('heads', head)} names {len(plan.recorded)} heads",
-            f"one is asked about: {option('heads', 'L1H2')}",
-        )
-    position = None if query is None else one_position(tokens, query, "query")
-    if plan.choice is not None and not plan.choice.picked:
-        return plan.choice.heads[0], last_word(tokens) if position is None else position
-    captured = prepared.record(plan.recorded)
-    choice = plan.pick(captured)
-    (picked,) = choice.heads
-    if position is None:
-        shown = found(whole_exhibit(captured.only(choice.heads), choice), picked)
-        position = told_query(shown.finding)
-    return picked, last_word(tokens) if position is None else position
 
 
 def _check_keys(

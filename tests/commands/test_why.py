@@ -202,3 +202,10 @@ def test_without_letters_beyond_ascii_every_line_is_ascii() -> None:
     assert shown.isascii()
     written = attnviz.writes(TEXT, head="L2H0", query="was")
     assert plain_text(render_write(written, Display(unicode=False)), 80).isascii()
+
+
+def test_what_was_cut_off_and_what_is_strange_is_noted(run: Run) -> None:
+    long = "the cat sat on the mat . " * 60
+    assert "are left out to fit" in run("why", long, "--truncate", "left").err
+    strange = run("why", "\u6211\u559c\u6b22\u84dd\u8272\u7684\u732b", "--writes")
+    assert "has not seen text like this" in strange.err
