@@ -1,19 +1,17 @@
 """A picture for each score of a scan: layers down, heads across."""
 
+from collections.abc import Iterator
+from math import nan
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from attnviz.data.atlas import SCORES, Atlas
 from attnviz.data.head import Head
 from attnviz.renderers.arrangement import by_head
-from attnviz.renderers.picture.headpanes import Pane, draw_panes
+from attnviz.renderers.picture.headpanes import draw_panes, score_pane
 from attnviz.renderers.titles import atlas_title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-UNBOUNDED = ("entropy", "distance", "distance_variance")  # all other scores are shares
 
 
 def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = "viridis") -> "Figure":
@@ -22,17 +20,11 @@ def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = "viridis") -> "Figure":
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
-    panes = [pane for name in SCORES if (pane := _pane(atlas, name)) is not None]
+    found = (score_pane(name, by_head(_scores(atlas, name))) for name in SCORES)
+    panes = [pane for pane in found if pane is not None]
     return draw_panes(atlas_title(atlas), panes, dpi=dpi, cmap=cmap)
 
 
-def _pane(atlas: Atlas, name: str) -> Pane | None:
-    values = by_head(
-        (Head(row["layer"], row["number"]), float("nan") if row[name] is None else row[name])
-        for row in atlas.rows
-    )
-    if np.isnan(values).all():
-        return None
-    high = (float(np.nanmax(values)) or 1.0) if name in UNBOUNDED else 1.0
-    said = name.replace("_", " ")
-    return Pane(f"{said}, 0 to {high:.3g}", values, 0.0, high, 1 if "distance" in name else 2)
+def _scores(atlas: Atlas, name: str) -> Iterator[tuple[Head, float]]:
+    for row in atlas.rows:
+        yield Head(row["layer"], row["number"]), nan if row[name] is None else row[name]

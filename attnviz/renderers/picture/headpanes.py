@@ -48,6 +48,19 @@ class Pane:
     digits: int = 2
 
 
+UNBOUNDED = ("entropy", "distance", "distance_variance")  # all other scores are shares
+
+
+def score_pane(name: str, values: FloatArray) -> Pane | None:
+    """A score of all heads: a share from 0 to 1, another from 0 to the largest; None of nothing."""
+    if np.isnan(values).all():
+        return None
+    high = (float(np.nanmax(values)) or 1.0) if name in UNBOUNDED else 1.0
+    most = f"{high:,.0f}" if high >= 100 else f"{high:.3g}"
+    digits = 0 if high >= 1000 else 1 if name.startswith("distance") else 2
+    return Pane(f"{name.replace('_', ' ')}, 0 to {most}", values, 0.0, high, digits)
+
+
 def draw_panes(title: str, panes: Sequence[Pane], *, dpi: int, cmap: str) -> "Figure":
     """The panes as one figure, with a title above.
 
