@@ -11,7 +11,7 @@ from attnviz.commands.deliver import deliver_report, destination_of
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.renderers.terminal import atlas as table
-from attnviz.scan.result import read_atlas
+from attnviz.scan.tables import read_atlas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,8 @@ from attnviz.inputs.corpus import check_field, corpus_files
 from attnviz.renderers.titles import amount
 from attnviz.scan.local import run_local
 from attnviz.scan.plan import Plan, Request, locked, make_plan, merged
-from attnviz.scan.result import import_parquet, write_result
+from attnviz.scan.result import write_result
+from attnviz.scan.tables import import_parquet
 
 EPILOG = """
 [bold]Examples[/]

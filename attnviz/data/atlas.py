@@ -1,20 +1,97 @@
-"""The result of a scan: a row for each head."""
+"""The result of a scan: a row for each head, and all that was found of one of them.
+
+FOLDER/heads.parquet         Atlas.rows
+FOLDER/histograms.parquet    HeadAtlas.histograms
+FOLDER/tokens.parquet        HeadAtlas.tokens
+FOLDER/examples.parquet      HeadAtlas.examples
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
+from attnviz.data.blocks import FloatArray, IntArray
 from attnviz.data.heads import METRICS
 
 SCORES = (*METRICS, "distance_variance")
+Histogram: TypeAlias = Literal["distance", "position", "largest"]
+"""`distance`, `position`: the mean mass per query on keys so far away, or at this position;
+`largest`: how many windows have their largest weight there."""
+Side: TypeAlias = Literal["query", "key", "pair"]
+
+
+@dataclass(frozen=True)
+class Bin:
+    """A bin of a histogram: from `start` up to, and without, `end`; None: it is open."""
+
+    start: float
+    end: float | None
+    value: float
+
+
+@dataclass(frozen=True)
+class TokenMass:
+    """A query token, a key token or a pair of them, and its mass over the sampled windows.
+
+    The first token of a window is left out, as a query and as a key.
+    """
+
+    query: str | None
+    key: str | None
+    mass: float
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A window of the corpus, with the strongest links of one head in it.
+
+    `kind`: "top" where it is one of those with the largest weight of all, "bin" where it was drawn
+    from the windows of its bin; `bin`: the number of the bin of `largest`, its largest weight (the
+    first row and column left out); `path`, `start`: the document; `window`: which of its windows.
+    `queries`, `keys`, `weights` (n): the links, by query, at most 8 keys a row, 0.005 and more.
+    """
+
+    kind: Literal["top", "bin"]
+    bin: int
+    largest: float
+    path: str
+    start: int
+    window: int
+    tokens: tuple[str, ...]
+    queries: IntArray
+    keys: IntArray
+    weights: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class HeadAtlas:
+    """All that a scan found of one head; `row` is that of `Atlas.rows`.
+
+    `sampled`: over how many windows the tokens were counted; each side's with the most mass first.
+    """
+
+    row: Mapping[str, Any]
+    histograms: Mapping[Histogram, Sequence[Bin]]
+    tokens: Mapping[Side, Sequence[TokenMass]]
+    examples: Sequence[Example]
+    sampled: int = 0
+
+    @property
+    def name(self) -> str:
+        """As in L5H1."""
+        return str(self.row["head"])
 
 
 @dataclass(frozen=True, eq=False)
 class Atlas:
-    """The scores of every head, as `heads.parquet` has them; `model` is its name."""
+    """The scores of every head, as `heads.parquet` has them; `model` is its name.
+
+    `asked`: the manifest of the scan.
+    """
 
     model: str
     rows: Sequence[Mapping[str, Any]]
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     def sorted_by(self, score: str | None, top: int | None) -> "Atlas":
         """The same heads in this order, the largest first; heads without the score last."""

@@ -14,8 +14,8 @@ from attnviz.data.heads import Estimate
 Split: TypeAlias = Literal["file", "paragraph", "line"]
 SCALE = 1 << 32
 """A value of 1 in fixed point."""
-DISTANCES = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, 2049, 4097, 8193)
-"""Each bin of distances but the first, which is 0, begins here; they double in width."""
+DISTANCES = tuple(1 << i for i in range(15))
+"""Each bin of distances and positions but the first, which is 0, begins here."""
 WEIGHTS = 20
 """Bins of equal width for the largest weight of a window."""
 

@@ -24,7 +24,7 @@ from attnviz.models.catalog import Source
 from attnviz.runs.options import HeadOptions
 from attnviz.writers.atomic import make_folder, write_bytes
 
-SCHEMA = "attnviz-scan/1"
+SCHEMA = "attnviz-scan/2"
 MANIFEST = "manifest.json"
 
 

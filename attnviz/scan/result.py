@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from attnviz.data.atlas import SCORES, Atlas
+from attnviz.data.atlas import SCORES
 from attnviz.data.heads import Estimate
 from attnviz.data.scan import DISTANCES, SCALE, WEIGHTS, Record
 from attnviz.data.serial import to_json
-from attnviz.errors import InputError, UsageError
-from attnviz.scan.plan import read_manifest
+from attnviz.scan.tables import write_table
 from attnviz.writers.atomic import write_bytes
 
 
@@ -20,53 +18,10 @@ def write_result(folder: Path, total: Record) -> None:
         UsageError: pyarrow is not installed.
         OutputError: a file cannot be written.
     """
-    _write_table(folder / "heads.parquet", list(_heads(total)))
-    _write_table(folder / "histograms.parquet", list(_histograms(total)))
+    write_table(folder, "heads", list(_heads(total)))
+    write_table(folder, "histograms", list(_histograms(total)))
     skipped = "".join(f"{to_json(vars(each))}\n" for each in total.skipped)
     write_bytes(folder / "skipped.jsonl", skipped.encode())
-
-
-def read_atlas(folder: Path) -> Atlas:
-    """The result of a scan.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-        InputError: there is none, or it is damaged.
-    """
-    manifest = read_manifest(folder)
-    return Atlas(str(manifest.get("model", "")), _read_heads(folder))
-
-
-def _read_heads(folder: Path) -> list[dict[str, Any]]:
-    import_parquet()
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = folder / "heads.parquet"
-    try:
-        rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
-    except (OSError, pa.ArrowException):
-        raise InputError(
-            f"{str(folder)!r} holds no finished scan", "let attnviz scan finish it"
-        ) from None
-    if not rows or not {"head", *SCORES} <= rows[0].keys():
-        raise InputError(f"{str(path)!r} is no table of heads", "scan again")
-    return rows
-
-
-def import_parquet() -> None:
-    """See that pyarrow is installed.
-
-    Raises:
-        UsageError: it is not.
-    """
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError:
-        raise UsageError(
-            "the result of a scan needs pyarrow, which is not installed",
-            "install it: pip install 'attnviz[scan]'",
-        ) from None
 
 
 def _heads(total: Record) -> Iterator[Mapping[str, object]]:
@@ -103,13 +58,3 @@ def _bin(
     head: str, histogram: str, start: float, end: float | None, value: float
 ) -> Mapping[str, object]:
     return {"head": head, "histogram": histogram, "start": start, "end": end, "value": value}
-
-
-def _write_table(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    import_parquet()
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(list(map(dict, rows))), sink)
-    write_bytes(path, sink.getvalue().to_pybytes())

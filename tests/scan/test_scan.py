@@ -34,7 +34,8 @@ from attnviz.models.catalog import Source
 from attnviz.scan.count import Counter
 from attnviz.scan.local import run_local
 from attnviz.scan.plan import Plan, Request, locked, make_plan, merged
-from attnviz.scan.result import read_atlas, write_result
+from attnviz.scan.result import write_result
+from attnviz.scan.tables import read_atlas
 from tests.conftest import Run
 
 TEXTS = (
