@@ -28,6 +28,8 @@ attnviz train notes/*.txt -o my-model --n-layer 2 --max-steps 500
 
 attnviz train book.txt -o my-model --resume
 
+attnviz train book.txt -o my-model --keep-every 100
+
 attnviz show --model ./my-model "a sentence of the book"
 """
 SIZES, RUN = "The model", "The training"
@@ -68,12 +70,20 @@ class Planned:
         0,
         g.LARGEST_SEED,
     )
+    keep_every: int | None = option_field(
+        RUN,
+        PLAN.keep_every,
+        "--keep-every",
+        metavar="N",
+        min=1,
+        help="Keep the model every N steps, at step 0 and at the last, in DIR/step-000000 and on.",
+    )
 
     @property
     def plan(self) -> Plan:
         """The record that the training takes."""
         sizes = self.n_layer, self.n_head, self.n_embd, self.context_size, self.vocab
-        return Plan(*sizes, self.max_steps, self.batch, self.lr, self.seed)
+        return Plan(*sizes, self.max_steps, self.batch, self.lr, self.seed, self.keep_every)
 
 
 @command

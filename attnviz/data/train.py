@@ -9,7 +9,8 @@ class Plan:
     """The sizes of the model, and the settings of its training.
 
     `context` and `vocab` count tokens; `batch` counts windows of `context` tokens, for each of
-    the two workers; `lr` is the highest learning rate.
+    the two workers; `lr` is the highest learning rate. Every `keep_every` steps, at step 0 and at
+    the last one, the model is kept in a folder of its own; None keeps none.
     """
 
     n_layer: int = 4
@@ -21,6 +22,13 @@ class Plan:
     batch: int = 32
     lr: float = 2e-3
     seed: int = 0
+    keep_every: int | None = None
+
+    def keeps(self, step: int) -> bool:
+        """Whether the model is kept as it is after this step."""
+        if self.keep_every is None:
+            return False
+        return step % self.keep_every == 0 or step == self.max_steps
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,16 @@ from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
 from attnviz.training.loop import fresh_model, train
-from attnviz.training.own_folder import STATE, keep, note, points_of, resumed_plan, writing
+from attnviz.training.own_folder import (
+    STATE,
+    keep,
+    keep_step,
+    note,
+    points_of,
+    resumed_plan,
+    step_folder,
+    writing,
+)
 from attnviz.training.own_text import OwnText, Windows, digest_of, prepare
 from attnviz.training.recipe import recipe_of, sizes
 from attnviz.training.trigram import trigram_bits
@@ -48,7 +57,8 @@ def train_model(
 ) -> Outcome:
     """Train, from the beginning or from the folder's state; the folder then holds the model.
 
-    `report` gets every held-out loss, `stepped` the number of every step.
+    `report` gets every held-out loss, `stepped` the number of every step. The models of single
+    steps that the plan keeps are there before the step is told.
 
     Raises:
         OutputError: the folder cannot be written; its files stay whole.
@@ -63,10 +73,7 @@ def train_model(
 
     def measure(progress: Progress) -> None:
         best = min((point.held_out for point in points), default=math.inf)
-        point = Point(progress, held_out_loss(model, text))
-        if not math.isfinite(point.held_out):
-            smaller = f"a smaller {option('lr')}"
-            raise UsageError(f"the loss is {point.held_out}", f"begin anew with {smaller}")
+        point = Point(progress, _finite_loss(model, text))
         points.append(point)
         with writing(folder):
             if point.held_out < best:
@@ -75,11 +82,34 @@ def train_model(
                 note(folder, text, plan, points)
         report(point)
 
+    def reached(step: int) -> None:
+        _keep_reached(folder, model, text, plan, step)
+        stepped(step)
+
     source = Windows(text.train, plan.context, plan.batch)
     done = points[-1].progress.step if points else 0
-    with writing(folder), _counted(done, stepped):
+    if not done:
+        _keep_reached(folder, model, text, plan, 0)
+    with writing(folder), _counted(done, reached):
         train(model, source, recipe_of(plan), measure, folder / STATE)
     return _outcome(load_checkpoint(folder), text, points)
+
+
+def _keep_reached(folder: Path, model: GPT, text: OwnText, plan: Plan, step: int) -> None:
+    """Keep the model of this step, where the plan says so.
+
+    A folder that is there is right: a resumed training makes the same weights again.
+    """
+    if plan.keeps(step) and not step_folder(folder, step).exists():
+        keep_step(folder, model, text, plan, step, _finite_loss(model, text))
+
+
+def _finite_loss(model: GPT, text: OwnText) -> float:
+    loss = held_out_loss(model, text)
+    if not math.isfinite(loss):
+        smaller = f"a smaller {option('lr')}"
+        raise UsageError(f"the loss is {loss}", f"begin anew with {smaller}")
+    return loss
 
 
 def _outcome(model: GPT, text: OwnText, points: Sequence[Point]) -> Outcome:

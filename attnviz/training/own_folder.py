@@ -96,6 +96,28 @@ def keep(folder: Path, model: GPT, text: OwnText, plan: Plan, points: Sequence[P
     note(folder, text, plan, points)
 
 
+def keep_step(folder: Path, model: GPT, text: OwnText, plan: Plan, step: int, loss: float) -> None:
+    """Save the model as it is after a step in a folder of its own, beside it first, then rename.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    target = step_folder(folder, step)
+    about = f"Trained with attnviz train, as of step {step:,} of {plan.max_steps:,}."
+    losses = {"held-out loss, bits per byte": loss}
+    with writing(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".attnviz-") as beside:
+        made = Path(beside) / target.name
+        save_checkpoint(made, model, text.tokenizer)
+        (made / WEIGHTS).chmod(0o644)  # safetensors writes for the owner alone
+        _write_card(made, plan, about, losses, len(text.held_out) - 2)
+        made.rename(target)
+
+
+def step_folder(folder: Path, step: int) -> Path:
+    """The folder of the model as it was after a step; by name, they are in order."""
+    return folder / f"step-{step:06}"
+
+
 def note(folder: Path, text: OwnText, plan: Plan, points: Sequence[Point]) -> None:
     """Save the plan and the loss curve."""
     about = {

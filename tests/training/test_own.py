@@ -18,7 +18,7 @@ from attnviz.data.train import Plan, Point
 from attnviz.errors import ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
-from attnviz.training import own, own_folder, own_text, recipe
+from attnviz.training import loop, own, own_folder, own_text, recipe
 from attnviz.training.world.texts import texts
 from tests.conftest import Run
 
@@ -190,6 +190,83 @@ def test_every_step_is_told_and_each_loss_once_a_shard(tmp_path: Path) -> None:
     assert (steps, points) == ([*range(1, 13)], [4, 8, 12])
 
 
+# ---- the models of single steps ----
+
+
+def test_models_of_single_steps_are_those_that_the_training_went_through(tmp_path: Path) -> None:
+    plan = Plan(**{**PLAN.__dict__, "keep_every": 5})
+    best = trained(tmp_path / "kept", plan)
+    kept = sorted(path.name for path in (tmp_path / "kept").glob("step-*"))
+    assert kept == ["step-000000", "step-000005", "step-000010", "step-000012"]
+    weights = {name: load_checkpoint(tmp_path / "kept" / name).state_dict() for name in kept}
+    corpus = own_text.prepare(TEXT, plan)
+    fresh = loop.fresh_model(recipe.sizes(plan, corpus.vocabulary), plan.seed).state_dict()
+    last = torch.load(tmp_path / "kept" / own_folder.STATE, weights_only=True)["model"]
+    trained(tmp_path / "every", Plan(**{**PLAN.__dict__, "keep_every": 1}))
+    again = load_checkpoint(tmp_path / "every" / "step-000005").state_dict()
+    for name, expected in (("step-000000", fresh), ("step-000012", last), ("step-000005", again)):
+        assert all(torch.equal(weights[name][key], tensor) for key, tensor in expected.items())
+    plain = trained(tmp_path / "plain")  # keeping changes nothing
+    assert all(torch.equal(best[name], plain[name]) for name in plain)
+
+
+def test_a_training_that_goes_on_keeps_the_same_models(tmp_path: Path) -> None:
+    plan = Plan(**{**PLAN.__dict__, "keep_every": 3})
+    trained(tmp_path / "whole", plan)
+    folder = tmp_path / "parts"
+    corpus, plan = own.begin(TEXT, plan, folder, resume=False)
+
+    def stop(step: int) -> None:
+        if step == 10:  # the state is that of step 8, and step 9 was kept
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        own.train_model(corpus, plan, folder, lambda _: None, stop)
+    assert (folder / "step-000009").is_dir()
+    trained(folder, PLAN, resume=True)  # the plan is that of the folder
+    files = {path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole").rglob("step*/*")}
+    assert len(files) == 5 * 4
+    for file in files:
+        assert (folder / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+
+
+def test_a_full_disk_leaves_no_part_of_a_kept_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, plan = own.begin(
+        TEXT, Plan(**{**PLAN.__dict__, "keep_every": 3}), tmp_path, resume=False
+    )
+    save = own_folder.save_checkpoint
+
+    def full(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
+        save(folder, model, tokenizer)
+        if folder.name == "step-000006":
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(own_folder, "save_checkpoint", full)
+    with pytest.raises(OutputError, match="No space left"):
+        own.train_model(corpus, plan, tmp_path, lambda _: None)
+    kept = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
+    assert kept == ["step-000000", "step-000003"]
+
+
+def test_the_command_keeps_models_that_show_and_models_take(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(TEXT)
+    folder = tmp_path / "model"
+    ended = run("train", str(tmp_path / "text.txt"), "-o", str(folder), *SMALL, "--keep-every", "3")
+    assert ended.status is ExitStatus.OK, ended.err
+    kept = sorted(folder.glob("step-*"))
+    assert [path.name for path in kept] == [f"step-{n:06}" for n in (0, 3, 6, 8)]
+    patterns = []
+    for each in kept:
+        shown = run("show", "the creature was blue", "-m", str(each), "-f", "json")
+        patterns.append(np.array(json.loads(shown.out)["patterns"]))
+    assert not np.array_equal(patterns[0], patterns[-1])
+    card = run("models", str(kept[1])).out
+    assert "as of step 3 of 8" in card
+    assert "bits per byte" in card
+
+
 SMALL = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--context", "16"]
 SMALL += ["--vocab", "400", "--max-steps", "8", "--batch", "4"]
 
@@ -261,10 +338,11 @@ def test_a_damaged_state_is_told(tmp_path: Path) -> None:
 
 
 def test_a_training_that_diverges_ends_with_a_sentence(tmp_path: Path) -> None:
-    plan = Plan(**{**PLAN.__dict__, "lr": 1e30})
+    plan = Plan(**{**PLAN.__dict__, "lr": 1e30, "keep_every": 3})
     corpus, plan = own.begin(TEXT, plan, tmp_path, resume=False)
     with pytest.raises(UsageError, match="begin anew with a smaller lr"):
         own.train_model(corpus, plan, tmp_path, lambda _: None)
+    assert [path.name for path in tmp_path.glob("step-*")] == ["step-000000"]
 
 
 @pytest.fixture

@@ -1,0 +1,175 @@
+"""The files of a corpus: named, in folders, or matched by a pattern; none is opened."""
+
+import glob
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import takewhile
+from pathlib import Path
+
+from attnviz.data.scan import CorpusFile
+from attnviz.errors import InputError, option
+from attnviz.inputs.corpus.distant import distant_files
+from attnviz.inputs.corpus.places import (
+    PLAIN,
+    as_local,
+    check_regular,
+    form_of,
+    is_result,
+    is_url,
+    named_form,
+    reading,
+    shown,
+)
+
+
+def corpus_files(paths: Sequence[str], avoid: str | None = None) -> list[CorpusFile]:
+    """The files of a corpus, each once: those that are named, and the texts of folders, by name.
+
+    Names that begin with a dot are left out of folders, and pipes and devices.
+
+    Args:
+        paths: files, folders, patterns (`*`, `?`, `[…]`, `**`), here or as URLs.
+        avoid: a folder, here or as a URL, that is left out where another one holds it.
+
+    Raises:
+        InputError: there is none, or one cannot be found.
+        UsageError: the corpus is the folder to avoid, or a package is not installed.
+    """
+    found = dict[object, CorpusFile]()
+    avoid = None if avoid is None else as_local(avoid)
+    for path in map(as_local, paths):
+        if is_url(path):
+            found.update((file.path, file) for file in distant_files(path, avoid))
+        else:
+            for key, file in _local(path, avoid):
+                found.setdefault(key, file)
+    if not found:
+        named = ", ".join(repr(shown(path)) for path in paths)
+        raise InputError(
+            f"there is no text in {named}", f"give files, or a folder with {', '.join(PLAIN)}"
+        )
+    return list(found.values())
+
+
+def check_field(files: Iterable[CorpusFile], field: str | None) -> None:
+    """See that a field is named only where there are objects or columns.
+
+    Raises:
+        InputError: no file holds any.
+    """
+    if field is not None and all(named_form(file.path).kind == "text" for file in files):
+        raise InputError(f"{option('field')} is for JSON lines and Parquet", "leave it out")
+
+
+# ---- this computer ----
+
+
+def _local(path: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]:
+    if path.startswith("/dev/"):
+        path = os.path.realpath(path)  # what /dev/stdin leads to, workers must find, too
+    if glob.has_magic(path) and not os.path.lexists(path):
+        yield from _matched(path, avoid)
+        return
+    path = path and str(Path(path))  # an empty one is no file
+    with reading(path):
+        state = os.stat(path)
+    check_regular(path, state)
+    if stat.S_ISREG(state.st_mode):
+        yield _file(path, state)
+        return
+    closed = _keys_of(avoid)
+    if _key(state) in closed:
+        raise is_result(path)
+    for each, its_state in _walk(path, closed):
+        if form_of(each):
+            yield _file(each, its_state)
+
+
+def _walk(top: str, closed: set[object]) -> Iterator[tuple[str, os.stat_result]]:
+    """The regular files in a folder and in those within, by name.
+
+    Links are followed, and each folder is entered once, so that a loop of links ends.
+    """
+    waiting = [top]
+    while waiting:
+        path = waiting.pop()
+        with reading(path):
+            state = _state_behind(path)
+            if state is None or _key(state) in closed:
+                continue
+            if stat.S_ISDIR(state.st_mode):
+                closed.add(_key(state))
+                names = sorted(os.listdir(path), reverse=True)
+                base = "" if path == "." else path
+                waiting += [os.path.join(base, name) for name in names if name[0] != "."]
+        if stat.S_ISREG(state.st_mode):
+            yield path, state
+
+
+def _state_behind(path: str) -> os.stat_result | None:
+    """The state of what a name leads to; None for a link that leads nowhere, or to itself."""
+    try:
+        return os.stat(path)
+    except OSError:
+        if os.path.islink(path):
+            return None
+        raise
+
+
+def _matched(pattern: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]:
+    """The files that match; `**` stands for any folders, and does not follow a loop of links."""
+    parts = Path(pattern).parts
+    if "**" in parts:
+        fixed = list(takewhile(lambda part: not glob.has_magic(part), parts))
+        top = os.path.join(*fixed) if fixed else "."
+        inside = _walk(top, _keys_of(avoid)) if os.path.isdir(top) else iter(())
+        matches = [
+            (path, state)
+            for path, state in inside
+            if _fits(Path(os.path.relpath(path, top)).parts, parts[len(fixed) :])
+        ]
+    else:
+        states = ((path, _state_behind(path)) for path in sorted(glob.glob(pattern)))
+        matches = [
+            (path, state)
+            for path, state in states
+            if state and stat.S_ISREG(state.st_mode) and not _within(path, avoid)
+        ]
+    if not matches:
+        raise InputError(f"no file matches {shown(pattern)!r}", "see what ls finds there")
+    for path, state in matches:
+        yield _file(path, state)
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the parts of a path match those of a pattern."""
+    if not pattern:
+        return not parts
+    if pattern[0] == "**" and _fits(parts, pattern[1:]):
+        return True
+    if not parts:
+        return False
+    if pattern[0] == "**":
+        return _fits(parts[1:], pattern)
+    return fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+
+
+def _within(path: str, avoid: str | None) -> bool:
+    if avoid is None:
+        return False
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(avoid))
+
+
+def _keys_of(avoid: str | None) -> set[object]:
+    return {_key(os.stat(avoid))} if avoid is not None and os.path.isdir(avoid) else set()
+
+
+def _key(state: os.stat_result) -> tuple[int, int]:
+    """The same for all names of one file."""
+    return state.st_dev, state.st_ino
+
+
+def _file(path: str, state: os.stat_result) -> tuple[object, CorpusFile]:
+    return _key(state), CorpusFile(path, state.st_size, str(state.st_mtime_ns))

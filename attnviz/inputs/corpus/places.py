@@ -1,0 +1,206 @@
+"""Where a file of the corpus is, what its name says that it holds, and how it is opened.
+
+A path is a file of this computer, or a URL that fsspec opens.
+"""
+
+import contextlib
+import gzip
+import io
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, TypeAlias, cast
+
+from attnviz.errors import AttnvizError, InputError, UsageError, option
+from attnviz.inputs.files import as_input_error
+
+Kind: TypeAlias = Literal["text", "json", "table"]
+BUFFER = 1 << 20
+"""Bytes that are asked of a distant file at a time."""
+DECOMPRESSED = 1 << 14
+"""Bytes that are asked of zstd at a time; as many are lost before damage."""
+LONGEST = 200
+"""The most characters of another library's message."""
+_SCHEME = re.compile(r"[a-z][a-z0-9+.:-]*://", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Form:
+    """The content of a file: texts, JSON lines or a table; compressed as gzip, as zstd, or not."""
+
+    kind: Kind
+    compression: Literal["gzip", "zstd"] | None = None
+
+
+PLAIN: dict[str, Kind] = {
+    ".txt": "text",
+    ".md": "text",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "table",
+}
+"""What is read of a folder, and texts and JSON lines also compressed."""
+
+
+def form_of(path: str) -> Form | None:
+    """What the name of a file says about its content; None: nothing."""
+    inner, last = os.path.splitext(_name(path))
+    compression: Literal["gzip", "zstd"] | None = None
+    if last in (".gz", ".zst"):
+        compression = "gzip" if last == ".gz" else "zstd"
+        last = os.path.splitext(inner)[1]
+    kind = PLAIN.get(last)
+    if compression and kind in (None, "table"):
+        return None
+    return Form(kind, compression) if kind else None
+
+
+def named_form(path: str) -> Form:
+    """The same of a file that was named; it is text where its name does not say."""
+    compressed: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
+    return form_of(path) or Form("text", compressed.get(os.path.splitext(_name(path))[1]))
+
+
+def _name(path: str) -> str:
+    """The path in lower case, without the query of a URL."""
+    return (path.partition("?")[0] if is_url(path) else path).lower()
+
+
+def as_local(path: str) -> str:
+    """A `file://` URL as a path of this computer; any other path as it is."""
+    for scheme in ("file://", "local://"):
+        path = path.removeprefix(scheme)
+    return path
+
+
+def is_url(path: str) -> bool:
+    """Whether fsspec opens the path."""
+    return _SCHEME.match(path) is not None
+
+
+def shown(path: str) -> str:
+    """The path as text that can be written; bytes that are not UTF-8 are escaped."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """fsspec's file system of a URL, and the path in it.
+
+    Raises:
+        UsageError: a package is not installed.
+        InputError: nothing reads such a URL.
+    """
+    import fsspec
+    from fsspec.registry import known_implementations
+
+    scheme = url.partition("://")[0]
+    if "::" in url:
+        raise InputError(f"{url!r} is a URL in another", "give a plain URL")
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        package = known_implementations.get(scheme, {}).get("class", "").partition(".")[0]
+        hint = f"install it: pip install {package}" if package != "fsspec" else "install them"
+        raise UsageError(f"{scheme}:// needs a package: {_first_line(error)}", hint) from None
+    except ValueError:
+        hint = "give a file, a folder, or a URL as s3://bucket/folder"
+        raise InputError(f"nothing here reads {scheme}://", hint) from None
+    except Exception as error:  # the settings of a file system are checked in its own way
+        raise _sentence(url, error) from error
+    return system, path
+
+
+@contextlib.contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Raise an InputError in place of whatever the reading of this path raises."""
+    try:
+        with contextlib.nullcontext() if is_url(path) else as_input_error(Path(path)):
+            yield
+    except (AttnvizError, MemoryError):
+        raise
+    except Exception as error:  # each file system, compression and table has errors of its own
+        raise _sentence(path, error) from error
+
+
+def _sentence(path: str, error: Exception) -> InputError:
+    name = repr(shown(path))
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"there is nothing at {name}", "see that the name is right")
+    if isinstance(error, PermissionError):
+        return InputError(f"there is no permission to read {name}", "give the credentials for it")
+    hint = (
+        "see that it can be reached, with the credentials for it"
+        if is_url(path)
+        else "give another file"
+    )
+    return InputError(f"{name} cannot be read: {_first_line(error)}", hint)
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:LONGEST].rstrip(". ")
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """The bytes of a file as they are, closed at the end.
+
+    Raises:
+        InputError: it cannot be opened, or is a pipe or a device.
+    """
+    with reading(path):
+        if is_url(path):
+            system, inside = file_system(path)
+            # no cache: a shard takes few bytes of a file, and they are buffered here
+            raw = system.open(inside, "rb", cache_type="none")
+            stream = cast(BinaryIO, io.BufferedReader(raw, BUFFER))
+        else:
+            check_regular(path, os.stat(path))
+            stream = open(path, "rb")  # noqa: SIM115
+    with stream:
+        yield stream
+
+
+def is_result(path: str) -> UsageError:
+    """The error of a corpus that is the folder of its own result."""
+    return UsageError(
+        f"{shown(path)!r} is the folder of the result",
+        f"give another folder with {option('output')}",
+    )
+
+
+def check_regular(path: str, state: os.stat_result) -> None:
+    """Check that a file has an end, and can be read again.
+
+    Raises:
+        InputError: it is a pipe or a device.
+    """
+    if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
+        raise InputError(
+            f"{shown(path)!r} is no regular file", "give - to read what comes through a pipe"
+        )
+
+
+@contextlib.contextmanager
+def decompressed(path: str, form: Form) -> Iterator[BinaryIO]:
+    """The bytes that are in a file, closed at the end.
+
+    Raises:
+        InputError: it cannot be opened.
+    """
+    with opened(path) as stream:
+        if form.compression == "gzip":
+            with gzip.GzipFile(fileobj=stream) as inner:
+                yield cast(BinaryIO, inner)
+        elif form.compression == "zstd":
+            import pyarrow as pa
+
+            with reading(path):
+                raw = pa.input_stream(stream, compression="zstd")
+            with io.BufferedReader(raw, DECOMPRESSED) as outer:
+                yield cast(BinaryIO, outer)
+        else:
+            yield stream
