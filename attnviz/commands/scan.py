@@ -1,29 +1,41 @@
 """`attnviz scan`: what every head does over a whole corpus."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attnviz.commands import groups as g
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
-from attnviz.data.scan import Record, Split
-from attnviz.errors import ExitStatus, InputError
-from attnviz.inputs.corpus import check_field, corpus_files
-from attnviz.renderers.titles import amount
-from attnviz.scan.local import run_local
-from attnviz.scan.plan import Plan, Request, locked, make_plan, merged
-from attnviz.scan.result import write_result
+from attnviz.data.scan import Split
+from attnviz.errors import UsageError, option
+from attnviz.inputs.corpus import check_field, corpus_files, spool
+from attnviz.models.memory import written
+from attnviz.renderers.titles import amount, duration
+from attnviz.scan.estimate import Estimated
+from attnviz.scan.executors import HowRun
+from attnviz.scan.manifest import asked_by
+from attnviz.scan.plan import make_plan
+from attnviz.scan.request import Request
+from attnviz.scan.run import run_scan
+from attnviz.scan.store import Store
 from attnviz.scan.tables import import_parquet
+from attnviz.scan.tasks import Done
+from attnviz.writers.atomic import make_folder
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 EPILOG = """
 [bold]Examples[/]
 
 attnviz scan texts/ -o scanned
 
-attnviz scan reviews.jsonl --field body --model gpt2 --workers 2 -o scanned
+attnviz scan reviews.jsonl.gz --field body --model gpt2 --workers 2 -o scanned
 
 attnviz atlas scanned
 """
@@ -42,7 +54,7 @@ class HowCut:
         None,
         "--field",
         metavar="NAME",
-        help="Where the objects of JSON lines hold their text.",
+        help="The field of JSON lines, or the column of Parquet, that holds the text.",
         show_default=Request.key,
     )
     length: int = option_field(
@@ -53,18 +65,56 @@ class HowCut:
         min=8,
         help="The most tokens of a window; at most the model's context.",
     )
+    max_docs: int | None = option_field(
+        CORPUS, None, "--max-docs", metavar="N", min=1, help="Read only the first N documents."
+    )
+    seed: int = option_field(
+        CORPUS,
+        Request.seed,
+        "--seed",
+        metavar="N",
+        min=0,
+        help="Another number draws other windows as examples and for the tokens.",
+    )
 
 
 @dataclass(frozen=True)
-class HowRun:
-    """How the scan runs."""
+class Where:
+    """Where the scan runs."""
 
-    workers: int = option_field(
-        RUN, 1, "--workers", metavar="N", min=1, max=1024, help="The number of processes."
+    workers: int | None = option_field(
+        RUN,
+        None,
+        "--workers",
+        metavar="N",
+        min=1,
+        max=1024,
+        help="The number of processes. Default: one for each processor.",
+    )
+    ray: str | None = option_field(
+        RUN,
+        None,
+        "--ray",
+        metavar="ADDRESS",
+        help="Run on a Ray cluster: local, auto, or the address of its head.",
+    )
+    shard: str | None = option_field(
+        RUN,
+        None,
+        "--shard",
+        metavar="I/N",
+        help="Count only the I-th of N parts; processes that do the others share the folder.",
+    )
+    merge: str | None = option_field(
+        RUN,
+        None,
+        "--merge",
+        metavar="FOLDER",
+        help="Write the result of a scan whose parts are all counted; give no corpus.",
     )
     max_bad: float = option_field(
         RUN,
-        1.0,
+        HowRun.max_bad,
         "--max-bad",
         metavar="PERCENT",
         min=0.0,
@@ -78,96 +128,162 @@ def scan(
     session: Session,
     *,
     corpus: Annotated[
-        list[Path],
+        list[str] | None,
         typer.Argument(
             metavar="CORPUS...",
-            help="Text files, JSON lines, or folders of them.",
+            help="Text, JSON lines or Parquet: files, folders, patterns, URLs; - for stdin.",
             show_default=False,
         ),
-    ],
+    ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder of the result.")
-    ],
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FOLDER", help="The folder of the result, or its URL."
+        ),
+    ] = None,
     cut: HowCut,
     model: g.WhichModel,
     run: g.ModelRun,
     heads: g.WhichHeads,
-    how: HowRun,
+    where: Where,
     noise: g.Noise,
 ) -> None:
-    """Measure every head over a corpus: the scores of heads, over all documents.
+    """Measure every head over a corpus, and keep examples of what it attends to.
 
     Scanning into the same folder again goes on where it stopped. attnviz atlas shows the result.
     """
     import_parquet()
-    check_field(corpus_files(corpus), cut.field)
-    request = Request(
-        tuple(corpus),
-        split=cut.split,
-        key=cut.field or Request.key,
-        length=cut.length,
-        heads=heads.options,
-    )
-    plan = make_plan(output, request, g.source_of(session, model, run))
-    with locked(plan.folder):
-        _run(session, plan, how)
-        total = merged(plan.records())
-        if not total.documents:
-            raise InputError("no document could be read", f"see {str(output / 'skipped.jsonl')!r}")
-        write_result(output, total)
+    how = HowRun(where.workers, where.ray, _part(where.shard), where.max_bad)
+    if where.merge is not None:
+        others = (HowCut, g.WhichModel, g.WhichHeads, "corpus", "output", "shard")
+        wrong = f"{option('merge')} asks for what the folder says: {session.spelled(*others)}"
+        session.refuse(*others, wrong=wrong)
+        store = Store(where.merge)
+        request, source = asked_by(store)
+    else:
+        store, request = _asked(session, corpus, output, cut, heads)
+        source = g.source_of(session, model, run)
+    plan = make_plan(store, request, source)
+    with _watched(session) as watcher:
+        total = run_scan(plan, how, watcher)
+    if total is None:
+        session.note(
+            f"part {where.shard} is counted; attnviz scan --merge {store.where} ends the scan "
+            "when all parts are"
+        )
+        return
     if total.skipped:
         session.note(
             f"{amount(len(total.skipped), 'document')} could not be read: "
-            f"{str(output / 'skipped.jsonl')!r} says why"
+            f"{store.url('skipped.jsonl')!r} says why"
         )
-    _check_bad(session, total, how.max_bad)
     counted = f"{amount(total.documents, 'document')}, {amount(total.tokens, 'token')}"
-    session.note(f"{counted} in {str(output)!r}; attnviz atlas {output} shows it")
+    session.note(f"{counted} in {store.where!r}; attnviz atlas {store.where} shows it")
 
 
-def _run(session: Session, plan: Plan, how: HowRun) -> None:
-    """Count what is left; on a terminal, with a bar."""
-    left, done = len(plan.left()), len(plan.shards)
-    if left < done:
-        session.note(f"going on: {done - left} of {amount(done, 'shard')} are finished")
-    if not left:
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
+def _asked(
+    session: Session,
+    corpus: list[str] | None,
+    output: str | None,
+    cut: HowCut,
+    heads: g.WhichHeads,
+) -> tuple[Store, Request]:
+    """The folder and the request of a new scan.
+
+    Raises:
+        UsageError: there is no corpus, or no folder.
+    """
+    if not corpus:
+        raise UsageError("there is no corpus", "name files or folders of text")
+    if output is None:
+        raise UsageError(f"{option('output')} is missing", "name the folder of the result")
+    store = Store(output)
+    paths = tuple(_spooled(session, store) if path == "-" else path for path in corpus)
+    check_field(corpus_files(paths, output), cut.field)
+    request = Request(
+        paths,
+        split=cut.split,
+        key=cut.field or Request.key,
+        length=cut.length,
+        documents=cut.max_docs,
+        seed=cut.seed,
+        heads=heads.options,
     )
+    return store, request
 
-    console = session.consoles.err
+
+def _spooled(session: Session, store: Store) -> str:
+    """The file that standard input is kept in, so that several processes can read it.
+
+    Raises:
+        UsageError: the folder is not on this machine.
+    """
+    if store.remote:
+        raise UsageError(
+            "standard input needs a folder on this machine", "name a file, or another folder"
+        )
+    make_folder(Path(store.where))
+    return str(spool(session.stdin, Path(store.where) / "stdin"))
+
+
+def _part(written: str | None) -> tuple[int, int]:
+    """`2/8` as (2, 8).
+
+    Raises:
+        UsageError: it is no part.
+    """
+    if written is None:
+        return 1, 1
+    number, _, of = written.partition("/")
+    if number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of):
+        return int(number), int(of)
+    raise UsageError(f"{option('shard', written)} is no part", "write 2/8 for the second of eight")
+
+
+class Watching:
+    """Shows on a terminal how a scan goes on."""
+
+    def __init__(self, session: Session, bar: "Progress") -> None:
+        self._session, self._bar = session, bar
+        self._task = bar.add_task("", visible=False)
+        self._documents = self._tokens = 0
+
+    def expect(self, estimate: Estimated) -> None:
+        self._session.note(
+            f"about {estimate.tokens:,} tokens: {duration(estimate.seconds)}, "
+            f"{written(estimate.memory)} of memory, {written(estimate.disk)} of disk"
+        )
+
+    def begin(self, what: str, done: int, tasks: int) -> None:
+        if done:
+            self._session.note(f"going on: {done} of {amount(done + tasks, 'shard')} are counted")
+        self._bar.remove_task(self._task)
+        self._documents = self._tokens = 0
+        self._task = self._bar.add_task(what, total=tasks, said="", tokens=0)
+
+    def did(self, done: Done) -> None:
+        self._documents += done.documents
+        self._tokens += done.tokens
+        begun = self._bar.tasks[-1].elapsed or 0.0
+        rate = f", {self._tokens / begun:,.0f} tokens/s" if begun else ""
+        documents = f"{self._documents:,} documents" if self._documents else ""
+        self._bar.update(self._task, advance=1, said=f"{documents}{rate}".removeprefix(", "))
+
+
+@contextmanager
+def _watched(session: Session) -> Iterator[Watching]:
+    """A bar on stderr, where that is a terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Left
+
     columns = (
-        TextColumn("shards"),
+        TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[tokens]:,} tokens"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[said]}"),
+        Left(),
     )
+    console = session.consoles.err
     off = session.quiet or not console.is_terminal
-    tokens = 0
     with Progress(*columns, console=console, transient=True, disable=off) as bar:
-        task = bar.add_task("", total=left, tokens=0)
-
-        def told(record: Record) -> None:
-            nonlocal tokens
-            tokens += record.tokens
-            bar.update(task, advance=1, tokens=tokens)
-
-        run_local(plan, how.workers, told)
-
-
-def _check_bad(session: Session, total: Record, most: float) -> None:
-    """End with exit code 3 where too many documents were skipped; the result stays."""
-    every = total.documents + len(total.skipped)
-    if len(total.skipped) * 100 > most * every:
-        session.status = ExitStatus.INPUT
-        session.complain(
-            f"{len(total.skipped):,} of {every:,} documents could not be read, more than {most:g}%"
-        )
+        yield Watching(session, bar)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from attnviz.data.blocks import FloatArray, IntArray
 from attnviz.data.heads import METRICS
 
@@ -33,7 +35,7 @@ class Bin:
 class TokenMass:
     """A query token, a key token or a pair of them, and its mass over the sampled windows.
 
-    The first token of a window is left out, as a query and as a key.
+    What a token attends to itself, and the first token of a window, are left out.
     """
 
     query: str | None
@@ -61,6 +63,20 @@ class Example:
     queries: IntArray
     keys: IntArray
     weights: FloatArray
+
+    @property
+    def strongest(self) -> tuple[int, int] | None:
+        """Query and key of the strongest link that tells something; None: there is no link.
+
+        First row and column are left out, and a token's attention to itself where there is other.
+        """
+        inner = (self.queries > 0) & (self.keys > 0)
+        for chosen in (inner & (self.queries != self.keys), inner):
+            found = np.flatnonzero(chosen)
+            if len(found):
+                best = found[np.argmax(self.weights[found])]
+                return int(self.queries[best]), int(self.keys[best])
+        return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,10 @@ from attnviz.data.tokens import Token
 from attnviz.errors import UsageError, option
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from attnviz.models.frozen.run import FrozenRun
+    from attnviz.models.reducing import Take
     from attnviz.models.tokenizer import TextTokenizer
 
 
@@ -212,6 +215,20 @@ class Generates(Protocol):
         Args:
             ids: the tokens that the model reads.
             answer: the ids of the m tokens that it is to write.
+        """
+
+
+@runtime_checkable
+class Reduces(Protocol):
+    """A model that runs several windows of tokens at once, and reduces their attention."""
+
+    def reduce(self, ids: "Tensor", wanted: Wanted, take: "Take") -> None:
+        """Run windows (B, n), and give the rows of the wanted heads to `take`, layer after layer.
+
+        Layers after the last wanted one are not run.
+
+        Raises:
+            ModelError: the model cannot run them, or not at once.
         """
 
 

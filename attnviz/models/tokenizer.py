@@ -65,19 +65,28 @@ class TextTokenizer:
                 zip(encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True)
             )
         ]
-        unknown = max((token.id for token in tokens), default=0)
-        if unknown >= self.vocab_size:
-            raise ModelError(
-                f"the tokenizer makes the token {unknown}, but the model knows 0 to "
-                f"{self.vocab_size - 1}",
-                "use the tokenizer that belongs to the model",
-            )
+        self._check_known(encoding.ids)
         tokens = _marks_apart(tokens, encoding.tokens, text)
         tokens = [_spaced(t, spelled) for t, spelled in zip(tokens, encoding.tokens, strict=True)]
         tokens = _mark_parts(tokens, text)
         if bos and self.bos_id is not None and not self.adds_special:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
+
+    def ids(self, text: str) -> list[int]:
+        """The ids of a text's tokens, none of them special; raises as `encode`, and is faster."""
+        ids: list[int] = self._encoded(text, around=False, special=False).ids
+        self._check_known(ids)
+        return ids
+
+    def _check_known(self, ids: Sequence[int]) -> None:
+        unknown = max(ids, default=0)
+        if unknown >= self.vocab_size:
+            raise ModelError(
+                f"the tokenizer makes the token {unknown}, but the model knows 0 to "
+                f"{self.vocab_size - 1}",
+                "use the tokenizer that belongs to the model",
+            )
 
     def _encoded(self, text: str, *, around: bool, special: bool) -> Encoding:
         """The library's own result.

@@ -145,6 +145,14 @@ def amount(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def duration(seconds: float) -> str:
+    """`40 seconds`, `12 minutes`, `7 hours`, `3 days`."""
+    for unit, size, most in (("second", 1, 120), ("minute", 60, 120), ("hour", 3600, 48)):
+        if seconds < most * size:
+            return amount(max(1, round(seconds / size)), unit)
+    return amount(round(seconds / 86400), "day")
+
+
 def ablate_title(report: "AblationReport") -> str:
     """What was run, what is measured, and what replaces a head."""
     replaced = "0" if report.replacement == "zero" else "its mean over the positions"

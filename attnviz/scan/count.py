@@ -1,121 +1,138 @@
-"""A shard to its record: documents, windows of tokens, rows of attention, integers.
+"""A shard to its record.
 
-documents ─► windows ─► run ─► rows ─► metrics of each document ─► fixed point ─► record
+documents ─► windows ─► batches ─► sums of each window ─► values of each document ─► record
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from math import nan
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from attnviz.analyses.heads import MeasureHeads, marks_of_tokens
-from attnviz.data.blocks import PatternBlock
-from attnviz.data.head import Head
-from attnviz.data.scan import (
-    DISTANCES,
-    SCALE,
-    WEIGHTS,
-    Document,
-    HeadCounts,
-    Moments,
-    Record,
-    Skipped,
+from attnviz.data.head import Head, by_layer
+from attnviz.data.record import FloatArray64, Record, empty_record, merged, units
+from attnviz.data.scan import Document, Skipped
+from attnviz.data.windows import SUMS, WindowSums
+from attnviz.errors import AttnvizError, ModelError
+from attnviz.scan.values import (
+    K,
+    Sums,
+    record_of_documents,
+    record_of_windows,
+    rows_of,
+    together,
 )
-from attnviz.data.tokens import Token, numbered
-from attnviz.errors import AttnvizError
-from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import prepare_tokens
+from attnviz.scan.windows import Window, Windows, batches
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
-
-@dataclass
-class Counted:
-    """What is added up over the windows of one document, besides the metrics."""
-
-    distances: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
-    squares: dict[Head, float] = field(default_factory=dict)
-    largest: dict[Head, float] = field(default_factory=dict)
-
-    def __call__(self, block: PatternBlock) -> None:
-        """Add the rows of a window."""
-        n = block.weights.shape[2]
-        apart = np.abs(block.queries[:, None] - np.arange(n))
-        bins = np.digitize(apart, DISTANCES)  # (rows, n)
-        inner = block.weights[:, :, 1:] * (block.queries > 0)[:, None]
-        largest = inner.max(axis=(1, 2), initial=0.0)
-        squares = np.einsum("hrk,rk->h", block.weights, np.square(apart, dtype=np.float64))
-        for i, head in enumerate(Head(block.layer, h) for h in block.heads):
-            mass = np.bincount(bins.ravel(), block.weights[i].ravel(), len(DISTANCES) + 1)
-            self.distances[head] = self.distances.get(head, np.zeros(len(mass))) + mass
-            self.squares[head] = self.squares.get(head, 0.0) + float(squares[i])
-            self.largest[head] = max(self.largest.get(head, 0.0), float(largest[i]))
+GROUP_TOKENS, GROUP_VALUES = 1 << 16, 1 << 17
+"""Windows are run when they have so many tokens, or there are so many windows times heads."""
 
 
 class Counter:
     """Counts the documents of a shard."""
 
-    def __init__(self, model: "LoadedModel", heads: Sequence[Head], length: int) -> None:
-        self._model, self._heads, self._length = model, tuple(heads), length
-        self.record = Record({str(head): HeadCounts() for head in heads})
+    def __init__(
+        self,
+        model: "LoadedModel",
+        heads: Sequence[Head],
+        length: int,
+        *,
+        shard: int = 0,
+        seed: int = 0,
+    ) -> None:
+        self._model, self._heads, self._shard = model, by_layer(heads), shard
+        self._units, self._names = units(length), tuple(map(str, sorted(heads)))
+        exact = model.identity.dtype == "float32"
+        self._error = np.inf if model.sinks else 1e-3 if exact else 0.05
+        self._windows = Windows(model.tokenizer, length, seed)
+        self._waiting: list[Window] = []
+        self._tokens = 0
+        self._documents: dict[int, Document] = {}
+        self._bad: set[int] = set()
+        self._begun: Sums | None = None
+        self._record = empty_record(self._names)
+        self._skipped: list[Skipped] = []
 
     def add(self, document: Document | Skipped) -> None:
         """One document; one that the model cannot read is noted."""
         if isinstance(document, Skipped):
-            self.record.skipped.append(document)
+            self._skipped.append(document)
             return
         try:
-            windows = list(self._windows(document.text))
-            self._count(windows)
+            made = self._windows.of(document)
         except AttnvizError as error:
-            why = Skipped(document.path, document.start, error.wrong)
-            self.record.skipped.append(why)
-
-    def _windows(self, text: str) -> Iterator[tuple[Token, ...]]:
-        """The tokens of a document, cut; each window with the model's own ends."""
-        tokenizer = self._model.tokenizer
-        first, last = tokenizer.ends(tokenizer.bos)
-        inner = tokenizer.encode(text, bos=False, special=False)
-        step = self._length - len(first) - len(last)
-        for at in range(0, len(inner), step):
-            yield numbered((*first, *inner[at : at + step], *last))
-
-    def _count(self, windows: Sequence[tuple[Token, ...]]) -> None:
-        """Run the windows of a document, and add its values."""
-        measure = MeasureHeads(marks_of_tokens([]), self._model.causal)
-        counted, queries = Counted(), 0
-        largest: dict[Head, list[float]] = {head: [] for head in self._heads}
-        for tokens in windows:
-            measure.marks = marks_of_tokens([token.id for token in tokens])
-            counted.largest.clear()
-
-            def consume(block: PatternBlock) -> None:
-                measure(block)
-                counted(block)
-
-            prepare_tokens(self._model, tokens, TextOptions()).run(self._heads, consume)
-            queries += len(tokens)
-            for head, weight in counted.largest.items():
-                largest[head].append(weight)
-        if not windows:
+            self._skipped.append(Skipped(document.path, document.start, error.wrong))
             return
-        metrics = measure.metrics()
-        for head in self._heads:
-            own = self.record.heads[str(head)]
-            values = dict(metrics[head])
-            mass = float(counted.distances[head].sum())  # less than the queries with a sink
-            variance = counted.squares[head] / mass - values["distance"] ** 2 if mass else nan
-            values["distance_variance"] = max(0.0, variance)
-            for name, value in values.items():
-                own.metrics.setdefault(name, Moments()).add(value)
-            for i, share in enumerate((counted.distances[head] / queries).tolist()):
-                own.distances[i] += round(share * SCALE)
-            for weight in largest[head]:
-                own.largest[min(WEIGHTS - 1, int(weight * WEIGHTS))] += 1
-        self.record.documents += 1
-        self.record.windows += len(windows)
-        self.record.tokens += queries
+        for window in made:
+            self._documents[window.document] = document
+            self._waiting.append(window)
+            self._tokens += len(window.ids)
+            values = len(self._waiting) * len(self._names)
+            if self._tokens >= GROUP_TOKENS or values >= GROUP_VALUES:
+                self._count(whole=window is made[-1])
+
+    def finish(self) -> Record:
+        """The record of all documents."""
+        if self._waiting:
+            self._count(whole=True)
+        return merged([replace(self._record, skipped=tuple(self._skipped))])
+
+    def _count(self, *, whole: bool) -> None:
+        """Count the windows that wait; `whole`: the last one ends its document."""
+        windows, self._waiting, self._tokens = self._waiting, [], 0
+        values = np.zeros((len(windows), len(self._names), K))
+        largest = np.zeros((len(windows), len(self._names)))
+        places = {window.ordinal: place for place, window in enumerate(windows)}
+        for batch in batches(windows):
+            for some, sums in self._summed(batch):
+                at = [places[window.ordinal] for window in some]
+                values[at] = np.concatenate([sums.sums, sums.distances, sums.positions], axis=-1)
+                largest[at] = sums.largest
+        good = [place for place, w in enumerate(windows) if w.document not in self._bad]
+        if good:
+            self._keep([windows[place] for place in good], values[good], largest[good], whole=whole)
+        last = windows[-1].document
+        self._documents = {} if whole else {last: self._documents[last]}
+
+    def _summed(self, batch: Sequence[Window]) -> list[tuple[Sequence[Window], WindowSums]]:
+        """The sums of a batch; of its windows one by one where it cannot be run, or has others."""
+        from attnviz.models.reducing import sum_windows
+
+        try:
+            sums = sum_windows(self._model, [window.ids for window in batch], self._heads)
+        except ModelError as error:
+            if len(batch) > 1:
+                return [each for window in batch for each in self._summed([window])]
+            self._skip(batch[0], error.wrong)
+            return []
+        mass = sums.sums[..., SUMS.index("mass")] / len(batch[0].ids)  # (B, H)
+        for place, window in enumerate(batch):
+            if not np.isfinite(sums.sums[place]).all():
+                self._skip(window, "its attention is not a number (NaN or infinite)")
+            elif np.abs(mass[place] - 1).max() > self._error:
+                self._skip(window, "its attention has rows that do not sum to 1")
+        return [(batch, sums)]
+
+    def _skip(self, window: Window, why: str) -> None:
+        """Note, once, that a document cannot be run."""
+        if window.document not in self._bad:
+            self._bad.add(window.document)
+            document = self._documents[window.document]
+            self._skipped.append(Skipped(document.path, document.start, why))
+
+    def _keep(
+        self, windows: list[Window], values: FloatArray64, largest: FloatArray64, *, whole: bool
+    ) -> None:
+        """Add windows to the record; a document that goes on waits with what there is of it."""
+        documents = np.array([window.document for window in windows])
+        rows = np.array([rows_of(window.ids, causal=self._model.causal) for window in windows])
+        sums = together(self._begun, Sums(documents, values, rows)).by_document()
+        self._begun = None if whole else sums.of(slice(-1, None))
+        done = sums if whole else sums.of(slice(-1))
+        parts = [self._record, record_of_windows(self._names, windows, largest, self._shard)]
+        if len(done.documents):
+            parts.append(record_of_documents(self._names, done, self._units))
+        self._record = merged(parts)

@@ -1,7 +1,7 @@
-"""Shards in processes of this machine.
+"""Tasks in processes of this machine.
 
-Each worker loads the model once, and takes one shard after the other. It has one thread, so that
-the number of workers changes no bit, and ends when its parent does.
+Each worker loads the model once, and takes one task after the other. It ends when its parent does,
+killed or not.
 """
 
 import ctypes
@@ -9,102 +9,109 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from attnviz.data.head import choose_heads
-from attnviz.data.scan import Record, Shard
 from attnviz.errors import AttnvizError, ModelError
-from attnviz.inputs.corpus import documents_of
-from attnviz.runs.prepare import load_model
-from attnviz.scan.count import Counter
-from attnviz.scan.plan import Plan
+from attnviz.scan.tasks import Done, Task
+from attnviz.scan.work import Job, Worker
+
+ENDED = ModelError(
+    "a worker ended before its task was done",
+    "perhaps memory is short: give fewer workers, and scan again to go on",
+)
 
 
-def run_local(plan: Plan, workers: int, told: Callable[[Record], object]) -> None:
-    """Count every shard that is left.
+class LocalWorkers:
+    """Processes that do tasks; see `local_workers`."""
 
-    Args:
-        plan: the scan.
-        workers: how many processes.
-        told: is given the record of each shard as it is finished.
+    def __init__(self, job: Job, most: int) -> None:
+        self._job, self._most = job, most
+        self._pool: dict[Connection, BaseProcess] = {}
 
-    Raises:
-        AttnvizError: what a worker raised; finished shards stay.
-    """
-    left = plan.left()
-    context = multiprocessing.get_context("spawn")
-    pool = [_started(context, plan) for _ in range(min(workers, len(left)))]
-    try:
-        _feed(plan, left, dict(pool), told)
-    finally:
-        for _, process in pool:
+    def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
+        """Do all tasks, in no particular order.
+
+        Args:
+            tasks: what is to be done.
+            told: is given what each task did, as it is done.
+
+        Raises:
+            AttnvizError: what a worker raised; what is done stays.
+        """
+        while len(self._pool) < min(self._most, len(tasks)):
+            self._start()
+        waiting = list(reversed(tasks))
+        busy = {worker for worker in self._pool if _sent(worker, waiting)}
+        while busy:
+            for ready in wait(list(busy)):
+                assert isinstance(ready, Connection)
+                told(_answer(ready))
+                if not _sent(ready, waiting):
+                    busy.discard(ready)
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        here, there = context.Pipe()
+        given = there, self._job, len(self._pool)
+        process = context.Process(target=_work, args=given, daemon=True)
+        process.start()
+        there.close()
+        self._pool[here] = process
+
+    def end(self) -> None:
+        """End all processes at once."""
+        for process in self._pool.values():
             process.terminate()
-        for _, process in pool:
+        for process in self._pool.values():
             process.join()
 
 
-def _started(
-    context: multiprocessing.context.SpawnContext, plan: Plan
-) -> tuple[Connection, BaseProcess]:
-    here, there = context.Pipe()
-    process = context.Process(target=_work, args=(there, plan), daemon=True)
-    process.start()
-    there.close()
-    return here, process
+@contextmanager
+def local_workers(job: Job, most: int) -> Iterator[LocalWorkers]:
+    """At most so many processes, which are ended in any case."""
+    workers = LocalWorkers(job, most)
+    try:
+        yield workers
+    finally:
+        workers.end()
 
 
-def _feed(
-    plan: Plan,
-    left: list[Shard],
-    pool: dict[Connection, BaseProcess],
-    told: Callable[[Record], object],
-) -> None:
-    """Give each worker that is ready its next shard, until none is left."""
-    waiting, busy = list(reversed(left)), set(pool)
-    while busy:
-        for ready in wait(list(busy)):
-            assert isinstance(ready, Connection)
-            try:
-                said = ready.recv()
-            except EOFError:
-                raise ModelError(
-                    "a worker ended before its shard was finished",
-                    "perhaps memory is short: give fewer workers, and scan again to go on",
-                ) from None
-            if isinstance(said, AttnvizError):
-                raise said
-            if isinstance(said, tuple):
-                number, record = said
-                plan.keep(number, record)
-                told(record)
-            if waiting:
-                ready.send(waiting.pop())
-            else:
-                busy.discard(ready)
+def _sent(worker: Connection, waiting: list[Task]) -> bool:
+    """Give a worker its next task, if there is one."""
+    if waiting:
+        try:
+            worker.send(waiting.pop())
+        except BrokenPipeError:
+            raise ENDED from None
+        return True
+    return False
 
 
-def _work(parent: Connection, plan: Plan) -> None:
-    """A worker: it is ready, and then answers each shard with its number and its record."""
-    from attnviz.models.threads import use_threads
+def _answer(worker: Connection) -> Done:
+    try:
+        said = worker.recv()
+    except (EOFError, ConnectionResetError):
+        raise ENDED from None
+    if isinstance(said, AttnvizError):
+        raise said
+    assert isinstance(said, Done)
+    return said
+
+
+def _work(parent: Connection, job: Job, number: int) -> None:
+    """A worker: it answers each task with what it did, or with the error that ends it."""
+    from attnviz.models.threads import use_device
 
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
-    use_threads(1)
     try:
-        model = load_model(plan.source)
-        chosen = plan.request.heads
-        heads = choose_heads(model.identity.heads_per_layer, chosen.layers, chosen.heads)
-        length = min(plan.request.length, model.tokenizer.context)
-        parent.send(None)
+        use_device(number)
+        worker = Worker(job)
         while True:
-            shard: Shard = parent.recv()
-            counter = Counter(model, heads, length)
-            for piece in shard.pieces:
-                for document in documents_of(piece, plan.request.split, plan.request.key):
-                    counter.add(document)
-            parent.send((shard.number, counter.record))
+            parent.send(worker.do(parent.recv()))
     except AttnvizError as error:
         parent.send(error)
     except (EOFError, BrokenPipeError):  # the parent has gone

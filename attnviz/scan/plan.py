@@ -1,188 +1,169 @@
-"""What a scan was asked to do, over what, with what: the manifest of its folder.
+"""A scan as tasks: those of its shards, and then those of the windows that they chose.
 
-    FOLDER/manifest.json          what was asked, the corpus, the model, versions
-    FOLDER/shards/000007.json     the record of a finished shard, written whole
-    FOLDER/heads.parquet          the result, and histograms.parquet, skipped.jsonl beside it
-
-A scan goes on where its folder holds the same manifest, and is refused where it holds another one.
+FOLDER/manifest.json      what was asked, over which files, with which model and versions
+FOLDER/shards/…           the record of each finished shard
+FOLDER/examples/…         the windows that were run again, until the result is written
+FOLDER/heads.parquet      the result, written last; beside it histograms.parquet,
+                          tokens.parquet, examples.parquet and skipped.jsonl
 """
 
-import importlib.metadata
-import json
-import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from attnviz.data.scan import Record, Shard, Split, record_of, record_to_dict
-from attnviz.data.serial import to_json
-from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.corpus import SHARD, corpus_files, shards_of
+from attnviz.data.record import Record, merged
+from attnviz.data.scan import Document, Shard
+from attnviz.errors import InputError, UsageError
+from attnviz.inputs.corpus import SHARD, corpus_files, documents_of, shards_of
 from attnviz.models.catalog import Source
-from attnviz.runs.options import HeadOptions
-from attnviz.writers.atomic import make_folder, write_bytes
+from attnviz.scan.files import record_of_bytes
+from attnviz.scan.manifest import keep_manifest, manifest_of
+from attnviz.scan.request import Request
+from attnviz.scan.store import Store
+from attnviz.scan.tasks import CountShard, Lasting, tasks_of_windows
+from attnviz.scan.work import Job
+from attnviz.writers.atomic import make_folder
 
-SCHEMA = "attnviz-scan/2"
-MANIFEST = "manifest.json"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked: the corpus, how it is cut, and which heads are counted.
-
-    `key`: where a JSON object holds its text; `length`: the most tokens of a window;
-    `shard`: about how many bytes are counted at a time.
-    """
-
-    paths: tuple[Path, ...]
-    split: Split = "file"
-    key: str = "text"
-    length: int = 512
-    shard: int = SHARD
-    heads: HeadOptions = field(default_factory=HeadOptions)
+AT_ONCE = 32
+"""Records that are merged at a time."""
+MOST_SHARDS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A scan of a folder: its request, the model, and the shards of its corpus."""
+    """A scan: what its workers are told, and the shards of its corpus."""
 
-    folder: Path
-    request: Request
-    source: Source
-    shards: tuple[Shard, ...]
-    manifest: Mapping[str, Any]
+    job: Job
+    shards: Sequence[Shard]
+    size: int
+    """Bytes of its corpus, about, where it is compressed."""
 
-    def left(self) -> list[Shard]:
-        """The shards that have no record yet."""
-        return [shard for shard in self.shards if not self.place(shard.number).exists()]
+    @property
+    def store(self) -> Store:
+        """Its folder."""
+        return self.job.store
 
-    def place(self, number: int) -> Path:
-        """The file of a shard's record."""
-        return self.folder / "shards" / f"{number:06}.json"
+    def counting(self, part: tuple[int, int] = (1, 1)) -> list[CountShard]:
+        """The shards that are not counted yet; of N parts of them the I-th, for (I, N)."""
+        number, of = part
+        mine = (CountShard(s) for s in self.shards if s.number % of == number - 1)
+        return left(self.store, "shards", list(mine))
 
-    def keep(self, number: int, record: Record) -> None:
-        """Write the record of a finished shard.
+    def again(self, total: Record) -> list[Lasting]:
+        """What is still to be run again, when every shard is counted."""
+        tasks = tasks_of_windows(total, self.shards)
+        examples, sampled = (
+            [task for task in tasks if task.name.startswith(folder)]
+            for folder in ("examples", "sampled")
+        )
+        return [*left(self.store, "examples", examples), *left(self.store, "sampled", sampled)]
+
+    def total(self) -> Record:
+        """The records of all shards as one.
 
         Raises:
-            OutputError: it cannot be written; what is finished stays.
+            InputError: one is missing or damaged.
         """
-        write_bytes(self.place(number), f"{to_json(record_to_dict(record))}\n".encode())
+        records = self._records()
+        total: Record | None = None
+        while some := list(islice(records, AT_ONCE)):
+            total = merged(some if total is None else [total, *some])
+        assert total is not None  # a corpus has a shard
+        return total
 
-    def records(self) -> Iterator[Record]:
-        """The records of all shards, in order.
-
-        Raises:
-            InputError: one is damaged.
-        """
+    def _records(self) -> Iterator[Record]:
         for shard in self.shards:
-            path = self.place(shard.number)
-            try:
-                yield record_of(json.loads(path.read_text(encoding="utf-8")))
-            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            name = CountShard(shard).name
+            data = self.store.read(name)
+            if data is None:
                 raise InputError(
-                    f"the record {str(path)!r} is damaged", "remove it, and scan again"
+                    f"the shard {shard.number} of {self.store.where!r} is not counted yet",
+                    "scan again, or run the part that it belongs to",
+                )
+            try:
+                yield record_of_bytes(data)
+            except ValueError:
+                raise InputError(
+                    f"the record {self.store.url(name)!r} is damaged", "remove it, and scan again"
                 ) from None
 
 
-def make_plan(folder: Path, request: Request, source: Source) -> Plan:
-    """Plan a scan, and see that its folder is empty, or of the same scan.
+T = TypeVar("T", bound=Lasting)
+
+
+def left(store: Store, folder: str, tasks: Sequence[T]) -> list[T]:
+    """The tasks whose file is not in the folder yet."""
+    there = store.names(folder)
+    return [task for task in tasks if task.name not in there]
+
+
+def make_plan(store: Store, request: Request, source: Source) -> Plan:
+    """Plan a scan, and see that its folder can be written, and is empty or of the same scan.
 
     Raises:
         InputError: there is no text.
         UsageError: the folder is another scan's; the difference is named.
         OutputError: it cannot be written.
     """
-    files = corpus_files(request.paths)
-    shards = tuple(shards_of(files, request.split, request.shard))
-    manifest = _manifest(request, source, files, len(shards))
-    place = folder / MANIFEST
-    make_folder(folder / "shards")
-    if place.exists():
-        _check_same(place, manifest)
-    else:
-        write_bytes(place, f"{json.dumps(manifest, indent=2)}\n".encode())
-    return Plan(folder, request, source, shards, manifest)
+    files = corpus_files(request.paths, avoid=store.where)
+    states = [(file.path, file.size, file.mark) for file in files]
+    size = sum(file.size for file in files)
+    shards = list(shards_of(files, request.split, request.shard or shard_size(size)))
+    if request.documents is not None:
+        shards = list(_limited(shards, request, request.documents))
+    store.try_writing()
+    keep_manifest(store, manifest_of(request, source, states, len(shards)))
+    return Plan(Job(store, request, source), shards, size)
+
+
+def shard_size(corpus: int) -> int:
+    """Bytes of a shard: at least SHARD, and twice as many until there are at most MOST_SHARDS."""
+    size = SHARD
+    while corpus > size * MOST_SHARDS:
+        size *= 2
+    return size
+
+
+def _limited(shards: Sequence[Shard], request: Request, most: int) -> Iterator[Shard]:
+    """The first shards, with so many documents together."""
+    for shard in shards:
+        if most <= 0:
+            return
+        every = (d for p in shard.pieces for d in documents_of(p, request.split, request.key))
+        wanted = sum(isinstance(d, Document) for d in islice(every, most))
+        yield replace(shard, most=most)
+        most -= wanted
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder against another scan until the end.
+def locked(store: Store, part: tuple[int, int] = (1, 1)) -> Iterator[None]:
+    """Hold the folder against another scan until the end; parts hold it together.
+
+    A folder behind a URL has no lock.
 
     Raises:
         UsageError: another process scans into it.
     """
+    if store.remote:
+        yield
+        return
     import fcntl
 
-    with (folder / ".lock").open("w") as file:
+    number, of = part
+    folder = Path(store.where)
+    make_folder(folder)
+    whole = folder / ".lock"
+    own = whole if of == 1 else folder / f".lock-{number}-{of}"
+    with whole.open("w") as shared, own.open("w") as alone:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if of > 1:
+                fcntl.flock(shared, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UsageError(
-                f"another scan writes into {str(folder)!r}", "wait, or give another folder"
+                f"another scan writes into {store.where!r}", "wait, or give another folder"
             ) from None
         yield
-
-
-def _manifest(
-    request: Request, source: Source, files: Iterable[Path], shards: int
-) -> dict[str, Any]:
-    states = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
-    return {
-        "schema": SCHEMA,
-        "model": source.name,
-        "revision": source.revision,
-        "engine": source.engine,
-        "device": source.placement.device,
-        "dtype": source.placement.dtype,
-        "split": request.split,
-        "field": request.key,
-        "length": request.length,
-        "shard": request.shard,
-        **asdict(request.heads),
-        "corpus": states,
-        "shards": shards,
-        "versions": {
-            name: importlib.metadata.version(name) for name in ("attnviz", "torch", "transformers")
-        },
-        "processor": platform.machine(),
-        "threads": 1,
-    }
-
-
-def _check_same(place: Path, manifest: Mapping[str, Any]) -> None:
-    try:
-        found = json.loads(place.read_text(encoding="utf-8"))
-        names = [name for name in manifest if found.get(name) != manifest[name]]
-    except (ValueError, AttributeError):
-        names = ["schema"]
-    if names:
-        raise UsageError(
-            f"{str(place.parent)!r} holds another scan: its {', '.join(names)} "
-            f"{'differ' if len(names) > 1 else 'differs'}",
-            f"give another folder with {option('output')}",
-        )
-
-
-def read_manifest(folder: Path) -> Mapping[str, Any]:
-    """The manifest of a finished scan.
-
-    Raises:
-        InputError: the folder holds none.
-    """
-    try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if found["schema"] == SCHEMA:
-            return dict(found)
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise InputError(f"{str(folder)!r} holds no scan", "give the folder that attnviz scan wrote")
-
-
-def merged(records: Iterable[Record]) -> Record:
-    """All counts together."""
-    total = Record()
-    for record in records:
-        total.merge(record)
-    return total

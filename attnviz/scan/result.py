@@ -1,60 +1,80 @@
-"""The result of a scan: tables of all heads, as Parquet."""
+"""The result of a scan: its records and its parts as tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from attnviz.data.atlas import SCORES
-from attnviz.data.heads import Estimate
-from attnviz.data.scan import DISTANCES, SCALE, WEIGHTS, Record
+from attnviz.data.record import BINS, EDGES, SCALE, WEIGHTS, Record, estimate, units
 from attnviz.data.serial import to_json
-from attnviz.scan.tables import write_table
-from attnviz.writers.atomic import write_bytes
+from attnviz.scan.joining import joined
+from attnviz.scan.plan import Plan
+from attnviz.scan.store import Store
+from attnviz.scan.tables import table_bytes
+from attnviz.scan.tasks import tasks_of_windows
+
+FINISHED = "heads.parquet"
 
 
-def write_result(folder: Path, total: Record) -> None:
-    """Write `heads.parquet`, `histograms.parquet` and `skipped.jsonl`.
+def is_finished(store: Store) -> bool:
+    """Whether a folder holds the result of its scan, the last file of which is that of heads."""
+    return store.read(FINISHED) is not None
+
+
+def write_result(plan: Plan, total: Record) -> None:
+    """Write the tables of a scan whose tasks are all done, and remove what they were made from.
 
     Raises:
-        UsageError: pyarrow is not installed.
+        InputError: a part is damaged.
         OutputError: a file cannot be written.
     """
-    write_table(folder, "heads", list(_heads(total)))
-    write_table(folder, "histograms", list(_histograms(total)))
-    skipped = "".join(f"{to_json(vars(each))}\n" for each in total.skipped)
-    write_bytes(folder / "skipped.jsonl", skipped.encode())
+    store, length = plan.store, plan.job.request.length
+    names = [task.name for task in tasks_of_windows(total, plan.shards)]
+    for table, folder in (("examples", "examples"), ("tokens", "sampled")):
+        parts = [name for name in names if name.startswith(folder)]
+        store.write(f"{table}.parquet", joined(store, table, parts, total.heads))
+    store.write("histograms.parquet", table_bytes("histograms", list(_histograms(total))))
+    store.write("skipped.jsonl", skipped_lines(total))
+    store.write(FINISHED, table_bytes("heads", list(_heads(total, length))))
+    store.remove("examples")
+    store.remove("sampled")
 
 
-def _heads(total: Record) -> Iterator[Mapping[str, object]]:
-    for head, counts in total.heads.items():
+def skipped_lines(total: Record) -> bytes:
+    """The documents that could not be read, one a line."""
+    return "".join(f"{to_json(vars(each))}\n" for each in total.skipped).encode()
+
+
+def _heads(total: Record, length: int) -> Iterator[Mapping[str, object]]:
+    unit = units(length).tolist()
+    for place, head in enumerate(total.heads):
         layer, number = head[1:].split("H")
         row: dict[str, object] = {"head": head, "layer": int(layer), "number": int(number)}
-        for name in SCORES:
-            found = counts.metrics.get(name)
-            estimate = found.estimate() if found else Estimate(float("nan"), None)
-            row[name] = estimate.mean if found and found.n else None
-            row[f"{name}_error"] = estimate.error
-            row[f"{name}_documents"] = found.n if found else 0
-        yield row | {
-            "documents": total.documents,
-            "windows": total.windows,
-            "tokens": total.tokens,
-        }
+        for metric, name in enumerate(SCORES):
+            found, n = estimate(total, place, metric, unit[metric]), total.counts[place, metric]
+            row[name] = found.mean if n else None
+            row[f"{name}_error"] = found.error
+            row[f"{name}_documents"] = int(n)
+        counted = {name: getattr(total, name) for name in ("documents", "windows", "tokens")}
+        yield row | counted
 
 
 def _histograms(total: Record) -> Iterator[Mapping[str, object]]:
-    """`distance`: mean mass per query by distance; `largest`: windows by their largest weight."""
-    for head, counts in total.heads.items():
-        starts = (0, *DISTANCES)
-        ends: Sequence[int | None] = (*DISTANCES, None)
-        for start, end, mass in zip(starts, ends, counts.distances, strict=True):
-            share = mass / SCALE / max(1, total.documents)
-            yield _bin(head, "distance", float(start), None if end is None else float(end), share)
-        for i, windows in enumerate(counts.largest):
-            start_of = i / WEIGHTS
-            yield _bin(head, "largest", start_of, (i + 1) / WEIGHTS, float(windows))
+    """`distance`, `position`: the mean mass per query; `largest`: how many windows."""
+    doubling = list(zip((0, *EDGES), (*EDGES, None), strict=True))
+    equal = [(i / WEIGHTS, (i + 1) / WEIGHTS) for i in range(WEIGHTS)]
+    assert len(doubling) == BINS
+    for place, head in enumerate(total.heads):
+        for histogram, counts in (("distance", total.distances), ("position", total.positions)):
+            shares = counts[place] / SCALE / max(1, total.documents)
+            yield from _bins(head, histogram, doubling, shares.tolist())
+        yield from _bins(head, "largest", equal, total.largest[place].tolist())
 
 
-def _bin(
-    head: str, histogram: str, start: float, end: float | None, value: float
-) -> Mapping[str, object]:
-    return {"head": head, "histogram": histogram, "start": start, "end": end, "value": value}
+def _bins(
+    head: str,
+    histogram: str,
+    bins: Sequence[tuple[float, float | None]],
+    values: Sequence[float],
+) -> Iterator[Mapping[str, object]]:
+    for (start, end), value in zip(bins, values, strict=True):
+        row = {"head": head, "histogram": histogram, "start": float(start)}
+        yield row | {"end": None if end is None else float(end), "value": float(value)}

@@ -1,18 +1,25 @@
 """The tables of a scan's result as Parquet: their columns, written and read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
 from attnviz.errors import InputError, UsageError
-from attnviz.scan.plan import read_manifest
+from attnviz.scan.manifest import read_manifest
+from attnviz.scan.store import Store
 from attnviz.writers.atomic import write_bytes
 
 TABLES = ("heads", "histograms", "tokens", "examples")
+AT_ONCE = {"histograms": 1 << 12, "tokens": 1 << 12, "examples": 16}
+"""How many rows are in memory while a table is read head by head; an example is large."""
+Folder: TypeAlias = str | Path
+"""The folder of a scan: a path, or a URL that fsspec opens."""
+_Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 def import_parquet() -> None:
@@ -53,7 +60,8 @@ def columns(table: str) -> Any:
             *(("query", text), ("key", text), ("mass", number), ("windows", count)),
         ],
         "examples": [
-            *(("head", text), ("kind", text), ("bin", count), ("largest", number)),
+            *(("head", text), ("rank", count), ("kind", text)),
+            *(("bin", count), ("largest", number)),
             *(("path", text), ("start", count), ("window", count)),
             *(("tokens", pa.list_(text)), ("queries", pa.list_(pa.int32()))),
             *(("keys", pa.list_(pa.int32())), ("weights", pa.list_(pa.float32()))),
@@ -63,11 +71,20 @@ def columns(table: str) -> Any:
 
 
 def write_table(folder: Path, table: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write a table of the result, sorted by head, in groups of rows that one head fits in.
+    """Write a table of the result.
 
     Raises:
         UsageError: pyarrow is not installed.
         OutputError: it cannot be written.
+    """
+    write_bytes(folder / f"{table}.parquet", table_bytes(table, rows))
+
+
+def table_bytes(table: str, rows: Sequence[Mapping[str, object]]) -> bytes:
+    """A table of the result as a Parquet file.
+
+    Raises:
+        UsageError: pyarrow is not installed.
     """
     import_parquet()
     import pyarrow as pa
@@ -76,24 +93,25 @@ def write_table(folder: Path, table: str, rows: Sequence[Mapping[str, object]]) 
     sink = pa.BufferOutputStream()
     made = pa.Table.from_pylist([dict(row) for row in rows], schema=columns(table))
     pq.write_table(made, sink, row_group_size=1 << 12, compression="zstd")
-    write_bytes(folder / f"{table}.parquet", sink.getvalue().to_pybytes())
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
-def read_atlas(folder: Path) -> Atlas:
+def read_atlas(folder: Folder) -> Atlas:
     """The result of a scan.
 
     Raises:
         UsageError: pyarrow is not installed.
         InputError: there is none, or it is damaged.
     """
-    manifest = read_manifest(folder)
+    manifest = read_manifest(Store(str(folder)))
     rows = _read(folder, "heads")
     if not rows:
         raise InputError(f"{str(folder)!r} holds no heads", "scan again")
     return Atlas(str(manifest.get("model", "")), rows, manifest)
 
 
-def read_head(folder: Path, row: Mapping[str, Any]) -> HeadAtlas:
+def read_head(folder: Folder, row: Mapping[str, Any]) -> HeadAtlas:
     """All that was found of one head; `row`: its row of the atlas.
 
     Raises:
@@ -101,18 +119,59 @@ def read_head(folder: Path, row: Mapping[str, Any]) -> HeadAtlas:
         InputError: the result is damaged.
     """
     head = str(row["head"])
+    return _head(row, *(_read(folder, table, head) for table in TABLES[1:]))
+
+
+def read_heads(folder: Folder, rows: Iterable[Mapping[str, Any]]) -> Iterator[HeadAtlas]:
+    """All that was found of each head, one after the other; the tables are read once.
+
+    `rows`: those of the atlas, in the order of the table.
+
+    Raises:
+        UsageError: pyarrow is not installed.
+        InputError: the result is damaged.
+    """
+    tables = [_Parts(_batches(folder, table)) for table in TABLES[1:]]
+    for row in rows:
+        yield _head(row, *(table.of(str(row["head"])) for table in tables))
+    if any(table.left for table in tables):
+        raise InputError(f"the tables of {str(folder)!r} are of other heads", "scan again")
+
+
+def _head(row: Mapping[str, Any], bins: _Rows, masses: _Rows, examples: _Rows) -> HeadAtlas:
+    """A head of its rows in each table."""
     histograms: dict[Any, list[Bin]] = {}
-    for each in _read(folder, "histograms", head):
+    for each in bins:
         made = Bin(each["start"], each["end"], each["value"])
         histograms.setdefault(each["histogram"], []).append(made)
     tokens: dict[Any, list[TokenMass]] = {}
     sampled = 0
-    for each in _read(folder, "tokens", head):
+    for each in masses:
         found = TokenMass(each["query"], each["key"], each["mass"])
         tokens.setdefault(each["side"], []).append(found)
         sampled = each["windows"]
-    examples = [_example(each) for each in _read(folder, "examples", head)]
-    return HeadAtlas(row, histograms, tokens, examples, sampled)
+    return HeadAtlas(row, histograms, tokens, list(map(_example, examples)), sampled)
+
+
+class _Parts:
+    """The rows of a table, which is sorted by head, head by head."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._groups = groupby(rows, key=lambda row: str(row["head"]))
+        self._next = next(self._groups, None)
+
+    @property
+    def left(self) -> bool:
+        """Whether there are rows of a head that nobody asked for."""
+        return self._next is not None
+
+    def of(self, head: str) -> _Rows:
+        """The rows of this head, where it is the next one; else none."""
+        if self._next is None or self._next[0] != head:
+            return []
+        rows = list(self._next[1])
+        self._next = next(self._groups, None)
+        return rows
 
 
 def _example(row: Mapping[str, Any]) -> Example:
@@ -124,21 +183,57 @@ def _example(row: Mapping[str, Any]) -> Example:
     )
 
 
-def _read(folder: Path, table: str, head: str | None = None) -> list[dict[str, Any]]:
+def _batches(folder: Folder, table: str) -> Iterator[Mapping[str, Any]]:
+    """The rows of a table, a few of which are in memory; their lists of numbers as arrays."""
+    import_parquet()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    store, name = Store(str(folder)), f"{table}.parquet"
+    try:
+        with store.open(name) as opened, pq.ParquetFile(opened) as file:
+            _check(file.schema_arrow, store.url(name), table)
+            for group in range(file.num_row_groups):  # what was read stays until its reader ends
+                for batch in file.iter_batches(AT_ONCE[table], row_groups=[group]):
+                    listed = map(_values, batch.columns)
+                    for values in zip(*listed, strict=True):
+                        yield dict(zip(batch.schema.names, values, strict=True))
+    except (OSError, pa.ArrowException):
+        raise _unfinished(folder) from None
+
+
+def _values(column: Any) -> Sequence[Any]:
+    """The values of a column; lists of numbers as arrays, as a head has 100,000 links."""
+    import pyarrow as pa
+
+    if not pa.types.is_list(column.type) or pa.types.is_string(column.type.value_type):
+        values: list[Any] = column.to_pylist()
+        return values
+    return np.split(column.values.to_numpy(), column.offsets.to_numpy()[1:-1])
+
+
+def _read(folder: Folder, table: str, head: str | None = None) -> list[dict[str, Any]]:
     """The rows of a table, or those of one head."""
     import_parquet()
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = folder / f"{table}.parquet"
+    store, name = Store(str(folder)), f"{table}.parquet"
     try:
         chosen = None if head is None else [("head", "==", head)]
-        found = pq.read_table(path, filters=chosen)
+        with store.open(name) as opened:
+            found = pq.read_table(opened, filters=chosen)
         rows: list[dict[str, Any]] = found.to_pylist()
     except (OSError, pa.ArrowException):
-        raise InputError(
-            f"{str(folder)!r} holds no finished scan", "let attnviz scan finish it"
-        ) from None
-    if not found.schema.equals(columns(table)):
-        raise InputError(f"{str(path)!r} is no table of {table}", "scan again")
+        raise _unfinished(folder) from None
+    _check(found.schema, store.url(name), table)
     return rows
+
+
+def _check(schema: Any, path: str, table: str) -> None:
+    if not schema.equals(columns(table)):
+        raise InputError(f"{path!r} is no table of {table}", "scan again")
+
+
+def _unfinished(folder: Folder) -> InputError:
+    return InputError(f"{str(folder)!r} holds no finished scan", "let attnviz scan finish it")

@@ -15,11 +15,12 @@ from torch import Tensor
 from attnviz.data.blocks import Consumer, Wanted
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError, option
-from attnviz.models.handover import Handover
+from attnviz.models.handover import Handover, rows_at_a_time
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import AttentionCall, recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
+from attnviz.models.reducing import Rows, Take
 
 
 class _LastLayerSeen(Exception):
@@ -91,6 +92,52 @@ def _hand_over(call: AttentionCall, layer: int, handover: Handover) -> None:
     rows = call.scores if handover.wanted.scores else call.weights
     for queries in handover.rows(call.q.size(1), call.k.size(1), call.q.size(0)):
         handover.take(layer, queries, rows(queries))
+
+
+def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: Take) -> None:
+    """Run windows of text at once, and give the wanted heads' rows to a reduction.
+
+    Args:
+        model: a transformers model that reads one text, in evaluation mode.
+        inputs: the arguments of its forward pass, for windows of one length.
+        wanted: which heads.
+        take: is given the rows, layer after layer, window after window.
+
+    Raises:
+        ModelError: it cannot run them, or computes attention in its modules.
+    """
+    layers, plain = Layers(model, "self"), dict[Any, bool]()
+
+    def on_call(call: AttentionCall) -> None:
+        layer = layers.at_work(call.module)
+        if layer is not None and layer in wanted.heads:
+            if call.texts != len(inputs["input_ids"]):
+                raise ModelError(f"{model.config.model_type} mixes the texts of a batch", "run one")
+            if call.module not in plain:
+                plain[call.module] = call.is_plain()
+            _give(call, layer, wanted.heads[layer], take, plain=plain[call.module])
+        if layer == wanted.last_layer:
+            raise _LastLayerSeen
+
+    with torch.inference_mode(), recording(model, on_call), suppress(_LastLayerSeen):
+        forward(model.base_model, **inputs)
+
+
+def _give(
+    call: AttentionCall, layer: int, heads: tuple[int, ...], take: Take, *, plain: bool
+) -> None:
+    """Give the rows of one call to a reduction, text by text, in blocks."""
+    every = len(heads) == call.q.size(0)
+    for text in range(call.texts):
+        own = call.of(text)
+        step = rows_at_a_time(call.k.size(1), call.q.size(0))
+        for queries in torch.split(torch.arange(call.q.size(1)), step):
+            weights, scores = own.plain_rows(queries) if plain else (own.weights(queries), None)
+            if not every:
+                weights = weights[list(heads)]
+                scores = None if scores is None else scores[list(heads)]
+            some = None if scores is None else scores[None]
+            take(Rows(layer, slice(text, text + 1), int(queries[0]), weights[None], some))
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,26 @@ class AttentionCall:
     scaling: float
     _mask: Tensor | None
     _more: Mapping[str, Any]
+    _texts: tuple[Tensor, Tensor, Tensor]
+    """q, k and v of all texts of the batch; this call is that of the first."""
+
+    @property
+    def texts(self) -> int:
+        """How many texts there are in the batch."""
+        return self._texts[0].size(0)
+
+    def of(self, text: int) -> "AttentionCall":
+        """The call for another text of the batch."""
+        q, k, v = (tensor[text] for tensor in self._texts)
+        bias, mask = self._more.get("position_bias"), self._mask
+        return replace(
+            self,
+            q=q,
+            k=k,
+            v=v,
+            bias=None if bias is None else bias[text % len(bias)],
+            _mask=None if mask is None else mask[text % len(mask)][None],
+        )
 
     @property
     def cap(self) -> float | None:
@@ -101,14 +121,19 @@ class AttentionCall:
         )[1]
         return pattern[0]
 
-    def plain_row(self) -> Tensor:
-        """The pattern of the last query, (h, 1, n_k), where `is_plain` holds of the module.
+    def plain_rows(self, queries: Tensor) -> tuple[Tensor, Tensor]:
+        """As `weights`, where `is_plain` holds of the module, and the scores that they are made of.
 
-        Unlike the eager functions of transformers, it makes no copy of keys that heads share.
+        The scores (h, rows, n) are those after the mask, less the largest of their row. Unlike the
+        eager functions of transformers, it makes no copy of keys that heads share.
         """
-        scores = _grouped(self.q[:, -1:].float(), self.k.float()) * self.scaling
-        mask = self._additive(torch.tensor([self.q.size(1) - 1]), self.k.size(1))
-        return torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
+        n = self._seen(queries)
+        scores = _grouped(self.q[:, queries].float() * self.scaling, self.k[:, :n].float())
+        mask = self._additive(queries, n)
+        if mask is not None:
+            scores += mask[0]
+        scores -= scores.amax(dim=-1, keepdim=True)
+        return torch.softmax(scores, dim=-1), scores
 
     def is_plain(self) -> bool:
         """Whether the module's own eager function is the softmax of scaled products, and no more.
@@ -300,6 +325,7 @@ def _listening(inner: Function | None, listener: Listener) -> Function:
                 scaling=query.size(-1) ** -0.5 if scaling is None else float(scaling),
                 _mask=attention_mask,
                 _more=more,
+                _texts=(query, key, value),
             )
         )
         function = inner or sys.modules[type(module).__module__].eager_attention_forward

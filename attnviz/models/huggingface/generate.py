@@ -58,9 +58,8 @@ class LastRows:
         """Plainly computed where that is the same; most functions copy keys that heads share."""
         if call.module not in self._plain:
             self._plain[call.module] = call.is_plain()
-        if self._plain[call.module]:
-            return call.plain_row()
-        return call.weights(torch.tensor([call.q.size(1) - 1]))
+        last = torch.tensor([call.q.size(1) - 1])
+        return call.plain_rows(last)[0] if self._plain[call.module] else call.weights(last)
 
     def _on_output(self, module: nn.Module, pattern: Tensor) -> None:
         layer = self._layers.at_work(module)

@@ -20,13 +20,14 @@ from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.handover import rows_at_a_time
 from attnviz.models.huggingface.ablate import ablate_transformers
-from attnviz.models.huggingface.capture import run_and_capture
+from attnviz.models.huggingface.capture import reduce_windows, run_and_capture
 from attnviz.models.huggingface.dissect import dissected, dissected_as
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.generate import generate, log_probabilities
 from attnviz.models.huggingface.predict import predict, vectors
 from attnviz.models.huggingface.values import value_norms
+from attnviz.models.reducing import Take, each_alone
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.models.tracing import head_trace
 
@@ -131,6 +132,13 @@ class OneStack(HuggingFaceModel):
 
 class OneSequence(OneStack):
     """A model that attends to the one text that it reads."""
+
+    def reduce(self, ids: Tensor, wanted: Wanted, take: Take) -> None:
+        if self.model._can_set_attn_implementation():
+            inputs = {"input_ids": ids.to(self.model.device), "use_cache": False}
+            reduce_windows(self.model, inputs, wanted, take)
+        else:
+            each_alone(self, ids, wanted, take)
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
         with torch.inference_mode():

@@ -24,6 +24,7 @@ from attnviz.models.handover import LOGIT_ROWS, Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.known import BUILTIN
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
+from attnviz.models.reducing import Rows, Take
 from attnviz.models.scratch.ablate import ablate_native
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.frozen import freeze_gpt
@@ -168,6 +169,25 @@ class NativeModel:
         rows = rows_at_a_time(len(ids), self.model.config.n_head)
         with attached(self.model, hooks):
             return self.model.hidden(self._ids(ids), n_layer=layers, rows=rows)
+
+    def reduce(self, ids: Tensor, wanted: Wanted, take: Take) -> None:
+        device, first = self.model.wte.weight.device, dict.fromkeys(wanted.heads, 0)
+
+        def hook(layer: int) -> Hook:
+            heads = list(wanted.heads[layer])
+            every = len(heads) == self.model.config.n_head
+
+            def give(pattern: Tensor) -> None:  # (B, h, rows, n)
+                own = pattern if every else pattern[:, heads]
+                take(Rows(layer, slice(0, len(ids)), first[layer], own))
+                first[layer] += pattern.size(2)
+
+            return give
+
+        hooks = {f"h.{layer}.attn.pattern": hook(layer) for layer in wanted.heads}
+        rows = rows_at_a_time(ids.size(1), self.model.config.n_head * len(ids))
+        with torch.inference_mode(), attached(self.model, hooks):
+            self.model.hidden(ids.to(device), n_layer=wanted.last_layer + 1, rows=rows)
 
     def _ids(self, ids: Sequence[int]) -> Tensor:
         """(1, n), on the model's device."""

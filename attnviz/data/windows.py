@@ -1,0 +1,44 @@
+"""What the attention of windows of text adds up to, as `models/` hands it over."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.blocks import FloatArray, IntArray
+
+SUMS = (
+    *("entropy", "normalised", "distance", "squares"),
+    *("previous", "first", "self", "duplicate", "induction", "mass"),
+)
+"""What is added up over the rows: `squares` of the distance, `mass`: all weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class WindowSums:
+    """The sums of B windows of n tokens, for H heads.
+
+    `sums` (B, H, len(SUMS)); `distances`, `positions` (B, H, bins): the mass by the distance and
+    by the position of the key; `largest` (B, H): the largest weight, first row and column left out.
+    """
+
+    sums: NDArray[np.float64]
+    distances: NDArray[np.float64]
+    positions: NDArray[np.float64]
+    largest: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadLinks:
+    """The strongest links of one head in one window (n), by query.
+
+    `largest`: the largest weight, first row and column left out.
+    """
+
+    window: int
+    layer: int
+    head: int
+    queries: IntArray
+    keys: IntArray
+    weights: FloatArray
+    largest: float

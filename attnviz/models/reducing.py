@@ -1,0 +1,291 @@
+"""Rows of attention, reduced where they are computed: what crosses the edge is small.
+
+A model runs B windows of n tokens at once, and gives each block of rows to a reduction. Letters
+in the shape comments:
+
+    B windows   b windows of a block   h wanted heads   r rows of a block   m its keys
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from attnviz.data.blocks import PatternBlock, Wanted
+from attnviz.data.head import Head, by_layer
+from attnviz.data.record import BINS, EDGES
+from attnviz.data.windows import SUMS, HeadLinks, WindowSums
+from attnviz.models.loaded import LoadedModel, Reduces
+from attnviz.models.tracing import numbers
+
+MOST_LINKS, LEAST_LINK = 8, 0.005
+"""Links that are kept of a row: at most so many, and none below this weight."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some query rows of one layer, of all wanted heads, in some windows of a batch.
+
+    `windows`: those of the batch; `first`: the first query; `weights` (b, h, r, m), on the first m
+    keys: none of these queries attends to a later one. `scores` (b, h, r, m), where they are
+    known: after the mask, less the largest of their row.
+    """
+
+    layer: int
+    windows: slice
+    first: int
+    weights: Tensor
+    scores: Tensor | None = None
+
+
+Take: TypeAlias = Callable[[Rows], None]
+"""Is given all rows of a layer in order, layer after layer."""
+
+
+def sum_windows(
+    model: LoadedModel, windows: Sequence[Sequence[int]], heads: Mapping[int, tuple[int, ...]]
+) -> WindowSums:
+    """Run windows of tokens (B, n), and add up the rows of these heads.
+
+    Raises:
+        ModelError: the model cannot run them.
+    """
+    ids = torch.tensor(windows)
+    statistics = WindowStatistics(ids, model.causal)
+    reduce_rows(model, ids, heads, statistics)
+    return statistics.sums()
+
+
+def link_windows(
+    model: LoadedModel,
+    windows: Sequence[Sequence[int]],
+    heads: Sequence[Sequence[Head]],
+    give: Callable[[HeadLinks], None],
+) -> None:
+    """Run windows of tokens (B, n), and give the strongest links of the heads of each.
+
+    Raises:
+        ModelError: the model cannot run them.
+    """
+    ids, of = torch.tensor(windows), by_layer({head for own in heads for head in own})
+    wanted: dict[int, list[tuple[int, int, int]]] = {}
+    for window, own in enumerate(heads):
+        for layer, head in own:
+            wanted.setdefault(layer, []).append((window, head, of[layer].index(head)))
+    reduce_rows(model, ids, of, StrongestLinks(ids.size(1), wanted, give))
+
+
+def reduce_rows(
+    model: LoadedModel, ids: Tensor, heads: Mapping[int, tuple[int, ...]], take: Take
+) -> None:
+    """Run windows of tokens (B, n), and give the rows of these heads to a reduction.
+
+    Raises:
+        ModelError: the model cannot run them.
+    """
+    wanted = Wanted(heads)
+    if isinstance(model, Reduces):
+        model.reduce(ids, wanted, take)
+    else:
+        each_alone(model, ids, wanted, take)
+
+
+def each_alone(model: LoadedModel, ids: Tensor, wanted: Wanted, take: Take) -> None:
+    """Run windows (B, n) one after the other, and give their rows to a reduction."""
+    for window, own in enumerate(ids.tolist()):
+
+        def consume(block: PatternBlock, window: int = window) -> None:
+            weights = torch.from_numpy(block.weights)[None]
+            take(Rows(block.layer, slice(window, window + 1), int(block.queries[0]), weights))
+
+        model.run(own, wanted, consume)
+
+
+@dataclass
+class WindowStatistics:
+    """Adds up the rows of a batch of windows `ids` (B, n)."""
+
+    ids: Tensor
+    causal: bool
+    _layers: dict[int, "_LayerSums"] = field(default_factory=dict)
+
+    def __call__(self, rows: Rows) -> None:
+        if rows.layer not in self._layers:
+            self._layers[rows.layer] = _LayerSums.zeros(rows.weights, self.ids)
+        part = self._layers[rows.layer]
+        part.add(rows, self.ids[rows.windows], self.causal)
+
+    def sums(self) -> WindowSums:
+        """The sums of all heads, layer after layer."""
+        found = [self._layers[layer].finished() for layer in sorted(self._layers)]
+        arrays = (torch.cat(parts, dim=1).cpu().numpy() for parts in zip(*found, strict=True))
+        return WindowSums(*arrays)
+
+
+@dataclass(frozen=True)
+class _LayerSums:
+    """The sums of one layer, for each window and head (B, h).
+
+    `by_distance` (B, h, n), the largest distance first; `by_position` (B, h, n); `marked`
+    (B, h, 2): the mass on earlier copies and on what followed them; `entropies` (B, h, 2): as they
+    are, and normalised.
+    """
+
+    by_distance: Tensor
+    by_position: Tensor
+    previous: Tensor
+    marked: Tensor
+    entropies: Tensor
+    largest: Tensor
+
+    @classmethod
+    def zeros(cls, weights: Tensor, ids: Tensor) -> "_LayerSums":
+        (windows, n), heads = ids.shape, weights.size(1)
+        # Apple's processors have no float64
+        dtype = torch.float32 if weights.device.type == "mps" else torch.float64
+        blank = torch.zeros(windows, heads, n, dtype=dtype, device=weights.device)
+        shapes = ((n,), (n,), (), (2,), (2,), ())
+        return cls(*(blank.new_zeros(windows, heads, *shape) for shape in shapes))
+
+    def add(self, rows: Rows, ids: Tensor, causal: bool) -> None:
+        """Add a block of rows; `ids` (b, n) are the tokens of its windows."""
+        own, weights, first = rows.windows, rows.weights.float().contiguous(), rows.first
+        r, m = weights.shape[2:]
+        n = ids.size(1)
+        self.by_distance[own, :, n - m :] += (_by_distance if causal else _both_ways)(
+            weights, first
+        )
+        self.by_position[own, :, :m] += weights.sum(dim=2)
+        self.previous[own] += weights.diagonal(first - 1, dim1=2, dim2=3).sum(dim=-1)
+        for place, marks in enumerate(_marks(ids, first, r, m)):
+            found = torch.linalg.vecdot(weights.flatten(2), marks.flatten(1)[:, None])
+            self.marked[own][..., place] += found
+        entropies = _entropies(weights, rows.scores)  # (b, h, r)
+        self.entropies[own] += entropies @ _entropy_units(first, r, n, causal).to(weights)
+        inner = weights[:, :, (1 if first == 0 else 0) :, 1:]
+        if inner.numel():
+            most = inner.amax(dim=(2, 3)).to(self.largest.dtype)
+            self.largest[own] = torch.maximum(self.largest[own], most)
+
+    def finished(self) -> tuple[Tensor, ...]:
+        """The arrays of `WindowSums`, in order, of this layer's heads."""
+        by_distance = self.by_distance.flip(-1)  # (B, h, n), from 0
+        away = torch.arange(by_distance.size(-1), device=by_distance.device)
+        apart, edges = away.to(by_distance.dtype), torch.tensor(EDGES, device=away.device)
+        bins = torch.bucketize(away, edges, right=True)
+        in_bin = torch.nn.functional.one_hot(bins, BINS).to(by_distance.dtype)
+        of = {
+            "entropy": self.entropies[..., 0],
+            "normalised": self.entropies[..., 1],
+            "distance": by_distance @ apart,
+            "squares": by_distance @ apart.square(),
+            "previous": self.previous,
+            "first": self.by_position[..., 0],
+            "self": by_distance[..., 0],
+            "duplicate": self.marked[..., 0],
+            "induction": self.marked[..., 1],
+            "mass": self.by_position.sum(dim=-1),
+        }
+        sums = torch.stack([of[name] for name in SUMS], dim=-1)  # (B, h, len(SUMS))
+        return sums, by_distance @ in_bin, self.by_position @ in_bin, self.largest
+
+
+def _by_distance(weights: Tensor, first: int) -> Tensor:
+    """The mass by distance (b, h, m), the largest first, of keys that are not later.
+
+    Row i of a view whose rows are one step longer begins i keys later, so that keys of one distance
+    stand below each other; what a row reads before its first key are the last keys of the row
+    above, which that one does not attend to.
+    """
+    b, h, r, m = weights.shape
+    sums = weights.new_zeros(b, h, m)
+    if r > 1:
+        steps = (h * r * m, r * m, m + 1, 1)
+        start = weights.storage_offset() + first + 2
+        sums += weights.as_strided((b, h, r - 1, m), steps, start).sum(dim=2)
+    sums[:, :, m - 1 - first :] += weights[:, :, 0, : first + 1]
+    return sums
+
+
+def _both_ways(weights: Tensor, first: int) -> Tensor:
+    """As `_by_distance`, where queries attend to later keys, too (m is n)."""
+    r, m = weights.shape[2:]
+    later = weights.triu(first + 1).flip(2, 3)  # both turned round, later keys are earlier ones
+    return _by_distance(weights.tril(first), first) + _by_distance(later, m - first - r)
+
+
+def _marks(ids: Tensor, first: int, r: int, m: int) -> tuple[Tensor, Tensor]:
+    """1 on earlier copies of the query's token, and on what followed them, each (b, r, m)."""
+    copies = ids[:, first : first + r, None] == ids[:, None, :m]
+    copies = copies.float().tril_(first - 1)  # earlier ones
+    followers = torch.zeros_like(copies)
+    followers[..., 1:] = copies[..., :-1]
+    followers.diagonal(first, dim1=1, dim2=2).zero_()  # the query itself
+    return copies, followers
+
+
+def _entropies(weights: Tensor, scores: Tensor | None) -> Tensor:
+    """-Σ A ln A of each row in nats (b, h, r), with 0·ln 0 = 0.
+
+    From scores whose largest is 0 it takes no logarithm but one a row: ln A is the score plus the
+    logarithm of the largest weight.
+    """
+    if scores is None:
+        smallest = torch.finfo(torch.float32).tiny
+        found = -torch.linalg.vecdot(weights, weights.clamp_min(smallest).log_())
+    else:
+        most = weights.amax(dim=-1)
+        found = -torch.linalg.vecdot(weights, scores) - most.log() * weights.sum(dim=-1)
+    assert isinstance(found, Tensor)
+    return found
+
+
+def _entropy_units(first: int, r: int, n: int, causal: bool) -> Tensor:
+    """What the entropies of rows are multiplied by (r, 2): 1, and 1 / ln of the keys they see."""
+    seen = torch.arange(first + 1, first + r + 1) if causal else torch.full((r,), n)
+    shares = torch.where(seen > 1, 1 / seen.clamp_min(2).log(), 0.0)
+    return torch.stack([torch.ones(r), shares], dim=-1)
+
+
+@dataclass
+class StrongestLinks:
+    """Keeps the strongest links of some heads in some windows of a batch.
+
+    `wanted`: layer to the (window, head, place among the layer's wanted heads) of each; `give` is
+    called once for each, when its last row has come.
+    """
+
+    n: int
+    wanted: Mapping[int, Sequence[tuple[int, int, int]]]
+    give: Callable[[HeadLinks], None]
+    _parts: dict[tuple[int, int], list[tuple[Tensor, ...]]] = field(default_factory=dict)
+
+    def __call__(self, rows: Rows) -> None:
+        r, m = rows.weights.shape[2:]
+        here = range(*rows.windows.indices(1 << 30))
+        for window, head, place in self.wanted.get(rows.layer, ()):
+            if window not in here:
+                continue
+            weights = rows.weights[window - here.start, place].float()  # (r, m)
+            kept = weights.topk(min(MOST_LINKS, m), dim=-1)
+            query, rank = torch.nonzero(kept.values >= LEAST_LINK, as_tuple=True)
+            links = (query + rows.first, kept.indices[query, rank], kept.values[query, rank])
+            inner = weights[(1 if rows.first == 0 else 0) :, 1:]
+            most = inner.max() if inner.numel() else weights.new_zeros(())
+            parts = self._parts.setdefault((window, head), [])
+            parts.append((*links, most[None]))
+            if rows.first + r == self.n:
+                self._finish(window, rows.layer, head)
+
+    def _finish(self, window: int, layer: int, head: int) -> None:
+        parts = self._parts.pop((window, head))
+        queries, keys, weights, largest = (torch.cat(p).cpu() for p in zip(*parts, strict=True))
+        self.give(
+            HeadLinks(
+                *(window, layer, head),
+                *(queries.numpy(), keys.numpy(), numbers(weights)),
+                float(largest.max()),
+            )
+        )

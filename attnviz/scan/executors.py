@@ -1,0 +1,76 @@
+"""Where the tasks of a scan are done: processes of this machine, or a Ray cluster.
+
+They differ in nothing but that: a task is done by `Worker.do` and leaves its file in the store.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from attnviz.scan.local import local_workers
+from attnviz.scan.tasks import Done, Task
+from attnviz.scan.work import Job
+
+
+@dataclass(frozen=True)
+class HowRun:
+    """How a scan runs, on which no bit of its result depends.
+
+    `workers`: how many processes, None: one for each processor; `ray`: a cluster's address,
+    "local" or "auto", None: no cluster; `part`: (I, N) for the I-th of N processes that share the
+    folder; `max_bad`: percent of the documents that may be skipped.
+    """
+
+    workers: int | None = None
+    ray: str | None = None
+    part: tuple[int, int] = (1, 1)
+    max_bad: float = 1.0
+
+    @property
+    def processes(self) -> int:
+        """How many workers there are on this machine: one for each device, or each core."""
+        return self.workers or _devices() or _cores()
+
+
+class Executor(Protocol):
+    """Workers that do tasks."""
+
+    def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
+        """Do all tasks, in no particular order; `told` is given what each of them did.
+
+        Raises:
+            AttnvizError: what a worker raised; what is done stays.
+        """
+
+
+def workers_of(job: Job, how: HowRun) -> AbstractContextManager[Executor]:
+    """The workers of a job; they are ended in any case.
+
+    Raises:
+        UsageError: Ray is not installed.
+        ModelError: there is no cluster at this address.
+    """
+    if how.ray is None:
+        return local_workers(job, how.processes)
+    from attnviz.scan.ray import ray_workers
+
+    return ray_workers(job, how.ray, how.workers)
+
+
+def _cores() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _devices() -> int:
+    """The graphics processors; torch is asked only where a driver is there."""
+    if not Path("/dev/nvidiactl").exists():
+        return 0
+    from attnviz.models.threads import devices
+
+    return devices()

@@ -1,0 +1,82 @@
+"""The parts that workers left, joined to one table that is sorted by head."""
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from attnviz.errors import InputError
+from attnviz.scan.store import Store
+from attnviz.scan.tables import columns, import_parquet
+
+HEADS = 64
+"""Heads whose rows are in memory at a time."""
+
+
+class _Chunks(io.RawIOBase):
+    """A file that is taken away as it is written."""
+
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.chunks.append(bytes(data))
+        return len(self.chunks[-1])
+
+    def taken(self) -> Iterator[bytes]:
+        """What was written since the last time."""
+        chunks, self.chunks = self.chunks, []
+        yield from chunks
+
+
+def joined(store: Store, table: str, parts: Sequence[str], heads: Sequence[str]) -> Iterator[bytes]:
+    """A table of the result as a Parquet file, in chunks.
+
+    Args:
+        store: the folder of the scan.
+        table: which table.
+        parts: the files that make it.
+        heads: the names of all heads, in order.
+
+    Raises:
+        InputError: a part is missing or damaged.
+    """
+    import_parquet()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = _Chunks()
+    with pq.ParquetWriter(pa.PythonFile(sink, "w"), columns(table), compression="zstd") as writer:
+        for first in range(0, len(heads), HEADS):
+            some = pa.array(heads[first : first + HEADS])
+            read = [_rows(store, name, table, some) for name in parts]
+            whole = pa.concat_tables([columns(table).empty_table(), *read])
+            writer.write_table(_in_order(whole, some), row_group_size=1 << 12)
+            yield from sink.taken()
+    yield from sink.taken()
+
+
+def _rows(store: Store, name: str, table: str, heads: Any) -> Any:
+    """The rows of some heads in a part."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        data = store.read(name)
+        found = pq.read_table(pa.BufferReader(data or b""), filters=[("head", "in", heads)])
+        return found.cast(columns(table))
+    except (ValueError, pa.ArrowException):
+        raise InputError(f"{store.url(name)!r} is damaged", "remove it, and scan again") from None
+
+
+def _in_order(table: Any, heads: Any) -> Any:
+    """The rows by head, and by their rank where one head's stand in several parts."""
+    import pyarrow.compute as pc
+
+    place = pc.index_in(table["head"], heads)
+    keys = [("place", "ascending"), ("side", "descending"), ("rank", "ascending")]
+    keyed = table.append_column("place", place)
+    known = [key for key in keys if key[0] in keyed.column_names]
+    return table.take(pc.sort_indices(keyed, sort_keys=known))

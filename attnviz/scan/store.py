@@ -1,0 +1,135 @@
+"""The folder of a scan, on this machine or where a URL points to; every file is written whole."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from attnviz.errors import InputError, OutputError, UsageError
+from attnviz.writers.atomic import make_folder, write_bytes
+
+TRIAL = ".attnviz-trial"
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder, `s3://bucket/folder` or a path; it can be sent to another process."""
+
+    where: str
+
+    @property
+    def remote(self) -> bool:
+        """Whether another file system than that of this machine holds it."""
+        return "://" in self.where
+
+    def write(self, name: str, data: bytes | Iterable[bytes]) -> None:
+        """Write a file, or chunks as they come, which is then complete or untouched.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        if not self.remote:
+            path = Path(self.where) / name
+            make_folder(path.parent)
+            write_bytes(path, data)
+            return
+        with self._told(OutputError, name):
+            whole = data if isinstance(data, bytes) else b"".join(data)
+            self._system.pipe_file(self.url(name), whole)  # one PUT, which nobody sees half done
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file; None where there is none.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        with self._told(InputError, name):
+            try:
+                if self.remote:
+                    return bytes(self._system.cat_file(self.url(name)))
+                return (Path(self.where) / name).read_bytes()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def open(self, name: str) -> BinaryIO:
+        """A file, to be read in parts.
+
+        Raises:
+            OSError: there is none, or it cannot be read.
+        """
+        if self.remote:
+            opened: BinaryIO = self._system.open(self.url(name), "rb")
+            return opened
+        return (Path(self.where) / name).open("rb")
+
+    def names(self, folder: str) -> set[str]:
+        """The files of a folder within this one, as `folder/name`.
+
+        Raises:
+            InputError: it cannot be listed.
+        """
+        with self._told(InputError, folder):
+            try:
+                if self.remote:
+                    self._system.invalidate_cache()  # others write there, too
+                    found = self._system.ls(self.url(folder), detail=False)
+                else:
+                    found = [path.name for path in (Path(self.where) / folder).iterdir()]
+            except (FileNotFoundError, NotADirectoryError):
+                return set()
+        return {f"{folder}/{str(each).rsplit('/', 1)[-1]}" for each in found}
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder within this one, and the files in it.
+
+        Raises:
+            OutputError: it cannot be removed.
+        """
+        import shutil
+
+        with self._told(OutputError, folder):
+            if not self.remote:
+                shutil.rmtree(Path(self.where) / folder, ignore_errors=True)
+            elif self.names(folder):
+                self._system.rm(self.url(folder), recursive=True)
+
+    def try_writing(self) -> None:
+        """See that a file can be written.
+
+        Raises:
+            OutputError: it cannot.
+        """
+        if self.remote:
+            self.write(TRIAL, b"attnviz")
+            self._system.rm_file(self.url(TRIAL))
+        else:
+            self.write(f"{TRIAL}/file", b"attnviz")
+            self.remove(TRIAL)
+
+    def url(self, name: str) -> str:
+        """The address of a file as its file system takes it."""
+        return f"{self.where.rstrip('/')}/{name}"
+
+    @property
+    def _system(self) -> Any:
+        import fsspec
+
+        try:
+            return fsspec.core.url_to_fs(self.where)[0]
+        except (ImportError, ValueError) as error:
+            raise UsageError(
+                f"{self.where!r} cannot be opened: {error}", "install what it names"
+            ) from None
+
+    @contextmanager
+    def _told(self, kind: type[InputError | OutputError], name: str) -> Iterator[None]:
+        """Raise one sentence in place of whatever a file system raises."""
+        try:
+            yield
+        except (UsageError, InputError, OutputError):
+            raise
+        except Exception as error:  # each file system has errors of its own
+            said = " ".join(str(error).split()) or type(error).__name__
+            verb = "written" if kind is OutputError else "read"
+            raise kind(f"{self.url(name)!r} cannot be {verb}: {said}", "see that it can") from None

@@ -1,0 +1,148 @@
+"""A worker: the model in memory, and the tasks that it does with it, one after the other."""
+
+import resource
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from time import perf_counter
+from typing import Any
+
+from attnviz.data.head import choose_heads
+from attnviz.data.scan import Document, Shard, Skipped
+from attnviz.errors import AttnvizError
+from attnviz.inputs.corpus import documents_of
+from attnviz.models.catalog import Source
+from attnviz.runs.prepare import load_model
+from attnviz.scan.again import example_rows, token_rows
+from attnviz.scan.count import Counter
+from attnviz.scan.files import record_to_bytes
+from attnviz.scan.request import Request
+from attnviz.scan.store import Store
+from attnviz.scan.tables import table_bytes
+from attnviz.scan.tasks import CountShard, Done, SampleTokens, TakeExamples, Task, Trial
+from attnviz.scan.windows import Window, Windows
+
+TRIAL_TOKENS = 1024
+"""About so many tokens are tried before a scan."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a worker has to know before its first task; it can be sent to another machine."""
+
+    store: Store
+    request: Request
+    source: Source
+
+
+class Worker:
+    """Does the tasks of a job, on one thread, so that no result depends on how many there are."""
+
+    def __init__(self, job: Job) -> None:
+        from attnviz.models.threads import use_threads
+
+        use_threads(1)
+        self._store, self._request = job.store, job.request
+        self._model = load_model(job.source)
+        self._length = min(job.request.length, self._model.tokenizer.context)
+        chosen, per_layer = job.request.heads, self._model.identity.heads_per_layer
+        self._heads = sorted(choose_heads(per_layer, chosen.layers, chosen.heads))
+
+    def do(self, task: Task) -> Done:
+        """Do a task, and write its file.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        match task:
+            case CountShard():
+                return self._count(task)
+            case TakeExamples():
+                return self._take_examples(task)
+            case SampleTokens():
+                return self._sample_tokens(task)
+            case Trial():
+                return self._try(task.shard)
+
+    def _count(self, task: CountShard) -> Done:
+        counter = self._counter(task.shard.number)
+        for document in self._documents(task.shard):
+            counter.add(document)
+        record = counter.finish()
+        self._store.write(task.name, record_to_bytes(record))
+        return Done(record.documents, record.tokens, len(record.skipped))
+
+    def _take_examples(self, task: TakeExamples) -> Done:
+        rows, tokens = list[dict[str, Any]](), 0
+        for shard, wanted in task.chosen:
+            windows = list(self._windows(shard, wanted))
+            tokens += sum(len(window.ids) for _, window in windows)
+            rows += example_rows(self._model, self._heads, windows, wanted)
+        order = {str(head): place for place, head in enumerate(self._heads)}
+        rows.sort(key=lambda row: (order[row["head"]], row["rank"]))
+        self._store.write(task.name, table_bytes("examples", rows))
+        return Done(0, tokens)
+
+    def _sample_tokens(self, task: SampleTokens) -> Done:
+        found = [w for shard, ordinals in task.chosen for _, w in self._windows(shard, ordinals)]
+        # those of several shards may have one number
+        windows = [replace(window, ordinal=number) for number, window in enumerate(found)]
+        heads = [self._heads[place] for place in task.heads]
+        rows = list(token_rows(self._model, heads, windows))
+        self._store.write(task.name, table_bytes("tokens", rows))
+        return Done(0, sum(len(window.ids) for window in windows))
+
+    def _try(self, shard: Shard) -> Done:
+        counter, size, tokens, documents = self._counter(0), 0, 0, 0
+        windows = self._cutter()
+        some = (each for each in self._documents(shard) if isinstance(each, Document))
+        for document in some:
+            counter.add(document)
+            tokens += sum(len(window.ids) for window in windows.of(document))
+            size, documents = size + len(document.text.encode()), documents + 1
+            if tokens >= TRIAL_TOKENS:
+                break
+        begun = perf_counter()
+        counter.finish()
+        seconds = perf_counter() - begun
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        memory = most if sys.platform == "darwin" else most * 1024
+        return Done(
+            documents,
+            tokens,
+            seconds=seconds,
+            size=size,
+            heads=len(self._heads),
+            memory=memory,
+        )
+
+    def _counter(self, shard: int) -> Counter:
+        seed = self._request.seed
+        return Counter(self._model, self._heads, self._length, shard=shard, seed=seed)
+
+    def _cutter(self) -> Windows:
+        return Windows(self._model.tokenizer, self._length, self._request.seed)
+
+    def _documents(self, shard: Shard) -> Iterator[Document | Skipped]:
+        """The documents of a shard, as many as are wanted of it."""
+        asked = self._request
+        every = (d for p in shard.pieces for d in documents_of(p, asked.split, asked.key))
+        return islice(every, shard.most)
+
+    def _windows(
+        self, shard: Shard, ordinals: Collection[int]
+    ) -> Iterator[tuple[Document, Window]]:
+        """These windows of a shard, with their documents."""
+        cutter, left = self._cutter(), set(ordinals)
+        for document in self._documents(shard):
+            if not left or isinstance(document, Skipped):
+                continue
+            try:
+                windows = cutter.of(document)
+            except AttnvizError:
+                continue
+            for window in windows:
+                if window.ordinal in left:
+                    left.discard(window.ordinal)
+                    yield document, window

@@ -1,0 +1,109 @@
+"""Results of scans made by hand: small tables and a manifest."""
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attnviz.data.atlas import SCORES
+from attnviz.scan.manifest import MANIFEST, SCHEMA
+from attnviz.scan.tables import columns, write_table
+
+HEADS = tuple((layer, head) for layer in (2, 3) for head in range(3))
+EDGES = (0, 1, 2, 4, 8, 16, 32, 64)
+TOKENS = ("<bos>", " a", " fluffy", " blue", " creature", " ran", ".")
+LINKS = (
+    *((0, 0, 1.0), (1, 0, 0.6), (1, 1, 0.4), (2, 0, 0.9)),
+    *((4, 0, 0.05), (4, 2, 0.93), (4, 3, 0.02)),
+)
+"""Query, key, weight: creature attends to fluffy."""
+
+Score = Callable[[int, int, str], float | None]
+
+
+def made_scan(folder: Path, score: Score | None = None, **asked: Any) -> Path:
+    """The folder of a scan of `HEADS`, each with the same histograms, tokens and windows.
+
+    Args:
+        folder: is made.
+        score: of a layer, a head and a name; None for values that are drawn.
+        asked: what the manifest says instead.
+    """
+    folder.mkdir(parents=True)
+    draw = random.Random(0)
+
+    def value(layer: int, head: int, name: str) -> float | None:
+        return score(layer, head, name) if score else draw.random()
+
+    heads = asked.pop("heads", HEADS)
+    write_table(folder, "heads", [_scores(layer, head, value) for layer, head in heads])
+    names = [f"L{layer}H{head}" for layer, head in heads]
+    write_table(folder, "histograms", [row for name in names for row in histograms(name)])
+    write_table(folder, "tokens", [row for name in names for row in tokens(name)])
+    write_table(folder, "examples", [row for name in names for row in examples(name)])
+    manifest = {
+        **{"schema": SCHEMA, "model": "org/tiny", "revision": None, "split": "file"},
+        **{"key": "text", "length": 32, "dtype": "auto", "paths": ["my texts"]},
+        **{"corpus": [["my texts/a.txt", 40, 7], ["my texts/b.txt", 50, 8]]},
+        **asked,
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    return folder
+
+
+def _scores(layer: int, head: int, value: Score) -> dict[str, Any]:
+    row: dict[str, Any] = {"head": f"L{layer}H{head}", "layer": layer, "number": head}
+    row |= {"documents": 4, "windows": 5, "tokens": 60}
+    for name in SCORES:
+        row[name] = value(layer, head, name)
+        row[f"{name}_error"] = None if row[name] is None else 0.01
+        row[f"{name}_documents"] = 3 if name == "induction" else 4
+    return row
+
+
+def histograms(head: str) -> list[dict[str, Any]]:
+    """All weight at a distance of 0 or 1; three windows with 0.9 and more, two with 0.5."""
+    rows: list[dict[str, Any]] = []
+    for name in ("distance", "position"):
+        for i, start in enumerate(EDGES):
+            end = EDGES[i + 1] if i + 1 < len(EDGES) else None
+            value = (0.25, 0.75)[i] if i < 2 else 0.0
+            rows.append({"histogram": name, "start": start, "end": end, "value": value})
+    for i in range(20):
+        count = {10: 2.0, 18: 3.0}.get(i, 0.0)
+        bounds = {"start": i / 20, "end": (i + 1) / 20}
+        rows.append({"histogram": "largest", **bounds, "value": count})
+    return [{"head": head, **row} for row in rows]
+
+
+def tokens(head: str) -> list[dict[str, Any]]:
+    """Two query tokens, two key tokens, one pair."""
+    found = [
+        *(("query", " creature", None, 3.5), ("query", " ran", None, 1.0)),
+        *(("key", None, " fluffy", 2.5), ("key", None, "fluffy", 0.5)),
+        ("pair", " creature", " fluffy", 2.25),
+    ]
+    return [
+        {"head": head, "side": side, "rank": i, "query": q, "key": k, "mass": mass, "windows": 5}
+        for i, (side, q, k, mass) in enumerate(found)
+    ]
+
+
+def examples(head: str, written: tuple[str, ...] = TOKENS) -> list[dict[str, Any]]:
+    """A top window, the same window again as one of its bin, and another one of a low bin."""
+    queries, keys, weights = (list(each) for each in zip(*LINKS, strict=True))
+    links = {"queries": queries, "keys": keys, "weights": weights}
+    whole = {"tokens": list(written), **links}
+    low = {"tokens": ["<bos>", " x", " y"], "queries": [2, 1], "keys": [1, 1]}
+    rows: list[Mapping[str, Any]] = [
+        {"kind": "top", "bin": 18, "largest": 0.93, "path": "a.txt", "start": 0, **whole},
+        {"kind": "bin", "bin": 18, "largest": 0.93, "path": "a.txt", "start": 0, **whole},
+        {
+            **{"kind": "bin", "bin": 2, "largest": 0.12, "path": "b.txt", "start": 9},
+            **{**low, "weights": [0.12, 0.01]},
+        },
+    ]
+    known = set(columns("examples").names)
+    made = [{"head": head, "rank": i, "window": 0, **row} for i, row in enumerate(rows)]
+    return [{name: row[name] for name in row if name in known} for row in made]

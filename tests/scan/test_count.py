@@ -1,0 +1,309 @@
+"""What a scan counts is what whole matrices in float64 say, in every architecture."""
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from math import isnan, sqrt
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import attnviz
+from attnviz.data.atlas import SCORES
+from attnviz.data.head import Head, every_head
+from attnviz.data.record import (
+    EDGES,
+    NONE,
+    SCALE,
+    TOP,
+    Record,
+    empty_record,
+    estimate,
+    least,
+    merged,
+    moments,
+    units,
+)
+from attnviz.data.scan import Document, Skipped
+from attnviz.data.windows import HeadLinks
+from attnviz.models.huggingface.load import wrap_huggingface
+from attnviz.models.loaded import LoadedModel
+from attnviz.scan.again import TokenMass, run_again
+from attnviz.scan.count import Counter
+from attnviz.scan.files import record_of_bytes, record_to_bytes
+from attnviz.scan.windows import Window, Windows, batches
+from tests.architectures import ARCHITECTURES, Architecture
+from tests.conftest import Run
+from tests.scan.oracle import Matrix, histogram, largest, metrics_of, strongest
+
+READERS = [a for a in ARCHITECTURES if a.kind == "self" and not a.image]
+LENGTH = 14
+
+
+def tokenizer() -> transformers.PreTrainedTokenizerFast:
+    """A word is a token: w3 to w60."""
+    made = Tokenizer(models.WordLevel({f"w{i}": i for i in range(61)}, unk_token="w0"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made)
+
+
+def documents(sizes: Sequence[int]) -> list[Document]:
+    """Documents of so many words, few of them different, so that there are copies."""
+    draw = random.Random(7)
+    texts = (" ".join(f"w{draw.randrange(3, 12)}" for _ in range(size)) for size in sizes)
+    return [Document("texts", i, text) for i, text in enumerate(texts)]
+
+
+def counted(model: LoadedModel, texts: Sequence[Document | Skipped]) -> Record:
+    counter = Counter(model, every_head(model.identity.heads_per_layer), LENGTH)
+    for text in texts:
+        counter.add(text)
+    return counter.finish()
+
+
+def matrices(model: Any, ids: Sequence[int]) -> dict[Head, Matrix]:
+    """Every head's matrix by transformers' eager attention."""
+    with torch.inference_mode():
+        found = model(torch.tensor([list(ids)]), output_attentions=True).attentions
+    layers = [layer[0] for layer in found if layer is not None]
+    of = enumerate(layers)
+    return {Head(i, h): w.double().numpy() for i, layer in of for h, w in enumerate(layer)}
+
+
+@pytest.mark.parametrize("architecture", READERS, ids=lambda a: a.name)
+def test_every_count_is_that_of_whole_matrices(architecture: Architecture) -> None:
+    theirs = architecture.model("eager")
+    model = wrap_huggingface(architecture.model(), tokenizer())
+    texts = documents((LENGTH, 5, 2 * LENGTH + 3, LENGTH, 1))
+    record = counted(model, texts)
+    cut = Windows(model.tokenizer, LENGTH, 0)
+    windows = [[w.ids for w in cut.of(text)] for text in texts]
+    assert record.documents == len(texts)
+    assert record.windows == sum(map(len, windows))
+    assert record.tokens == sum(len(ids) for own in windows for ids in own)
+    found = [[matrices(theirs, ids) for ids in own] for own in windows]
+    # a hybrid model's layers without attention are not among the outputs
+    layers = [layer for layer, heads in enumerate(model.identity.heads_per_layer) if heads]
+    for place, name in enumerate(record.heads):
+        head = Head(*map(int, name[1:].split("H")))
+        own = Head(layers.index(head.layer), head.head)
+        check(record, place, windows, [[m[own] for m in per] for per in found], architecture)
+
+
+def check(
+    record: Record,
+    place: int,
+    windows: Sequence[Sequence[Sequence[int]]],
+    weights: Sequence[Sequence[Matrix]],
+    architecture: Architecture,
+) -> None:
+    """A head's counts against those of its matrices."""
+    pairs = [list(zip(w, ids, strict=True)) for w, ids in zip(weights, windows, strict=True)]
+    metrics = [metrics_of(own, causal=architecture.causal) for own in pairs]
+    unit = units(LENGTH)
+    for metric, name in enumerate(SCORES):
+        values = [m[name] for m in metrics if not isnan(m[name])]
+        found = estimate(record, place, metric, unit[metric])
+        assert record.counts[place, metric] == len(values), name
+        if values:
+            assert found.mean == pytest.approx(fmean(values), abs=2e-5), name
+        if len(values) > 1:
+            error = stdev(values) / sqrt(len(values))
+            assert found.error == pytest.approx(error, abs=2e-5), name
+    distances, positions, bins = np.zeros(len(EDGES) + 1), np.zeros(len(EDGES) + 1), [0] * 20
+    for own in pairs:
+        queries = sum(len(ids) for _, ids in own)
+        for w, ids in own:
+            n = np.arange(len(ids))
+            distances += histogram(w, np.abs(np.subtract.outer(n, n)), EDGES) / queries
+            positions += histogram(w, np.broadcast_to(n, w.shape), EDGES) / queries
+            bins[min(19, int(largest(w) * 20))] += 1
+    np.testing.assert_allclose(record.distances[place] / SCALE, distances, atol=1e-5)
+    np.testing.assert_allclose(record.positions[place] / SCALE, positions, atol=1e-5)
+    assert record.largest[place].tolist() == bins
+    best = sorted((largest(w) for own in weights for w in own), reverse=True)[:TOP]
+    kept = [-v / SCALE for v, *_ in record.best[place].tolist() if v != NONE]
+    np.testing.assert_allclose(kept, best, atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", READERS[::4], ids=lambda a: a.name)
+def test_links_are_the_strongest_of_whole_matrices(architecture: Architecture) -> None:
+    theirs = architecture.model("eager")
+    model = wrap_huggingface(architecture.model(), tokenizer())
+    cut = Windows(model.tokenizer, LENGTH, 0)
+    windows = [w for text in documents((LENGTH, LENGTH, 6)) for w in cut.of(text)]
+    heads = [h for h in every_head(model.identity.heads_per_layer) if h.head != 1]
+    seen: dict[tuple[int, Head], HeadLinks] = {}
+    run_again(
+        model,
+        windows,
+        {w.ordinal: heads[w.ordinal :] for w in windows},
+        lambda w, links: seen.update({(w.ordinal, Head(links.layer, links.head)): links}),
+    )
+    for window in windows:
+        found = matrices(theirs, window.ids)
+        for head in heads[window.ordinal :]:
+            links = seen.pop((window.ordinal, head))
+            expected = strongest(found[head])
+            pairs = list(zip(links.queries.tolist(), links.keys.tolist(), strict=True))
+            ours = dict(zip(pairs, links.weights.tolist(), strict=True))
+            near = {(q, k): w for q, k, w in expected}
+            assert len(ours) == len(near)
+            assert sum(ours.values()) == pytest.approx(sum(near.values()), abs=1e-4)
+            assert links.largest == pytest.approx(largest(found[head]), abs=1e-5)
+            np.testing.assert_allclose(
+                [found[head][pair] for pair in ours], list(ours.values()), atol=1e-5
+            )
+    assert not seen
+
+
+def test_scores_are_those_of_heads_averaged_by_hand(run: Run) -> None:
+    texts = ["the red fox saw the red fox near the red fox", "a fluffy blue creature", "Tom ran ."]
+    loaded = attnviz.load_model()._loaded
+    record = counted(loaded, [Document("x", 0, " ".join(text.split()[:13])) for text in texts])
+    by_text = []
+    for text in texts:
+        out = run("heads", text, "-f", "jsonl").out
+        by_text.append({row["head"]: row for row in map(json.loads, out.splitlines())})
+    unit = units(LENGTH)
+    for place, head in enumerate(record.heads):
+        for metric, name in enumerate(SCORES[:-1]):
+            values = [t[head][name] for t in by_text if t[head][name] is not None]
+            assert record.counts[place, metric] == len(values)
+            mean = estimate(record, place, metric, unit[metric]).mean
+            assert mean == pytest.approx(fmean(values), abs=1e-6) if values else isnan(mean)
+
+
+def test_documents_longer_than_a_group_are_counted_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = attnviz.load_model()._loaded
+    texts = [Document("x", i, "the cat sat on the red mat . " * (3 + 9 * i)) for i in range(4)]
+    whole = counted(model, texts)
+    monkeypatch.setattr("attnviz.scan.count.GROUP_TOKENS", 40)
+    parts = counted(model, texts)
+    for name in ("counts", "largest"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    np.testing.assert_allclose(parts.totals, whole.totals, atol=4 * SCALE * 1e-6)
+    assert (parts.documents, parts.windows, parts.tokens) == (4, whole.windows, whole.tokens)
+
+
+def test_a_document_whose_attention_is_no_number_is_skipped_and_the_others_counted() -> None:
+    architecture = next(a for a in READERS if a.name == "llama")
+    broken = architecture.model()
+    broken.embed_tokens.weight.data[5] = float("nan")
+    model = wrap_huggingface(broken, tokenizer())
+    good, bad = Document("good", 0, "w3 w4 w6"), Document("bad", 7, "w3 w5 w6")
+    record = counted(model, [good, bad, Skipped("worse", 1, "no text")])
+    assert record.documents == 1
+    assert [s.path for s in record.skipped] == ["bad", "worse"]
+    assert "not a number" in record.skipped[0].why
+    alone = counted(wrap_huggingface(architecture.model(), tokenizer()), [good])
+    np.testing.assert_array_equal(record.counts, alone.counts)
+    np.testing.assert_allclose(record.totals, alone.totals, atol=SCALE * 1e-6)
+
+
+def test_batches_hold_windows_of_one_length_and_leave_out_none() -> None:
+    draw = random.Random(1)
+    windows = [Window(i, i, 0, (1,) * draw.randrange(1, 2000), i) for i in range(300)]
+    found = list(batches(windows))
+    assert sorted(w.ordinal for batch in found for w in batch) == list(range(300))
+    for batch in found:
+        assert len({len(w.ids) for w in batch}) == 1
+        assert len(batch) == 1 or sum(len(w.ids) for w in batch) <= 4096
+    draw.shuffle(windows)
+    assert list(batches(windows)) == found
+
+
+def test_a_window_begins_as_the_model_was_trained() -> None:
+    read = attnviz.load_model()._loaded.tokenizer
+    text = "the cat sat on the mat . " * 20
+    inner = read.ids(text)
+    made = Windows(read, 16, 0).of(Document("x", 0, text))
+    assert [id_ for w in made for id_ in w.ids[1:]] == inner
+    assert {w.ids[0] for w in made} == {read.bos_id}
+    assert [len(w.ids) for w in made[:-1]] == [16] * (len(made) - 1)
+
+
+# ---- records merge exactly ----
+
+
+def record_of(values: NDArray[np.float64], windows: Sequence[tuple[int, int, int]]) -> Record:
+    """A record of one head: documents' values of the first metric, and windows by number."""
+    whole = np.full((len(values), 1, len(SCORES)), np.nan)
+    whole[:, 0, 0] = values
+    totals, squares, counts = moments(whole)
+    named = np.array(windows, np.int64).reshape(-1, 3)
+    made: Mapping[str, Any] = {
+        **vars(empty_record(["L0H0"])),
+        "totals": totals,
+        "squares": squares,
+        "counts": counts,
+        "best": least(named[None], TOP),
+        "documents": len(values),
+    }
+    return Record(**made)
+
+
+@given(
+    st.lists(st.lists(st.floats(0, 1), max_size=5), min_size=1, max_size=6),
+    st.randoms(use_true_random=False),
+)
+def test_any_tree_of_merges_gives_the_same_bytes(
+    shards: list[list[float]], order: random.Random
+) -> None:
+    names = iter((order.randrange(4), shard, i) for shard in range(99) for i in range(9))
+    records = [
+        record_of(np.array(own), [next(names) for _ in range(order.randrange(9))]) for own in shards
+    ]
+    whole = record_to_bytes(merged(records))
+    while len(records) > 1:
+        order.shuffle(records)
+        taken = order.randrange(1, len(records) + 1)
+        records = [merged(records[:taken]), *records[taken:]]
+    assert record_to_bytes(merged(records)) == whole
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
+def test_the_standard_error_is_that_of_the_values(values: list[float]) -> None:
+    found = estimate(record_of(np.array(values), []), 0, 0, 1.0)
+    assert found.mean == pytest.approx(fmean(values), abs=1e-9)
+    assert found.error == pytest.approx(stdev(values) / sqrt(len(values)), abs=1e-8)
+
+
+def test_a_record_is_the_same_after_a_file_and_another_file_is_refused() -> None:
+    record = counted(
+        attnviz.load_model()._loaded, [Document("x", 0, "a red fox"), Skipped("y", 7, "no")]
+    )
+    data = record_to_bytes(record)
+    assert record_to_bytes(record_of_bytes(data)) == data
+    for damaged in (b"", b"PK", data[:-40], data[:200], b"{}" * 50):
+        with pytest.raises(ValueError, match=r"."):
+            record_of_bytes(damaged)
+
+
+def test_tokens_are_counted_by_the_mass_of_their_links_to_other_tokens() -> None:
+    mass = TokenMass(100)
+    links = HeadLinks(
+        0,
+        *(0, 0),
+        queries=np.array([0, 1, 2, 2, 2, 3]),
+        keys=np.array([0, 1, 0, 1, 2, 2]),
+        weights=np.array([1, 0.5, 0.25, 0.5, 0.25, 0.5], np.float32),
+        largest=0.5,
+    )
+    mass.add(np.array([9, 7, 7, 8]), links)
+    told = [(r["side"], r["query"], r["key"], r["mass"]) for r in mass.rows(str)]
+    assert told == [
+        ("query", "7", None, 0.5),
+        ("query", "8", None, 0.5),
+        ("key", None, "7", 1.0),
+        ("pair", "7", "7", 0.5),
+        ("pair", "8", "7", 0.5),
+    ]

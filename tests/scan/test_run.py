@@ -1,0 +1,372 @@
+"""`attnviz scan`: from a corpus to a folder, and what it says on the way."""
+
+import json
+import secrets
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.data.record import empty_record, merged
+from attnviz.errors import ExitStatus, InputError, UsageError
+from attnviz.models.catalog import Source
+from attnviz.scan.estimate import Estimated
+from attnviz.scan.executors import HowRun
+from attnviz.scan.manifest import asked_by
+from attnviz.scan.plan import Plan, locked, make_plan, shard_size
+from attnviz.scan.request import Request
+from attnviz.scan.run import run_scan
+from attnviz.scan.store import Store
+from attnviz.scan.tables import read_atlas, read_head
+from attnviz.scan.tasks import Done
+from tests.conftest import Run
+
+TEXTS = (
+    "a fluffy blue creature roamed the verdant forest",
+    "Tom was stabbed by Leo . Anna cleaned the floor . the murderer was",
+    "Bark is very cute and he is a dog",
+    "the red fox saw the red fox near the red fox",
+)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A folder of text files, one document each."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for i, text in enumerate(TEXTS):
+        (folder / f"{i}.txt").write_text(text + "\n")
+    return folder
+
+
+def planned(out: Path, corpus: Path, **more: object) -> Plan:
+    request = Request((str(corpus),), **more)  # type: ignore[arg-type]
+    return make_plan(Store(str(out)), request, Source("builtin"))
+
+
+def scan(run: Run, corpus: Path, out: Path, *more: str) -> str:
+    ended = run("scan", str(corpus), "-o", str(out), "--workers", "1", *more)
+    assert ended.status is ExitStatus.OK, ended.err
+    return ended.err
+
+
+class Watched:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.estimates: list[Estimated] = []
+        self.phases: list[tuple[str, int, int]] = []
+        self.done: list[Done] = []
+
+    def expect(self, estimate: Estimated) -> None:
+        self.estimates.append(estimate)
+
+    def begin(self, what: str, done: int, tasks: int) -> None:
+        self.phases.append((what, done, tasks))
+
+    def did(self, done: Done) -> None:
+        self.done.append(done)
+
+
+# ---- the result ----
+
+
+def test_a_scan_leaves_tables_that_say_what_was_counted(
+    run: Run, corpus: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    said = scan(run, corpus, out)
+    assert f"4 documents, 46 tokens in '{out}'; attnviz atlas {out} shows it" in said
+    names = {path.name for path in out.iterdir()}
+    assert names == {
+        *("manifest.json", "shards", ".lock", "skipped.jsonl"),
+        *("heads.parquet", "histograms.parquet", "tokens.parquet", "examples.parquet"),
+    }
+    atlas = read_atlas(out)
+    assert [row["head"] for row in atlas.rows] == [f"L{i}H{j}" for i in range(5) for j in range(4)]
+    for row in atlas.rows:
+        assert (row["documents"], row["windows"], row["tokens"]) == (4, 4, 46)
+        head = read_head(out, row)
+        assert head.sampled == 4
+        for name in ("distance", "position"):
+            assert sum(b.value for b in head.histograms[name]) == pytest.approx(1, abs=1e-5)
+        assert sum(b.value for b in head.histograms["largest"]) == 4
+        # every window is an example: there are fewer than a head keeps
+        assert len(head.examples) == 4
+        tops = [e.largest for e in head.examples if e.kind == "top"]
+        assert tops == sorted(tops, reverse=True)
+        assert {e.path for e in head.examples} == {str(corpus / f"{i}.txt") for i in range(4)}
+        assert all(e.tokens[0] == "BOS" for e in head.examples)
+
+
+def test_a_planted_document_comes_out_as_the_example(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    plain = ["the cat sat on the mat .", "a dog ran home .", "Anna cleaned the floor ."] * 20
+    planted = "the zebra met the zebra and the zebra met the zebra ."
+    lines = [*plain[:30], planted, *plain[30:]]
+    path.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
+    start = sum(len(json.dumps({"text": line})) + 1 for line in plain[:30])
+    out = tmp_path / "out"
+    scan(run, path, out)
+    # of the head that attends most to earlier copies, which the other texts have none of
+    row = max(read_atlas(out).rows, key=lambda row: row["duplicate"] if row["layer"] else 0)
+    head = read_head(out, row)
+    (found,) = (e for e in head.examples if e.path == str(path) and e.start == start)
+    assert found.kind == "top"
+    assert found.strongest is not None
+    assert "zebra" in "".join(found.tokens[place] for place in found.strongest)
+
+
+def test_the_heads_that_the_card_names_show_what_they_are_named_for(
+    run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "texts.txt"
+    nouns = ("creature", "dog", "house", "river", "bird", "garden")
+    adjectives = ("blue", "small", "old", "red", "quiet", "green")
+    lines = [f"the {a} {n} stood near the {b} {m} ." for a, n in zip(adjectives, nouns, strict=True)
+             for b, m in zip(adjectives[::-1], nouns, strict=True)]  # fmt: skip
+    path.write_text("\n".join(lines))
+    out = tmp_path / "out"
+    scan(run, path, out, "--split", "line")
+    # the built-in model's card names it for nouns that attend to their adjectives
+    named = next(h for h in attnviz.load_model().named_heads if "adjective" in h.behaviour)
+    row = next(r for r in read_atlas(out).rows if r["head"] == str(named.head))
+    pairs = [(str(p.query).strip(), str(p.key).strip()) for p in read_head(out, row).tokens["pair"]]
+    found = [k in adjectives for q, k in pairs if q in nouns]
+    assert sum(found[:12]) >= 10
+
+
+# ---- the folder ----
+
+
+def test_another_scan_into_the_same_folder_is_refused_with_the_difference(
+    corpus: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    planned(out, corpus)
+    with pytest.raises(UsageError, match="its length differs"):
+        planned(out, corpus, length=64)
+    with pytest.raises(UsageError, match="its key, seed differ"):
+        planned(out, corpus, key="body", seed=3)
+    (corpus / "new.txt").write_text("one more")
+    with pytest.raises(UsageError, match="its corpus differs"):
+        planned(out, corpus)
+
+
+def test_the_manifest_tells_what_was_asked(corpus: Path, tmp_path: Path) -> None:
+    plan = planned(tmp_path / "out", corpus, length=99, seed=4, documents=3)
+    request, source = asked_by(plan.store)
+    assert (request, source) == (plan.job.request, plan.job.source)
+
+
+def test_two_scans_do_not_write_into_one_folder_but_two_parts_do(
+    corpus: Path, tmp_path: Path
+) -> None:
+    store = planned(tmp_path / "out", corpus).store
+    with locked(store), pytest.raises(UsageError, match="another scan"), locked(store):
+        pass
+    with locked(store, (1, 2)), locked(store, (2, 2)):
+        with pytest.raises(UsageError, match="another scan"), locked(store):
+            pass
+        with pytest.raises(UsageError, match="another scan"), locked(store, (2, 2)):
+            pass
+
+
+def test_a_damaged_or_missing_record_is_told(corpus: Path, tmp_path: Path) -> None:
+    plan = planned(tmp_path / "out", corpus)
+    with pytest.raises(InputError, match="is not counted yet"):
+        plan.total()
+    for content in (b"", b"[]", b"PK\x03\x04"):
+        plan.store.write("shards/000000.npz", content)
+        with pytest.raises(InputError, match="is damaged"):
+            plan.total()
+
+
+def test_a_finished_scan_is_not_run_again(corpus: Path, tmp_path: Path) -> None:
+    plan, first, second = planned(tmp_path / "out", corpus), Watched(), Watched()
+    total = run_scan(plan, HowRun(1), first)
+    again = run_scan(plan, HowRun(1), second)
+    assert [name for name, *_ in first.phases] == ["shards", "examples"]
+    assert second.phases == []
+    assert total is not None
+    assert again is not None
+    np.testing.assert_array_equal(total.totals, again.totals)
+
+
+def test_what_a_scan_takes_is_told_before_it_starts(corpus: Path, tmp_path: Path) -> None:
+    watched = Watched()
+    run_scan(planned(tmp_path / "out", corpus, shard=60), HowRun(2), watched)
+    (estimate,) = watched.estimates
+    assert 23 <= estimate.tokens <= 92  # 46
+    assert estimate.seconds > 0
+    assert estimate.memory > 1 << 26
+    assert watched.phases[0][1:] == (0, 2)
+
+
+def test_shards_grow_with_the_corpus_and_stay_few() -> None:
+    assert shard_size(1000) == shard_size(1 << 30) == 1 << 18
+    assert 1 << 15 <= (4 << 40) / shard_size(4 << 40) <= 1 << 16
+
+
+# ---- what cannot be read ----
+
+
+def test_what_is_no_text_is_told_and_skipped(run: Run, corpus: Path, tmp_path: Path) -> None:
+    (corpus / "bad.txt").write_bytes(b"\xff\xfa\xff")
+    said = scan(run, corpus, tmp_path / "out", "--max-bad", "50")
+    assert "1 document could not be read" in said
+    (line,) = (tmp_path / "out" / "skipped.jsonl").read_text().splitlines()
+    assert "UTF-8" in json.loads(line)["why"]
+
+
+def test_a_scan_with_too_many_bad_documents_ends_and_can_go_on(
+    run: Run, corpus: Path, tmp_path: Path
+) -> None:
+    (corpus / "bad.txt").write_bytes(b"\xff\xfa\xff")
+    out = str(tmp_path / "out")
+    strict = run("scan", str(corpus), "-o", out)
+    assert strict.status is ExitStatus.INPUT
+    assert "1 of 5 documents could not be read, more than 1%" in strict.err
+    assert json.loads((tmp_path / "out" / "skipped.jsonl").read_text())["path"].endswith("bad.txt")
+    assert run("atlas", out).status is ExitStatus.INPUT
+    scan(run, corpus, tmp_path / "out", "--max-bad", "20")
+    assert run("atlas", out).status is ExitStatus.OK
+
+
+def test_a_corpus_without_any_readable_document_is_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"\xff\xfa\xff")
+    ended = run("scan", str(tmp_path / "bad.txt"), "-o", str(tmp_path / "out"), "--max-bad", "100")
+    assert ended.status is ExitStatus.INPUT
+    assert "no document could be read" in ended.err
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_runs(
+    run: Run, corpus: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    ended = run("scan", str(corpus), "-o", str(tmp_path / "file" / "out"))
+    assert ended.status is ExitStatus.OUTPUT
+
+
+# ---- options ----
+
+
+def test_only_so_many_documents_are_read(run: Run, corpus: Path, tmp_path: Path) -> None:
+    assert "3 documents" in scan(run, corpus, tmp_path / "out", "--max-docs", "3")
+
+
+def test_only_the_heads_that_are_asked_for_are_counted(
+    run: Run, corpus: Path, tmp_path: Path
+) -> None:
+    scan(run, corpus, tmp_path / "out", "--head", "L3H1,L1H2")
+    atlas = read_atlas(tmp_path / "out")
+    assert [row["head"] for row in atlas.rows] == ["L1H2", "L3H1"]
+    assert all(read_head(tmp_path / "out", row).examples for row in atlas.rows)
+
+
+def test_standard_input_is_a_corpus(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    text = "".join(f"{text}\n" for text in TEXTS).encode()
+    given = ("scan", "-", "--split", "line", "-o", str(out), "--workers", "1")
+    for _ in range(2):  # the same input goes on where the first ended
+        assert run(*given, stdin=text).status is ExitStatus.OK
+    assert read_atlas(out).size == (4, 46)
+    assert run(*given, stdin=b"other").status is ExitStatus.USAGE
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((), "there is no corpus"),
+        (("TEXTS",), "-o is missing"),
+        (("TEXTS", "-o", "OUT", "--shard", "3/2"), "--shard 3/2 is no part"),
+        (("TEXTS", "-o", "OUT", "--shard", "x"), "is no part"),
+        (("TEXTS", "--merge", "OUT"), "--merge"),
+        (("TEXTS", "-o", "OUT", "--field", "body"), "--field is for JSON lines"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_in_a_sentence(
+    given: tuple[str, ...], said: str, run: Run, corpus: Path, tmp_path: Path
+) -> None:
+    places = {"TEXTS": str(corpus), "OUT": str(tmp_path / "out")}
+    ended = run("scan", *(places.get(word, word) for word in given))
+    assert ended.status in (ExitStatus.USAGE, ExitStatus.INPUT)
+    assert said in ended.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_pyarrow_the_install_command_is_told(
+    run: Run, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    ended = run("scan", str(corpus), "-o", str(tmp_path / "out"))
+    assert ended.status is ExitStatus.USAGE
+    assert "pip install 'attnviz[scan]'" in ended.err
+
+
+def test_without_ray_the_install_command_is_told(
+    run: Run, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    ended = run("scan", str(corpus), "-o", str(tmp_path / "out"), "--ray", "local")
+    assert ended.status is ExitStatus.USAGE
+    assert "pip install 'attnviz[ray]'" in ended.err
+
+
+# ---- object stores ----
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket of a server on this machine that speaks S3."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    kind = fsspec.get_filesystem_class("s3")
+    kind.clear_instance_cache()
+    name = f"bucket-{secrets.token_hex(4)}"  # the server's state outlives it
+    fsspec.filesystem("s3").mkdir(name)
+    yield f"s3://{name}"
+    kind.clear_instance_cache()
+    server.stop()
+
+
+def test_corpus_and_result_lie_in_a_bucket(
+    bucket: str, run: Run, corpus: Path, tmp_path: Path
+) -> None:
+    fsspec.filesystem("s3").put(str(corpus), f"{bucket}/texts", recursive=True)
+    given = ("--workers", "2", "-q")
+    ended = run("scan", f"{bucket}/texts", "-o", f"{bucket}/out", *given)
+    assert ended.status is ExitStatus.OK, ended.err
+    there = run("atlas", f"{bucket}/out", "-f", "json")
+    assert there.status is ExitStatus.OK, there.err
+    scan(run, corpus, tmp_path / "here")
+    here = run("atlas", str(tmp_path / "here"), "-f", "json")
+    assert json.loads(there.out) == json.loads(here.out)
+    names = {name.rsplit("/", 1)[-1] for name in fsspec.filesystem("s3").ls(f"{bucket}/out")}
+    assert {"heads.parquet", "examples.parquet", "shards"} <= names
+    assert not {"examples", "sampled"} & names
+
+
+def test_a_bucket_that_is_not_there_is_told(bucket: str, run: Run, corpus: Path) -> None:
+    ended = run("scan", str(corpus), "-o", "s3://nowhere/out")
+    assert ended.status is ExitStatus.OUTPUT
+    assert "'s3://nowhere/out/.attnviz-trial' cannot be written" in ended.err
+
+
+def test_an_empty_record_is_merged_as_nothing() -> None:
+    empty = empty_record(["L0H0"])
+    np.testing.assert_array_equal(merged([empty, empty]).best, empty.best)

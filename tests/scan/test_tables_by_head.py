@@ -1,0 +1,52 @@
+"""All heads of a scan, read one after the other, are those that are read alone."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnviz.errors import InputError
+from attnviz.scan import tables
+from attnviz.scan.tables import read_atlas, read_head, read_heads, write_table
+from tests.scan.atlases import HEADS, examples, made_scan
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 1000])
+def test_heads_in_order_are_the_same_as_heads_alone(
+    tmp_path: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "AT_ONCE", dict.fromkeys(tables.TABLES, at_once))
+    folder = made_scan(tmp_path / "scan")
+    atlas = read_atlas(folder)
+    together = list(read_heads(folder, atlas.rows))
+    assert [head.name for head in together] == [f"L{i}H{j}" for i, j in HEADS]
+    for row, head in zip(atlas.rows, together, strict=True):
+        alone = read_head(folder, row)
+        assert head.histograms == alone.histograms
+        assert head.tokens == alone.tokens
+        assert head.sampled == alone.sampled == 5
+        for one, other in zip(head.examples, alone.examples, strict=True):
+            for name, value in asdict(one).items():
+                np.testing.assert_array_equal(value, getattr(other, name))
+
+
+def test_a_head_without_windows_has_none_and_the_next_has_its_own(tmp_path: Path) -> None:
+    folder = made_scan(tmp_path / "scan")
+    some = [row for name in ("L2H0", "L3H1") for row in examples(name)]
+    write_table(folder, "examples", some)
+    found = read_heads(folder, read_atlas(folder).rows)
+    assert {head.name: len(head.examples) for head in found if head.examples} == {
+        "L2H0": 3,
+        "L3H1": 3,
+    }
+
+
+def test_tables_of_other_heads_are_refused(tmp_path: Path) -> None:
+    folder = made_scan(tmp_path / "scan")
+    write_table(folder, "examples", [row for name in ("L3H1", "L2H0") for row in examples(name)])
+    with pytest.raises(InputError, match="of other heads"):
+        list(read_heads(folder, read_atlas(folder).rows))
+    (folder / "tokens.parquet").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="holds no finished scan"):
+        list(read_heads(folder, read_atlas(folder).rows))
