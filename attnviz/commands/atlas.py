@@ -1,15 +1,24 @@
 """`attnviz atlas`: the result of a scan."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.atlas_page import show_page
+from attnviz.commands.atlas_views import (
+    Viewed,
+    check_views,
+    export_tree,
+    show_development,
+    show_head,
+    show_plot,
+)
+from attnviz.commands.deliver import Destination, deliver_report, destination_of
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
+from attnviz.data.atlas import Atlas
 from attnviz.renderers.terminal import atlas as table
 from attnviz.scan.tables import read_atlas
 
@@ -23,7 +32,17 @@ attnviz atlas scanned
 
 attnviz atlas scanned --sort induction --top 5
 
+attnviz atlas scanned --head L1H2
+
 attnviz atlas scanned -o atlas.png
+
+attnviz atlas scanned -o atlas.html
+
+attnviz atlas scanned --plot previous,induction -o plot.png
+
+attnviz atlas step-100 step-400 step-1600 -o development.png
+
+attnviz atlas scanned --export headvis -o tree
 """
 Score: TypeAlias = Literal[
     "entropy",
@@ -46,10 +65,17 @@ class Listed:
         g.LOOK,
         None,
         "--sort",
-        help="Sort by this score, largest first. Default: by layer and head.",
+        help="Sort by this score, largest first. Default: by layer and head. With several "
+        "folders: show this score only.",
     )
     top: int | None = option_field(
-        g.LOOK, None, "--top", metavar="K", min=1, help="Show only the first K heads."
+        g.LOOK,
+        None,
+        "--top",
+        metavar="K",
+        min=1,
+        help="Show only the first K heads; of one head, K tokens of each side and K windows. In a "
+        "plot: name K heads at most.",
     )
 
 
@@ -57,19 +83,48 @@ class Listed:
 def atlas(
     session: Session,
     *,
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="FOLDER", help="What attnviz scan wrote.", show_default=False),
+    folders: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FOLDER...",
+            help="What attnviz scan wrote; several: scans of checkpoints of one model.",
+            show_default=False,
+        ),
     ],
     listed: Listed,
+    viewed: Viewed,
     canvas: g.Canvas,
     screen: g.Screen,
-    output: g.ReportOutput,
+    output: g.AtlasOutput,
     noise: g.Noise,
 ) -> None:
     """Show what a scan found: every head's scores, the means over documents."""
+    check_views(session, folders, viewed)
+    folder, top = folders[0], listed.top
+    if viewed.export is not None:
+        export_tree(session, folder, output.output)
+        return
     to = destination_of(session, output)
+    if len(folders) > 1:
+        show_development(session, to, folders, viewed.head, listed.sort, top, canvas)
+        return
+    if viewed.head is not None:
+        show_head(session, to, folder, viewed.head, top)
+        return
     whole = read_atlas(folder)
+    if to.format.name == "html":
+        show_page(session, to, folder, whole, listed.sort, viewed.plot)
+        return
+    if viewed.plot is not None:
+        show_plot(session, to, whole, viewed.plot, top, canvas)
+        return
+    _show_scores(session, to, whole, listed, canvas)
+
+
+def _show_scores(
+    session: Session, to: Destination, whole: Atlas, listed: Listed, canvas: g.Canvas
+) -> None:
+    """The scores of every head."""
     found = whole.sorted_by(listed.sort, listed.top)
 
     def draw() -> "Figure":

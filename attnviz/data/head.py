@@ -22,6 +22,12 @@ def every_head(heads_per_layer: Sequence[int]) -> tuple[Head, ...]:
     return tuple(Head(layer, head) for layer, n in enumerate(heads_per_layer) for head in range(n))
 
 
+def head_named(name: str) -> Head | None:
+    """The head that a full name such as `L1H2` or `1.2` names; None where it is no full name."""
+    found = re.fullmatch(r"(?:[lL](\d{1,9})[hH](\d{1,9})|(\d{1,9})\.(\d{1,9}))", name.strip())
+    return Head(*(int(group) for group in found.groups() if group is not None)) if found else None
+
+
 def choose_heads(
     heads_per_layer: Sequence[int], layers: str | None, heads: str | None
 ) -> tuple[Head, ...]:
@@ -41,11 +47,10 @@ def choose_heads(
         raise _no_attention(chosen_layers[0], heads_per_layer)
     chosen: list[Head] = []
     for item in ("all" if heads is None else heads).split(","):
-        named = re.fullmatch(r"(?:[lL](\d{1,9})[hH](\d{1,9})|(\d{1,9})\.(\d{1,9}))", item.strip())
-        if named:
-            layer, head = (int(group) for group in named.groups() if group is not None)
-            _check_full_name(Head(layer, head), heads_per_layer, chosen_layers, layers)
-            chosen.append(Head(layer, head))
+        named = head_named(item)
+        if named is not None:
+            _check_full_name(named, heads_per_layer, chosen_layers, layers)
+            chosen.append(named)
         else:
             most = max((heads_per_layer[layer] for layer in chosen_layers), default=0)
             for number in _numbers(item, most, "head"):

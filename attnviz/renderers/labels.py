@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from string import punctuation
 
-from attnviz.data.tokens import Token
+from attnviz.data.tokens import SPECIAL_LABEL, Token
+from attnviz.harmless import in_quotes, readable
 
 
 def distinct_labels(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:
@@ -43,6 +44,22 @@ def name_of(label: str) -> str:
 def names_of(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:
     """The distinct labels as they stand beside numbers."""
     return tuple(map(name_of, distinct_labels(tokens, unicode=unicode)))
+
+
+def names_of_texts(texts: Sequence[str], *, unicode: bool = True) -> list[str]:
+    """A name for each text of a token, as it stands beside numbers; a token without text is BOS.
+
+    Where two of them differ in spaces only, both stand in quotes with their spaces.
+    """
+    bare = [standing(readable(text)) or SPECIAL_LABEL for text in texts]
+    spellings: dict[str, set[str]] = {}
+    for name, text in zip(bare, texts, strict=True):
+        spellings.setdefault(name, set()).add(text)
+    named = [
+        in_quotes(text) if len(spellings[name]) > 1 else name_of(name)
+        for name, text in zip(bare, texts, strict=True)
+    ]
+    return named if unicode else list(map(ascii_only, named))
 
 
 def standing(label: str) -> str:

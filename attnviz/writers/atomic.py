@@ -31,7 +31,7 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
     chunks = (data,) if isinstance(data, bytes) else data
     old = check_target(path)
     if _is_device(path, old):
-        with _as_output_error(path):
+        with as_output_error(path):
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)  # append: for >> in the shell
         with os.fdopen(descriptor, "wb", buffering=0) as sink:
             _fill(path, sink, chunks)
@@ -40,16 +40,16 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
     mode = None if old is None else old.st_mode
     temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}.tmp")
     try:
-        with _as_output_error(path):
+        with as_output_error(path):
             descriptor, named = _created(temporary)
         with os.fdopen(descriptor, "wb", buffering=0) as sink:
             _set_mode(descriptor, mode)
             _fill(path, sink, chunks)
-            with _as_output_error(path):
+            with as_output_error(path):
                 os.fsync(descriptor)
                 if not named:
                     _give_name(descriptor, temporary)
-        with _as_output_error(path):
+        with as_output_error(path):
             os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -98,7 +98,7 @@ def check_target(path: Path) -> os.stat_result | None:
         OutputError: the file cannot be written.
     """
     shown = repr(str(path))
-    with _as_output_error(path):
+    with as_output_error(path):
         try:
             old = os.stat(path)
         except FileNotFoundError:
@@ -127,7 +127,7 @@ def check_folder(path: Path) -> None:
     Raises:
         OutputError: it cannot.
     """
-    with _as_output_error(path):
+    with as_output_error(path):
         nearest = path
         while not nearest.exists():
             nearest = nearest.parent
@@ -144,7 +144,7 @@ def make_folder(path: Path) -> None:
         OutputError: it cannot be made.
     """
     missing = []
-    with _as_output_error(path):
+    with as_output_error(path):
         while not path.exists():
             missing.append(path)
             path = path.parent
@@ -197,7 +197,7 @@ def _fill(path: Path, sink: BinaryIO, chunks: Iterable[bytes]) -> None:
     """Write the chunks; an error of the code that makes them passes as it is."""
     for chunk in chunks:
         rest = memoryview(chunk)
-        with _as_output_error(path):
+        with as_output_error(path):
             while rest:
                 rest = rest[sink.write(rest) :]
 
@@ -213,7 +213,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _as_output_error(path: Path) -> Iterator[None]:
+def as_output_error(path: Path) -> Iterator[None]:
     """Raise an OutputError in place of a system's error; a BrokenPipeError passes as it is."""
     try:
         yield

@@ -4,7 +4,6 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +20,13 @@ from attnviz.runs.webpage import framed, page_of
 from tests.builtin import HEADS, NAMED
 from tests.conftest import Run
 from tests.factories import make_capture, make_tokens
+from tests.renderers.browsing import Open
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
 NASTY = ["<script>alert(1)</script>", '"', "&amp;", "\u2028", "\u202eabc", "</script>", "{{data}}"]
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 def page(capture: Capture) -> str:
@@ -165,49 +164,6 @@ def test_other_commands_write_no_page(run: Run) -> None:
 
 
 # ---- in a real browser ----
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    if not CHROMIUM.exists():
-        pytest.skip("needs Debian's chromium: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=str(CHROMIUM),
-            args=["--no-sandbox", "--disable-background-networking", "--disable-sync"],
-        )
-        yield started
-        started.close()
-
-
-Open = Callable[..., "Page"]
-
-
-@pytest.fixture
-def opened(browser: "Browser", tmp_path: Path) -> Iterator[Open]:
-    """Opens a page from disk with the network cut off; no request and no error may come of it."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
-    wrong: list[str] = []
-    requests: list[str] = []
-
-    def open_page(written: str, fragment: str = "") -> "Page":
-        file = tmp_path / "page.html"
-        file.write_text(written, encoding="utf-8")
-        opened = context.new_page()
-        opened.on("pageerror", lambda error: wrong.append(str(error)))
-        opened.on("console", lambda said: wrong.append(said.text))
-        opened.on("dialog", lambda dialog: wrong.append(dialog.message))
-        opened.on("request", lambda asked: requests.append(asked.url))
-        opened.goto(f"file://{file}{fragment}")
-        opened.wait_for_selector("body[data-ready]")
-        return opened
-
-    yield open_page
-    context.close()
-    assert wrong == []
-    assert all(url.startswith(("file:", "blob:")) for url in requests)
 
 
 @pytest.fixture(scope="module")

@@ -51,8 +51,8 @@ def pieces_of(exhibit: Exhibit, head_map: Map) -> list[TextPiece]:
             pieces.append(TextPiece(SPECIAL_LABEL, span.weight, span.query, 0, 1, keys=span.keys))
             continue
         before = text[end : span.start]
-        pieces += _cut_off(before) if first else [_piece(before)]
-        piece = _piece(text[span.start : span.end])
+        pieces += _cut_off(before) if first else [piece_of(before)]
+        piece = piece_of(text[span.start : span.end])
         pieces.append(replace(piece, weight=span.weight, query=span.query, keys=span.keys))
         end, first = span.end, False
     pieces += _cut_off(text[end:])
@@ -117,12 +117,12 @@ def _cut_off(source: str) -> list[TextPiece]:
     """
     bare = source.strip(" \n")
     if not bare:
-        return [_piece(source)]
+        return [piece_of(source)]
     before, _, behind = source.partition(bare)
-    return [replace(_piece(before), written="…", unseen=True), _piece(behind)]
+    return [replace(piece_of(before), written="…", unseen=True), piece_of(behind)]
 
 
-def _piece(source: str) -> TextPiece:
+def piece_of(source: str) -> TextPiece:
     """Line ends and spaces in front of a token lay the text out; what else it has is written."""
     bare = source.lstrip(" \n")
     before = source[: len(source) - len(bare)]

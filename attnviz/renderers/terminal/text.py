@@ -6,7 +6,7 @@ a `^` below it. A last line says what colours and numbers mean. Where the text w
 fit the model, `…` stands for what the model has not seen.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
@@ -81,6 +81,12 @@ def lines_of(exhibit: Exhibit, display: Display) -> list[Line]:
         Line(tuple(_placed(line, display)), tuple(_shown(line, most, display)))
         for line in _wrapped(pieces, display)
     ]
+
+
+def shaded(pieces: Iterable[TextPiece], display: Display, most: float) -> list[Text]:
+    """Pieces that are no exhibit's as lines; a weight of `most` gets the strongest shade."""
+    shown = _readable([_spelled(piece, display) for piece in pieces], display)
+    return [part for line in _wrapped(shown, display) for part in _shown(line, most, display)]
 
 
 def _whole(exhibit: Exhibit, head_map: Map, display: Display) -> list[TextPiece]:

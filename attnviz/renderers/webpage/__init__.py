@@ -1,19 +1,14 @@
 """One self-contained interactive page: every head, its pattern, the text itself.
 
-`page.html`, `page.css` and `page.js` are put together with the data, and nothing else: no
-server, no network. Weights have one byte each (two where the page stays small) on a square-root
-scale, so that small ones survive, and are compressed head by head; the page unpacks a head when it
-is shown.
+`page.html`, `page.css` and `page.js` are put together with the parts that pages share and with the
+data, and nothing else: no server, no network. Weights have one byte each (two where the page stays
+small) on a square-root scale, so that small ones survive, and are compressed head by head; the page
+unpacks a head when it is shown.
 """
 
-import base64
-import hashlib
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib.resources import files
 from itertools import accumulate
 from math import isnan
 from types import MappingProxyType
@@ -32,6 +27,7 @@ from attnviz.renderers.labels import distinct_labels, told_apart
 from attnviz.renderers.notes import text_notes
 from attnviz.renderers.titles import beginning, facts
 from attnviz.renderers.webpage import packing
+from attnviz.renderers.webpage.document import filled, policy, safe_json, source
 
 NOTHING_KNOWN: Mapping[Head, HeadMetrics] = MappingProxyType({})
 
@@ -88,7 +84,8 @@ def page_chunks(
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
     size = packing.bytes_of(exhibit, maps)
     error = max((packing.error(exhibit, m, top, size) for m in maps), default=0.0)
-    style, script, body = (_source(name) for name in ("page.css", "page.js", "page.html"))
+    style, script = source("common.css", "page.css"), source("common.js", "page.js")
+    body = source("page.html")
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
         **_facts(exhibit, maps, words, top, error),
@@ -106,34 +103,16 @@ def page_chunks(
         "title": escape(
             f"{beginning(exhibit.capture.text)}: {readable(exhibit.capture.model.name)}"
         ),
-        "policy": _policy(style, script),
+        "policy": policy(style, script),
         "style": style,
-        "data": _safe_json(facts_of_page),
+        "data": safe_json(facts_of_page),
         "thumbnails": packing.packed(packing.thumbnails(exhibit, maps, top)),
     }
-    # in one go: what a text holds is never taken for a place to fill
-    yield re.sub(r"{{(\w+)}}", lambda place: values[place[1]], before)
+    yield filled(before, values)
     for number, head_map in enumerate(maps):  # made only now: all at once they take gigabytes
         some = packing.packed(packing.levels(exhibit, head_map, top, size))
         yield f'<script type="text/plain" id="head-{number}">{some}</script>\n'
     yield after.replace("{{script}}", script)
-
-
-def _source(name: str) -> str:
-    return files(__name__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, script: str) -> str:
-    """A Content-Security-Policy that lets just this style and this script be, and no connection."""
-    hashes = {
-        what: base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
-        for what, source in (("style", style), ("script", script))
-    }
-    return (
-        f"default-src 'none'; script-src 'sha256-{hashes['script']}'; "
-        f"style-src 'sha256-{hashes['style']}'; img-src data: blob:; connect-src 'none'; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 def _facts(
@@ -243,11 +222,3 @@ def _sentences(slices: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, st
 def _word(first: Token, last: Token, text: str) -> str:
     """A word as a person reads it, as merging calls it; pieces of one letter hold all of it."""
     return first.label if first.special else readable(text[first.start : last.end]) or "␣"
-
-
-def _safe_json(value: object) -> str:
-    """JSON that can stand in a script element: nothing in it ends the element or a line."""
-    written = json.dumps(value, ensure_ascii=True, allow_nan=False)
-    for character in "<>&":
-        written = written.replace(character, f"\\u{ord(character):04x}")
-    return written

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.data.blocks import IntArray
 from attnviz.data.exhibit import Exhibit, HeadMap
 
 Levels: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
@@ -74,6 +75,12 @@ def packed(levels: Levels) -> str:
     content = b"".join(half.astype(np.uint8).tobytes() for half in halves)
     ways = [_deflated(content, way) for way in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)]
     return base64.b64encode(min(ways, key=len)).decode("ascii")
+
+
+def packed_numbers(numbers: IntArray) -> str:
+    """Whole numbers from 0 to 2³² − 1 (n): their highest bytes, the next, and so on, in base64."""
+    planes = numbers.astype(">u4").view(np.uint8).reshape(-1, 4).T  # (4, n)
+    return base64.b64encode(_deflated(planes.tobytes(), zlib.Z_DEFAULT_STRATEGY)).decode("ascii")
 
 
 def _deflated(content: bytes, strategy: int) -> bytes:

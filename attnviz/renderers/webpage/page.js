@@ -1,12 +1,8 @@
-"use strict";
 // The page's behaviour. Weights stand in script elements of their own, one for each head, and are
 // unpacked when a head is shown. All state is in the address's fragment.
 
-const data = JSON.parse(document.getElementById("data").textContent);
-const byId = (id) => document.getElementById(id);
 // Okabe and Ito 2008: told apart by colour-blind eyes, on light and on dark ground
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
-const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 const DIGITS = data.bytes === 2 ? 4 : 3; // no more than the weights have
 const ROW = 20, MOST_LINES = 600, LEAST = 0.01, MARGIN = 84, HIGHEST = 480;
 
@@ -47,11 +43,7 @@ function writeFragment() {
 
 // ---- weights ----
 
-async function unpacked(id) {
-  const packed = Uint8Array.from(atob(byId(id).textContent), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
+const unpacked = (id) => inflated(byId(id).textContent);
 
 const cache = new Map(); // head to its pattern, those that came last
 
@@ -123,20 +115,12 @@ const shown = (value) => !Number.isNaN(value) && value >= state.threshold;
 
 // ---- colours ----
 
-function colorOf(share) {
-  const at = Math.min(1, Math.max(0, share)) * (data.viridis.length - 1);
-  const low = data.viridis[Math.floor(at)], high = data.viridis[Math.ceil(at)];
-  return low.map((value, i) => Math.round(value + (high[i] - value) * (at % 1)));
-}
-
 // one colour for each of 1024 steps, as the four bytes of a pixel
 const PIXELS = Uint32Array.from({ length: 1024 }, (_, step) => {
   const [red, green, blue] = colorOf(step / 1023);
   return new Uint32Array(new Uint8ClampedArray([red, green, blue, 255]).buffer)[0];
 });
 const pixelOf = (share) => PIXELS[Math.max(0, Math.min(1023, Math.round(share * 1023)))];
-
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // ---- overview ----
 
@@ -386,15 +370,6 @@ function listenToMap() {
 }
 
 // ---- two columns with lines ----
-
-const NS = "http://www.w3.org/2000/svg";
-
-function element(name, attributes, text) {
-  const made = document.createElementNS(NS, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
 
 let aimed = null; // the name that the pointer or the keys are at
 let columns = null; // the names, which stay while heads come and go, and the lines between them
@@ -733,8 +708,7 @@ async function refresh({ keepView = false } = {}) {
   for (const name of ["sink", "words", "turn"]) byId(name).checked = state[name];
   showDirection();
   byId("top").textContent = full().toFixed(2);
-  if (state.theme) document.documentElement.dataset.theme = state.theme;
-  else delete document.documentElement.dataset.theme;
+  showTheme(state.theme);
   if (!(await load())) return;
   for (const cell of document.querySelectorAll("[data-head]")) {
     const chosen = state.heads.includes(Number(cell.dataset.head));
@@ -767,8 +741,7 @@ function listen() {
     refresh();
   });
   byId("theme").addEventListener("click", () => {
-    const dark = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-    state.theme = (state.theme || dark) === "dark" ? "light" : "dark";
+    state.theme = otherTheme(state.theme);
     refresh({ keepView: true });
   });
   byId("csv").addEventListener("click", copy);

@@ -1,0 +1,92 @@
+"""What stands out in the result of a scan: one head of it, and outliers among all heads."""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.data.atlas import SCORES, Atlas
+from attnviz.data.head import Head, head_named, listed
+from attnviz.data.scatter import HeadPoint, Scatter
+from attnviz.errors import UsageError, option
+
+MAD_OF_NORMAL = 1.4826
+"""The standard deviation of a normal distribution, in median absolute deviations."""
+MEAN_OF_NORMAL = 1.2533
+"""The same in mean absolute deviations."""
+
+
+def heads_of(atlas: Atlas) -> tuple[Head, ...]:
+    """The heads that were scanned, in the order of the rows."""
+    return tuple(Head(row["layer"], row["number"]) for row in atlas.rows)
+
+
+def one_head(atlas: Atlas, name: str) -> Head:
+    """The head that a user names, as in `L1H2` or `1.2`.
+
+    Raises:
+        UsageError: it names no single head, or one that was not scanned.
+    """
+    head, scanned = head_named(name), heads_of(atlas)
+    if head is None:
+        raise UsageError(
+            f"{option('head', repr(name))} names no single head",
+            f"name one as in {option('head', scanned[0])}",
+        )
+    if head not in scanned:
+        raise UsageError(f"the scan has no head {head}", f"it has {listed(scanned)}")
+    return head
+
+
+def two_scores(names: str) -> tuple[str, str]:
+    """The two scores that a user names, as in `previous,induction`.
+
+    Raises:
+        UsageError: these are not two scores.
+    """
+    given = [re.sub(r"[\s-]", "_", name.strip().lower()) for name in names.split(",")]
+    wrong = [name for name in given if name not in SCORES]
+    if len(given) == 2 and not wrong and given[0] != given[1]:
+        return given[0], given[1]
+    said = f"{option('plot', repr(names))} does not name two scores"
+    if wrong and wrong[0]:
+        near = get_close_matches(wrong[0], SCORES, 1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        said = f"{option('plot', repr(names))}: there is no score {wrong[0]!r}{meant}"
+    raise UsageError(said, f"name two of {', '.join(SCORES)}, as in previous,induction")
+
+
+def scatter_of(atlas: Atlas, x: str, y: str) -> Scatter:
+    """The heads by two scores, with their distance from the median of all heads.
+
+    The distance along a score is |v − median| / (1.4826 · MAD), with MAD the median of |v −
+    median| over the heads (Iglewicz and Hoaglin 1993, How to Detect and Handle Outliers). Where
+    more than half of the heads have the same value, 1.2533 times the mean absolute deviation
+    stands in for it. A head's distance is the larger of the two.
+
+    Raises:
+        UsageError: no head has both scores.
+    """
+    rows = [row for row in atlas.rows if row[x] is not None and row[y] is not None]
+    if not rows:
+        raise UsageError(f"no head of this scan has both {x} and {y}", "choose other scores")
+    away = np.maximum(*(_away([row[name] for row in rows]) for name in (x, y)))
+    points = [
+        HeadPoint(
+            Head(row["layer"], row["number"]),
+            *(row[x], row[y], row[f"{x}_error"], row[f"{y}_error"]),
+            float(distance),
+        )
+        for row, distance in zip(rows, away, strict=True)
+    ]
+    points.sort(key=lambda point: (-point.distance, point.head))
+    return Scatter(x, y, points, len(atlas.rows) - len(rows))
+
+
+def _away(values: Sequence[float]) -> NDArray[np.float64]:
+    """(n), the distances from the median in robust standard deviations."""
+    apart = np.abs(np.array(values) - np.median(values))
+    spread = MAD_OF_NORMAL * float(np.median(apart)) or MEAN_OF_NORMAL * float(apart.mean())
+    return apart / spread if spread else apart

@@ -1,0 +1,180 @@
+"""What `attnviz atlas` shows besides its table: one head, two scores, several scans, a tree."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from attnviz.analyses.atlas import one_head, scatter_of, two_scores
+from attnviz.analyses.development import develop
+from attnviz.commands import groups as g
+from attnviz.commands.deliver import Destination, deliver, deliver_report
+from attnviz.commands.grouping import option_field
+from attnviz.commands.session import Session
+from attnviz.data.atlas import SCORES, Atlas
+from attnviz.errors import UsageError, option
+from attnviz.scan.tables import read_atlas, read_head, read_heads
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Viewed:
+    """What of the scan is shown."""
+
+    head: str | None = option_field(
+        g.HEADS,
+        None,
+        "--head",
+        "-H",
+        metavar="HEAD",
+        help="Show all that was found of this head: L1H2 or 1.2. With several folders: how its "
+        "scores develop.",
+    )
+    plot: str | None = option_field(
+        g.LOOK,
+        None,
+        "--plot",
+        metavar="X,Y",
+        help="Show two scores of every head against each other, as in previous,induction, and "
+        "name the outliers. With -o FILE.png: a scatter plot.",
+    )
+    export: Literal["headvis"] | None = option_field(
+        g.OUTPUT,
+        None,
+        "--export",
+        help="Write the data tree that HeadVis and Neuronpedia's loaders read into the folder -o.",
+    )
+
+
+def check_views(session: Session, folders: Sequence[str], viewed: Viewed) -> None:
+    """See that what was asked for fits together.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if viewed.export is not None:
+        useless = ("head", "plot", "sort", "top", "format", g.Canvas)
+        session.refuse(*useless, wrong=f"does nothing for {option('export', viewed.export)}")
+    if len(folders) > 1:
+        session.refuse("plot", "export", wrong="is for one scan", hint="give one folder")
+    elif viewed.head is not None:
+        session.refuse("plot", "sort", wrong=f"does nothing for {option('head', viewed.head)}")
+    elif viewed.plot is not None:
+        session.refuse("sort", wrong=f"does nothing for {option('plot', viewed.plot)}")
+
+
+def show_head(session: Session, to: Destination, folder: str, name: str, top: int | None) -> None:
+    """One head: for a person, as one object, or as rows.
+
+    Raises:
+        UsageError: the scan has no such head, or a picture is asked for.
+        InputError: the result is damaged.
+        OutputError: the file or the stream cannot take it.
+    """
+    from attnviz.renderers.terminal import atlas_head
+    from attnviz.writers.atlas import head_chunks, head_rows
+
+    if to.format.picture or to.format.name == "html":
+        raise UsageError(
+            f"{option('head', name)} has no {to.format.name}", f"leave {option('head')} out"
+        )
+    whole = read_atlas(folder)
+    head = one_head(whole, name)
+    row = next(row for row in whole.rows if row["head"] == str(head))
+    found = read_head(folder, row)
+    if to.format.name == "json":
+        deliver(session, to, [(None, head_chunks(found, top))])
+        return
+    deliver_report(
+        session,
+        to,
+        lambda: head_rows(found, top),
+        lambda: atlas_head.render(whole, found, top, to.display(session)),
+    )
+
+
+def show_plot(
+    session: Session, to: Destination, whole: Atlas, names: str, top: int | None, canvas: g.Canvas
+) -> None:
+    """Two scores of every head.
+
+    Raises:
+        UsageError: these are not two scores.
+        OutputError: the file or the stream cannot take it.
+    """
+    from attnviz.renderers.terminal import scatter as table
+
+    scatter = scatter_of(whole, *two_scores(names))
+
+    def draw() -> "Figure":
+        from attnviz.renderers.picture import scatter as picture
+
+        return picture.draw(whole, scatter, top=top, **canvas.given)
+
+    deliver_report(
+        session,
+        to,
+        scatter.records,
+        lambda: table.render(whole, scatter, top, to.display(session)),
+        draw,
+    )
+
+
+def show_development(
+    session: Session,
+    to: Destination,
+    folders: Sequence[str],
+    head: str | None,
+    score: str | None,
+    top: int | None,
+    canvas: g.Canvas,
+) -> None:
+    """The scores of every head, or of one, over several scans.
+
+    Raises:
+        UsageError: the scans cannot be compared, or have no such head.
+        OutputError: the file or the stream cannot take it.
+    """
+    from attnviz.renderers.terminal import development as table
+
+    if to.format.name == "html":
+        raise UsageError("a page is of one scan", "give one folder")
+    atlases = [read_atlas(folder) for folder in folders]
+    found = develop(folders, atlases)
+    heads = found.heads if head is None else (one_head(atlases[0], head),)
+    found = found.only(heads, SCORES if score is None else (score,))
+
+    def draw() -> "Figure":
+        from attnviz.renderers.picture import development as picture
+
+        return picture.draw(found, top=top, **canvas.given)
+
+    deliver_report(
+        session,
+        to,
+        lambda: list(found.records()),
+        lambda: table.render(found, top, to.display(session)),
+        draw,
+    )
+
+
+def export_tree(session: Session, folder: str, tree: Path | None) -> None:
+    """The scan as a tree for HeadVis.
+
+    Raises:
+        UsageError: no folder is given for the tree.
+        InputError: the result is damaged.
+        OutputError: the tree cannot be written.
+    """
+    from attnviz.writers.headvis import write_headvis
+
+    if tree is None:
+        raise UsageError(
+            f"{option('export', 'headvis')} writes many files",
+            f"name their folder: {option('output', 'TREE')}",
+        )
+    whole = read_atlas(folder)
+    written = write_headvis(tree, whole, read_heads(folder, whole.rows))
+    session.note(f"{len(whole.rows):,} heads in {str(written)!r}")

@@ -1,0 +1,216 @@
+"""How scores develop over checkpoints: a panel for each score, a line for each head."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.data.atlas import SCORES
+from attnviz.data.development import Change, Development
+from attnviz.errors import UsageError
+from attnviz.harmless import readable
+from attnviz.renderers.atlas_titles import development_title
+from attnviz.renderers.picture.canvas import (
+    check_dpi,
+    check_size,
+    drawing,
+    fit,
+    new_figure,
+    place,
+    use_fonts,
+)
+from attnviz.renderers.picture.fonts import Lettering, lettering
+from attnviz.renderers.picture.frame import GREY
+from attnviz.renderers.picture.layers import draw_layers, layer_color, layer_scale
+from attnviz.renderers.picture.naming import spread
+from attnviz.renderers.picture.paint import check_cmap
+from attnviz.renderers.picture.scatter import axis_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure
+
+ACROSS = 3
+WIDTH, HEIGHT = 2.7, 1.7  # inches of a panel
+GAP_ACROSS, GAP_DOWN = 1.2, 0.65
+HEADS = 3
+MANY = 60  # heads; the lines of more are thinner
+NAME_HEIGHT = 0.13  # inches
+LETTERS = 12  # of the title, in an inch
+LONGEST = 18  # letters of a checkpoint's name
+TICK = 0.07  # inches of a letter below the axis
+EVEN = 4  # times as large as the smallest gap: the mean gap of steps that are no line
+
+
+def draw(
+    development: Development, *, top: int | None = None, dpi: int = 150, cmap: str = "viridis"
+) -> "Figure":
+    """A panel for each score that was measured.
+
+    Args:
+        development: several checkpoints.
+        top: how many heads are named in each panel, those that change most; None for 3.
+        dpi: pixels in an inch.
+        cmap: the colours of the layers.
+
+    Raises:
+        UsageError: no such colour map, a resolution that makes no usable picture, or no score.
+    """
+    check_dpi(dpi)
+    layers = [head.layer for head in development.heads]
+    title = development_title(development)
+    if len(layers) > (top or HEADS):
+        title += "; named: the heads that change most from first to last"
+    names = [readable(name) for name in development.names]
+    with drawing():
+        check_cmap(cmap)
+        fonts = lettering([title, *names])
+        use_fonts(fonts.families)
+        figure = new_figure(dpi)
+        scale = layer_scale(layers, cmap)
+        scores = _measured(development)
+        ticks = _ticks(development, fonts)
+        down = GAP_DOWN + ticks.height
+        for i, score in enumerate(scores):
+            left, bottom = i % ACROSS * (WIDTH + GAP_ACROSS), -(i // ACROSS) * (HEIGHT + down)
+            axes = place(figure, left, bottom, WIDTH, HEIGHT)
+            _draw_lines(axes, development, score, scale, ticks)
+            _name_heads(axes, development.changes(score)[: top or HEADS], scale, ticks)
+        right = min(ACROSS, len(scores)) * (WIDTH + GAP_ACROSS)
+        if len(set(layers)) > 1:
+            draw_layers(place(figure, right - 0.5, 0, 0.13, HEIGHT), scale, layers)
+        above = place(figure, 0, HEIGHT + 0.42, 0.01, 0.01)
+        above.set_axis_off()
+        wrapped = fill(fonts.spell(title), int(right * LETTERS))
+        above.text(0, 0, wrapped, fontsize=10, va="bottom", parse_math=False)
+        fit(figure)
+    check_size(figure, dpi)
+    return figure
+
+
+def _measured(development: Development) -> list[str]:
+    """The scores that some head has at some checkpoint.
+
+    Raises:
+        UsageError: there is none.
+    """
+    means = development.means
+    found = [score for score in SCORES if score in means and not np.isnan(means[score]).all()]
+    if not found:
+        raise UsageError(f"no head has a value of {', '.join(means)}", "choose another score")
+    return found
+
+
+@dataclass(frozen=True)
+class _Ticks:
+    """Where the checkpoints stand along the axis, from 0 to 1, and which of them are named there.
+
+    `turned`: names stand upright, as they are long; `height`: what they take below, in inches.
+    """
+
+    places: tuple[float, ...]
+    names: tuple[str, ...]
+    turned: bool
+    height: float
+    label: str
+
+
+def _ticks(development: Development, fonts: Lettering) -> _Ticks:
+    """Steps along a line, or along a logarithmic one where they grow; else even distances."""
+    steps = development.steps
+    names = tuple(_short(fonts.spell(readable(name))) for name in development.names)
+    label = ""
+    if steps is None:
+        values = np.arange(len(names), dtype=float)
+    else:
+        values = np.array(steps, float)
+        label = "training step"
+        gaps = [after - before for before, after in pairwise(steps)]
+        if min(gaps) * len(gaps) * EVEN < steps[-1] - steps[0]:
+            values = np.log(values - values[0] + max(1.0, values[1] - values[0]))
+            label = "training step, logarithmic"
+    places = (values - values[0]) / (values[-1] - values[0])
+    longest = max(map(len, names)) * TICK
+    gap = float(np.diff(places).min()) * WIDTH
+    turned = longest > max(gap, WIDTH / len(names) * 0.6)
+    shown = _apart(places.tolist(), names, NAME_HEIGHT if turned else longest)
+    return _Ticks(tuple(places.tolist()), shown, turned, longest if turned else 0.12, label)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else name[: LONGEST // 2] + "…" + name[-LONGEST // 2 + 1 :]
+
+
+def _apart(places: Sequence[float], names: tuple[str, ...], room: float) -> tuple[str, ...]:
+    """The names, empty where one would cover another; the first and the last always stay."""
+    shown, before = [names[0]], places[0]
+    for at, name in zip(places[1:-1], names[1:-1], strict=True):
+        free = (at - before) * WIDTH >= room and (places[-1] - at) * WIDTH >= room
+        shown.append(name if free else "")
+        before = at if free else before
+    return (*shown, names[-1])
+
+
+def _draw_lines(
+    axes: "Axes", development: Development, score: str, scale: "ScalarMappable", ticks: _Ticks
+) -> None:
+    from matplotlib.collections import LineCollection
+
+    # by head before layer, so that the last layers do not hide all others
+    order = sorted(range(len(development.heads)), key=lambda i: development.heads[i][::-1])
+    means = development.means[score]
+    lines = [np.column_stack((ticks.places, means[i])) for i in order]
+    colors = [layer_color(scale, development.heads[i].layer) for i in order]
+    width, alpha = (0.8, 0.55) if len(lines) <= MANY else (0.5, 0.35)
+    axes.add_collection(
+        LineCollection(lines, colors=colors, linewidths=width, alpha=alpha, zorder=2)
+    )
+    axes.autoscale()
+    axes.set_title(axis_label(score), fontsize=9, loc="left")
+    axes.set_xticks(
+        ticks.places,
+        ticks.names,
+        fontsize=6.5,
+        rotation=90 if ticks.turned else 0,
+        parse_math=False,
+    )
+    axes.set_xlabel(ticks.label, fontsize=7, color=GREY)
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_ylim(axes.get_ylim())
+    axes.tick_params(axis="y", labelsize=7)
+    axes.tick_params(width=0.6, length=2.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="#eeeeee", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def _name_heads(
+    axes: "Axes", changes: Sequence[Change], scale: "ScalarMappable", ticks: _Ticks
+) -> None:
+    """Draw these heads' lines in full, with their names right of the last checkpoint."""
+    low, high = axes.get_ylim()
+    ends = [(each.means[-1] - low) / (high - low) * HEIGHT for each in changes]
+    for each, end, at in zip(changes, ends, spread(ends, NAME_HEIGHT, HEIGHT), strict=True):
+        color = layer_color(scale, each.head.layer)
+        axes.plot(ticks.places, each.means, color=color, linewidth=1.7, zorder=3)
+        axes.plot(
+            [1.0, 1.0 + 0.1 / WIDTH],
+            [end / HEIGHT, at / HEIGHT],
+            color=color,
+            linewidth=0.7,
+            transform=axes.transAxes,
+            clip_on=False,
+        )
+        axes.text(
+            1 + 0.13 / WIDTH,
+            at / HEIGHT,
+            str(each.head),
+            transform=axes.transAxes,
+            fontsize=7,
+            va="center",
+            parse_math=False,
+        )

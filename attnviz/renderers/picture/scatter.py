@@ -1,0 +1,185 @@
+"""Two scores of every head as a picture: a point for each, in the colour of its layer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from attnviz.data.atlas import Atlas
+from attnviz.data.scatter import HeadPoint, Scatter
+from attnviz.renderers.atlas_titles import outliers_said, scatter_title
+from attnviz.renderers.picture.canvas import (
+    check_dpi,
+    check_size,
+    drawing,
+    fit,
+    new_figure,
+    place,
+    renderer_of,
+    use_fonts,
+)
+from attnviz.renderers.picture.fonts import lettering
+from attnviz.renderers.picture.frame import GREY
+from attnviz.renderers.picture.layers import draw_layers, layer_scale
+from attnviz.renderers.picture.naming import Box, place_names
+from attnviz.renderers.picture.paint import check_cmap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure
+
+WIDTH, HEIGHT = 5.6, 4.2  # inches
+NAMED = 12
+LETTERS = 15  # of the line below the picture, in an inch
+NAME_SIZE = 7.5
+FEW = 300  # heads; the points of more are smaller
+FAR_AWAY = 0.14  # inches; from there on a line joins a name to its point
+UNITS = {"entropy": "nats", "distance": "tokens", "distance_variance": "tokens²"}
+
+
+def draw(
+    atlas: Atlas, scatter: Scatter, *, top: int | None = None, dpi: int = 150, cmap: str = "viridis"
+) -> "Figure":
+    """The scatter, with the outliers named.
+
+    Args:
+        atlas: the scan.
+        scatter: two of its scores.
+        top: how many outliers are named at most; None for 12.
+        dpi: pixels in an inch.
+        cmap: the colours of the layers.
+
+    Raises:
+        UsageError: no such colour map, or a resolution that makes no usable picture.
+    """
+    check_dpi(dpi)
+    title = scatter_title(atlas, scatter)
+    with drawing():
+        check_cmap(cmap)
+        fonts = lettering([title])
+        use_fonts(fonts.families)
+        figure = new_figure(dpi)
+        axes = place(figure, 0, 0, WIDTH, HEIGHT)
+        layers = [point.head.layer for point in scatter.points]
+        scale = layer_scale(layers, cmap)
+        _draw_points(axes, scatter, layers, scale)
+        named = _name(axes, _Frame.of(axes), scatter, scatter.outliers[: top or NAMED])
+        draw_layers(place(figure, WIDTH + 0.15, 0, 0.13, HEIGHT), scale, layers)
+        lines = "; lines: ± the standard error over documents"
+        said = fill(outliers_said(scatter, named) + lines, int(WIDTH * LETTERS))
+        below = place(figure, 0, -0.55, 0.01, 0.01)
+        below.set_axis_off()
+        below.text(0, 0, said, fontsize=8, va="top", color=GREY, parse_math=False)
+        above = place(figure, 0, HEIGHT + 0.12, 0.01, 0.01)
+        above.set_axis_off()
+        wrapped = fill(fonts.spell(title), int(WIDTH * LETTERS * 0.85))
+        above.text(0, 0, wrapped, fontsize=10, va="bottom", parse_math=False)
+        fit(figure)
+    check_size(figure, dpi)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """The limits of the axes, and inches for what lies within."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+    @classmethod
+    def of(cls, axes: "Axes") -> "_Frame":
+        return cls(*axes.get_xlim(), *axes.get_ylim())
+
+    def inches(self, x: float, y: float) -> tuple[float, float]:
+        """Where a point stands, from the lower left corner."""
+        across = (x - self.left) / (self.right - self.left)
+        return across * WIDTH, (y - self.bottom) / (self.top - self.bottom) * HEIGHT
+
+
+def axis_label(score: str) -> str:
+    """The score's name and unit; a share of weight has none."""
+    unit = UNITS.get(score)
+    return score.replace("_", " ") + (f" ({unit})" if unit else "")
+
+
+def _draw_points(
+    axes: "Axes", scatter: Scatter, layers: Sequence[int], scale: "ScalarMappable"
+) -> None:
+    points = scatter.points
+    x, y = [p.x for p in points], [p.y for p in points]
+    colors = scale.to_rgba(np.array(layers, float))
+    axes.errorbar(
+        *(x, y),
+        xerr=[p.x_error or 0.0 for p in points],
+        yerr=[p.y_error or 0.0 for p in points],
+        fmt="none",
+        ecolor=colors,  # type: ignore[arg-type]  # a colour for each, which the stubs do not know
+        elinewidth=0.6,
+        alpha=0.5,
+        zorder=1,
+    )
+    few = len(points) <= FEW
+    # the edges of many points would hide the points themselves
+    size, edge, alpha = (22, 0.4, 1.0) if few else (7, 0.0, 0.75)
+    axes.scatter(x, y, s=size, c=colors, edgecolors="white", linewidths=edge, alpha=alpha, zorder=2)
+    axes.margins(0.07)
+    axes.set_xlim(axes.get_xlim())
+    axes.set_ylim(axes.get_ylim())
+    axes.set_xlabel(axis_label(scatter.x), fontsize=9)
+    axes.set_ylabel(axis_label(scatter.y), fontsize=9)
+    axes.tick_params(labelsize=7.5, width=0.6, length=3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="#eeeeee", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def _name(axes: "Axes", frame: _Frame, scatter: Scatter, outliers: Sequence[HeadPoint]) -> int:
+    """Write the names of these heads where there is a place; returns how many there are."""
+    places = np.array([frame.inches(p.x, p.y) for p in scatter.points])
+    marked = [frame.inches(p.x, p.y) for p in outliers]
+    names = [str(p.head) for p in outliers]
+    sizes = [_size(axes, name) for name in names]
+    boxes = place_names(marked, sizes, places, (WIDTH, HEIGHT))
+    for name, point, box in zip(names, marked, boxes, strict=True):
+        if box is not None:
+            _write(axes, name, point, box)
+    return sum(box is not None for box in boxes)
+
+
+def _size(axes: "Axes", name: str) -> tuple[float, float]:
+    """How large a name is, in inches."""
+    figure = cast("Figure", axes.figure)
+    text = axes.text(0, 0, name, fontsize=NAME_SIZE, parse_math=False)
+    box = text.get_window_extent(renderer_of(figure))
+    text.remove()
+    return float(box.width / figure.dpi), float(box.height / figure.dpi)
+
+
+def _write(axes: "Axes", name: str, point: tuple[float, float], box: Box) -> None:
+    left, bottom, right, top = box
+    near = min(max(point[0], left), right), min(max(point[1], bottom), top)
+    if np.hypot(point[0] - near[0], point[1] - near[1]) > FAR_AWAY:
+        axes.plot(
+            [point[0] / WIDTH, near[0] / WIDTH],
+            [point[1] / HEIGHT, near[1] / HEIGHT],
+            color="#999999",
+            linewidth=0.5,
+            transform=axes.transAxes,
+            zorder=1,
+        )
+    axes.text(
+        (left + right) / 2 / WIDTH,
+        (bottom + top) / 2 / HEIGHT,
+        name,
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        fontsize=NAME_SIZE,
+        parse_math=False,
+        zorder=3,
+    )

@@ -1,0 +1,41 @@
+"use strict";
+// What both pages share: the data, colours, keys, and elements of SVG.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+const NS = "http://www.w3.org/2000/svg";
+
+function element(name, attributes, text) {
+  const made = document.createElementNS(NS, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function colorOf(share) {
+  const at = Math.min(1, Math.max(0, share)) * (data.viridis.length - 1);
+  const low = data.viridis[Math.floor(at)], high = data.viridis[Math.ceil(at)];
+  return low.map((value, i) => Math.round(value + (high[i] - value) * (at % 1)));
+}
+
+// the bytes of a text that was deflated and written in base64
+async function inflated(text) {
+  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+// what a button that switches between light and dark makes of the theme
+function otherTheme(theme) {
+  const current = theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  return current === "dark" ? "light" : "dark";
+}
+
+function showTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+}
+

@@ -1,0 +1,244 @@
+"""The result of a scan as the data tree that HeadVis and Neuronpedia's loaders read.
+
+    TREE/MODEL/headvis/CORPUS/
+        config.json                 what was run, and what the page shows
+        scatter_data.json           a row for each head: its scores
+        server_config.json          {}: no server
+        attributions/manifest.json  {}
+        heads/L5H1.json             histograms, tokens and sequences of one head
+
+Heads are written one by one as they come, and the folder gets its name when it is complete.
+`docs/scan.md` says where the numbers differ from those of HeadVis's own pipeline.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+
+from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, Side
+from attnviz.data.tokens import SPECIAL_LABEL
+from attnviz.writers.atomic import make_folder, write_bytes
+from attnviz.writers.folders import check_replaced, new_folder
+
+INTERVALS = 5
+"""Of equal width, from 1 to 5; those of HeadVis's own pipeline hold equally many windows."""
+BINS = 20  # of the largest weight, in a scan
+TOKENS = 50
+DIGITS = 4
+ENTRIES = ("config.json", "scatter_data.json", "server_config.json", "attributions", "heads")
+PUBLISHED = ("schema", "revision", "engine", "split", "key", "length", "documents", "seed")
+"""What the tree says of the manifest: not which files of the user's were read."""
+HEAD_FILE = re.compile(r"L\d+H\d+\.json")
+NAMES: Mapping[str, str] = {
+    "self": "self_attention_score",
+    "previous": "prev_token_score",
+    "entropy": "pattern_entropy",
+    "distance": "qk_distance",
+    "distance_variance": "qk_distance_variance",
+    "induction": "induction_score",
+    "first": "first_token_score",
+    "duplicate": "duplicate_token_score",
+    "normalised": "normalised_entropy",
+}
+"""Our scores as HeadVis calls them; the last three it does not have."""
+MEANINGS: Mapping[str, str] = {
+    "self": "Mean weight of a query on itself.",
+    "previous": "Mean weight of a query on the token before it.",
+    "entropy": "Mean entropy of the rows, in nats.",
+    "distance": "Mean distance from a query to its keys, in tokens.",
+    "distance_variance": "Variance of the distance from a query to its keys.",
+    "induction": "Mean weight on the tokens that follow earlier copies of the query's token.",
+    "first": "Mean weight of a query on the first token.",
+    "duplicate": "Mean weight on earlier copies of the query's token.",
+    "normalised": "Mean entropy of the rows, as a share of the most that each can reach.",
+}
+
+PAGE: Mapping[str, Any] = {
+    "head_data_pattern": "L{layer}H{head}.json",
+    "has_umap": False,
+    "umap_heads": [],
+    "custom_plots": [
+        {"key": "qk_distance_histogram", "label": "Mean weight by distance"},
+        {"key": "histogram", "label": "Windows by largest weight"},
+    ],
+    "custom_tables": [
+        {"key": "top_query_tokens", "label": "Query tokens"},
+        {"key": "top_key_tokens", "label": "Key tokens"},
+    ],
+    "statistics_display": {
+        "n_samples": {"label": "Windows kept", "format": "default"},
+        "mean_max_activation": {
+            "label": "Mean largest weight (from bins of 0.05)",
+            "format": "default",
+        },
+    },
+}
+"""What the page shows of a head, and where."""
+
+
+def write_headvis(tree: Path, atlas: Atlas, heads: Iterable[HeadAtlas]) -> Path:
+    """Write the tree; returns the folder of this scan in it.
+
+    Args:
+        tree: the folder that the loaders are given; made where it is not there.
+        atlas: the scan.
+        heads: its heads, as they come; only one of them is held at a time.
+
+    Raises:
+        OutputError: a file cannot be written, or the folder holds something else.
+    """
+    folder = tree / file_name(model_of(atlas), "model") / "headvis"
+    folder /= file_name(corpus_of(atlas), "corpus")
+    check_replaced(folder / "heads", lambda name: HEAD_FILE.fullmatch(name) is not None)
+    check_replaced(folder / "attributions", "manifest.json".__eq__)
+    with new_folder(folder, ENTRIES.__contains__) as fresh:
+        make_folder(fresh / "heads")
+        make_folder(fresh / "attributions")
+        for head in heads:
+            _write(fresh / "heads" / f"{head.name}.json", head_object(head, atlas))
+        _write(fresh / "scatter_data.json", [scatter_row(row) for row in atlas.rows])
+        _write(fresh / "server_config.json", {})
+        _write(fresh / "attributions" / "manifest.json", {})
+        _write(fresh / "config.json", config_object(atlas))
+    return folder
+
+
+def file_name(text: str, otherwise: str) -> str:
+    """A text as the name of one folder: letters, digits, `.`, `_` and `-`; never `..`."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.") or otherwise
+
+
+def model_of(atlas: Atlas) -> str:
+    """The model's name; of a folder only its last part, as trees are published."""
+    local = atlas.model.startswith(("/", ".", "~")) or "\\" in atlas.model
+    return PurePath(atlas.model.replace("\\", "/")).name if local else atlas.model
+
+
+def corpus_of(atlas: Atlas) -> str:
+    """What the corpus is called: its file or folder, or the folder that all of it lies in."""
+    files = atlas.asked.get("corpus") or []
+    asked = atlas.asked.get("paths") or [each[0] for each in files if isinstance(each, list)]
+    paths = [Path(str(path)) for path in asked]
+    if len(paths) == 1:
+        return paths[0].stem or "corpus"
+    parts = [path.parent.parts for path in paths]
+    shared = [some[0] for some in zip(*parts, strict=False) if len(set(some)) == 1]
+    return shared[-1] if shared else "corpus"
+
+
+def _write(path: Path, content: object) -> None:
+    """Write JSON in ASCII, as the loaders read files in the encoding of their machine."""
+    write_bytes(path, f"{json.dumps(content, allow_nan=False)}\n".encode("ascii"))
+
+
+def scatter_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores of a head under HeadVis's names; null where one could not be measured."""
+    scores = {name: _rounded(row[score]) for score, name in NAMES.items()}
+    return {"layer": row["layer"], "head": row["number"], **scores}
+
+
+def head_object(head: HeadAtlas, atlas: Atlas) -> dict[str, Any]:
+    """What `heads/L5H1.json` holds."""
+    largest = head.histograms.get("largest", ())
+    windows = sum(each.value for each in largest)
+    mean = sum((each.start + (each.end or 1.0)) / 2 * each.value for each in largest)
+    sequences = [sequence_object(each) for each in _distinct(head.examples)]
+    return {
+        "sequences": sorted(sequences, key=lambda s: (s["interval"], -s["max_activation"])),
+        "qk_distance_histogram": _distances(head.histograms.get("distance", ()), atlas),
+        "top_query_tokens": _tokens(head, "query"),
+        "top_key_tokens": _tokens(head, "key"),
+        "histogram": {
+            "bin_edges": [_rounded(each.start) for each in largest] + [1.0],
+            "bin_values": [int(each.value) for each in largest],
+        },
+        "statistics": {
+            "n_samples": len(sequences),
+            "mean_max_activation": _rounded(mean / windows) if windows else None,
+        },
+    }
+
+
+def sequence_object(example: Example) -> dict[str, Any]:
+    """An example with its links as `query * len(tokens) + key`, in rising order."""
+    indices = example.queries * len(example.tokens) + example.keys
+    order = np.argsort(indices, kind="stable")
+    place = f"{example.path}\0{example.start}\0{example.window}"
+    return {
+        # the same window has the same number in every head; JavaScript counts up to 2**53
+        "sequence_id": int.from_bytes(sha256(place.encode("utf-8", "replace")).digest()[:6]),
+        "interval": min(INTERVALS, example.bin * INTERVALS // BINS + 1),
+        "tokens": list(map(_token, example.tokens)),
+        "attention_indices": indices[order].tolist(),
+        "attention_values": [_rounded(value) for value in example.weights[order].tolist()],
+        "seq_len": len(example.tokens),
+        "max_activation": _rounded(example.largest),
+    }
+
+
+def _distinct(examples: Iterable[Example]) -> Iterable[Example]:
+    """Each window once; one may be among the largest, and be drawn from its bin, too."""
+    return {(each.path, each.start, each.window): each for each in examples}.values()
+
+
+def _distances(bins: Sequence[Bin], atlas: Atlas) -> dict[str, list[float]]:
+    """The bins that a window's distances reach; the open one ends where its successor would."""
+    length = atlas.asked.get("length")
+    reached = [b for b in bins if not isinstance(length, int) or b.start < length]
+    ends = [each.end if each.end is not None else each.start * 2 for each in reached]
+    return {
+        "bin_edges": [0.0, *ends] if reached else [],
+        "bin_values": [round(each.value, 6) for each in reached],
+    }
+
+
+def _tokens(head: HeadAtlas, side: Side) -> list[dict[str, Any]]:
+    return [
+        {"token": _token(getattr(each, side)), "weight": _rounded(each.mass)}
+        for each in head.tokens.get(side, ())[:TOKENS]
+    ]
+
+
+def _token(text: str | None) -> str:
+    """A token as PostgreSQL takes it, which has no NUL."""
+    return (text or SPECIAL_LABEL).replace("\0", "␀")
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(float(value), DIGITS)
+
+
+def config_object(atlas: Atlas) -> dict[str, Any]:
+    """What `config.json` holds: the run as the loaders read it, and what the page shows."""
+    heads = [[row["layer"], row["number"]] for row in atlas.rows]
+    shared: dict[str, Any] = {
+        "model_name": model_of(atlas),
+        "dataset_name": corpus_of(atlas),
+        "n_intervals": INTERVALS,
+    }
+    return {
+        **shared,
+        "heads": heads,
+        "n_layers": max(layer for layer, _ in heads) + 1,
+        "n_heads": max(number for _, number in heads) + 1,
+        "metrics": list(NAMES.values()),
+        "metric_descriptions": {NAMES[score]: MEANINGS[score] for score in SCORES},
+        **PAGE,
+        "pipeline_config": {
+            **shared,
+            "n_sequences": int(atlas.rows[0]["windows"]),
+            "seq_len": int(atlas.asked.get("length") or 0),
+            "dtype": _dtype(atlas.asked.get("dtype")),
+            "attn_implementation": "attnviz",
+            "attnviz": {name: atlas.asked[name] for name in PUBLISHED if name in atlas.asked},
+        },
+    }
+
+
+def _dtype(asked: object) -> str:
+    return "float32" if asked in (None, "auto") else str(asked)
