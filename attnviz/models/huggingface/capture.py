@@ -17,7 +17,7 @@ from attnviz.data.capture import Kind
 from attnviz.errors import ModelError, option
 from attnviz.models.handover import Handover, rows_at_a_time
 from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import AttentionCall, recording
+from attnviz.models.huggingface.functions import AttentionCall, PlainModules, recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
 from attnviz.models.reducing import Rows, Take
@@ -62,7 +62,7 @@ def _handing_over(
     model: Any, kind: Kind, handover: Handover, *, whole: bool
 ) -> AbstractContextManager[None]:
     """Hand over the wanted rows of each layer that runs; after the last one, end the pass."""
-    layers, wanted = Layers(model, kind), handover.wanted
+    layers, wanted, plain = Layers(model, kind), handover.wanted, PlainModules()
 
     def at_layer(module: Any, hand_over: Callable[[int], None]) -> None:
         layer = layers.at_work(module)
@@ -72,7 +72,7 @@ def _handing_over(
             raise _LastLayerSeen
 
     def on_call(call: AttentionCall) -> None:
-        at_layer(call.module, lambda layer: _hand_over(call, layer, handover))
+        at_layer(call.module, lambda layer: _hand_over(call, layer, handover, plain))
 
     def on_output(module: Any, pattern: Tensor) -> None:
         at_layer(module, lambda layer: handover.take_rows(layer, 0, pattern))
@@ -87,11 +87,12 @@ def _handing_over(
     return listening(model, on_output)
 
 
-def _hand_over(call: AttentionCall, layer: int, handover: Handover) -> None:
+def _hand_over(call: AttentionCall, layer: int, handover: Handover, plain: PlainModules) -> None:
     """Hand over the wanted rows of one call, in blocks."""
-    rows = call.scores if handover.wanted.scores else call.weights
     for queries in handover.rows(call.q.size(1), call.k.size(1), call.q.size(0)):
-        handover.take(layer, queries, rows(queries))
+        scores = handover.wanted.scores
+        rows = call.scores(queries) if scores else plain.rows(call, queries)[0]
+        handover.take(layer, queries, rows)
 
 
 def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: Take) -> None:
@@ -106,16 +107,14 @@ def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: 
     Raises:
         ModelError: it cannot run them, or computes attention in its modules.
     """
-    layers, plain = Layers(model, "self"), dict[Any, bool]()
+    layers, plain = Layers(model, "self"), PlainModules()
 
     def on_call(call: AttentionCall) -> None:
         layer = layers.at_work(call.module)
         if layer is not None and layer in wanted.heads:
             if call.texts != len(inputs["input_ids"]):
                 raise ModelError(f"{model.config.model_type} mixes the texts of a batch", "run one")
-            if call.module not in plain:
-                plain[call.module] = call.is_plain()
-            _give(call, layer, wanted.heads[layer], take, plain=plain[call.module])
+            _give(call, layer, wanted.heads[layer], take, plain)
         if layer == wanted.last_layer:
             raise _LastLayerSeen
 
@@ -124,7 +123,7 @@ def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: 
 
 
 def _give(
-    call: AttentionCall, layer: int, heads: tuple[int, ...], take: Take, *, plain: bool
+    call: AttentionCall, layer: int, heads: tuple[int, ...], take: Take, plain: PlainModules
 ) -> None:
     """Give the rows of one call to a reduction, text by text, in blocks."""
     every = len(heads) == call.q.size(0)
@@ -132,7 +131,7 @@ def _give(
         own = call.of(text)
         step = rows_at_a_time(call.k.size(1), call.q.size(0))
         for queries in torch.split(torch.arange(call.q.size(1)), step):
-            weights, scores = own.plain_rows(queries) if plain else (own.weights(queries), None)
+            weights, scores = plain.rows(own, queries)
             if not every:
                 weights = weights[list(heads)]
                 scores = None if scores is None else scores[list(heads)]

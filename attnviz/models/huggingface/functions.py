@@ -19,6 +19,7 @@ from torch import Tensor
 
 from attnviz.errors import ModelError, option
 
+LOWEST = torch.finfo(torch.float32).min
 NEAR = 1e-3
 PLAIN = 1e-5
 """How near a module's eager function must be to the plain one, to be taken for it."""
@@ -129,8 +130,12 @@ class AttentionCall:
         """
         n = self._seen(queries)
         scores = _grouped(self.q[:, queries].float() * self.scaling, self.k[:, :n].float())
-        mask = self._additive(queries, n)
-        if mask is not None:
+        if self._mask is None and self._causal() and self.q.size(1) == self.k.size(1):
+            # of the last keys alone, some are ahead of a query
+            first = int(queries[0])
+            ahead = torch.arange(first, n) > queries[:, None]
+            scores[..., first:].masked_fill_(ahead.to(scores.device), LOWEST)
+        elif (mask := self._additive(queries, n)) is not None:
             scores += mask[0]
         scores -= scores.amax(dim=-1, keepdim=True)
         return torch.softmax(scores, dim=-1), scores
@@ -211,18 +216,17 @@ class AttentionCall:
 
         A missing mask may mean causal.
         """
-        lowest = torch.finfo(torch.float32).min
         if self._mask is not None:
             rows = queries if self._mask.size(-2) > 1 else slice(None)
             mask = self._mask[..., rows, :n]
             if mask.dtype is not torch.bool:
                 return mask.float()
-            return torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, lowest)
+            return torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, LOWEST)
         if self.q.size(1) == 1 or not self._causal():
             return None
         ahead = self.k.size(1) - self.q.size(1)
         future = (torch.arange(n) > queries[:, None] + ahead).to(self.q.device)
-        return torch.where(future, lowest, 0.0)[None, None]
+        return torch.where(future, LOWEST, 0.0)[None, None]
 
 
 def _precise(tensor: Tensor) -> Tensor:
@@ -235,6 +239,21 @@ def _grouped(q: Tensor, k: Tensor) -> Tensor:
     rows = q.reshape(k.size(0), -1, q.size(2))  # (kv_heads, group * rows, d_k)
     products: Tensor = (rows @ k.transpose(1, 2)).view(q.size(0), q.size(1), k.size(1))
     return products
+
+
+class PlainModules:
+    """The rows of calls, computed plainly where that is what their modules do."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Any, bool] = {}
+
+    def rows(self, call: AttentionCall, queries: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The weights of query rows (h, rows, n), and their scores where those are known."""
+        if call.module not in self._seen:
+            self._seen[call.module] = call.is_plain()
+        return (
+            call.plain_rows(queries) if self._seen[call.module] else (call.weights(queries), None)
+        )
 
 
 Listener: TypeAlias = Callable[[AttentionCall], None]

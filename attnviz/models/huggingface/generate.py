@@ -18,7 +18,7 @@ from attnviz.data.generate import GoOn, Sampling
 from attnviz.models.ablate import log_probability
 from attnviz.models.handover import Handover
 from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import AttentionCall, recording
+from attnviz.models.huggingface.functions import AttentionCall, PlainModules, recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
 from attnviz.models.tracing import numbers
@@ -29,7 +29,7 @@ class LastRows:
 
     def __init__(self, model: Any, kind: Kind, wanted: Wanted) -> None:
         self._model, self._wanted, self._layers = model, wanted, Layers(model, kind)
-        self._plain: dict[nn.Module, bool] = {}
+        self._plain = PlainModules()
         self.rows: dict[int, Tensor] = {}
 
     def begin(self, *_: Any) -> None:
@@ -52,14 +52,8 @@ class LastRows:
     def _on_call(self, call: AttentionCall) -> None:
         layer = self._layers.at_work(call.module)
         if layer is not None and layer in self._wanted.heads:
-            self.rows[layer] = self._row(call)
-
-    def _row(self, call: AttentionCall) -> Tensor:
-        """Plainly computed where that is the same; most functions copy keys that heads share."""
-        if call.module not in self._plain:
-            self._plain[call.module] = call.is_plain()
-        last = torch.tensor([call.q.size(1) - 1])
-        return call.plain_rows(last)[0] if self._plain[call.module] else call.weights(last)
+            last = torch.tensor([call.q.size(1) - 1])
+            self.rows[layer], _ = self._plain.rows(call, last)
 
     def _on_output(self, module: nn.Module, pattern: Tensor) -> None:
         layer = self._layers.at_work(module)
