@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         why,
         writes,
     )
+    from attnviz.api_scan import ScanAtlas, atlas, scan
     from attnviz.data.tokens import Token
     from attnviz.data.why import Part, Why, Write
     from attnviz.errors import AttnvizError
@@ -38,14 +39,17 @@ __all__ = [
     "Link",
     "Model",
     "Part",
+    "ScanAtlas",
     "Token",
     "Why",
     "Write",
     "__version__",
+    "atlas",
     "capture",
     "generate",
     "load",
     "load_model",
+    "scan",
     "why",
     "writes",
 ]
@@ -53,6 +57,9 @@ __all__ = [
 _HOME = {
     "AttnvizError": "attnviz.errors",
     "Part": "attnviz.data.why",
+    "ScanAtlas": "attnviz.api_scan",
+    "atlas": "attnviz.api_scan",
+    "scan": "attnviz.api_scan",
     "Token": "attnviz.data.tokens",
     "Why": "attnviz.data.why",
     "Write": "attnviz.data.why",

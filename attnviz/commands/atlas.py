@@ -20,7 +20,7 @@ from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.data.atlas import Atlas
 from attnviz.renderers.terminal import atlas as table
-from attnviz.scan.tables import read_atlas
+from attnviz.scanning.tables import read_atlas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from attnviz.analyses.atlas import two_scores
 from attnviz.commands.deliver import Destination, deliver
 from attnviz.commands.session import Session
 from attnviz.data.atlas import Atlas
-from attnviz.scan.tables import read_heads
+from attnviz.scanning.tables import read_heads
 
 
 def show_page(
@@ -24,7 +24,7 @@ def show_page(
         InputError: the result is damaged.
         OutputError: a file cannot be written.
     """
-    from attnviz.scan.webpage import page_of, start_of, write_page
+    from attnviz.scanning.webpage import page_of, start_of, write_page
 
     session.refuse("top", wrong="does nothing for html", hint="a page shows every head")
     start = start_of(whole, sort)

@@ -13,7 +13,7 @@ from attnviz.commands.grouping import option_field
 from attnviz.commands.session import Session
 from attnviz.data.atlas import SCORES, Atlas
 from attnviz.errors import UsageError, option
-from attnviz.scan.tables import read_atlas, read_head, read_heads
+from attnviz.scanning.tables import read_atlas, read_head, read_heads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,15 +16,15 @@ from attnviz.errors import UsageError, option
 from attnviz.inputs.corpus import check_field, corpus_files, spool
 from attnviz.models.memory import written
 from attnviz.renderers.titles import amount, duration
-from attnviz.scan.estimate import Estimated
-from attnviz.scan.executors import HowRun
-from attnviz.scan.manifest import asked_by
-from attnviz.scan.plan import make_plan
-from attnviz.scan.request import Request
-from attnviz.scan.run import run_scan
-from attnviz.scan.store import Store
-from attnviz.scan.tables import import_parquet
-from attnviz.scan.tasks import Done
+from attnviz.scanning.estimate import Estimated
+from attnviz.scanning.executors import HowRun
+from attnviz.scanning.manifest import asked_by
+from attnviz.scanning.plan import make_plan
+from attnviz.scanning.request import Request
+from attnviz.scanning.run import run_scan
+from attnviz.scanning.store import Store
+from attnviz.scanning.tables import import_parquet
+from attnviz.scanning.tasks import Done
 from attnviz.writers.atomic import make_folder
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ import pytest
 from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
 from attnviz.errors import ExitStatus, OutputError, UsageError
 from attnviz.renderers.webpage.atlas import AtlasStart, Search, head_json, page_chunks, scan_id
-from attnviz.scan import webpage
-from attnviz.scan.webpage import page_of, start_of, write_page
+from attnviz.scanning import webpage
+from attnviz.scanning.webpage import page_of, start_of, write_page
 from tests.conftest import Run
 from tests.renderers.browsing import Open
-from tests.scan.atlases import made_scan
+from tests.scanning.atlases import made_scan
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -19,12 +19,12 @@ from attnviz.data.scan import Document, Shard
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.corpus import SHARD, corpus_files, documents_of, shards_of
 from attnviz.models.catalog import Source
-from attnviz.scan.files import record_of_bytes
-from attnviz.scan.manifest import keep_manifest, manifest_of
-from attnviz.scan.request import Request
-from attnviz.scan.store import Store
-from attnviz.scan.tasks import CountShard, Lasting, tasks_of_windows
-from attnviz.scan.work import Job
+from attnviz.scanning.files import record_of_bytes
+from attnviz.scanning.manifest import keep_manifest, manifest_of
+from attnviz.scanning.request import Request
+from attnviz.scanning.store import Store
+from attnviz.scanning.tasks import CountShard, Lasting, tasks_of_windows
+from attnviz.scanning.work import Job
 from attnviz.writers.atomic import make_folder
 
 AT_ONCE = 32

@@ -9,11 +9,11 @@ from typing import Protocol, TypeAlias
 
 from attnviz.data.record import Record
 from attnviz.errors import InputError, option
-from attnviz.scan.estimate import Estimated, estimated
-from attnviz.scan.executors import Executor, HowRun, workers_of
-from attnviz.scan.plan import Plan, locked
-from attnviz.scan.result import is_finished, skipped_lines, write_result
-from attnviz.scan.tasks import Done
+from attnviz.scanning.estimate import Estimated, estimated
+from attnviz.scanning.executors import Executor, HowRun, workers_of
+from attnviz.scanning.plan import Plan, locked
+from attnviz.scanning.result import is_finished, skipped_lines, write_result
+from attnviz.scanning.tasks import Done
 
 ENOUGH = 100
 """So many documents are read before a scan is stopped for how many of them are bad."""

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InputError
-from attnviz.scan import tables
-from attnviz.scan.tables import read_atlas, read_head, read_heads, write_table
-from tests.scan.atlases import HEADS, examples, made_scan
+from attnviz.scanning import tables
+from attnviz.scanning.tables import read_atlas, read_head, read_heads, write_table
+from tests.scanning.atlases import HEADS, examples, made_scan
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 1000])

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnviz.errors import AttnvizError, ModelError, UsageError
-from attnviz.scan.tasks import Done, Task
-from attnviz.scan.work import Job, Worker
+from attnviz.scanning.tasks import Done, Task
+from attnviz.scanning.work import Job, Worker
 
 IN_FLIGHT = 2
 """Tasks that an actor has at a time, so that it need not wait for its next one."""

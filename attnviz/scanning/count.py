@@ -14,7 +14,7 @@ from attnviz.data.record import FloatArray64, Record, empty_record, merged, unit
 from attnviz.data.scan import Document, Skipped
 from attnviz.data.windows import SUMS, WindowSums
 from attnviz.errors import AttnvizError, ModelError
-from attnviz.scan.values import (
+from attnviz.scanning.values import (
     K,
     Sums,
     record_of_documents,
@@ -22,7 +22,7 @@ from attnviz.scan.values import (
     rows_of,
     together,
 )
-from attnviz.scan.windows import Window, Windows, batches
+from attnviz.scanning.windows import Window, Windows, batches
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -14,15 +14,15 @@ import attnviz
 from attnviz.data.record import empty_record, merged
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.models.catalog import Source
-from attnviz.scan.estimate import Estimated
-from attnviz.scan.executors import HowRun
-from attnviz.scan.manifest import asked_by
-from attnviz.scan.plan import Plan, locked, make_plan, shard_size
-from attnviz.scan.request import Request
-from attnviz.scan.run import run_scan
-from attnviz.scan.store import Store
-from attnviz.scan.tables import read_atlas, read_head
-from attnviz.scan.tasks import Done
+from attnviz.scanning.estimate import Estimated
+from attnviz.scanning.executors import HowRun
+from attnviz.scanning.manifest import asked_by
+from attnviz.scanning.plan import Plan, locked, make_plan, shard_size
+from attnviz.scanning.request import Request
+from attnviz.scanning.run import run_scan
+from attnviz.scanning.store import Store
+from attnviz.scanning.tables import read_atlas, read_head
+from attnviz.scanning.tasks import Done
 from tests.conftest import Run
 
 TEXTS = (

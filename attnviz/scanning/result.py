@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from attnviz.data.atlas import SCORES
 from attnviz.data.record import BINS, EDGES, SCALE, WEIGHTS, Record, estimate, units
 from attnviz.data.serial import to_json
-from attnviz.scan.joining import joined
-from attnviz.scan.plan import Plan
-from attnviz.scan.store import Store
-from attnviz.scan.tables import table_bytes
-from attnviz.scan.tasks import tasks_of_windows
+from attnviz.scanning.joining import joined
+from attnviz.scanning.plan import Plan
+from attnviz.scanning.store import Store
+from attnviz.scanning.tables import table_bytes
+from attnviz.scanning.tasks import tasks_of_windows
 
 FINISHED = "heads.parquet"
 

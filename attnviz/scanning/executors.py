@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from attnviz.scan.local import local_workers
-from attnviz.scan.tasks import Done, Task
-from attnviz.scan.work import Job
+from attnviz.scanning.local import local_workers
+from attnviz.scanning.tasks import Done, Task
+from attnviz.scanning.work import Job
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def workers_of(job: Job, how: HowRun) -> AbstractContextManager[Executor]:
     """
     if how.ray is None:
         return local_workers(job, how.processes)
-    from attnviz.scan.ray import ray_workers
+    from attnviz.scanning.ray import ray_workers
 
     return ray_workers(job, how.ray, how.workers)
 

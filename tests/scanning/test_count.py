@@ -36,13 +36,13 @@ from attnviz.data.scan import Document, Skipped
 from attnviz.data.windows import HeadLinks
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel
-from attnviz.scan.again import TokenMass, run_again
-from attnviz.scan.count import Counter
-from attnviz.scan.files import record_of_bytes, record_to_bytes
-from attnviz.scan.windows import Window, Windows, batches
+from attnviz.scanning.again import TokenMass, run_again
+from attnviz.scanning.count import Counter
+from attnviz.scanning.files import record_of_bytes, record_to_bytes
+from attnviz.scanning.windows import Window, Windows, batches
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.conftest import Run
-from tests.scan.oracle import Matrix, histogram, largest, metrics_of, strongest
+from tests.scanning.oracle import Matrix, histogram, largest, metrics_of, strongest
 
 READERS = [a for a in ARCHITECTURES if a.kind == "self" and not a.image]
 LENGTH = 14
@@ -186,7 +186,7 @@ def test_documents_longer_than_a_group_are_counted_as_one(monkeypatch: pytest.Mo
     model = attnviz.load_model()._loaded
     texts = [Document("x", i, "the cat sat on the red mat . " * (3 + 9 * i)) for i in range(4)]
     whole = counted(model, texts)
-    monkeypatch.setattr("attnviz.scan.count.GROUP_TOKENS", 40)
+    monkeypatch.setattr("attnviz.scanning.count.GROUP_TOKENS", 40)
     parts = counted(model, texts)
     for name in ("counts", "largest"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.data.atlas import SCORES
-from attnviz.scan.manifest import MANIFEST, SCHEMA
-from attnviz.scan.tables import columns, write_table
+from attnviz.scanning.manifest import MANIFEST, SCHEMA
+from attnviz.scanning.tables import columns, write_table
 
 HEADS = tuple((layer, head) for layer in (2, 3) for head in range(3))
 EDGES = (0, 1, 2, 4, 8, 16, 32, 64)

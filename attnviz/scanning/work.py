@@ -14,14 +14,14 @@ from attnviz.errors import AttnvizError
 from attnviz.inputs.corpus import documents_of
 from attnviz.models.catalog import Source
 from attnviz.runs.prepare import load_model
-from attnviz.scan.again import example_rows, token_rows
-from attnviz.scan.count import Counter
-from attnviz.scan.files import record_to_bytes
-from attnviz.scan.request import Request
-from attnviz.scan.store import Store
-from attnviz.scan.tables import table_bytes
-from attnviz.scan.tasks import CountShard, Done, SampleTokens, TakeExamples, Task, Trial
-from attnviz.scan.windows import Window, Windows
+from attnviz.scanning.again import example_rows, token_rows
+from attnviz.scanning.count import Counter
+from attnviz.scanning.files import record_to_bytes
+from attnviz.scanning.request import Request
+from attnviz.scanning.store import Store
+from attnviz.scanning.tables import table_bytes
+from attnviz.scanning.tasks import CountShard, Done, SampleTokens, TakeExamples, Task, Trial
+from attnviz.scanning.windows import Window, Windows
 
 TRIAL_TOKENS = 1024
 """About so many tokens are tried before a scan."""

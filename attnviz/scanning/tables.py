@@ -10,8 +10,8 @@ import numpy as np
 
 from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
 from attnviz.errors import InputError, UsageError
-from attnviz.scan.manifest import read_manifest
-from attnviz.scan.store import Store
+from attnviz.scanning.manifest import read_manifest
+from attnviz.scanning.store import Store
 from attnviz.writers.atomic import write_bytes
 
 TABLES = ("heads", "histograms", "tokens", "examples")

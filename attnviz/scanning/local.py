@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 from attnviz.errors import AttnvizError, ModelError
-from attnviz.scan.tasks import Done, Task
-from attnviz.scan.work import Job, Worker
+from attnviz.scanning.tasks import Done, Task
+from attnviz.scanning.work import Job, Worker
 
 ENDED = ModelError(
     "a worker ended before its task was done",

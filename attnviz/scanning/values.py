@@ -25,7 +25,7 @@ from attnviz.data.record import (
     moments,
 )
 from attnviz.data.windows import SUMS
-from attnviz.scan.windows import Window
+from attnviz.scanning.windows import Window
 
 K = len(SUMS) + 2 * BINS
 DISTANCES, POSITIONS = slice(len(SUMS), len(SUMS) + BINS), slice(len(SUMS) + BINS, K)

@@ -13,8 +13,8 @@ from attnviz.data.record import SCALE, WEIGHTS, in_fixed_point
 from attnviz.data.scan import Document
 from attnviz.data.tokens import SPECIAL_LABEL
 from attnviz.data.windows import HeadLinks
-from attnviz.scan.tasks import Place
-from attnviz.scan.windows import Window, batches
+from attnviz.scanning.tasks import Place
+from attnviz.scanning.windows import Window, batches
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

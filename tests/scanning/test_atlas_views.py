@@ -23,9 +23,9 @@ from attnviz.errors import ExitStatus, UsageError
 from attnviz.renderers.picture.naming import GAP, place_names, spread
 from attnviz.renderers.terminal import atlas_head, development
 from attnviz.renderers.terminal.blocks import side_by_side
-from attnviz.scan.tables import read_atlas, read_head
+from attnviz.scanning.tables import read_atlas, read_head
 from tests.conftest import Run
-from tests.scan.atlases import HEADS, TOKENS, made_scan
+from tests.scanning.atlases import HEADS, TOKENS, made_scan
 
 PNG = b"\x89PNG"
 
@@ -125,8 +125,8 @@ def test_top_sets_how_many_tokens_and_windows_are_shown(scan: Path) -> None:
 
 
 def test_what_tokens_and_paths_hold_is_no_command(tmp_path: Path, run: Run) -> None:
-    import attnviz.scan.tables as tables
-    from tests.scan.atlases import examples
+    import attnviz.scanning.tables as tables
+    from tests.scanning.atlases import examples
 
     scan = made_scan(tmp_path / "scan", model="\x1b[2J[red]m", heads=HEADS[:1])
     hostile = ("\x1b[2J", "[b]x", "\n\n", " \u202eabc", " c\x07", " $x$", "<i>")
@@ -141,7 +141,7 @@ def test_what_tokens_and_paths_hold_is_no_command(tmp_path: Path, run: Run) -> N
 
 
 def test_a_long_window_is_shown_around_its_links(tmp_path: Path) -> None:
-    import attnviz.scan.tables as tables
+    import attnviz.scanning.tables as tables
 
     scan = made_scan(tmp_path / "scan", heads=HEADS[:1])
     example = read_head(scan, read_atlas(scan).rows[0]).examples[0]

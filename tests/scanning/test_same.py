@@ -25,11 +25,11 @@ TEXTS = (
 SCRIPT = """
 import sys
 from attnviz.models.catalog import Source
-from attnviz.scan.executors import HowRun
-from attnviz.scan.plan import make_plan
-from attnviz.scan.request import Request
-from attnviz.scan.run import run_scan
-from attnviz.scan.store import Store
+from attnviz.scanning.executors import HowRun
+from attnviz.scanning.plan import make_plan
+from attnviz.scanning.request import Request
+from attnviz.scanning.run import run_scan
+from attnviz.scanning.store import Store
 
 class Silent:
     def expect(self, estimate): pass

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.scan.executors import Executor, HowRun
-from attnviz.scan.plan import Plan
-from attnviz.scan.tasks import CountShard, Done, Task, Trial
+from attnviz.scanning.executors import Executor, HowRun
+from attnviz.scanning.plan import Plan
+from attnviz.scanning.tasks import CountShard, Done, Task, Trial
 
 RECORD_BYTES, EXAMPLE_BYTES = 1000, 12_000
 """About how much a head takes in a record, and an example in the result."""

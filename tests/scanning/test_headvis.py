@@ -10,7 +10,7 @@ import pytest
 
 from attnviz.data.atlas import SCORES, Atlas
 from attnviz.errors import ExitStatus, OutputError
-from attnviz.scan.tables import read_atlas, read_heads
+from attnviz.scanning.tables import read_atlas, read_heads
 from attnviz.writers.headvis import (
     corpus_of,
     file_name,
@@ -20,7 +20,7 @@ from attnviz.writers.headvis import (
     write_headvis,
 )
 from tests.conftest import Run
-from tests.scan.atlases import HEADS, LINKS, TOKENS, made_scan
+from tests.scanning.atlases import HEADS, LINKS, TOKENS, made_scan
 
 REQUIRED = ("model_name", "dataset_name", "n_sequences", "seq_len", "dtype", "attn_implementation")
 METRICS = (

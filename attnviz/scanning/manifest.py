@@ -16,9 +16,9 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
 from attnviz.runs.options import HeadOptions
-from attnviz.scan.request import Request
-from attnviz.scan.store import Store
-from attnviz.scan.windows import BATCH
+from attnviz.scanning.request import Request
+from attnviz.scanning.store import Store
+from attnviz.scanning.windows import BATCH
 
 SCHEMA = "attnviz-scan/2"
 MANIFEST = "manifest.json"

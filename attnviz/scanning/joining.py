@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from attnviz.errors import InputError
-from attnviz.scan.store import Store
-from attnviz.scan.tables import columns, import_parquet
+from attnviz.scanning.store import Store
+from attnviz.scanning.tables import columns, import_parquet
 
 HEADS = 64
 """Heads whose rows are in memory at a time."""

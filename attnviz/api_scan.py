@@ -1,0 +1,163 @@
+"""The public Python API of scans: `attnviz.scan` and `attnviz.atlas`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any, TypeAlias
+
+from attnviz.analyses.atlas import one_head
+from attnviz.data.atlas import Atlas, HeadAtlas
+from attnviz.data.scan import Split
+from attnviz.models.catalog import Source
+from attnviz.models.placement import Device, DType, Engine, Placement
+from attnviz.runs.options import HeadOptions
+from attnviz.scanning.estimate import Estimated
+from attnviz.scanning.executors import HowRun
+from attnviz.scanning.plan import make_plan
+from attnviz.scanning.request import Request
+from attnviz.scanning.run import run_scan
+from attnviz.scanning.store import Store
+from attnviz.scanning.tables import import_parquet, read_atlas, read_head
+from attnviz.scanning.tasks import Done
+
+FilePath: TypeAlias = str | PathLike[str]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScanAtlas:
+    """The result of a scan; made by `attnviz.scan` and `attnviz.atlas`."""
+
+    folder: str
+    _atlas: Atlas
+
+    def __repr__(self) -> str:
+        documents, tokens = self._atlas.size
+        return (
+            f"<ScanAtlas of {self.model}: {len(self.rows)} heads, {documents:,} documents, "
+            f"{tokens:,} tokens>"
+        )
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self._atlas.model
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What was asked, over which files, with which versions."""
+        return self._atlas.asked
+
+    @property
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """A row for each head: `head`, and each score with its error and its documents."""
+        return self._atlas.rows
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """The same by column, as pandas.DataFrame and polars.DataFrame take it."""
+        return {name: [row[name] for row in self.rows] for name in self.rows[0]}
+
+    def head(self, name: str) -> HeadAtlas:
+        """All that was found of one head: `row`, `histograms`, `tokens` and `examples`.
+
+        Args:
+            name: as in `"L1H2"` or `"1.2"`.
+
+        Raises:
+            UsageError: the scan has no such head.
+            InputError: the result is damaged.
+        """
+        wanted = str(one_head(self._atlas, name))
+        row = next(row for row in self.rows if row["head"] == wanted)
+        return read_head(self.folder, row)
+
+
+def scan(
+    *corpus: FilePath,
+    output: FilePath,
+    model: str = "builtin",
+    split: Split = Request.split,
+    field: str = Request.key,
+    length: int = Request.length,
+    max_docs: int | None = None,
+    seed: int = Request.seed,
+    heads: str | None = None,
+    layers: str | None = None,
+    workers: int | None = None,
+    ray: str | None = None,
+    max_bad: float = HowRun.max_bad,
+    revision: str | None = None,
+    offline: bool = False,
+    engine: Engine = "auto",
+    device: Device = "auto",
+    dtype: DType = "auto",
+) -> ScanAtlas:
+    """Measure every head over a corpus; see docs/scan.md.
+
+    Scanning into the same folder again goes on where it stopped. A script needs
+    `if __name__ == "__main__":`, as workers are processes that import it.
+
+    Args:
+        corpus: files, folders, patterns or URLs.
+        output: the folder of the result, or its URL.
+        model: a name as for `load_model`.
+        split: what a document of a text file is: "file", "paragraph" or "line".
+        field: the field of JSON lines, or the column of Parquet, that holds the text.
+        length: the most tokens of a window.
+        max_docs: read only the first so many documents.
+        seed: another number draws other windows as examples and for the tokens.
+        heads: `"L1H2"`, `"1.2,1.3"`, `"0-3"`; None means all.
+        layers: `"1"`, `"0-2"`; None means all.
+        workers: how many processes; None is one for each processor.
+        ray: the address of a Ray cluster, "local" or "auto"; None runs on this machine.
+        max_bad: percent of the documents that may be skipped.
+        revision: a branch, tag or commit of a hub model.
+        offline: never use the network.
+        engine: the from-scratch model for a GPT-2 ("native"), or "transformers".
+        device: "cpu", "cuda" or "mps"; "auto" takes a graphics processor where there is one.
+        dtype: what it runs in, "bfloat16" or "float16"; "auto" is float32.
+
+    Raises:
+        AttnvizError: the corpus, the model, the folder or an option cannot be used; the message
+            says what to do instead.
+    """
+    import_parquet()
+    request = Request(
+        tuple(fspath(path) for path in corpus),
+        split=split,
+        key=field,
+        length=length,
+        documents=max_docs,
+        seed=seed,
+        heads=HeadOptions(layers, heads),
+    )
+    placement = Placement(device, dtype)
+    source = Source(model, revision, offline, quiet=True, engine=engine, placement=placement)
+    plan = make_plan(Store(fspath(output)), request, source)
+    run_scan(plan, HowRun(workers, ray, max_bad=max_bad), _Silent())
+    return atlas(output)
+
+
+def atlas(folder: FilePath) -> ScanAtlas:
+    """The result of a scan.
+
+    Args:
+        folder: what `attnviz.scan` wrote, or its URL.
+
+    Raises:
+        UsageError: pyarrow is not installed.
+        InputError: it holds no finished scan.
+    """
+    return ScanAtlas(fspath(folder), read_atlas(fspath(folder)))
+
+
+class _Silent:
+    """Says nothing of how a scan goes on."""
+
+    def expect(self, estimate: Estimated) -> None:
+        pass
+
+    def begin(self, what: str, done: int, tasks: int) -> None:
+        pass
+
+    def did(self, done: Done) -> None:
+        pass
