@@ -48,6 +48,14 @@ def jobs(folder: Path) -> tuple[Job, ...]:
     def plain_answer(model: Path, tokens: int, new: int, mode: str) -> list[str]:
         return [*inside("plain_generate.py", model, tokens), str(new), mode]
 
+    def windows(script: str, model: Path, tokens: int, length: int, *more: str) -> list[str]:
+        count = str(tokens // length)
+        return [PYTHON, str(SCRIPTS / script), str(model), count, str(length), *more]
+
+    def scan(name: str, *more: str) -> list[str]:
+        out = folder / "scans" / name
+        return [PYTHON, str(SCRIPTS / "scan_folder.py"), str(folder / "world.txt"), str(out), *more]
+
     imports = "import typer, rich.console, rich.table"
     return (
         Job(
@@ -157,5 +165,62 @@ def jobs(folder: Path) -> tuple[Job, ...]:
             plain_answer(gpt2, 900, 100, "sdpa"),
             None,
             timed_inside=True,
+        ),
+        Job(
+            "scan, GPT-2-sized, 8 windows of 512: statistics of all heads",
+            "plain SDPA forward",
+            windows("scan_windows.py", gpt2, 4096, 512),
+            windows("plain_windows.py", gpt2, 4096, 512, "forward"),
+            1 / 0.6,
+            1.25,
+            timed_inside=True,
+        ),
+        Job(
+            "scan, GPT-2-sized, 8 windows of 512: statistics of all heads",
+            "six of them, eager",
+            windows("scan_windows.py", gpt2, 4096, 512),
+            windows("plain_windows.py", gpt2, 4096, 512, "eager"),
+            1 / 3,
+            timed_inside=True,
+        ),
+        Job(
+            "scan, GPT-2-sized through transformers, 8 windows of 512",
+            "plain SDPA forward",
+            windows("scan_windows.py", gpt2, 4096, 512, "transformers"),
+            windows("plain_windows.py", gpt2, 4096, 512, "forward"),
+            1 / 0.6,
+            1.25,
+            timed_inside=True,
+        ),
+        Job(
+            "scan, small Llama, 8,192 tokens: statistics of all heads",
+            "plain SDPA forward",
+            windows("scan_windows.py", llama, 8191, 8191),
+            windows("plain_windows.py", llama, 8191, 8191, "forward"),
+            2.0,
+            1.25,
+            timed_inside=True,
+        ),
+        Job(
+            "scan's worker, built-in, 10,000 documents made on the fly",
+            "1,000 documents",
+            [PYTHON, str(SCRIPTS / "scan_documents.py"), "10000"],
+            [PYTHON, str(SCRIPTS / "scan_documents.py"), "1000"],
+            None,
+            1.05,
+        ),
+        Job(
+            "scan, built-in, 2 workers",
+            "1 worker",
+            scan("two", "2"),
+            scan("one", "1"),
+            None,
+        ),
+        Job(
+            "scan, built-in, Ray, 2 actors",
+            "2 workers",
+            scan("ray", "2", "local"),
+            scan("two", "2"),
+            None,
         ),
     )

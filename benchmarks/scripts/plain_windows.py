@@ -1,0 +1,73 @@
+"""What one would use instead of a scan, over the same windows in the same batches: seconds, bytes.
+
+python plain_windows.py FOLDER WINDOWS LENGTH forward   # the model's body alone, in SDPA mode
+python plain_windows.py FOLDER WINDOWS LENGTH eager     # six metrics of each head from whole
+                                                        # matrices, in a loop over heads
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+
+import torch
+from inside import report
+from texts import texts
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+BATCH = 4096
+folder, windows, length, mode = sys.argv[1:]
+torch.set_num_threads(1)
+tokenizer = AutoTokenizer.from_pretrained(folder)
+attention = "sdpa" if mode == "forward" else "eager"
+model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation=attention).eval()
+ids = torch.tensor([tokenizer(text)["input_ids"] for text in texts(int(windows), int(length))])
+sums: dict[tuple[int, int], Tensor] = defaultdict(lambda: torch.zeros(6))
+
+
+def followers(tokens: Sequence[int]) -> list[tuple[int, int]]:
+    """Queries, and the keys that followed an earlier copy of their token."""
+    seen: dict[int, list[int]] = defaultdict(list)
+    found = []
+    for query, token in enumerate(tokens):
+        found += [(query, key + 1) for key in seen[token]]
+        seen[token].append(query)
+    return found
+
+
+def metrics(batch: Tensor) -> None:
+    """Self, previous token, entropy, distance, its square and induction of every head."""
+    found = model(batch, output_attentions=True, use_cache=False).attentions
+    n = batch.size(1)
+    apart = (torch.arange(n)[:, None] - torch.arange(n)).abs().float()
+    pairs = [tuple(zip(*followers(row), strict=True)) for row in batch.tolist()]
+    padded = torch.zeros(len(batch), n, n, dtype=torch.bool)  # as texts of other lengths would be
+    for layer, weights in enumerate(found):
+        for head in range(weights.size(1)):
+            own = weights[:, head].float()
+            induction = sum(
+                own[i, list(pair[0]), list(pair[1])].sum() for i, pair in enumerate(pairs) if pair
+            )
+            sums[layer, head] += torch.stack(
+                [
+                    own.diagonal(dim1=1, dim2=2).sum(),
+                    own.diagonal(-1, dim1=1, dim2=2).sum(),
+                    -(own * own.clamp_min(1e-38).log()).masked_fill(padded, 0).sum(),
+                    own.masked_fill(padded, 0).mul(apart).sum(),
+                    own.masked_fill(padded, 0).mul(apart.square()).sum(),
+                    torch.as_tensor(induction),
+                ]
+            )
+
+
+def work(n: int) -> None:
+    some = ids[:1] if n == 16 else ids
+    for batch in torch.split(some, max(1, BATCH // ids.size(1))):
+        if mode == "forward":
+            model.base_model(batch, use_cache=False)
+        else:
+            metrics(batch)
+
+
+with torch.inference_mode():
+    report(work, len(ids) + 16)

@@ -1,0 +1,30 @@
+"""attnviz's statistics of a scan over windows of text: seconds, and bytes above what is loaded.
+
+python scan_windows.py FOLDER WINDOWS LENGTH [ENGINE]
+"""
+
+import sys
+
+from inside import report
+from texts import texts
+
+from attnviz.data.head import every_head
+from attnviz.data.scan import Document
+from attnviz.models.catalog import Source, load
+from attnviz.models.threads import use_threads
+from attnviz.scanning.count import Counter
+
+folder, windows, length, *engine = sys.argv[1:]
+use_threads(1)
+model = load(Source(folder, engine=engine[0] if engine else "auto"))  # type: ignore[arg-type]
+documents = [Document("texts", i, text) for i, text in enumerate(texts(int(windows), int(length)))]
+
+
+def count(n: int) -> None:
+    counter = Counter(model, every_head(model.identity.heads_per_layer), int(length) + 1)
+    for document in documents[: 1 if n == 16 else None]:
+        counter.add(document)
+    counter.finish()
+
+
+report(count, len(documents) + 16)
