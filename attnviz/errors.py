@@ -72,6 +72,10 @@ class AttnvizError(Exception):
         """The parameter that is wrong, where there is one."""
         super().__init__(str(self))
 
+    def __reduce__(self) -> tuple[type["AttnvizError"], tuple[str, str]]:
+        """As another process gets it."""
+        return type(self), (self.wrong, self.hint)
+
     def __str__(self) -> str:
         return self.spelled(as_argument)
 

@@ -143,6 +143,7 @@ def scan(
     ] = None,
     cut: HowCut,
     model: g.WhichModel,
+    kind: g.Kind,
     run: g.ModelRun,
     heads: g.WhichHeads,
     where: Where,
@@ -162,7 +163,7 @@ def scan(
         request, source = asked_by(store)
     else:
         store, request = _asked(session, corpus, output, cut, heads)
-        source = g.source_of(session, model, run)
+        source = g.source_of(session, model, run, kind)
     plan = make_plan(store, request, source)
     with _watched(session) as watcher:
         total = run_scan(plan, how, watcher)

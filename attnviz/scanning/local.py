@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
@@ -97,7 +98,8 @@ def _answer(worker: Connection) -> Done:
         raise ENDED from None
     if isinstance(said, AttnvizError):
         raise said
-    assert isinstance(said, Done)
+    if not isinstance(said, Done):
+        raise RuntimeError(f"in a worker: {said}")
     return said
 
 
@@ -116,6 +118,8 @@ def _work(parent: Connection, job: Job, number: int) -> None:
         parent.send(error)
     except (EOFError, BrokenPipeError):  # the parent has gone
         return
+    except Exception:  # a bug, which the parent tells
+        parent.send(traceback.format_exc())
 
 
 def _end_with_parent() -> None:

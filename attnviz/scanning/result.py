@@ -20,7 +20,7 @@ def is_finished(store: Store) -> bool:
 
 
 def write_result(plan: Plan, total: Record) -> None:
-    """Write the tables of a scan whose tasks are all done, and remove what they were made from.
+    """Write the tables of a scan whose tasks are all done.
 
     Raises:
         InputError: a part is damaged.
@@ -34,8 +34,16 @@ def write_result(plan: Plan, total: Record) -> None:
     store.write("histograms.parquet", table_bytes("histograms", list(_histograms(total))))
     store.write("skipped.jsonl", skipped_lines(total))
     store.write(FINISHED, table_bytes("heads", list(_heads(total, length))))
-    store.remove("examples")
-    store.remove("sampled")
+
+
+def remove_parts(store: Store) -> None:
+    """Remove what the tables were made from.
+
+    Raises:
+        OutputError: it cannot be removed.
+    """
+    for folder in ("examples", "sampled"):
+        store.remove(folder)
 
 
 def skipped_lines(total: Record) -> bytes:

@@ -12,7 +12,7 @@ from attnviz.errors import InputError, option
 from attnviz.scanning.estimate import Estimated, estimated
 from attnviz.scanning.executors import Executor, HowRun, workers_of
 from attnviz.scanning.plan import Plan, locked
-from attnviz.scanning.result import is_finished, skipped_lines, write_result
+from attnviz.scanning.result import is_finished, remove_parts, skipped_lines, write_result
 from attnviz.scanning.tasks import Done
 
 ENOUGH = 100
@@ -86,6 +86,7 @@ def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Record | None:
         if not is_finished(plan.store):
             _run_again(plan, total, watcher, workers)
             write_result(plan, total)
+        remove_parts(plan.store)  # also where the process was killed before it could
     return total
 
 

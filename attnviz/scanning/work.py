@@ -10,7 +10,7 @@ from typing import Any
 
 from attnviz.data.head import choose_heads
 from attnviz.data.scan import Document, Shard, Skipped
-from attnviz.errors import AttnvizError
+from attnviz.errors import AttnvizError, UsageError, option
 from attnviz.inputs.corpus import documents_of
 from attnviz.models.catalog import Source
 from attnviz.runs.prepare import load_model
@@ -45,6 +45,11 @@ class Worker:
         use_threads(1)
         self._store, self._request = job.store, job.request
         self._model = load_model(job.source)
+        if self._model.kind not in ("self", "encoder"):
+            raise UsageError(
+                f"a scan is of texts, and this attention of {self._model.identity.name} is of two",
+                f"give {option('kind', 'encoder')}, or another model",
+            )
         self._length = min(job.request.length, self._model.tokenizer.context)
         chosen, per_layer = job.request.heads, self._model.identity.heads_per_layer
         self._heads = sorted(choose_heads(per_layer, chosen.layers, chosen.heads))

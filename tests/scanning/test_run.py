@@ -189,9 +189,11 @@ def test_a_damaged_or_missing_record_is_told(corpus: Path, tmp_path: Path) -> No
 def test_a_finished_scan_is_not_run_again(corpus: Path, tmp_path: Path) -> None:
     plan, first, second = planned(tmp_path / "out", corpus), Watched(), Watched()
     total = run_scan(plan, HowRun(1), first)
+    plan.store.write("examples/000000.parquet", b"left by a process that was killed")
     again = run_scan(plan, HowRun(1), second)
     assert [name for name, *_ in first.phases] == ["shards", "examples"]
     assert second.phases == []
+    assert plan.store.names("examples") == set()
     assert total is not None
     assert again is not None
     np.testing.assert_array_equal(total.totals, again.totals)
@@ -250,6 +252,19 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_runs(
     (tmp_path / "file").write_text("")
     ended = run("scan", str(corpus), "-o", str(tmp_path / "file" / "out"))
     assert ended.status is ExitStatus.OUTPUT
+
+
+def test_an_encoder_of_a_pair_is_scanned_and_its_other_attentions_are_refused(
+    run: Run, corpus: Path, tmp_path: Path
+) -> None:
+    given = ("scan", str(corpus), "-m", "translator", "--workers", "1", "-o", str(tmp_path / "out"))
+    refused = run(*given)
+    assert refused.status is ExitStatus.USAGE
+    assert "--kind encoder" in refused.err
+    assert run(*given, "--kind", "encoder").status is ExitStatus.USAGE  # another scan's folder
+    elsewhere = (*given[:-1], str(tmp_path / "other"), "--kind", "encoder")
+    assert run(*elsewhere).status is ExitStatus.OK
+    assert read_atlas(tmp_path / "other").size[0] == len(TEXTS)
 
 
 # ---- options ----
