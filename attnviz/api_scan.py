@@ -132,7 +132,7 @@ def scan(
     )
     placement = Placement(device, dtype)
     source = Source(model, revision, offline, quiet=True, engine=engine, placement=placement)
-    plan = make_plan(Store(fspath(output)), request, source)
+    plan = make_plan(Store.at(fspath(output)), request, source)
     run_scan(plan, HowRun(workers, ray, max_bad=max_bad), _Silent())
     return atlas(output)
 

@@ -18,7 +18,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from attnviz.data.record import BINS, Record, merged, units
+from attnviz.data.record import BINS, Record, empty_record, merged, units
 from attnviz.data.windows import SUMS
 from attnviz.scanning.files import record_of_bytes, record_to_bytes
 from attnviz.scanning.plan import AT_ONCE
@@ -36,8 +36,9 @@ def record_of(shard: int, heads: int) -> Record:
     windows = [Window(i, i, 0, (1,) * LENGTH, chance) for i, chance in enumerate(chances)]
     values = draw.random((WINDOWS, heads, len(SUMS) + 2 * BINS))
     sums = Sums(np.arange(WINDOWS), values, np.full((WINDOWS, 9), float(LENGTH)))
-    of_windows = record_of_windows(names, windows, draw.random((WINDOWS, heads)), shard)
-    return merged([of_windows, record_of_documents(names, sums, units(LENGTH))])
+    like = empty_record(names)
+    of_windows = record_of_windows(like, windows, draw.random((2, WINDOWS, heads)), shard)
+    return merged([of_windows, record_of_documents(like, sums, units(LENGTH))])
 
 
 def main(

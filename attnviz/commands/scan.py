@@ -154,31 +154,33 @@ def scan(
     Scanning into the same folder again goes on where it stopped. attnviz atlas shows the result.
     """
     import_parquet()
-    how = HowRun(where.workers, where.ray, _part(where.shard), where.max_bad)
+    part, merge = _part(where.shard), where.merge is not None
+    how = HowRun(where.workers, where.ray, part, merge, where.max_bad)
     if where.merge is not None:
-        others = (HowCut, g.WhichModel, g.WhichHeads, "corpus", "output", "shard")
-        wrong = f"{option('merge')} asks for what the folder says: {session.spelled(*others)}"
-        session.refuse(*others, wrong=wrong)
-        store = Store(where.merge)
+        others = (HowCut, g.WhichModel, g.WhichHeads, "output", "shard")
+        if corpus:
+            raise UsageError(f"{option('merge')} takes no corpus", "leave it out")
+        session.refuse(*others, wrong=f"does nothing for {option('merge')}")
+        store = Store.at(where.merge)
         request, source = asked_by(store)
     else:
         store, request = _asked(session, corpus, output, cut, heads)
         source = g.source_of(session, model, run, kind)
     plan = make_plan(store, request, source)
     with _watched(session) as watcher:
-        total = run_scan(plan, how, watcher)
-    if total is None:
+        size = run_scan(plan, how, watcher)
+    if size is None:
         session.note(
             f"part {where.shard} is counted; attnviz scan --merge {store.where} ends the scan "
             "when all parts are"
         )
         return
-    if total.skipped:
+    if size.bad:
         session.note(
-            f"{amount(len(total.skipped), 'document')} could not be read: "
+            f"{amount(size.bad, 'document')} could not be read: "
             f"{store.url('skipped.jsonl')!r} says why"
         )
-    counted = f"{amount(total.documents, 'document')}, {amount(total.tokens, 'token')}"
+    counted = f"{amount(size.documents, 'document')}, {amount(size.tokens, 'token')}"
     session.note(f"{counted} in {store.where!r}; attnviz atlas {store.where} shows it")
 
 
@@ -198,9 +200,9 @@ def _asked(
         raise UsageError("there is no corpus", "name files or folders of text")
     if output is None:
         raise UsageError(f"{option('output')} is missing", "name the folder of the result")
-    store = Store(output)
+    store = Store.at(output)
     paths = tuple(_spooled(session, store) if path == "-" else path for path in corpus)
-    check_field(corpus_files(paths, output), cut.field)
+    check_field(corpus_files(paths, store.where), cut.field)
     request = Request(
         paths,
         split=cut.split,

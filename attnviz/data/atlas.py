@@ -47,15 +47,17 @@ class TokenMass:
 class Example:
     """A window of the corpus, with the strongest links of one head in it.
 
-    `kind`: "top" where it is one of those with the largest weight of all, "bin" where it was drawn
-    from the windows of its bin; `bin`: the number of the bin of `largest`, its largest weight (the
-    first row and column left out); `path`, `start`: the document; `window`: which of its windows.
+    `kind`: "top" where it is one of those with the largest weight between two tokens, "bin" where
+    it was drawn from the windows of its bin; `bin`: the number of the bin of `largest`, its largest
+    weight; `apart`: that between two tokens (both without the first row and column); `path`,
+    `start`: the document; `window`: which of its windows.
     `queries`, `keys`, `weights` (n): the links, by query, at most 8 keys a row, 0.005 and more.
     """
 
     kind: Literal["top", "bin"]
     bin: int
     largest: float
+    apart: float
     path: str
     start: int
     window: int

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from attnviz.data.atlas import SCORES
 from attnviz.data.blocks import IntArray
 from attnviz.data.heads import Estimate
-from attnviz.data.scan import Skipped
 
 FloatArray64: TypeAlias = NDArray[np.float64]
 SCALE = 1 << 30
@@ -30,15 +29,33 @@ BINS = len(EDGES) + 1
 WEIGHTS = 20
 """Bins of equal width for the largest weight of a window."""
 TOP, PER_BIN, SAMPLE = 8, 2, 64
-"""Examples of a head: windows with the largest weight, and drawn ones of each bin. Windows over
-which the tokens of all heads are counted."""
+"""Examples of a head: windows with the largest weight between two tokens, and drawn ones of each
+bin of the largest weight of all. Windows over which the tokens of all heads are counted."""
 NONE = np.iinfo(np.int64).max
 """In place of a window that is not there."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the numbers of a record come from; only those of one origin are merged.
+
+    `scan`: a digest of the manifest; `device`: what the model ran on; `length`: the most tokens of
+    a window, as the model takes them.
+    """
+
+    scan: str = ""
+    device: str = ""
+    length: int = 0
+
+
+NOWHERE = Origin()
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
     """Integers of H heads, named as in L5H1; `documents`, `windows`, `tokens`: of how much.
+
+    `bad`: how many documents could not be read.
 
     `totals`, `counts` (H, M): the sum of each metric over documents, and how many have it;
     `squares` (H, M, 3): the sums of its square's three parts. `distances`, `positions` (H, BINS):
@@ -46,7 +63,8 @@ class Record:
     largest weight, the first row and column left out.
 
     Windows are named (shard, ordinal), behind the number by which they were chosen, the least
-    first: `best` (H, TOP, 3) by the largest weight, negative; `drawn` (H, WEIGHTS, PER_BIN, 3) and
+    first: `best` (H, TOP, 3) by the largest weight between two
+    tokens, negative; `drawn` (H, WEIGHTS, PER_BIN, 3) and
     `sample` (SAMPLE, 3) by their hash. NONE where there are not so many.
     """
 
@@ -63,12 +81,13 @@ class Record:
     documents: int = 0
     windows: int = 0
     tokens: int = 0
-    skipped: tuple[Skipped, ...] = ()
+    bad: int = 0
+    origin: Origin = NOWHERE
 
 
 SUMMED = ("totals", "squares", "counts", "distances", "positions", "largest")
 CHOSEN = ("best", "drawn", "sample")
-NUMBERS = ("documents", "windows", "tokens")
+NUMBERS = ("documents", "windows", "tokens", "bad")
 
 
 def shapes(heads: int) -> Mapping[str, tuple[int, ...]]:
@@ -87,25 +106,25 @@ def shapes(heads: int) -> Mapping[str, tuple[int, ...]]:
     }
 
 
-def empty_record(heads: Sequence[str]) -> Record:
+def empty_record(heads: Sequence[str], origin: Origin = NOWHERE) -> Record:
     """A record of nothing."""
     of = shapes(len(heads))
     arrays: dict[str, Any] = {
         **{name: np.zeros(of[name], np.int64) for name in SUMMED},
         **{name: np.full(of[name], NONE) for name in CHOSEN},
     }
-    return Record(tuple(heads), **arrays)
+    return Record(tuple(heads), **arrays, origin=origin)
 
 
 def merged(records: Sequence[Record]) -> Record:
     """Several records as one; the same for any order of them, and for any tree of merges.
 
     Raises:
-        ValueError: they are of other heads.
+        ValueError: they are of other heads, or of another origin.
     """
     first = records[0]
-    if any(record.heads != first.heads for record in records):
-        raise ValueError("records of other heads")
+    if any((r.heads, r.origin) != (first.heads, first.origin) for r in records):
+        raise ValueError("they were counted with another model, or on another kind of device")
     summed: dict[str, Any] = {
         name: sum(getattr(record, name) for record in records) for name in (*SUMMED, *NUMBERS)
     }
@@ -116,8 +135,7 @@ def merged(records: Sequence[Record]) -> Record:
         )
         for name in CHOSEN
     }
-    skipped = sorted((s for r in records for s in r.skipped), key=lambda s: (s.path, s.start))
-    return replace(first, **summed, **chosen, skipped=tuple(skipped))
+    return replace(first, **summed, **chosen)
 
 
 def least(windows: IntArray, most: int) -> IntArray:

@@ -19,13 +19,15 @@ class WindowSums:
     """The sums of B windows of n tokens, for H heads.
 
     `sums` (B, H, len(SUMS)); `distances`, `positions` (B, H, bins): the mass by the distance and
-    by the position of the key; `largest` (B, H): the largest weight, first row and column left out.
+    by the position of the key; `largest` (B, H): the largest weight, first row and column left out;
+    `apart` (B, H): the largest of these between two tokens.
     """
 
     sums: NDArray[np.float64]
     distances: NDArray[np.float64]
     positions: NDArray[np.float64]
     largest: NDArray[np.float64]
+    apart: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -239,3 +239,21 @@ def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:
     heads = sizes.heads_per_layer
     parameters = folder_count(name, folder).total
     return ModelFacts(name, len(heads), heads[0], parameters, sizes.context, where)
+
+
+def files_of_model(source: Source) -> list[tuple[str, int, str]]:
+    """The files of a model: name, bytes, and a mark that changes with the content.
+
+    The mark is the time of the last change; a model of the hub has its commit.
+
+    Raises:
+        ModelError: the model cannot be found or fetched.
+    """
+    if source.name == EMBEDDINGS:
+        return []
+    folder, revision = locate(source)
+    if source.name in NAMES:
+        return []  # they change with the version of attnviz
+    found = sorted(path for path in folder.iterdir() if path.is_file())
+    states = ((path, path.stat()) for path in found)
+    return [(path.name, s.st_size, revision or str(s.st_mtime_ns)) for path, s in states]

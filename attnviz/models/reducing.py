@@ -115,7 +115,7 @@ class WindowStatistics:
         if rows.layer not in self._layers:
             self._layers[rows.layer] = _LayerSums.zeros(rows.weights, self.ids)
         part = self._layers[rows.layer]
-        part.add(rows, self.ids[rows.windows], self.causal)
+        part.add(rows, self.ids[rows.windows].to(rows.weights.device), self.causal)
 
     def sums(self) -> WindowSums:
         """The sums of all heads, layer after layer."""
@@ -130,7 +130,7 @@ class _LayerSums:
 
     `by_distance` (B, h, n), the largest distance first; `by_position` (B, h, n); `marked`
     (B, h, 2): the mass on earlier copies and on what followed them; `entropies` (B, h, 2): as they
-    are, and normalised.
+    are, and normalised; `largest`, `apart` (B, h): see `WindowSums`.
     """
 
     by_distance: Tensor
@@ -139,6 +139,7 @@ class _LayerSums:
     marked: Tensor
     entropies: Tensor
     largest: Tensor
+    apart: Tensor
 
     @classmethod
     def zeros(cls, weights: Tensor, ids: Tensor) -> "_LayerSums":
@@ -146,7 +147,7 @@ class _LayerSums:
         # Apple's processors have no float64
         dtype = torch.float32 if weights.device.type == "mps" else torch.float64
         blank = torch.zeros(windows, heads, n, dtype=dtype, device=weights.device)
-        shapes = ((n,), (n,), (), (2,), (2,), ())
+        shapes = ((n,), (n,), (), (2,), (2,), (), ())
         return cls(*(blank.new_zeros(windows, heads, *shape) for shape in shapes))
 
     def add(self, rows: Rows, ids: Tensor, causal: bool) -> None:
@@ -168,10 +169,12 @@ class _LayerSums:
         most = torch.maximum(inner, weights[..., 0])  # (b, h, r)
         entropies = _entropies(weights, most, rows.scores)  # (b, h, r)
         self.entropies[own] += entropies @ _entropy_units(first, r, n, causal).to(weights)
-        inner = inner[..., 1 if first == 0 else 0 :]
-        if inner.numel():
-            most = inner.amax(dim=2).to(self.largest.dtype)
-            self.largest[own] = torch.maximum(self.largest[own], most)
+        _raise(self.largest[own], inner[..., 1 if first == 0 else 0 :])
+        itself = weights.diagonal(first, dim1=2, dim2=3)
+        kept = itself.clone()
+        itself.zero_()  # for a moment: a copy of all weights would take longer
+        _raise(self.apart[own], weights[:, :, 1 if first == 0 else 0 :, 1:])
+        itself.copy_(kept)
 
     def finished(self) -> tuple[Tensor, ...]:
         """The arrays of `WindowSums`, in order, of this layer's heads."""
@@ -193,7 +196,13 @@ class _LayerSums:
             "mass": self.by_position.sum(dim=-1),
         }
         sums = torch.stack([of[name] for name in SUMS], dim=-1)  # (B, h, len(SUMS))
-        return sums, by_distance @ in_bin, self.by_position @ in_bin, self.largest
+        return sums, by_distance @ in_bin, self.by_position @ in_bin, self.largest, self.apart
+
+
+def _raise(largest: Tensor, found: Tensor) -> None:
+    """Raise the largest weights so far (b, h) to those of some rows (b, h, …)."""
+    if found.numel():
+        torch.maximum(largest, found.flatten(2).amax(dim=2).to(largest.dtype), out=largest)
 
 
 def _by_distance(weights: Tensor, first: int) -> Tensor:

@@ -1,6 +1,9 @@
 """What a worker of a scan takes of its machine: one thread, and one device."""
 
 import torch
+from torch import nn
+
+from attnviz.models.loaded import LoadedModel
 
 
 def use_threads(threads: int) -> None:
@@ -12,6 +15,15 @@ def use_device(worker: int) -> None:
     """Give each worker one of the graphics processors, in turn, where there are any."""
     if torch.cuda.is_available():
         torch.cuda.set_device(worker % torch.cuda.device_count())
+
+
+def device_name(model: LoadedModel) -> str:
+    """What kind of device a loaded model is on: `cpu`, or a graphics processor by its name."""
+    held = getattr(model, "model", None)  # a torch module, but for embeddings
+    first = next(held.parameters(), None) if isinstance(held, nn.Module) else None
+    if first is None or first.device.type != "cuda":
+        return "cpu" if first is None else first.device.type
+    return torch.cuda.get_device_name(first.device)
 
 
 def devices() -> int:

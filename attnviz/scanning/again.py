@@ -1,7 +1,7 @@
 """Chosen windows run again: the strongest links of some heads, and the tokens that they join."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from attnviz.data.record import SCALE, WEIGHTS, in_fixed_point
 from attnviz.data.scan import Document
 from attnviz.data.tokens import SPECIAL_LABEL
 from attnviz.data.windows import HeadLinks
+from attnviz.errors import ModelError
 from attnviz.scanning.tasks import Place
 from attnviz.scanning.windows import Window, batches
 
@@ -32,18 +33,32 @@ def run_again(
 ) -> None:
     """Run windows, and give the links of the heads that are wanted, by ordinal of the window.
 
-    Raises:
-        ModelError: the model cannot run them any more.
+    A window that cannot be run any more, as memory is short, gives none.
     """
-    from attnviz.models.reducing import link_windows
-
     for batch in batches(windows):
-
-        def found(links: HeadLinks, batch: Sequence[Window] = batch) -> None:
+        for links in _links(model, batch, wanted):
             give(batch[links.window], links)
 
-        heads = [wanted[window.ordinal] for window in batch]
-        link_windows(model, [window.ids for window in batch], heads, found)
+
+def _links(
+    model: "LoadedModel", batch: Sequence[Window], wanted: Mapping[int, Sequence[Head]]
+) -> list[HeadLinks]:
+    """The links in a batch; in its windows one by one where it cannot be run."""
+    from attnviz.models.reducing import link_windows
+
+    found: list[HeadLinks] = []
+    heads = [wanted[window.ordinal] for window in batch]
+    try:
+        link_windows(model, [window.ids for window in batch], heads, found.append)
+    except ModelError:
+        if len(batch) == 1:
+            return []
+        return [
+            replace(links, window=place)
+            for place, window in enumerate(batch)
+            for links in _links(model, [window], wanted)
+        ]
+    return found
 
 
 def example_rows(
@@ -71,13 +86,16 @@ def example_rows(
     for document, window in windows:
         tokens = [spelled(id_) for id_ in window.ids]
         for place in wanted[window.ordinal]:
-            links = found[window.ordinal, heads[place.head]]
+            links = found.get((window.ordinal, heads[place.head]))
+            if links is None:
+                continue
             yield {
                 "head": str(heads[place.head]),
                 "rank": place.rank,
                 "kind": place.kind,
                 "bin": min(WEIGHTS - 1, int(links.largest * WEIGHTS)),
                 "largest": links.largest,
+                "apart": _apart(links),
                 "path": document.path,
                 "start": document.start,
                 "window": window.number,
@@ -86,6 +104,12 @@ def example_rows(
                 "keys": links.keys,
                 "weights": links.weights,
             }
+
+
+def _apart(links: HeadLinks) -> float:
+    """The largest weight between two tokens, neither of which is the first; 0 below the links."""
+    inner = (links.queries > 0) & (links.keys > 0) & (links.queries != links.keys)
+    return float(links.weights[inner].max(initial=0.0))
 
 
 @dataclass

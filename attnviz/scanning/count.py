@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnviz.data.head import Head, by_layer
-from attnviz.data.record import FloatArray64, Record, empty_record, merged, units
+from attnviz.data.record import NOWHERE, FloatArray64, Origin, Record, empty_record, merged, units
 from attnviz.data.scan import Document, Skipped
 from attnviz.data.windows import SUMS, WindowSums
 from attnviz.errors import AttnvizError, ModelError
@@ -42,6 +43,7 @@ class Counter:
         *,
         shard: int = 0,
         seed: int = 0,
+        origin: Origin = NOWHERE,
     ) -> None:
         self._model, self._heads, self._shard = model, by_layer(heads), shard
         self._units, self._names = units(length), tuple(map(str, sorted(heads)))
@@ -53,18 +55,19 @@ class Counter:
         self._documents: dict[int, Document] = {}
         self._bad: set[int] = set()
         self._begun: Sums | None = None
-        self._record = empty_record(self._names)
-        self._skipped: list[Skipped] = []
+        self._held: list[Record] = []
+        self._record = empty_record(self._names, replace(origin, length=length))
+        self.skipped: list[Skipped] = []
 
     def add(self, document: Document | Skipped) -> None:
         """One document; one that the model cannot read is noted."""
         if isinstance(document, Skipped):
-            self._skipped.append(document)
+            self.skipped.append(document)
             return
         try:
             made = self._windows.of(document)
         except AttnvizError as error:
-            self._skipped.append(Skipped(document.path, document.start, error.wrong))
+            self.skipped.append(Skipped(document.path, document.start, error.wrong))
             return
         for window in made:
             self._documents[window.document] = document
@@ -78,23 +81,26 @@ class Counter:
         """The record of all documents."""
         if self._waiting:
             self._count(whole=True)
-        return merged([replace(self._record, skipped=tuple(self._skipped))])
+        return replace(self._record, bad=len(self.skipped))
 
     def _count(self, *, whole: bool) -> None:
         """Count the windows that wait; `whole`: the last one ends its document."""
         windows, self._waiting, self._tokens = self._waiting, [], 0
         values = np.zeros((len(windows), len(self._names), K))
-        largest = np.zeros((len(windows), len(self._names)))
+        largest = np.zeros((2, len(windows), len(self._names)))  # and between two tokens
         places = {window.ordinal: place for place, window in enumerate(windows)}
         for batch in batches(windows):
             for some, sums in self._summed(batch):
                 at = [places[window.ordinal] for window in some]
                 values[at] = np.concatenate([sums.sums, sums.distances, sums.positions], axis=-1)
-                largest[at] = sums.largest
+                largest[:, at] = sums.largest, sums.apart
+        if windows[0].document in self._bad:
+            self._begun, self._held = None, []  # what there was of it is not counted
+        last = windows[-1].document
+        goes_on = None if whole or last in self._bad else last
         good = [place for place, w in enumerate(windows) if w.document not in self._bad]
         if good:
-            self._keep([windows[place] for place in good], values[good], largest[good], whole=whole)
-        last = windows[-1].document
+            self._keep([windows[place] for place in good], values[good], largest[:, good], goes_on)
         self._documents = {} if whole else {last: self._documents[last]}
 
     def _summed(self, batch: Sequence[Window]) -> list[tuple[Sequence[Window], WindowSums]]:
@@ -121,18 +127,33 @@ class Counter:
         if window.document not in self._bad:
             self._bad.add(window.document)
             document = self._documents[window.document]
-            self._skipped.append(Skipped(document.path, document.start, why))
+            self.skipped.append(Skipped(document.path, document.start, why))
 
     def _keep(
-        self, windows: list[Window], values: FloatArray64, largest: FloatArray64, *, whole: bool
+        self, windows: list[Window], values: FloatArray64, largest: FloatArray64, last: int | None
     ) -> None:
-        """Add windows to the record; a document that goes on waits with what there is of it."""
+        """Add windows to the record; `last`: a document that goes on, which waits till it ends."""
         documents = np.array([window.document for window in windows])
         rows = np.array([rows_of(window.ids, causal=self._model.causal) for window in windows])
         sums = together(self._begun, Sums(documents, values, rows)).by_document()
-        self._begun = None if whole else sums.of(slice(-1, None))
-        done = sums if whole else sums.of(slice(-1))
-        parts = [self._record, record_of_windows(self._names, windows, largest, self._shard)]
-        if len(done.documents):
-            parts.append(record_of_documents(self._names, done, self._units))
-        self._record = merged(parts)
+        waits = documents == last
+        parts = [self._of_windows(windows, largest, ~waits)]
+        held = [self._of_windows(windows, largest, waits)]
+        if self._begun is None or self._begun.documents[0] != last:
+            parts += self._held  # the document that waited has ended
+        else:
+            held += self._held
+        ended = len(sums.documents) - bool(waits.any())
+        if ended:
+            own = sums.of(slice(ended))
+            parts.append(record_of_documents(self._record, own, self._units))
+        self._begun = sums.of(slice(ended, None)) if waits.any() else None
+        self._held = [merged(held)] if waits.any() else []
+        self._record = merged([self._record, *parts])
+
+    def _of_windows(
+        self, windows: Sequence[Window], largest: FloatArray64, chosen: NDArray[np.bool_]
+    ) -> Record:
+        """The record of some windows."""
+        own = [window for window, is_one in zip(windows, chosen, strict=True) if is_one]
+        return record_of_windows(self._record, own, largest[:, chosen], self._shard)

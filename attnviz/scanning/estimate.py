@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from attnviz.models.memory import SHARE, free_bytes
 from attnviz.scanning.executors import Executor, HowRun
 from attnviz.scanning.plan import Plan
 from attnviz.scanning.tasks import CountShard, Done, Task, Trial
@@ -40,7 +41,10 @@ def estimated(plan: Plan, tasks: Sequence[Task], workers: Executor, how: HowRun)
     if plan.job.request.documents is not None:
         tokens = min(tokens, plan.job.request.documents * trial.tokens / max(1, trial.documents))
     again = min(tokens, trial.heads * EXAMPLES * plan.job.request.length)
-    processes = min(how.processes, len(tasks))
+    processes = min(how.processes(plan.job.source.placement.device), len(tasks))
+    if how.workers is None:  # each holds a model of its own
+        processes = max(1, min(processes, int(SHARE * free_bytes()) // max(1, trial.memory)))
+        workers.limit(processes)
     disk = trial.heads * (len(tasks) * RECORD_BYTES + EXAMPLES * EXAMPLE_BYTES)
     seconds = (tokens + again) * trial.seconds / trial.tokens / processes
     return Estimated(int(tokens), seconds, trial.memory * processes, disk)

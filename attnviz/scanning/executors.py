@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from attnviz.errors import UsageError, option
+from attnviz.models.placement import Device
 from attnviz.scanning.local import local_workers
 from attnviz.scanning.tasks import Done, Task
 from attnviz.scanning.work import Job
@@ -21,22 +23,34 @@ class HowRun:
 
     `workers`: how many processes, None: one for each processor; `ray`: a cluster's address,
     "local" or "auto", None: no cluster; `part`: (I, N) for the I-th of N processes that share the
-    folder; `max_bad`: percent of the documents that may be skipped.
+    folder; `merge`: every part is counted already; `max_bad`: percent of the documents that may be
+    skipped.
+
+    Raises:
+        UsageError: there are no workers.
     """
 
     workers: int | None = None
     ray: str | None = None
     part: tuple[int, int] = (1, 1)
+    merge: bool = False
     max_bad: float = 1.0
 
-    @property
-    def processes(self) -> int:
-        """How many workers there are on this machine: one for each device, or each core."""
-        return self.workers or _devices() or _cores()
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise UsageError(f"{option('workers', self.workers)} does nothing", "give at least 1")
+
+    def processes(self, device: Device) -> int:
+        """How many workers there are on this machine: one for each GPU, or each core."""
+        gpus = 0 if self.workers or device == "cpu" else _devices()
+        return self.workers or gpus or _cores()
 
 
 class Executor(Protocol):
     """Workers that do tasks."""
+
+    def limit(self, workers: int) -> None:
+        """Let there be no more workers than this, where memory is short."""
 
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
         """Do all tasks, in no particular order; `told` is given what each of them did.
@@ -54,7 +68,7 @@ def workers_of(job: Job, how: HowRun) -> AbstractContextManager[Executor]:
         ModelError: there is no cluster at this address.
     """
     if how.ray is None:
-        return local_workers(job, how.processes)
+        return local_workers(job, how.processes(job.source.placement.device))
     from attnviz.scanning.ray import ray_workers
 
     return ray_workers(job, how.ray, how.workers)

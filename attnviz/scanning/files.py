@@ -2,22 +2,24 @@
 
 import io
 import json
-import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from attnviz.data.record import NUMBERS, Record, arrays_of, shapes
+from attnviz.data.record import NUMBERS, Origin, Record, arrays_of, shapes
 from attnviz.data.scan import Skipped
 from attnviz.data.serial import to_json
 
 
-def record_to_bytes(record: Record) -> bytes:
-    """A record as an NPZ file, the same bytes for the same counts."""
+def record_to_bytes(record: Record, skipped: Sequence[Skipped] = ()) -> bytes:
+    """A record as an NPZ file, the same bytes for the same counts; `skipped`: its bad documents."""
     rest = {
         "heads": record.heads,
+        "origin": vars(record.origin),
         **{name: getattr(record, name) for name in NUMBERS},
-        "skipped": [vars(each) for each in record.skipped],
+        "skipped": [vars(each) for each in skipped],
     }
     made = io.BytesIO()
     written: dict[str, Any] = {**arrays_of(record)}
@@ -32,19 +34,29 @@ def record_of_bytes(data: bytes) -> Record:
     Raises:
         ValueError: it holds none.
     """
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as found:
-            rest = json.loads(found["rest"].tobytes())
-            heads = tuple(map(str, rest["heads"]))
-            arrays = {name: found[name] for name in shapes(len(heads))}
+    with _opened(data) as (found, rest):
+        heads = tuple(map(str, rest["heads"]))
+        arrays = {name: found[name] for name in shapes(len(heads))}
         for name, shape in shapes(len(heads)).items():
             if arrays[name].shape != shape or arrays[name].dtype != np.int64:
                 raise ValueError(name)
         numbers: dict[str, Any] = {name: int(rest[name]) for name in NUMBERS}
-        skipped = tuple(
-            Skipped(str(each["path"]), int(each["start"]), str(each["why"]))
-            for each in rest["skipped"]
-        )
-    except (OSError, EOFError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        scan, device = (str(rest["origin"][name]) for name in ("scan", "device"))
+        origin = Origin(scan, device, int(rest["origin"]["length"]))
+        return Record(heads, **arrays, **numbers, origin=origin)
+
+
+def skipped_of_bytes(data: bytes) -> list[Skipped]:
+    """The documents of a record's shard that could not be read; raises as `record_of_bytes`."""
+    with _opened(data) as (_, rest):
+        return [Skipped(str(s["path"]), int(s["start"]), str(s["why"])) for s in rest["skipped"]]
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[tuple[Any, Any]]:
+    """The arrays of a file, which are read when they are asked for, and the rest of it."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as found:
+            yield found, json.loads(found["rest"].tobytes())
+    except Exception as error:  # a damaged file fails in numpy, zlib, zipfile or tokenize
         raise ValueError(str(error)) from None
-    return Record(heads, **arrays, **numbers, skipped=skipped)

@@ -6,9 +6,9 @@ from typing import Any
 
 from attnviz.errors import InputError
 from attnviz.scanning.store import Store
-from attnviz.scanning.tables import columns, import_parquet
+from attnviz.scanning.tables import GROUP, columns, import_parquet
 
-HEADS = 64
+HEADS = 256
 """Heads whose rows are in memory at a time."""
 
 
@@ -53,7 +53,7 @@ def joined(store: Store, table: str, parts: Sequence[str], heads: Sequence[str])
             some = pa.array(heads[first : first + HEADS])
             read = [_rows(store, name, table, some) for name in parts]
             whole = pa.concat_tables([columns(table).empty_table(), *read])
-            writer.write_table(_in_order(whole, some), row_group_size=1 << 12)
+            writer.write_table(_in_order(whole, some), row_group_size=GROUP[table])
             yield from sink.taken()
     yield from sink.taken()
 
@@ -64,10 +64,11 @@ def _rows(store: Store, name: str, table: str, heads: Any) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        data = store.read(name)
-        found = pq.read_table(pa.BufferReader(data or b""), filters=[("head", "in", heads)])
-        return found.cast(columns(table))
-    except (ValueError, pa.ArrowException):
+        with store.open(name) as part:
+            some = [("head", "in", heads)]
+            found = pq.read_table(part, filters=some, use_threads=False, pre_buffer=False)
+            return found.cast(columns(table))
+    except (OSError, ValueError, pa.ArrowException):
         raise InputError(f"{store.url(name)!r} is damaged", "remove it, and scan again") from None
 
 

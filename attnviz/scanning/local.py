@@ -32,6 +32,10 @@ class LocalWorkers:
         self._job, self._most = job, most
         self._pool: dict[Connection, BaseProcess] = {}
 
+    def limit(self, workers: int) -> None:
+        """Start no more processes than this."""
+        self._most = min(self._most, workers)
+
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
         """Do all tasks, in no particular order.
 

@@ -7,26 +7,27 @@ FOLDER/heads.parquet      the result, written last; beside it histograms.parquet
                           tokens.parquet, examples.parquet and skipped.jsonl
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from attnviz.data.record import Record, merged
-from attnviz.data.scan import Document, Shard
+from attnviz.data.scan import Shard, Skipped
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.corpus import SHARD, corpus_files, documents_of, shards_of
-from attnviz.models.catalog import Source
-from attnviz.scanning.files import record_of_bytes
-from attnviz.scanning.manifest import keep_manifest, manifest_of
+from attnviz.models.catalog import Source, files_of_model
+from attnviz.scanning.files import record_of_bytes, skipped_of_bytes
+from attnviz.scanning.manifest import digest_of, manifest_of
 from attnviz.scanning.request import Request
 from attnviz.scanning.store import Store
 from attnviz.scanning.tasks import CountShard, Lasting, tasks_of_windows
 from attnviz.scanning.work import Job
 from attnviz.writers.atomic import make_folder
 
+R = TypeVar("R")
 AT_ONCE = 32
 """Records that are merged at a time."""
 MOST_SHARDS = 1 << 16
@@ -37,6 +38,7 @@ class Plan:
     """A scan: what its workers are told, and the shards of its corpus."""
 
     job: Job
+    manifest: Mapping[str, Any]
     shards: Sequence[Shard]
     size: int
     """Bytes of its corpus, about, where it is compressed."""
@@ -46,11 +48,14 @@ class Plan:
         """Its folder."""
         return self.job.store
 
-    def counting(self, part: tuple[int, int] = (1, 1)) -> list[CountShard]:
-        """The shards that are not counted yet; of N parts of them the I-th, for (I, N)."""
+    def of_part(self, part: tuple[int, int]) -> list[CountShard]:
+        """The shards of the I-th of N parts, for (I, N)."""
         number, of = part
-        mine = (CountShard(s) for s in self.shards if s.number % of == number - 1)
-        return left(self.store, "shards", list(mine))
+        return [CountShard(shard) for shard in self.shards if shard.number % of == number - 1]
+
+    def counting(self, part: tuple[int, int] = (1, 1)) -> list[CountShard]:
+        """The shards of a part that are not counted yet."""
+        return left(self.store, "shards", self.of_part(part))
 
     def again(self, total: Record) -> list[Lasting]:
         """What is still to be run again, when every shard is counted."""
@@ -65,30 +70,47 @@ class Plan:
         """The records of all shards as one.
 
         Raises:
-            InputError: one is missing or damaged.
+            InputError: one is missing, damaged, or of another scan.
         """
-        records = self._records()
-        total: Record | None = None
-        while some := list(islice(records, AT_ONCE)):
-            total = merged(some if total is None else [total, *some])
-        assert total is not None  # a corpus has a shard
-        return total
+        records, total = self._records(), list[Record]()
+        try:
+            while some := list(islice(records, AT_ONCE)):
+                total = [merged([*total, *some])]
+        except ValueError as error:
+            raise InputError(
+                f"the records of {self.store.where!r} do not belong together: {error}",
+                "scan again into another folder",
+            ) from None
+        return total[0]  # a corpus has a shard
+
+    def skipped(self, shards: Sequence[CountShard]) -> Iterator[Skipped]:
+        """The documents of counted shards that could not be read."""
+        for shard in shards:
+            yield from self._read(shard, skipped_of_bytes)
 
     def _records(self) -> Iterator[Record]:
-        for shard in self.shards:
-            name = CountShard(shard).name
-            data = self.store.read(name)
-            if data is None:
-                raise InputError(
-                    f"the shard {shard.number} of {self.store.where!r} is not counted yet",
-                    "scan again, or run the part that it belongs to",
-                )
-            try:
-                yield record_of_bytes(data)
-            except ValueError:
-                raise InputError(
-                    f"the record {self.store.url(name)!r} is damaged", "remove it, and scan again"
-                ) from None
+        for shard in self.of_part((1, 1)):
+            record = self._read(shard, record_of_bytes)
+            if record.origin.scan != self.job.scan:
+                raise self._damaged(shard, "is of another scan")
+            yield record
+
+    def _read(self, shard: CountShard, parse: Callable[[bytes], R]) -> R:
+        data = self.store.read(shard.name)
+        if data is None:
+            raise InputError(
+                f"the shard {shard.shard.number} of {self.store.where!r} is not counted yet",
+                "scan again, or run the part that it belongs to",
+            )
+        try:
+            return parse(data)
+        except ValueError:
+            raise self._damaged(shard, "is damaged") from None
+
+    def _damaged(self, shard: CountShard, why: str) -> InputError:
+        return InputError(
+            f"the record {self.store.url(shard.name)!r} {why}", "remove it, and scan again"
+        )
 
 
 T = TypeVar("T", bound=Lasting)
@@ -101,22 +123,20 @@ def left(store: Store, folder: str, tasks: Sequence[T]) -> list[T]:
 
 
 def make_plan(store: Store, request: Request, source: Source) -> Plan:
-    """Plan a scan, and see that its folder can be written, and is empty or of the same scan.
+    """Plan a scan; nothing is written.
 
     Raises:
         InputError: there is no text.
-        UsageError: the folder is another scan's; the difference is named.
-        OutputError: it cannot be written.
+        ModelError: the model cannot be found or fetched.
     """
     files = corpus_files(request.paths, avoid=store.where)
-    states = [(file.path, file.size, file.mark) for file in files]
     size = sum(file.size for file in files)
     shards = list(shards_of(files, request.split, request.shard or shard_size(size)))
     if request.documents is not None:
         shards = list(_limited(shards, request, request.documents))
-    store.try_writing()
-    keep_manifest(store, manifest_of(request, source, states, len(shards)))
-    return Plan(Job(store, request, source), shards, size)
+    states = [(file.path, file.size, file.mark) for file in files]
+    manifest = manifest_of(request, source, files_of_model(source), states, len(shards))
+    return Plan(Job(store, request, source, digest_of(manifest)), manifest, shards, size)
 
 
 def shard_size(corpus: int) -> int:
@@ -128,13 +148,13 @@ def shard_size(corpus: int) -> int:
 
 
 def _limited(shards: Sequence[Shard], request: Request, most: int) -> Iterator[Shard]:
-    """The first shards, with so many documents together."""
+    """The first shards, with so many documents together, readable or not."""
     for shard in shards:
         if most <= 0:
             return
         every = (d for p in shard.pieces for d in documents_of(p, request.split, request.key))
-        wanted = sum(isinstance(d, Document) for d in islice(every, most))
-        yield replace(shard, most=most)
+        wanted = sum(1 for _ in islice(every, most))
+        yield replace(shard, most=wanted)
         most -= wanted
 
 
@@ -162,7 +182,7 @@ def locked(store: Store, part: tuple[int, int] = (1, 1)) -> Iterator[None]:
             if of > 1:
                 fcntl.flock(shared, fcntl.LOCK_SH | fcntl.LOCK_NB)
             fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise UsageError(
                 f"another scan writes into {store.where!r}", "wait, or give another folder"
             ) from None

@@ -38,8 +38,12 @@ class RayWorkers:
         self._class = ray.remote(num_cpus=1, num_gpus=gpus)(_Actor)
         self._ready: list[Any] = []
         self._sent: dict[Any, _Sent] = {}
+        self._lost = 0
         for _ in range(actors):
             self._start()
+
+    def limit(self, workers: int) -> None:
+        """Memory is each node's own; Ray places what fits."""
 
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
         """Do all tasks, in no particular order.
@@ -85,11 +89,15 @@ class RayWorkers:
         Raises:
             ModelError: the task was lost too often.
         """
-        if sent.tries >= TRIES or sent.task is None:
+        self._lost += sent.task is None
+        if max(sent.tries, self._lost) >= TRIES:
             raise ModelError(
-                f"the Ray cluster lost a task {sent.tries} times: {str(error).splitlines()[0]}",
+                f"the Ray cluster lost a task {TRIES} times: {str(error).splitlines()[0]}",
                 "see that the cluster is well, and scan again to go on",
             )
+        if sent.task is None:
+            self._start()
+            return
         if sent.actor in self._ready:
             self._ready.remove(sent.actor)
             self._ray.kill(sent.actor)
@@ -150,7 +158,7 @@ def ray_workers(job: Job, address: str, most: int | None) -> Iterator[RayWorkers
     workers = None
     try:
         there = ray.cluster_resources()
-        gpus = int(there.get("GPU", 0))
+        gpus = 0 if job.source.placement.device == "cpu" else int(there.get("GPU", 0))
         actors = min(most or 1 << 20, gpus or int(there.get("CPU", 1)))
         workers = RayWorkers(ray, job, max(1, actors), 1 if gpus else 0)
         yield workers

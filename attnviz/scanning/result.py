@@ -9,7 +9,7 @@ from attnviz.scanning.joining import joined
 from attnviz.scanning.plan import Plan
 from attnviz.scanning.store import Store
 from attnviz.scanning.tables import table_bytes
-from attnviz.scanning.tasks import tasks_of_windows
+from attnviz.scanning.tasks import CountShard, tasks_of_windows
 
 FINISHED = "heads.parquet"
 
@@ -26,13 +26,12 @@ def write_result(plan: Plan, total: Record) -> None:
         InputError: a part is damaged.
         OutputError: a file cannot be written.
     """
-    store, length = plan.store, plan.job.request.length
+    store, length = plan.store, total.origin.length
     names = [task.name for task in tasks_of_windows(total, plan.shards)]
     for table, folder in (("examples", "examples"), ("tokens", "sampled")):
         parts = [name for name in names if name.startswith(folder)]
         store.write(f"{table}.parquet", joined(store, table, parts, total.heads))
     store.write("histograms.parquet", table_bytes("histograms", list(_histograms(total))))
-    store.write("skipped.jsonl", skipped_lines(total))
     store.write(FINISHED, table_bytes("heads", list(_heads(total, length))))
 
 
@@ -46,9 +45,15 @@ def remove_parts(store: Store) -> None:
         store.remove(folder)
 
 
-def skipped_lines(total: Record) -> bytes:
-    """The documents that could not be read, one a line."""
-    return "".join(f"{to_json(vars(each))}\n" for each in total.skipped).encode()
+def write_skipped(plan: Plan, shards: Sequence[CountShard]) -> None:
+    """Write the documents of counted shards that could not be read, one a line.
+
+    Raises:
+        InputError: a record is damaged.
+        OutputError: the file cannot be written.
+    """
+    lines = (f"{to_json(vars(each))}\n".encode() for each in plan.skipped(shards))
+    plan.store.write("skipped.jsonl", lines)
 
 
 def _heads(total: Record, length: int) -> Iterator[Mapping[str, object]]:

@@ -3,22 +3,30 @@
 shards ─► records ─► one record ─► chosen windows ─► their links ─► tables
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from attnviz.data.record import Record
 from attnviz.errors import InputError, option
 from attnviz.scanning.estimate import Estimated, estimated
 from attnviz.scanning.executors import Executor, HowRun, workers_of
+from attnviz.scanning.manifest import keep_manifest
 from attnviz.scanning.plan import Plan, locked
-from attnviz.scanning.result import is_finished, remove_parts, skipped_lines, write_result
+from attnviz.scanning.result import is_finished, remove_parts, write_result, write_skipped
+from attnviz.scanning.store import Store
+from attnviz.scanning.tables import read_atlas
 from attnviz.scanning.tasks import Done
 
-ENOUGH = 100
-"""So many documents are read before a scan is stopped for how many of them are bad."""
+ENOUGH = 1000
+"""Documents after which a scan ends at once where most of them are bad."""
 
-Told: TypeAlias = Callable[[Done], object]
+
+@dataclass(frozen=True)
+class Size:
+    """What was counted, and how many documents could not be read."""
+
+    documents: int
+    tokens: int
+    bad: int
 
 
 class Watcher(Protocol):
@@ -34,81 +42,82 @@ class Watcher(Protocol):
         """A task is done."""
 
 
-@dataclass
-class Badness:
-    """Ends a scan whose documents cannot be read; `most`: percent of them."""
+def check_bad(size: Size, most: float) -> None:
+    """See that no more than this percentage of the documents is bad.
 
-    most: float
-    good: int = 0
-    bad: int = 0
-
-    def add(self, good: int, bad: int) -> None:
-        """Count documents.
-
-        Raises:
-            InputError: too many were skipped.
-        """
-        self.good += good
-        self.bad += bad
-        if self.good + self.bad >= ENOUGH:
-            self.check()
-
-    def check(self) -> None:
-        """See that there are not too many; raises as `add`."""
-        every = self.good + self.bad
-        if self.bad * 100 > self.most * every:
-            raise InputError(
-                f"{self.bad:,} of {every:,} documents could not be read, more than {self.most:g}%",
-                f"see skipped.jsonl, and raise {option('max_bad')} to go on without them",
-            )
+    Raises:
+        InputError: more are.
+    """
+    every = size.documents + size.bad
+    if size.bad * 100 > most * every:
+        raise InputError(
+            f"{size.bad:,} of {every:,} documents could not be read, more than {most:g}%",
+            f"see skipped.jsonl, and raise {option('max_bad')} to go on without them",
+        )
 
 
-def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Record | None:
+def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
     """Do what is left of a scan, and write its result.
 
     Returns:
-        All counts; None where this is one of several parts, whose result is written by a merge.
+        What was counted; None for one of several parts, whose result is written by a merge.
 
     Raises:
-        InputError: no document, or too few of them, can be read.
-        UsageError: another scan writes into the folder.
+        InputError: no document, or too few of them, can be read; a part is not counted yet.
+        UsageError: another scan writes into the folder, or it holds one.
         OutputError: a file cannot be written; what is done stays.
     """
-    with locked(plan.store, how.part), workers_of(plan.job, how) as workers:
-        _count(plan, how, watcher, workers)
-        if how.part[1] > 1:
-            return None
-        total = plan.total()
-        plan.store.write("skipped.jsonl", skipped_lines(total))
-        Badness(how.max_bad, total.documents, len(total.skipped)).check()
-        if not total.documents:
-            raise InputError("no document could be read", "give others, or see skipped.jsonl")
-        if not is_finished(plan.store):
-            _run_again(plan, total, watcher, workers)
+    store = plan.store
+    with locked(store, how.part):
+        keep_manifest(store, plan.manifest)
+        store.try_writing()
+        if is_finished(store):
+            remove_parts(store)  # where the process was killed before it could
+            return replace(counted(store), bad=sum(1 for _ in plan.skipped(plan.of_part((1, 1)))))
+        with workers_of(plan.job, how) as workers:
+            _count(plan, how, watcher, workers)
+            if how.part[1] > 1:
+                return None
+            total = plan.total()
+            write_skipped(plan, plan.of_part((1, 1)))
+            size = Size(total.documents, total.tokens, total.bad)
+            check_bad(size, how.max_bad)
+            if not total.documents:
+                raise InputError("no document could be read", "give others, or see skipped.jsonl")
+            tasks = plan.again(total)
+            watcher.begin("examples", 0, len(tasks))
+            workers.do(tasks, watcher.did)
             write_result(plan, total)
-        remove_parts(plan.store)  # also where the process was killed before it could
-    return total
+            remove_parts(store)
+    return size
+
+
+def counted(store: Store) -> Size:
+    """What a finished scan counted."""
+    documents, tokens = read_atlas(store.where).size
+    return Size(documents, tokens, 0)
 
 
 def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None:
     """Count the shards that are left."""
-    tasks = plan.counting(how.part)
-    if not tasks:
-        return
+    every, tasks = plan.of_part(how.part), plan.counting(how.part)
+    if tasks and how.merge:
+        raise InputError(
+            f"{len(tasks):,} of {len(every):,} shards of {plan.store.where!r} are not counted yet",
+            f"run the parts that they belong to: {option('shard')}",
+        )
     if len(tasks) > 1:
         watcher.expect(estimated(plan, tasks, workers, how))
-    watcher.begin("shards", len(plan.shards) // how.part[1] - len(tasks), len(tasks))
-    badness = Badness(how.max_bad)
+    if tasks:
+        watcher.begin("shards", len(every) - len(tasks), len(tasks))
+    size = Size(0, 0, 0)
 
     def told(done: Done) -> None:
+        nonlocal size
         watcher.did(done)
-        badness.add(done.documents, done.skipped)
+        size = Size(size.documents + done.documents, 0, size.bad + done.skipped)
+        if size.bad >= ENOUGH and size.bad > size.documents:
+            write_skipped(plan, [task for task in every if task not in plan.counting(how.part)])
+            check_bad(size, how.max_bad)
 
     workers.do(tasks, told)
-
-
-def _run_again(plan: Plan, total: Record, watcher: Watcher, workers: Executor) -> None:
-    """Run the windows that were chosen."""
-    tasks = plan.again(total)
-    watcher.begin("examples", 0, len(tasks))
-    workers.do(tasks, watcher.did)

@@ -1,5 +1,7 @@
 """The folder of a scan, on this machine or where a URL points to; every file is written whole."""
 
+import os
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -7,9 +9,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from attnviz.errors import InputError, OutputError, UsageError
+from attnviz.inputs.corpus.places import as_local
 from attnviz.writers.atomic import make_folder, write_bytes
 
 TRIAL = ".attnviz-trial"
+
+
+OBJECTS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory", "oci", "r2")
+"""File systems in which an upload appears whole; in others a file is renamed."""
 
 
 @dataclass(frozen=True)
@@ -17,6 +24,12 @@ class Store:
     """A folder, `s3://bucket/folder` or a path; it can be sent to another process."""
 
     where: str
+
+    @classmethod
+    def at(cls, where: str) -> "Store":
+        """The folder at a path or a URL; a path is made a full one, for workers elsewhere."""
+        local = as_local(where)
+        return cls(local if "://" in local else os.path.abspath(local))
 
     @property
     def remote(self) -> bool:
@@ -36,7 +49,14 @@ class Store:
             return
         with self._told(OutputError, name):
             whole = data if isinstance(data, bytes) else b"".join(data)
-            self._system.pipe_file(self.url(name), whole)  # one PUT, which nobody sees half done
+            system = self._system
+            if self.where.partition("://")[0] in OBJECTS:
+                system.pipe_file(self.url(name), whole)  # one PUT, which nobody sees half done
+            else:
+                partial = f"{self.url(name)}.{secrets.token_hex(4)}.partial"
+                system.makedirs(system._parent(partial), exist_ok=True)
+                system.pipe_file(partial, whole)
+                system.mv(partial, self.url(name))
 
     def read(self, name: str) -> bytes | None:
         """The content of a file; None where there is none.
@@ -100,12 +120,13 @@ class Store:
         Raises:
             OutputError: it cannot.
         """
-        if self.remote:
-            self.write(TRIAL, b"attnviz")
-            self._system.rm_file(self.url(TRIAL))
-        else:
-            self.write(f"{TRIAL}/file", b"attnviz")
-            self.remove(TRIAL)
+        name = f"{TRIAL}-{secrets.token_hex(4)}"  # others may try at the same time
+        self.write(name, b"attnviz")
+        with self._told(OutputError, name):
+            if self.remote:
+                self._system.rm_file(self.url(name))
+            else:
+                (Path(self.where) / name).unlink()
 
     def url(self, name: str) -> str:
         """The address of a file as its file system takes it."""

@@ -19,6 +19,8 @@ AT_ONCE = {"histograms": 1 << 12, "tokens": 1 << 12, "examples": 16}
 """How many rows are in memory while a table is read head by head; an example is large."""
 Folder: TypeAlias = str | Path
 """The folder of a scan: a path, or a URL that fsspec opens."""
+GROUP = {"heads": 1 << 12, "histograms": 1 << 12, "tokens": 1 << 10, "examples": 1 << 6}
+"""Rows of a group, of which a reader of one head reads few."""
 _Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
@@ -61,7 +63,7 @@ def columns(table: str) -> Any:
         ],
         "examples": [
             *(("head", text), ("rank", count), ("kind", text)),
-            *(("bin", count), ("largest", number)),
+            *(("bin", count), ("largest", number), ("apart", number)),
             *(("path", text), ("start", count), ("window", count)),
             *(("tokens", pa.list_(text)), ("queries", pa.list_(pa.int32()))),
             *(("keys", pa.list_(pa.int32())), ("weights", pa.list_(pa.float32()))),
@@ -92,7 +94,7 @@ def table_bytes(table: str, rows: Sequence[Mapping[str, object]]) -> bytes:
 
     sink = pa.BufferOutputStream()
     made = pa.Table.from_pylist([dict(row) for row in rows], schema=columns(table))
-    pq.write_table(made, sink, row_group_size=1 << 12, compression="zstd")
+    pq.write_table(made, sink, row_group_size=GROUP[table], compression="zstd")
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
@@ -175,12 +177,20 @@ class _Parts:
 
 
 def _example(row: Mapping[str, Any]) -> Example:
+    """An example of a row.
+
+    Raises:
+        InputError: its links are not of its tokens, or not weights.
+    """
     queries, keys = (np.array(row[name], np.int64) for name in ("queries", "keys"))
-    named = {name: row[name] for name in ("kind", "bin", "largest", "path", "start", "window")}
-    weights = np.array(row["weights"], np.float32)
-    return Example(
-        **named, tokens=tuple(row["tokens"]), queries=queries, keys=keys, weights=weights
-    )
+    weights, tokens = np.array(row["weights"], np.float32), tuple(row["tokens"])
+    places = np.concatenate([queries, keys])
+    inside = ((places >= 0) & (places < len(tokens))).all()
+    if not (len(queries) == len(keys) == len(weights) and inside and np.isfinite(weights).all()):
+        raise InputError("a table of examples has links that are none", "scan again")
+    numbers = ("bin", "largest", "apart", "start", "window")
+    named = {name: row[name] for name in ("kind", "path", *numbers)}
+    return Example(**named, tokens=tokens, queries=queries, keys=keys, weights=weights)
 
 
 def _batches(folder: Folder, table: str) -> Iterator[Mapping[str, Any]]:
@@ -191,7 +201,7 @@ def _batches(folder: Folder, table: str) -> Iterator[Mapping[str, Any]]:
 
     store, name = Store(str(folder)), f"{table}.parquet"
     try:
-        with store.open(name) as opened, pq.ParquetFile(opened) as file:
+        with store.open(name) as opened, pq.ParquetFile(opened, pre_buffer=False) as file:
             _check(file.schema_arrow, store.url(name), table)
             for group in range(file.num_row_groups):  # what was read stays until its reader ends
                 for batch in file.iter_batches(AT_ONCE[table], row_groups=[group]):
@@ -222,17 +232,46 @@ def _read(folder: Folder, table: str, head: str | None = None) -> list[dict[str,
     try:
         chosen = None if head is None else [("head", "==", head)]
         with store.open(name) as opened:
-            found = pq.read_table(opened, filters=chosen)
+            # threads of its own that hold a Python file abort a process that ends
+            found = pq.read_table(opened, filters=chosen, use_threads=False, pre_buffer=False)
         rows: list[dict[str, Any]] = found.to_pylist()
     except (OSError, pa.ArrowException):
         raise _unfinished(folder) from None
     _check(found.schema, store.url(name), table)
+    _check_values(dict(zip(found.column_names, found.columns, strict=True)), store.url(name), table)
     return rows
 
 
 def _check(schema: Any, path: str, table: str) -> None:
     if not schema.equals(columns(table)):
         raise InputError(f"{path!r} is no table of {table}", "scan again")
+
+
+OPEN: Mapping[str, Sequence[str]] = {
+    "heads": (),
+    "histograms": ("end",),
+    "tokens": ("query", "key"),
+    "examples": ("rank",),
+}
+"""Columns in which a value may be missing."""
+
+
+def _check_values(columns: Mapping[str, Any], path: str, table: str) -> None:
+    """See that no value is missing, in lists neither.
+
+    Raises:
+        InputError: one is.
+    """
+    if table == "heads":  # a score that no document has is missing
+        columns = {
+            name: columns[name] for name in ("head", "layer", "number", "documents", "tokens")
+        }
+    for name, column in columns.items():
+        import pyarrow.compute as pc
+
+        flat = pc.list_flatten(column) if str(column.type).startswith("list") else column
+        if name not in OPEN[table] and (column.null_count or flat.null_count):
+            raise InputError(f"{path!r} has rows without {name}", "scan again")
 
 
 def _unfinished(folder: Folder) -> InputError:

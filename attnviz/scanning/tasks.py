@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from attnviz.data.record import NONE, Record
 from attnviz.data.scan import Shard
 
-EXAMPLE_WINDOWS, SAMPLE_HEADS = 64, 256
+EXAMPLE_WINDOWS, SAMPLE_HEADS = 128, 256
 """How many windows make a task of examples; how many heads one of tokens."""
 
 

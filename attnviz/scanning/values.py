@@ -81,8 +81,11 @@ def rows_of(ids: Sequence[int], *, causal: bool) -> list[float]:
     return [float(of.get(score, n)) for score in SCORES]
 
 
-def record_of_documents(heads: Sequence[str], sums: Sums, unit: FloatArray64) -> Record:
-    """The record of some documents, without windows; `unit`: see `data.record.units`."""
+def record_of_documents(like: Record, sums: Sums, unit: FloatArray64) -> Record:
+    """The record of some documents, without windows.
+
+    `like`: a record of the same heads and origin; `unit`: see `data.record.units`.
+    """
     named = {name: sums.values[..., i] for i, name in enumerate(SUMS)}  # (D, H) each
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = named["distance"] / named["mass"]
@@ -103,7 +106,7 @@ def record_of_documents(heads: Sequence[str], sums: Sums, unit: FloatArray64) ->
     )
     return Record(
         **{
-            **vars(empty_record(heads)),
+            **vars(empty_record(like.heads, like.origin)),
             **{"totals": totals, "squares": squares, "counts": counts},
             **{"distances": distances, "positions": positions, "documents": len(values)},
         }
@@ -111,18 +114,24 @@ def record_of_documents(heads: Sequence[str], sums: Sums, unit: FloatArray64) ->
 
 
 def record_of_windows(
-    heads: Sequence[str], windows: Sequence[Window], largest: FloatArray64, shard: int
+    like: Record, windows: Sequence[Window], largest: FloatArray64, shard: int
 ) -> Record:
-    """The record of windows by their largest weight (W, H), without documents."""
+    """The record of windows, without documents.
+
+    `like`: as above; `largest` (2, W, H): their largest weight, and that between two tokens.
+    """
+    if not windows:
+        return empty_record(like.heads, like.origin)
+    heads = like.heads
     names = np.array([(w.chance, shard, w.ordinal) for w in windows], np.int64)  # (W, 3)
-    bins = np.minimum(WEIGHTS - 1, (largest * WEIGHTS).astype(int)).T  # (H, W)
+    bins = np.minimum(WEIGHTS - 1, (largest[0] * WEIGHTS).astype(int)).T  # (H, W)
     counts = np.stack([(bins == b).sum(axis=1) for b in range(WEIGHTS)], axis=1)
-    weights = -in_fixed_point(largest.T)  # the least is the largest weight
+    weights = -in_fixed_point(largest[1].T)  # the least is the largest weight
     best = np.empty((len(heads), len(windows), 3), np.int64)
     best[..., 0], best[..., 1:] = weights, names[:, 1:]
     return Record(
         **{
-            **vars(empty_record(heads)),
+            **vars(empty_record(like.heads, like.origin)),
             **{"largest": counts, "best": least(best, TOP), "sample": least(names, SAMPLE)},
             **{"drawn": _drawn(least(names, len(names)), _sorted(bins, names))},
             **{"windows": len(windows), "tokens": sum(len(w.ids) for w in windows)},

@@ -21,8 +21,8 @@ class Window:
     """A window of a document of a shard.
 
     `ordinal`: its number in the shard; `document`: that of its document; `number`: which of the
-    document's windows it is; `ids`: its tokens; `chance`: a hash of the document's text, of
-    `number` and of a seed.
+    document's windows it is; `ids`: its tokens; `chance`: a hash of a seed, of
+    `number`, and of the document: its text, its place and the name of its file.
     """
 
     ordinal: int
@@ -50,16 +50,18 @@ class Windows:
         """
         inner = self._tokenizer.ids(document.text)
         made = []
+        name = f"{document.path.rsplit('/', 1)[-1]} {document.start} {document.text}"
+        digest = blake2b(name.encode()).hexdigest()
         for number, at in enumerate(range(0, len(inner), self._step)):
             ids = (*self._first, *inner[at : at + self._step], *self._last)
-            chance = self._chance(document.text, number)
+            chance = self._chance(digest, number)
             made.append(Window(self._ordinal, self._document, number, ids, chance))
             self._ordinal += 1
         self._document += 1
         return made
 
-    def _chance(self, text: str, number: int) -> int:
-        hashed = blake2b(f"{self._seed} {number} {text}".encode(), digest_size=8)
+    def _chance(self, document: str, number: int) -> int:
+        hashed = blake2b(f"{self._seed} {number} {document}".encode(), digest_size=8)
         return int.from_bytes(hashed.digest()) >> 1  # as a signed integer holds it
 
 

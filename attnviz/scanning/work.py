@@ -9,22 +9,24 @@ from time import perf_counter
 from typing import Any
 
 from attnviz.data.head import choose_heads
+from attnviz.data.record import Origin
 from attnviz.data.scan import Document, Shard, Skipped
-from attnviz.errors import AttnvizError, UsageError, option
+from attnviz.errors import AttnvizError, OutputError, UsageError, option
 from attnviz.inputs.corpus import documents_of
 from attnviz.models.catalog import Source
 from attnviz.runs.prepare import load_model
 from attnviz.scanning.again import example_rows, token_rows
 from attnviz.scanning.count import Counter
 from attnviz.scanning.files import record_to_bytes
+from attnviz.scanning.manifest import MANIFEST, digest_of, parsed_manifest
 from attnviz.scanning.request import Request
 from attnviz.scanning.store import Store
 from attnviz.scanning.tables import table_bytes
 from attnviz.scanning.tasks import CountShard, Done, SampleTokens, TakeExamples, Task, Trial
 from attnviz.scanning.windows import Window, Windows
 
-TRIAL_TOKENS = 1024
-"""About so many tokens are tried before a scan."""
+TRIAL_SIZE = 4096
+"""So many bytes of text are tried before a scan."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,19 @@ class Job:
     store: Store
     request: Request
     source: Source
+    scan: str
+    """The digest of the manifest, which a worker must find in the folder."""
 
 
 class Worker:
     """Does the tasks of a job, on one thread, so that no result depends on how many there are."""
 
     def __init__(self, job: Job) -> None:
-        from attnviz.models.threads import use_threads
+        from attnviz.models.threads import device_name, use_threads
 
         use_threads(1)
         self._store, self._request = job.store, job.request
+        self._check_folder(job.scan)
         self._model = load_model(job.source)
         if self._model.kind not in ("self", "encoder"):
             raise UsageError(
@@ -51,8 +56,23 @@ class Worker:
                 f"give {option('kind', 'encoder')}, or another model",
             )
         self._length = min(job.request.length, self._model.tokenizer.context)
+        self._origin = Origin(job.scan, device_name(self._model))
         chosen, per_layer = job.request.heads, self._model.identity.heads_per_layer
         self._heads = sorted(choose_heads(per_layer, chosen.layers, chosen.heads))
+
+    def _check_folder(self, scan: str) -> None:
+        """See that this worker has the folder of the scan, and can write it.
+
+        Raises:
+            OutputError: it has not, or cannot.
+        """
+        found = parsed_manifest(self._store.read(MANIFEST) or b"")
+        if found is None or digest_of(found) != scan:
+            raise OutputError(
+                f"a worker does not find the scan in {self._store.where!r}",
+                "give a folder that all workers share, or its URL",
+            )
+        self._store.try_writing()
 
     def do(self, task: Task) -> Done:
         """Do a task, and write its file.
@@ -75,8 +95,8 @@ class Worker:
         for document in self._documents(task.shard):
             counter.add(document)
         record = counter.finish()
-        self._store.write(task.name, record_to_bytes(record))
-        return Done(record.documents, record.tokens, len(record.skipped))
+        self._store.write(task.name, record_to_bytes(record, counter.skipped))
+        return Done(record.documents, record.tokens, record.bad)
 
     def _take_examples(self, task: TakeExamples) -> Done:
         rows, tokens = list[dict[str, Any]](), 0
@@ -99,17 +119,15 @@ class Worker:
         return Done(0, sum(len(window.ids) for window in windows))
 
     def _try(self, shard: Shard) -> Done:
-        counter, size, tokens, documents = self._counter(0), 0, 0, 0
-        windows = self._cutter()
-        some = (each for each in self._documents(shard) if isinstance(each, Document))
-        for document in some:
-            counter.add(document)
-            tokens += sum(len(window.ids) for window in windows.of(document))
-            size, documents = size + len(document.text.encode()), documents + 1
-            if tokens >= TRIAL_TOKENS:
+        counter, size, documents, begun = self._counter(0), 0, 0, perf_counter()
+        for document in self._documents(shard):
+            if isinstance(document, Document):
+                text = document.text[: TRIAL_SIZE - size]
+                counter.add(replace(document, text=text))
+                size, documents = size + len(text.encode()), documents + 1
+            if size >= TRIAL_SIZE:
                 break
-        begun = perf_counter()
-        counter.finish()
+        tokens = counter.finish().tokens
         seconds = perf_counter() - begun
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         memory = most if sys.platform == "darwin" else most * 1024
@@ -124,7 +142,9 @@ class Worker:
 
     def _counter(self, shard: int) -> Counter:
         seed = self._request.seed
-        return Counter(self._model, self._heads, self._length, shard=shard, seed=seed)
+        return Counter(
+            self._model, self._heads, self._length, shard=shard, seed=seed, origin=self._origin
+        )
 
     def _cutter(self) -> Windows:
         return Windows(self._model.tokenizer, self._length, self._request.seed)
@@ -141,7 +161,9 @@ class Worker:
         """These windows of a shard, with their documents."""
         cutter, left = self._cutter(), set(ordinals)
         for document in self._documents(shard):
-            if not left or isinstance(document, Skipped):
+            if not left:
+                return
+            if isinstance(document, Skipped):
                 continue
             try:
                 windows = cutter.of(document)

@@ -52,6 +52,7 @@ def example(
         **named,
         path=path,
         largest=largest,
+        apart=largest,
         tokens=tuple(words),
         queries=queries,
         keys=keys,
@@ -440,7 +441,7 @@ def test_the_panel_has_scores_histograms_tokens_and_windows(opened: Open) -> Non
     titles = shown.eval_on_selector_all("#windows h4", "all => all.map(t => t.textContent)")
     assert titles[0].startswith("Windows with the strongest links")
     assert titles[1].endswith("largest weight is 0.30 to 0.35")
-    assert "0.930 largest weight · a.txt, window 2" in shown.inner_text("#windows .where")
+    assert "0.930 strongest link · a.txt, window 2" in shown.inner_text("#windows .where")
 
 
 def shades(shown: "Page") -> dict[str, float]:

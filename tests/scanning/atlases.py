@@ -97,10 +97,33 @@ def examples(head: str, written: tuple[str, ...] = TOKENS) -> list[dict[str, Any
     whole = {"tokens": list(written), **links}
     low = {"tokens": ["<bos>", " x", " y"], "queries": [2, 1], "keys": [1, 1]}
     rows: list[Mapping[str, Any]] = [
-        {"kind": "top", "bin": 18, "largest": 0.93, "path": "a.txt", "start": 0, **whole},
-        {"kind": "bin", "bin": 18, "largest": 0.93, "path": "a.txt", "start": 0, **whole},
         {
-            **{"kind": "bin", "bin": 2, "largest": 0.12, "path": "b.txt", "start": 9},
+            "kind": "top",
+            "bin": 18,
+            "largest": 0.93,
+            "apart": 0.93,
+            "path": "a.txt",
+            "start": 0,
+            **whole,
+        },
+        {
+            "kind": "bin",
+            "bin": 18,
+            "largest": 0.93,
+            "apart": 0.93,
+            "path": "a.txt",
+            "start": 0,
+            **whole,
+        },
+        {
+            **{
+                "kind": "bin",
+                "bin": 2,
+                "largest": 0.12,
+                "apart": 0.12,
+                "path": "b.txt",
+                "start": 9,
+            },
             **{**low, "weights": [0.12, 0.01]},
         },
     ]

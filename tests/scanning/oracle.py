@@ -66,6 +66,11 @@ def largest(weights: Matrix) -> float:
     return float(weights[1:, 1:].max(initial=0.0))
 
 
+def apart(weights: Matrix) -> float:
+    """The same, of weights between two tokens."""
+    return largest(weights * (1 - np.eye(len(weights))))
+
+
 def strongest(weights: Matrix) -> list[tuple[int, int, float]]:
     """The links of a window: at most 8 a row, and none below 0.005."""
     links = []

@@ -3,7 +3,9 @@
 import json
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from math import isnan, sqrt
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
@@ -24,6 +26,7 @@ from attnviz.data.record import (
     NONE,
     SCALE,
     TOP,
+    Origin,
     Record,
     empty_record,
     estimate,
@@ -34,15 +37,16 @@ from attnviz.data.record import (
 )
 from attnviz.data.scan import Document, Skipped
 from attnviz.data.windows import HeadLinks
+from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.scanning.again import TokenMass, run_again
 from attnviz.scanning.count import Counter
-from attnviz.scanning.files import record_of_bytes, record_to_bytes
+from attnviz.scanning.files import record_of_bytes, record_to_bytes, skipped_of_bytes
 from attnviz.scanning.windows import Window, Windows, batches
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.conftest import Run
-from tests.scanning.oracle import Matrix, histogram, largest, metrics_of, strongest
+from tests.scanning.oracle import Matrix, apart, histogram, largest, metrics_of, strongest
 
 READERS = [a for a in ARCHITECTURES if a.kind == "self" and not a.image]
 LENGTH = 14
@@ -129,7 +133,7 @@ def check(
     np.testing.assert_allclose(record.distances[place] / SCALE, distances, atol=1e-5)
     np.testing.assert_allclose(record.positions[place] / SCALE, positions, atol=1e-5)
     assert record.largest[place].tolist() == bins
-    best = sorted((largest(w) for own in weights for w in own), reverse=True)[:TOP]
+    best = sorted((apart(w) for own in weights for w in own), reverse=True)[:TOP]
     kept = [-v / SCALE for v, *_ in record.best[place].tolist() if v != NONE]
     np.testing.assert_allclose(kept, best, atol=1e-5)
 
@@ -200,10 +204,15 @@ def test_a_document_whose_attention_is_no_number_is_skipped_and_the_others_count
     broken.embed_tokens.weight.data[5] = float("nan")
     model = wrap_huggingface(broken, tokenizer())
     good, bad = Document("good", 0, "w3 w4 w6"), Document("bad", 7, "w3 w5 w6")
-    record = counted(model, [good, bad, Skipped("worse", 1, "no text")])
-    assert record.documents == 1
-    assert [s.path for s in record.skipped] == ["bad", "worse"]
-    assert "not a number" in record.skipped[0].why
+    counter = Counter(model, every_head(model.identity.heads_per_layer), LENGTH)
+    for document in (good, bad, Skipped("worse", 1, "no text")):
+        counter.add(document)
+    record = counter.finish()
+    assert (record.documents, record.windows, record.bad) == (1, 1, 2)
+    assert {s.path: s.why for s in counter.skipped} == {
+        "bad": "its attention is not a number (NaN or infinite)",
+        "worse": "no text",
+    }
     alone = counted(wrap_huggingface(architecture.model(), tokenizer()), [good])
     np.testing.assert_array_equal(record.counts, alone.counts)
     np.testing.assert_allclose(record.totals, alone.totals, atol=SCALE * 1e-6)
@@ -278,14 +287,64 @@ def test_the_standard_error_is_that_of_the_values(values: list[float]) -> None:
 
 
 def test_a_record_is_the_same_after_a_file_and_another_file_is_refused() -> None:
-    record = counted(
-        attnviz.load_model()._loaded, [Document("x", 0, "a red fox"), Skipped("y", 7, "no")]
-    )
-    data = record_to_bytes(record)
-    assert record_to_bytes(record_of_bytes(data)) == data
+    record = counted(attnviz.load_model()._loaded, [Document("x", 0, "a red fox")])
+    data = record_to_bytes(record, [Skipped("y", 7, "no")])
+    assert record_to_bytes(record_of_bytes(data), skipped_of_bytes(data)) == data
     for damaged in (b"", b"PK", data[:-40], data[:200], b"{}" * 50):
         with pytest.raises(ValueError, match=r"."):
             record_of_bytes(damaged)
+    draw = random.Random(0)
+    for _ in range(200):  # a bit is another one: refused, or read, and never another error
+        place = draw.randrange(len(data))
+        flipped = bytes([data[place] ^ 1 << draw.randrange(8)])
+        with suppress(ValueError):
+            record_of_bytes(data[:place] + flipped + data[place + 1 :])
+
+
+def test_records_of_another_device_are_not_merged() -> None:
+    here = empty_record(["L0H0"], Origin("a", "cpu", 512))
+    there = empty_record(["L0H0"], Origin("a", "cuda", 512))
+    with pytest.raises(ValueError, match="another kind of device"):
+        merged([here, there])
+
+
+def test_a_document_that_turns_bad_late_is_not_counted_at_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    architecture = next(a for a in READERS if a.name == "llama")
+    broken = architecture.model()
+    broken.embed_tokens.weight.data[5] = float("nan")
+    model = wrap_huggingface(broken, tokenizer())
+    words = ["w3 w4 w6"] * 40
+    late = Document("late", 0, " ".join([*words, "w5"]))
+    good = [Document("good", i, "w3 w4 w6 w7") for i in range(3)]
+    alone = counted(model, good)
+    monkeypatch.setattr("attnviz.scanning.count.GROUP_TOKENS", 30)
+    together = counted(model, [good[0], late, *good[1:]])
+    assert (together.documents, together.windows, together.bad) == (3, 3, 1)
+    np.testing.assert_array_equal(together.counts, alone.counts)
+    np.testing.assert_array_equal(together.largest, alone.largest)
+
+
+def test_distances_are_told_in_tokens_where_the_context_is_smaller_than_the_length(
+    run: Run, tmp_path: Path
+) -> None:
+    text = "the red fox saw the red fox near the old house . " * 40
+    (tmp_path / "a.txt").write_text(text)
+    rows = []
+    for length in ("256", "512"):  # the built-in model's context is 256
+        out = str(tmp_path / length)
+        given = ("--length", length, "--head", "L1H1", "--workers", "1")
+        assert run("scan", str(tmp_path / "a.txt"), "-o", out, *given).status is ExitStatus.OK
+        rows += json.loads(run("atlas", out, "-f", "json").out)
+    assert rows[0]["distance"] == pytest.approx(rows[1]["distance"], abs=1e-4)
+    assert rows[0]["distance_variance"] == pytest.approx(rows[1]["distance_variance"], rel=1e-4)
+
+
+def test_copies_of_one_text_are_drawn_apart() -> None:
+    cut = Windows(attnviz.load_model()._loaded.tokenizer, 64, 0)
+    chances = {w.chance for i in range(50) for w in cut.of(Document("x", i, "a red fox"))}
+    assert len(chances) == 50
 
 
 def test_tokens_are_counted_by_the_mass_of_their_links_to_other_tokens() -> None:

@@ -40,7 +40,7 @@ def after(done): pass
 
 def main(texts, out, workers, ray=None, part=(1, 1)):
     request = Request((texts,), split="line", shard=400)
-    plan = make_plan(Store(out), request, Source("builtin"))
+    plan = make_plan(Store.at(out), request, Source("builtin"))
     run_scan(plan, HowRun(workers, ray, part), Silent())
 """
 PLAIN = (
@@ -198,6 +198,8 @@ def test_parts_are_merged_to_the_same_result(
 ) -> None:
     out = str(tmp_path / "out")
     # by the command, whose shards are larger
+    given = ("--split", "line", "-o", out)
+    assert run("scan", str(texts), *given, "--shard", "1/2").status is ExitStatus.OK
     for part in ("2/2", "1/2"):
         ended = run("scan", str(texts), "--split", "line", "--shard", part, "-o", out)
         assert ended.status is ExitStatus.OK

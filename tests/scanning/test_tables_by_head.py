@@ -4,6 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from attnviz.errors import InputError
@@ -50,3 +51,25 @@ def test_tables_of_other_heads_are_refused(tmp_path: Path) -> None:
     (folder / "tokens.parquet").write_bytes(b"nothing")
     with pytest.raises(InputError, match="holds no finished scan"):
         list(read_heads(folder, read_atlas(folder).rows))
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("tokens", "mass", None),
+        ("histograms", "value", None),
+        ("examples", "largest", None),
+        ("examples", "tokens", ["a", None]),
+        ("examples", "weights", [float("nan")]),
+        ("examples", "keys", [99]),
+        ("heads", "documents", None),
+    ],
+)
+def test_a_table_with_values_that_no_scan_writes_is_told(
+    table: str, column: str, value: object, tmp_path: Path
+) -> None:
+    folder = made_scan(tmp_path / "scan")
+    rows = pq.read_table(folder / f"{table}.parquet").to_pylist()
+    write_table(folder, table, [row | {column: value} for row in rows])
+    with pytest.raises(InputError):
+        read_head(folder, read_atlas(folder).rows[0])

@@ -136,7 +136,7 @@ class AttentionCall:
             ahead = torch.arange(first, n) > queries[:, None]
             scores[..., first:].masked_fill_(ahead.to(scores.device), LOWEST)
         elif (mask := self._additive(queries, n)) is not None:
-            scores += mask[0]
+            scores += mask[0].clamp_min(LOWEST)  # not minus infinity, which times 0 is no number
         scores -= scores.amax(dim=-1, keepdim=True)
         return torch.softmax(scores, dim=-1), scores
 

@@ -1,4 +1,4 @@
-"""The windows of a corpus in which a head has its largest weights, shaded as its query attends."""
+"""The windows of a corpus with a head's strongest links, shaded as their query attends."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -64,7 +64,9 @@ def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
     if not found:
         return
     yield Text()
-    said = "windows with the largest weight, each as the query of this weight attends"
+    said = (
+        "windows with the strongest links between two tokens, each as the query of its link attends"
+    )
     yield from folded(Text(said, "bold"), display.width)
     strongest = max(row.largest for _, row in found)
     for n, (alike, row) in enumerate(found, start=1):

@@ -174,5 +174,5 @@ def _remarks(head: HeadAtlas) -> Iterator[str]:
     if head.tokens:
         yield (
             f"tokens: the sum of their weights over {amount(head.sampled, 'window')}, without the "
-            "first token of each"
+            "first token of each and what a token attends to itself (8 strongest keys of a query)"
         )

@@ -188,7 +188,7 @@ def _example(example: Example) -> Mapping[str, object]:
     return {
         "kind": example.kind,
         "bin": example.bin,
-        "largest": _short(example.largest) or 0.0,
+        "apart": _short(example.apart) or 0.0,
         "path": readable(example.path),
         "start": example.start,
         "window": example.window,

@@ -7,22 +7,22 @@ let near = null; // watches for windows that come near
 
 // the windows under their titles: the ones with the largest weight of all, then those of each bin
 function windowGroups({ examples, histograms }) {
-  const strongest = (a, b) => b.largest - a.largest;
+  const strongest = (a, b) => b.apart - a.apart;
   const best = examples.filter(({ kind }) => kind === "top").sort(strongest);
   const drawn = examples.filter(({ kind }) => kind !== "top").sort((a, b) => b.bin - a.bin || strongest(a, b));
   const bins = [...new Set(drawn.map(({ bin }) => bin))].map((bin) => [
     binTitle(bin, histograms.largest), drawn.filter((example) => example.bin === bin),
   ]);
-  return [["Windows with the strongest links of the whole corpus", best], ...bins].filter(([, some]) => some.length);
+  return [["Windows with the strongest links between two words, of the whole corpus", best], ...bins].filter(([, some]) => some.length);
 }
 
 function drawExamples(found) {
   const box = byId("windows");
-  full = Math.max(...found.examples.map(({ largest }) => largest), 0) || 1;
+  full = Math.max(...found.examples.map(({ apart }) => apart), 0) || 1;
   byId("directions").hidden = !found.examples.length;
   byId("examples-hint").textContent = found.examples.length
-    ? "Words are shaded by the largest weight that any word of the window gives them; outlined: the strongest link, its key with dashes. " +
-      "The first token of a window is left out of both. Links: the 8 strongest of each word, of 0.005 and more. Windows of a document are counted from 0."
+    ? "Words are shaded by the largest weight that another word of the window gives them; outlined: the strongest link, its key with dashes. " +
+      "What a word attends to itself, and the first token of a window, are left out of both. Links: the 8 strongest of each word, of 0.005 and more. Windows of a document are counted from 0."
     : "The scan kept no windows of this head.";
   drawShades(found.examples.length > 0);
   box.replaceChildren();
@@ -57,7 +57,7 @@ function binTitle(bin, largest) {
 
 function drawShades(some) {
   const strip = make("i", "strip");
-  byId("shades").replaceChildren(...(some ? ["weight 0 ", strip, ` ${full.toFixed(2)} and more`] : []));
+  byId("shades").replaceChildren(...(some ? ["weight 0 ", strip, ` ${full.toFixed(2)}`] : []));
 }
 
 async function linksOf(example) {
@@ -67,7 +67,7 @@ async function linksOf(example) {
 }
 
 function fill(box, example, links) {
-  const inner = links.filter(({ query, key }) => query && key);
+  const inner = links.filter(({ query, key }) => query && key && query !== key);
   const strongest = inner.reduce((a, b) => (a && a.weight >= b.weight ? a : b), null);
   const received = new Map();
   for (const { key, weight } of inner) received.set(key, Math.max(weight, received.get(key) || 0));
@@ -81,10 +81,10 @@ function fill(box, example, links) {
   shade(shown, null);
 }
 
-function whereOf({ largest, path, start, window: number }) {
+function whereOf({ apart, path, start, window: number }) {
   const place = make("bdi", "path", path);
   const from = start ? `, document from byte ${start.toLocaleString("en")}` : "";
-  return make("p", "where", make("b", "", largest.toFixed(3)), " largest weight · ", place, `${from}, window ${number}`);
+  return make("p", "where", make("b", "", apart.toFixed(3)), " strongest link · ", place, `${from}, window ${number}`);
 }
 
 // the tokens to show: all of a short window, of a long one those around the strongest link
