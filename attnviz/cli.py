@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "explain": "Write out one head's calculation for one query, step by step, in numbers.",
         "why": "Take a head's score apart: what made this query attend to this key.",
         "heads": "Score every head on a text or on the standard probe, and name its role.",
-        "scan": "Measure every head over a corpus: the scores of heads, over all documents.",
+        "scan": "Measure every head over a corpus, and keep examples of what it attends to.",
         "atlas": "Show what a scan found: every head's scores, the means over documents.",
         "predict": "Show the most likely next tokens, with their probabilities.",
         "generate": "Let a model answer, and show what each part of the answer looked at.",

@@ -123,7 +123,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(f.relative_to(folder)): f.read_bytes() for f in files}
 
 
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("workers", [4])
 def test_the_number_of_workers_changes_no_byte(
     workers: int, start: Started, whole: dict[str, bytes], tmp_path: Path
 ) -> None:
