@@ -14,25 +14,17 @@ from attnviz.data.transforms import NormBased
 from attnviz.harmless import readable
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import block_maximum
-from attnviz.renderers.picture.canvas import (
-    check_dpi,
-    check_size,
-    drawing,
-    fit,
-    new_figure,
-    place,
-    use_fonts,
-)
-from attnviz.renderers.picture.fonts import Lettering, lettering
+from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.picture.fonts import Lettering
 from attnviz.renderers.picture.frame import GREY, hatch_ground, write
 from attnviz.renderers.picture.paint import (
     DIVERGING,
     Scale,
-    check_cmap,
     draw_color_bar,
     scale_for,
     signed_scale,
 )
+from attnviz.renderers.picture.sheet import sheet, write_line
 from attnviz.renderers.picture.ticks import ticks_for, write_columns, write_rows
 
 if TYPE_CHECKING:
@@ -59,13 +51,10 @@ def draw(
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
-    check_dpi(dpi)
     labels = [distinct_labels(side.capture.key_tokens) for side in beside.sides]
-    with drawing():
-        check_cmap(cmap)
-        fonts = lettering([title, *about, *(label for some in labels for label in some)])
-        use_fonts(fonts.families)
-        figure = new_figure(dpi)
+    with sheet(
+        [title, *about, *(label for some in labels for label in some)], dpi=dpi, cmap=cmap
+    ) as (figure, fonts):
         panes = [_visible(side.capture, side.map.weights) for side in beside.sides]
         scale = scale_for(cmap, "linear", panes)
         if beside.sides[0].capture.transformed_by(NormBased):
@@ -82,14 +71,9 @@ def draw(
             _bar(figure, left, less, signed)
         letters = max(50, int(left * LETTERS))
         said = "\n".join(fill(fonts.spell(line), letters) for line in about)
-        above = place(figure, 0, 0.5, 0.01, 0.01)
-        above.set_axis_off()
-        above.text(0, 0, said, fontsize=8, va="bottom", ha="left", color=GREY, parse_math=False)
-        over = place(figure, 0, 0.6 + 0.15 * (said.count("\n") + 1), 0.01, 0.01)
-        over.set_axis_off()
-        over.text(0, 0, fonts.spell(title), fontsize=11, va="bottom", ha="left", parse_math=False)
-        fit(figure)
-    check_size(figure, dpi)
+        write_line(figure, 0.5, said, size=8, color=GREY)
+        top = 0.6 + 0.15 * (said.count("\n") + 1)
+        write_line(figure, top, fonts.spell(title), size=11)
     return figure
 
 

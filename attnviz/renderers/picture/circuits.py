@@ -6,17 +6,8 @@ import numpy as np
 
 from attnviz.data.circuits import Circuits
 from attnviz.renderers.arrangement import by_head
-from attnviz.renderers.picture.canvas import (
-    check_dpi,
-    check_size,
-    drawing,
-    fit,
-    new_figure,
-    place,
-    use_fonts,
-)
-from attnviz.renderers.picture.fonts import lettering
-from attnviz.renderers.picture.paint import check_cmap
+from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.picture.sheet import sheet, write_line
 from attnviz.renderers.titles import circuits_title
 
 if TYPE_CHECKING:
@@ -33,13 +24,8 @@ def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = "viridis") -> "Figur
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
-    check_dpi(dpi)
     title = circuits_title(circuits)
-    with drawing():
-        check_cmap(cmap)
-        fonts = lettering([title])
-        use_fonts(fonts.families)
-        figure = new_figure(dpi)
+    with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         left = 0.0
         if circuits.copying:
             _draw_copying(place(figure, left, 0, SIDE, SIDE), circuits)
@@ -49,11 +35,7 @@ def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = "viridis") -> "Figur
             _draw_composition(axes, circuits, scores / circuits.expected[through], cmap)
             axes.set_title(f"read through the {through}, × chance", fontsize=9, loc="left")
             left += SIDE + GAP
-        above = place(figure, 0, SIDE + 0.45, 0.01, 0.01)
-        above.set_axis_off()
-        above.text(0, 0, fonts.spell(title), fontsize=10, va="bottom", parse_math=False)
-        fit(figure)
-    check_size(figure, dpi)
+        write_line(figure, SIDE + 0.45, fonts.spell(title))
     return figure
 
 

@@ -13,21 +13,13 @@ from attnviz.data.development import Change, Development
 from attnviz.errors import UsageError
 from attnviz.harmless import readable
 from attnviz.renderers.atlas_titles import development_title
-from attnviz.renderers.picture.canvas import (
-    check_dpi,
-    check_size,
-    drawing,
-    fit,
-    new_figure,
-    place,
-    use_fonts,
-)
-from attnviz.renderers.picture.fonts import Lettering, lettering
+from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.picture.fonts import Lettering
 from attnviz.renderers.picture.frame import GREY
 from attnviz.renderers.picture.layers import draw_layers, layer_color, layer_scale
 from attnviz.renderers.picture.naming import spread
-from attnviz.renderers.picture.paint import check_cmap
 from attnviz.renderers.picture.scatter import axis_label
+from attnviz.renderers.picture.sheet import sheet, write_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,17 +52,12 @@ def draw(
     Raises:
         UsageError: no such colour map, a resolution that makes no usable picture, or no score.
     """
-    check_dpi(dpi)
     layers = [head.layer for head in development.heads]
     title = development_title(development)
     if len(layers) > (top or HEADS):
         title += "; named: the heads that change most from first to last"
     names = [readable(name) for name in development.names]
-    with drawing():
-        check_cmap(cmap)
-        fonts = lettering([title, *names])
-        use_fonts(fonts.families)
-        figure = new_figure(dpi)
+    with sheet([title, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
         scale = layer_scale(layers, cmap)
         scores = _measured(development)
         ticks = _ticks(development, fonts)
@@ -83,12 +70,7 @@ def draw(
         right = min(ACROSS, len(scores)) * (WIDTH + GAP_ACROSS)
         if len(set(layers)) > 1:
             draw_layers(place(figure, right - 0.5, 0, 0.13, HEIGHT), scale, layers)
-        above = place(figure, 0, HEIGHT + 0.42, 0.01, 0.01)
-        above.set_axis_off()
-        wrapped = fill(fonts.spell(title), int(right * LETTERS))
-        above.text(0, 0, wrapped, fontsize=10, va="bottom", parse_math=False)
-        fit(figure)
-    check_size(figure, dpi)
+        write_line(figure, HEIGHT + 0.42, fill(fonts.spell(title), int(right * LETTERS)))
     return figure
 
 

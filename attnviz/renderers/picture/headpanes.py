@@ -10,17 +10,8 @@ import numpy as np
 
 from attnviz.data.blocks import FloatArray
 from attnviz.renderers.colors import is_light
-from attnviz.renderers.picture.canvas import (
-    check_dpi,
-    check_size,
-    drawing,
-    fit,
-    new_figure,
-    place,
-    use_fonts,
-)
-from attnviz.renderers.picture.fonts import lettering
-from attnviz.renderers.picture.paint import check_cmap
+from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.picture.sheet import sheet, write_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,12 +58,7 @@ def draw_panes(title: str, panes: Sequence[Pane], *, dpi: int, cmap: str) -> "Fi
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
-    check_dpi(dpi)
-    with drawing():
-        check_cmap(cmap)
-        fonts = lettering([title])
-        use_fonts(fonts.families)
-        figure = new_figure(dpi)
+    with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         shape = panes[0].values.shape
         alone = len(panes) == 1
         largest = ALONE_SIDE if alone else LARGEST_SIDE
@@ -82,14 +68,9 @@ def draw_panes(title: str, panes: Sequence[Pane], *, dpi: int, cmap: str) -> "Fi
             down, across = divmod(i, ACROSS)
             left, bottom = across * (width + GAP_ACROSS), -down * (height + GAP_DOWN)
             _draw_one(place(figure, left, bottom, width, height), pane, cell, cmap)
-        up = height + 0.42
-        above = place(figure, 0, up, 0.01, 0.01)
-        above.set_axis_off()
         across = min(ACROSS, len(panes)) * (width + GAP_ACROSS)
         said = fill(fonts.spell(title), max(40, int(across * LETTERS)))
-        above.text(0, 0, said, fontsize=10, va="bottom", ha="left", parse_math=False)
-        fit(figure)
-    check_size(figure, dpi)
+        write_line(figure, height + 0.42, said)
     return figure
 
 

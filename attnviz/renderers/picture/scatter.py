@@ -10,21 +10,11 @@ import numpy as np
 from attnviz.data.atlas import Atlas
 from attnviz.data.scatter import HeadPoint, Scatter
 from attnviz.renderers.atlas_titles import outliers_said, scatter_title
-from attnviz.renderers.picture.canvas import (
-    check_dpi,
-    check_size,
-    drawing,
-    fit,
-    new_figure,
-    place,
-    renderer_of,
-    use_fonts,
-)
-from attnviz.renderers.picture.fonts import lettering
+from attnviz.renderers.picture.canvas import place, renderer_of
 from attnviz.renderers.picture.frame import GREY
 from attnviz.renderers.picture.layers import draw_layers, layer_scale
 from attnviz.renderers.picture.naming import Box, place_names
-from attnviz.renderers.picture.paint import check_cmap
+from attnviz.renderers.picture.sheet import sheet, write_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,13 +45,8 @@ def draw(
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
-    check_dpi(dpi)
     title = scatter_title(atlas, scatter)
-    with drawing():
-        check_cmap(cmap)
-        fonts = lettering([title])
-        use_fonts(fonts.families)
-        figure = new_figure(dpi)
+    with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         axes = place(figure, 0, 0, WIDTH, HEIGHT)
         layers = [point.head.layer for point in scatter.points]
         scale = layer_scale(layers, cmap)
@@ -70,15 +55,9 @@ def draw(
         draw_layers(place(figure, WIDTH + 0.15, 0, 0.13, HEIGHT), scale, layers)
         lines = "; lines: ± the standard error over documents"
         said = fill(outliers_said(scatter, named) + lines, int(WIDTH * LETTERS))
-        below = place(figure, 0, -0.55, 0.01, 0.01)
-        below.set_axis_off()
-        below.text(0, 0, said, fontsize=8, va="top", color=GREY, parse_math=False)
-        above = place(figure, 0, HEIGHT + 0.12, 0.01, 0.01)
-        above.set_axis_off()
+        write_line(figure, -0.55, said, size=8, va="top", color=GREY)
         wrapped = fill(fonts.spell(title), int(WIDTH * LETTERS * 0.85))
-        above.text(0, 0, wrapped, fontsize=10, va="bottom", parse_math=False)
-        fit(figure)
-    check_size(figure, dpi)
+        write_line(figure, HEIGHT + 0.12, wrapped)
     return figure
 
 

@@ -14,17 +14,8 @@ import numpy as np
 from attnviz.data.why import Node, Side, Why
 from attnviz.renderers.labels import names_of
 from attnviz.renderers.parts import about_why, part_name
-from attnviz.renderers.picture.canvas import (
-    check_dpi,
-    check_size,
-    drawing,
-    fit,
-    new_figure,
-    place,
-    use_fonts,
-)
-from attnviz.renderers.picture.fonts import lettering
-from attnviz.renderers.picture.paint import check_cmap
+from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.picture.sheet import sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,19 +35,12 @@ def draw(why: Why, *, dpi: int = 150, cmap: str = SIGNED) -> "Figure":
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
-    check_dpi(dpi)
     names = names_of(why.tokens)
     title = about_why(why, names)
-    with drawing():
-        check_cmap(cmap)
-        fonts = lettering([title, *names])
-        use_fonts(fonts.families)
-        figure = new_figure(dpi)
+    with sheet([title, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
         names = tuple(map(fonts.spell, names))
         axes = _circuit(figure, why, names) if why.trees else _table(figure, why, names, cmap)
         axes.set_title(fonts.spell(title), fontsize=9, loc="left", parse_math=False, wrap=False)
-        fit(figure)
-    check_size(figure, dpi)
     return figure
 
 
