@@ -41,10 +41,9 @@ def estimated(plan: Plan, tasks: Sequence[Task], workers: Executor, how: HowRun)
     if plan.job.request.documents is not None:
         tokens = min(tokens, plan.job.request.documents * trial.tokens / max(1, trial.documents))
     again = min(tokens, trial.heads * EXAMPLES * plan.job.request.length)
-    processes = min(how.processes(plan.job.source.placement.device), len(tasks))
     if how.workers is None:  # each holds a model of its own
-        processes = max(1, min(processes, int(SHARE * free_bytes()) // max(1, trial.memory)))
-        workers.limit(processes)
+        workers.limit(max(1, int(SHARE * free_bytes()) // max(1, trial.memory)))
+    processes = min(workers.workers, len(tasks))
     disk = trial.heads * (len(tasks) * RECORD_BYTES + EXAMPLES * EXAMPLE_BYTES)
     seconds = (tokens + again) * trial.seconds / trial.tokens / processes
     return Estimated(int(tokens), seconds, trial.memory * processes, disk)

@@ -14,7 +14,7 @@ from attnviz.errors import UsageError, option
 from attnviz.models.placement import Device
 from attnviz.scanning.local import local_workers
 from attnviz.scanning.tasks import Done, Task
-from attnviz.scanning.work import Job
+from attnviz.scanning.worker import Job
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,10 @@ class HowRun:
 
 class Executor(Protocol):
     """Workers that do tasks."""
+
+    @property
+    def workers(self) -> int:
+        """How many there are at most."""
 
     def limit(self, workers: int) -> None:
         """Let there be no more workers than this, where memory is short."""

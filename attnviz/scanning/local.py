@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.scanning.tasks import Done, Task
-from attnviz.scanning.work import Job, Worker
+from attnviz.scanning.worker import Job, Worker
 
 ENDED = ModelError(
     "a worker ended before its task was done",
@@ -31,6 +31,11 @@ class LocalWorkers:
     def __init__(self, job: Job, most: int) -> None:
         self._job, self._most = job, most
         self._pool: dict[Connection, BaseProcess] = {}
+
+    @property
+    def workers(self) -> int:
+        """How many processes there are at most."""
+        return self._most
 
     def limit(self, workers: int) -> None:
         """Start no more processes than this."""

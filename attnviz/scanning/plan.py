@@ -24,13 +24,15 @@ from attnviz.scanning.manifest import digest_of, manifest_of
 from attnviz.scanning.request import Request
 from attnviz.scanning.store import Store
 from attnviz.scanning.tasks import CountShard, Lasting, tasks_of_windows
-from attnviz.scanning.work import Job
+from attnviz.scanning.worker import Job
 from attnviz.writers.atomic import make_folder
 
 R = TypeVar("R")
+T = TypeVar("T", bound=Lasting)
 AT_ONCE = 32
 """Records that are merged at a time."""
 MOST_SHARDS = 1 << 16
+"""Shards of a corpus, at most, but for files that are never cut."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +113,6 @@ class Plan:
         return InputError(
             f"the record {self.store.url(shard.name)!r} {why}", "remove it, and scan again"
         )
-
-
-T = TypeVar("T", bound=Lasting)
 
 
 def left(store: Store, folder: str, tasks: Sequence[T]) -> list[T]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from attnviz.errors import AttnvizError, ModelError, UsageError
 from attnviz.scanning.tasks import Done, Task
-from attnviz.scanning.work import Job, Worker
+from attnviz.scanning.worker import Job, Worker
 
 IN_FLIGHT = 2
 """Tasks that an actor has at a time, so that it need not wait for its next one."""
@@ -38,9 +38,14 @@ class RayWorkers:
         self._class = ray.remote(num_cpus=1, num_gpus=gpus)(_Actor)
         self._ready: list[Any] = []
         self._sent: dict[Any, _Sent] = {}
-        self._lost = 0
+        self._actors, self._lost = actors, 0
         for _ in range(actors):
             self._start()
+
+    @property
+    def workers(self) -> int:
+        """How many actors there are."""
+        return self._actors
 
     def limit(self, workers: int) -> None:
         """Memory is each node's own; Ray places what fits."""

@@ -3,7 +3,7 @@
 shards ─► records ─► one record ─► chosen windows ─► their links ─► tables
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from attnviz.errors import InputError, option
@@ -73,7 +73,7 @@ def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
         store.try_writing()
         if is_finished(store):
             remove_parts(store)  # where the process was killed before it could
-            return replace(counted(store), bad=sum(1 for _ in plan.skipped(plan.of_part((1, 1)))))
+            return _finished(store)
         with workers_of(plan.job, how) as workers:
             _count(plan, how, watcher, workers)
             if how.part[1] > 1:
@@ -92,10 +92,10 @@ def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
     return size
 
 
-def counted(store: Store) -> Size:
+def _finished(store: Store) -> Size:
     """What a finished scan counted."""
-    documents, tokens = read_atlas(store.where).size
-    return Size(documents, tokens, 0)
+    skipped = store.read("skipped.jsonl") or b""
+    return Size(*read_atlas(store.where).size, skipped.count(b"\n"))
 
 
 def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None:

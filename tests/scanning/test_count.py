@@ -40,8 +40,8 @@ from attnviz.data.windows import HeadLinks
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel
-from attnviz.scanning.again import TokenMass, run_again
 from attnviz.scanning.count import Counter
+from attnviz.scanning.examples import TokenMass, run_again
 from attnviz.scanning.files import record_of_bytes, record_to_bytes, skipped_of_bytes
 from attnviz.scanning.windows import Window, Windows, batches
 from tests.architectures import ARCHITECTURES, Architecture

@@ -15,8 +15,8 @@ from attnviz.errors import AttnvizError, OutputError, UsageError, option
 from attnviz.inputs.corpus import documents_of
 from attnviz.models.catalog import Source
 from attnviz.runs.prepare import load_model
-from attnviz.scanning.again import example_rows, token_rows
 from attnviz.scanning.count import Counter
+from attnviz.scanning.examples import example_rows, token_rows
 from attnviz.scanning.files import record_to_bytes
 from attnviz.scanning.manifest import MANIFEST, digest_of, parsed_manifest
 from attnviz.scanning.request import Request
