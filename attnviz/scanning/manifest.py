@@ -96,7 +96,7 @@ def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
         told = ", ".join(_difference(name, found.get(name), manifest[name]) for name in names)
         raise UsageError(
             f"{store.where!r} holds another scan ({told})",
-            f"give another folder with {option('output')}",
+            f"give another folder with {option('output')}, or remove this one",
         )
 
 

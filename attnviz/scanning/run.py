@@ -3,6 +3,7 @@
 shards ─► records ─► one record ─► chosen windows ─► their links ─► tables
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from attnviz.scanning.plan import Plan, locked
 from attnviz.scanning.result import is_finished, remove_parts, write_result, write_skipped
 from attnviz.scanning.store import Store
 from attnviz.scanning.tables import read_atlas
-from attnviz.scanning.tasks import Done
+from attnviz.scanning.tasks import CountShard, Done
 
 ENOUGH = 1000
 """Documents after which a scan ends at once where most of them are bad."""
@@ -42,18 +43,23 @@ class Watcher(Protocol):
         """A task is done."""
 
 
-def check_bad(size: Size, most: float) -> None:
-    """See that no more than this percentage of the documents is bad.
+def check_bad(plan: Plan, shards: Sequence[CountShard], size: Size, most: float) -> None:
+    """Name the bad documents of counted shards, and see that they are no more than this percentage.
 
     Raises:
-        InputError: more are.
+        InputError: they are more, or there are no others.
+        OutputError: their list cannot be written.
     """
-    every = size.documents + size.bad
+    write_skipped(plan, shards)
+    first, every = next(plan.skipped(shards), None), size.documents + size.bad
+    why = f" (the first: {first.why})" if first else ""
     if size.bad * 100 > most * every:
         raise InputError(
-            f"{size.bad:,} of {every:,} documents could not be read, more than {most:g}%",
+            f"{size.bad:,} of {every:,} documents could not be read, more than {most:g}%{why}",
             f"see skipped.jsonl, and raise {option('max_bad')} to go on without them",
         )
+    if not size.documents:
+        raise InputError(f"no document could be read{why}", "give others, or see skipped.jsonl")
 
 
 def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
@@ -79,11 +85,8 @@ def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
             if how.part[1] > 1:
                 return None
             total = plan.total()
-            write_skipped(plan, plan.of_part((1, 1)))
             size = Size(total.documents, total.tokens, total.bad)
-            check_bad(size, how.max_bad)
-            if not total.documents:
-                raise InputError("no document could be read", "give others, or see skipped.jsonl")
+            check_bad(plan, plan.of_part((1, 1)), size, how.max_bad)
             tasks = plan.again(total)
             watcher.begin("examples", 0, len(tasks))
             workers.do(tasks, watcher.did)
@@ -117,7 +120,7 @@ def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None
         watcher.did(done)
         size = Size(size.documents + done.documents, 0, size.bad + done.skipped)
         if size.bad >= ENOUGH and size.bad > size.documents:
-            write_skipped(plan, [task for task in every if task not in plan.counting(how.part)])
-            check_bad(size, how.max_bad)
+            left = plan.counting(how.part)
+            check_bad(plan, [task for task in every if task not in left], size, how.max_bad)
 
     workers.do(tasks, told)

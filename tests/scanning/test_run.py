@@ -235,7 +235,7 @@ def test_a_scan_with_too_many_bad_documents_ends_and_can_go_on(
     out = str(tmp_path / "out")
     strict = run("scan", str(corpus), "-o", out)
     assert strict.status is ExitStatus.INPUT
-    assert "1 of 5 documents could not be read, more than 1%" in strict.err
+    assert "1 of 5 documents could not be read, more than 1% (the first: not UTF-8" in strict.err
     assert json.loads((tmp_path / "out" / "skipped.jsonl").read_text())["path"].endswith("bad.txt")
     assert run("atlas", out).status is ExitStatus.INPUT
     scan(run, corpus, tmp_path / "out", "--max-bad", "20")
