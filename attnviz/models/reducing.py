@@ -6,7 +6,7 @@ in the shape comments:
     B windows   b windows of a block   h wanted heads   r rows of a block   m its keys
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -30,7 +30,7 @@ class Rows:
 
     `windows`: those of the batch; `first`: the first query; `weights` (b, h, r, m), on the first m
     keys: none of these queries attends to a later one. `scores` (b, h, r, m), where they are
-    known: after the mask, less the largest of their row; a reduction may write over them.
+    known: after the mask; a reduction may write over them. Both are good during the call alone.
     """
 
     layer: int
@@ -161,20 +161,15 @@ class _LayerSums:
         ones = weights.new_ones(*weights.shape[:2], 1, r)  # faster than to sum over rows
         self.by_position[own, :, :m] += (ones @ weights)[:, :, 0]
         self.previous[own] += weights.diagonal(first - 1, dim1=2, dim2=3).sum(dim=-1)
-        for place, marks in enumerate(_marks(ids, first, r, m)):
-            # a product of matrices with one column is several times faster than with two
-            found = torch.bmm(weights.flatten(2), marks.flatten(1)[..., None])  # (b, h, 1)
-            self.marked[own][..., place] += found[..., 0]
-        inner = weights[..., 1:].amax(dim=-1) if m > 1 else torch.zeros_like(weights[..., 0])
-        most = torch.maximum(inner, weights[..., 0])  # (b, h, r)
+        for place, mass in enumerate(_marked(weights, ids, first)):
+            self.marked[own][..., place] += mass
+        apart, itself = _largest_of_rows(weights, first)  # (b, h, r)
+        most = torch.maximum(torch.maximum(apart, itself), weights[..., 0])
         entropies = _entropies(weights, most, rows.scores)  # (b, h, r)
         self.entropies[own] += entropies @ _entropy_units(first, r, n, causal).to(weights)
-        _raise(self.largest[own], inner[..., 1 if first == 0 else 0 :])
-        itself = weights.diagonal(first, dim1=2, dim2=3)
-        kept = itself.clone()
-        itself.zero_()  # for a moment: a copy of all weights would take longer
-        _raise(self.apart[own], weights[:, :, 1 if first == 0 else 0 :, 1:])
-        itself.copy_(kept)
+        after_first = slice(1 if first == 0 else 0, None)
+        _raise(self.apart[own], apart[..., after_first])
+        _raise(self.largest[own], torch.maximum(apart, itself)[..., after_first])
 
     def finished(self) -> tuple[Tensor, ...]:
         """The arrays of `WindowSums`, in order, of this layer's heads."""
@@ -197,6 +192,17 @@ class _LayerSums:
         }
         sums = torch.stack([of[name] for name in SUMS], dim=-1)  # (B, h, len(SUMS))
         return sums, by_distance @ in_bin, self.by_position @ in_bin, self.largest, self.apart
+
+
+def _largest_of_rows(weights: Tensor, first: int) -> tuple[Tensor, Tensor]:
+    """The largest weight of each row on a key that is neither the first nor the query; its own."""
+    diagonal = weights.diagonal(first, dim1=2, dim2=3)
+    itself = diagonal.clone()
+    diagonal.zero_()  # for a moment: a copy of all weights would take longer
+    others = weights[..., 1:]
+    apart = others.amax(dim=-1) if others.size(-1) else torch.zeros_like(itself)
+    diagonal.copy_(itself)
+    return apart, itself
 
 
 def _raise(largest: Tensor, found: Tensor) -> None:
@@ -229,25 +235,28 @@ def _both_ways(weights: Tensor, first: int) -> Tensor:
     return _by_distance(weights.tril(first), first) + _by_distance(later, m - first - r)
 
 
-def _marks(ids: Tensor, first: int, r: int, m: int) -> tuple[Tensor, Tensor]:
-    """1 on earlier copies of the query's token, and on what followed them, each (b, r, m)."""
+def _marked(weights: Tensor, ids: Tensor, first: int) -> Iterator[Tensor]:
+    """The mass on earlier copies of the query's token, and on what followed them, each (b, h)."""
+    r, m = weights.shape[2:]
     copies = ids[:, first : first + r, None] == ids[:, None, :m]
-    copies = copies.float().tril_(first - 1)  # earlier ones
-    followers = torch.zeros_like(copies)
-    followers[..., 1:] = copies[..., :-1]
-    followers.diagonal(first, dim1=1, dim2=2).zero_()  # the query itself
-    return copies, followers
+    marks, flat = copies.float().tril_(first - 1), weights.flatten(2)  # earlier ones; (b, h, r * m)
+    # a product of matrices with one column is several times faster than with two
+    yield torch.bmm(flat, marks.flatten(1)[..., None])[..., 0]
+    marks.diagonal(first - 1, dim1=1, dim2=2).zero_()  # what followed is the query itself
+    # one further on; the last key of a row marks nothing in the row below, as it is no earlier one
+    yield torch.bmm(flat[..., 1:], marks.flatten(1)[:, :-1, None])[..., 0]
 
 
 def _entropies(weights: Tensor, most: Tensor, scores: Tensor | None) -> Tensor:
     """-Σ A ln A of each row in nats (b, h, r), with 0·ln 0 = 0; `most`: its largest weight.
 
-    From scores whose largest is 0 it takes no logarithm but one a row: ln A is the score plus the
-    logarithm of the largest weight.
+    From scores it takes one logarithm a row: ln A is the score, less the largest of the row, plus
+    the logarithm of the largest weight.
     """
     if scores is None:
         smallest = torch.finfo(torch.float32).tiny
         return -weights.clamp_min(smallest).log_().mul_(weights).sum(dim=-1)
+    scores -= scores.amax(dim=-1, keepdim=True)
     return -scores.mul_(weights).sum(dim=-1) - most.log() * weights.sum(dim=-1)
 
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, TypeAlias
 
 import torch
@@ -122,14 +123,16 @@ class AttentionCall:
         )[1]
         return pattern[0]
 
-    def plain_rows(self, queries: Tensor) -> tuple[Tensor, Tensor]:
+    def plain_rows(self, queries: Tensor, room: "Room") -> tuple[Tensor, Tensor]:
         """As `weights`, where `is_plain` holds of the module, and the scores that they are made of.
 
-        The scores (h, rows, n) are those after the mask, less the largest of their row. Unlike the
-        eager functions of transformers, it makes no copy of keys that heads share.
+        Both (h, rows, n) are good until the room is used again; the scores are those after the
+        mask. Unlike the eager functions of transformers, it makes no copy of keys that heads share.
         """
         n = self._seen(queries)
-        scores = _grouped(self.q[:, queries].float() * self.scaling, self.k[:, :n].float())
+        shape, most = (self.q.size(0), len(queries), n), self.k.size(1)
+        scores, weights = (room.of(name, shape, most, self.q.device) for name in ("scores", "rows"))
+        _grouped(self.q[:, queries].float() * self.scaling, self.k[:, :n].float(), out=scores)
         if self._mask is None and self._causal() and self.q.size(1) == self.k.size(1):
             # of the last keys alone, some are ahead of a query
             first = int(queries[0])
@@ -137,8 +140,7 @@ class AttentionCall:
             scores[..., first:].masked_fill_(ahead.to(scores.device), LOWEST)
         elif (mask := self._additive(queries, n)) is not None:
             scores += mask[0].clamp_min(LOWEST)  # not minus infinity, which times 0 is no number
-        scores -= scores.amax(dim=-1, keepdim=True)
-        return torch.softmax(scores, dim=-1), scores
+        return torch.softmax(scores, dim=-1, out=weights), scores
 
     def is_plain(self) -> bool:
         """Whether the module's own eager function is the softmax of scaled products, and no more.
@@ -159,7 +161,7 @@ class AttentionCall:
             theirs = seen.weights()
         except (ValueError, TypeError, RuntimeError, IndexError):
             return False  # it wants more than these few keys
-        ours = torch.softmax(_grouped(q, k) * self.scaling, dim=-1)
+        ours = torch.softmax(_grouped(q, k, out=q.new_empty(len(q), 4, 16)) * self.scaling, dim=-1)
         return bool((theirs - ours).abs().max() < PLAIN)
 
     def pattern(self) -> Tensor:
@@ -234,25 +236,47 @@ def _precise(tensor: Tensor) -> Tensor:
     return tensor if tensor.dtype is torch.float64 else tensor.float()
 
 
-def _grouped(q: Tensor, k: Tensor) -> Tensor:
+def _grouped(q: Tensor, k: Tensor, *, out: Tensor) -> Tensor:
     """q·k (h, rows, n) of (h, rows, d_k) and (kv_heads, n, d_k), without a copy of shared keys."""
     rows = q.reshape(k.size(0), -1, q.size(2))  # (kv_heads, group * rows, d_k)
-    products: Tensor = (rows @ k.transpose(1, 2)).view(q.size(0), q.size(1), k.size(1))
-    return products
+    torch.bmm(rows, k.transpose(1, 2), out=out.view(*rows.shape[:2], k.size(1)))
+    return out
+
+
+class Room:
+    """Memory that is used for block after block: asking the system anew takes as long as filling
+    it."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, torch.device], Tensor] = {}
+
+    def of(self, name: str, shape: tuple[int, int, int], most: int, device: torch.device) -> Tensor:
+        """A float32 tensor of this shape, of which the last number will grow to `most`."""
+        size, room = prod(shape), prod(shape[:2]) * most
+        kept = self._kept.get((name, device))
+        if kept is None or len(kept) < size:
+            kept = self._kept[name, device] = torch.empty(room, dtype=torch.float32, device=device)
+        return kept[:size].view(shape)
 
 
 class PlainModules:
-    """The rows of calls, computed plainly where that is what their modules do."""
+    """The rows of calls, computed plainly where that is what their modules do.
+
+    Those of one block are good until the next one's are asked for.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[Any, bool] = {}
+        self._room = Room()
 
     def rows(self, call: AttentionCall, queries: Tensor) -> tuple[Tensor, Tensor | None]:
         """The weights of query rows (h, rows, n), and their scores where those are known."""
         if call.module not in self._seen:
             self._seen[call.module] = call.is_plain()
         return (
-            call.plain_rows(queries) if self._seen[call.module] else (call.weights(queries), None)
+            call.plain_rows(queries, self._room)
+            if self._seen[call.module]
+            else (call.weights(queries), None)
         )
 
 

@@ -53,7 +53,7 @@ class LastRows:
         layer = self._layers.at_work(call.module)
         if layer is not None and layer in self._wanted.heads:
             last = torch.tensor([call.q.size(1) - 1])
-            self.rows[layer], _ = self._plain.rows(call, last)
+            self.rows[layer] = self._plain.rows(call, last)[0].clone()
 
     def _on_output(self, module: nn.Module, pattern: Tensor) -> None:
         layer = self._layers.at_work(module)

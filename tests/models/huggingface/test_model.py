@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,11 @@ IDS = list(range(40, 57))
 
 def _blocks(model: LoadedModel, ids: list[int], wanted: Wanted) -> list[PatternBlock]:
     blocks: list[PatternBlock] = []
-    model.run(ids, wanted, blocks.append)
+
+    def keep(block: PatternBlock) -> None:  # its array may be used only during the call
+        blocks.append(replace(block, weights=block.weights.copy()))
+
+    model.run(ids, wanted, keep)
     return blocks
 
 
