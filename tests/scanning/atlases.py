@@ -94,27 +94,12 @@ def examples(head: str, written: tuple[str, ...] = TOKENS) -> list[dict[str, Any
     """A top window, the same window again as one of its bin, and another one of a low bin."""
     queries, keys, weights = (list(each) for each in zip(*LINKS, strict=True))
     links = {"queries": queries, "keys": keys, "weights": weights}
-    whole = {"tokens": list(written), **links}
+    place = {"bin": 18, "largest": 0.93, "apart": 0.93, "path": "a.txt", "start": 0}
+    whole = {**place, "tokens": list(written), **links}
     low = {"tokens": ["<bos>", " x", " y"], "queries": [2, 1], "keys": [1, 1]}
     rows: list[Mapping[str, Any]] = [
-        {
-            "kind": "top",
-            "bin": 18,
-            "largest": 0.93,
-            "apart": 0.93,
-            "path": "a.txt",
-            "start": 0,
-            **whole,
-        },
-        {
-            "kind": "bin",
-            "bin": 18,
-            "largest": 0.93,
-            "apart": 0.93,
-            "path": "a.txt",
-            "start": 0,
-            **whole,
-        },
+        {"kind": "top", **whole},
+        {"kind": "bin", **whole},
         {
             **{
                 "kind": "bin",

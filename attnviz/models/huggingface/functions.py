@@ -244,8 +244,10 @@ def _grouped(q: Tensor, k: Tensor, *, out: Tensor) -> Tensor:
 
 
 class Room:
-    """Memory that is used for block after block: asking the system anew takes as long as filling
-    it."""
+    """Memory that is used for block after block.
+
+    Asking the system for new memory takes as long as computing what goes into it.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, torch.device], Tensor] = {}
