@@ -7,7 +7,8 @@
     capture.links(top=3)
     capture.save("creature.npz")
     attnviz.generate("the creature was").shares()
-    attnviz.why("a fluffy blue creature", query="creature").pairs
+    attnviz.heads(sort="induction", top=5).to_columns()
+    attnviz.why("a fluffy blue creature", query="creature").record.pairs
 
 Importing the package loads no torch; the first `capture` or `load_model` does.
 """
@@ -15,54 +16,68 @@ Importing the package loads no torch; the first `capture` or `load_model` does.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnviz.api import (
-        AttentionAnswer,
-        AttentionCapture,
-        Link,
-        Model,
-        capture,
-        generate,
-        load,
-        load_model,
-        why,
-        writes,
-    )
-    from attnviz.api_scan import ScanAtlas, atlas, scan
+    from attnviz.api.ablate import ablate
+    from attnviz.api.capture import AttentionCapture, Link, capture, from_attention, load
+    from attnviz.api.compare import compare
+    from attnviz.api.explain import explain
+    from attnviz.api.generate import AttentionAnswer, generate
+    from attnviz.api.heads import heads
+    from attnviz.api.model import Model, load_model
+    from attnviz.api.predict import predict
+    from attnviz.api.scan import ScanAtlas, atlas, scan
+    from attnviz.api.show import Shown, ShowOptions, show
+    from attnviz.api.why import why, writes
     from attnviz.data.tokens import Token
-    from attnviz.data.why import Part, Why, Write
     from attnviz.errors import AttnvizError
+    from attnviz.runs.results.calculation import Calculation
+    from attnviz.runs.results.result import Result
 
 __all__ = [
     "AttentionAnswer",
     "AttentionCapture",
     "AttnvizError",
+    "Calculation",
     "Link",
     "Model",
-    "Part",
+    "Result",
     "ScanAtlas",
+    "ShowOptions",
+    "Shown",
     "Token",
-    "Why",
-    "Write",
     "__version__",
+    "ablate",
     "atlas",
     "capture",
+    "compare",
+    "explain",
+    "from_attention",
     "generate",
+    "heads",
     "load",
     "load_model",
+    "predict",
     "scan",
+    "show",
     "why",
     "writes",
 ]
 
 _HOME = {
-    "AttnvizError": "attnviz.errors",
-    "Part": "attnviz.data.why",
-    "ScanAtlas": "attnviz.api_scan",
-    "atlas": "attnviz.api_scan",
-    "scan": "attnviz.api_scan",
-    "Token": "attnviz.data.tokens",
-    "Why": "attnviz.data.why",
-    "Write": "attnviz.data.why",
+    "attnviz.api.ablate": ("ablate",),
+    "attnviz.api.capture": ("AttentionCapture", "Link", "capture", "from_attention", "load"),
+    "attnviz.api.compare": ("compare",),
+    "attnviz.api.explain": ("explain",),
+    "attnviz.api.generate": ("AttentionAnswer", "generate"),
+    "attnviz.api.heads": ("heads",),
+    "attnviz.api.model": ("Model", "load_model"),
+    "attnviz.api.predict": ("predict",),
+    "attnviz.api.scan": ("ScanAtlas", "atlas", "scan"),
+    "attnviz.api.show": ("ShowOptions", "Shown", "show"),
+    "attnviz.api.why": ("why", "writes"),
+    "attnviz.data.tokens": ("Token",),
+    "attnviz.errors": ("AttnvizError",),
+    "attnviz.runs.results.calculation": ("Calculation",),
+    "attnviz.runs.results.result": ("Result",),
 }
 
 
@@ -72,8 +87,9 @@ def __getattr__(name: str) -> Any:
 
     if name == "__version__":
         return importlib.metadata.version("attnviz")
-    if name in __all__:
-        return getattr(importlib.import_module(_HOME.get(name, "attnviz.api")), name)
+    for home, names in _HOME.items():
+        if name in names:
+            return getattr(importlib.import_module(home), name)
     raise AttributeError(f"module 'attnviz' has no attribute {name!r}")
 
 

@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "train": "Train a from-scratch model on your own text, on this computer.",
         "models": "List the available models, or show one model's card: named heads and figures.",
         "params": "Count a model's parameters: per matrix, per head, per layer and in total.",
+        "schema": "Print the JSON Schema of what a command writes.",
     }
 )
 """Each command, a function in a module of its name, and the first line of its help."""

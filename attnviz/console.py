@@ -14,9 +14,10 @@ What decides, strongest first:
   gets plain ASCII: bars of `=`, `->` for an arrow, and `\\u695a` for a letter.
 """
 
+import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TextIO, TypeAlias
 
@@ -24,6 +25,7 @@ from rich.console import (
     Console,
     ConsoleOptions,
     ConsoleRenderable,
+    RenderableType,
     RenderHook,
     RenderResult,
 )
@@ -238,3 +240,12 @@ def _writes_everything(encoding: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+def plain_text(parts: Iterable[RenderableType], width: int) -> str:
+    """What a terminal without colours would show, for a file."""
+    console = harmless_console(file=io.StringIO(), width=width, color_system=None)
+    with console.capture() as shown:
+        for part in parts:
+            console.print(part)
+    return shown.get()

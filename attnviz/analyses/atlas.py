@@ -18,18 +18,13 @@ MEAN_OF_NORMAL = 1.2533
 """The same in mean absolute deviations."""
 
 
-def heads_of(atlas: Atlas) -> tuple[Head, ...]:
-    """The heads that were scanned, in the order of the rows."""
-    return tuple(Head(row["layer"], row["number"]) for row in atlas.rows)
-
-
 def one_head(atlas: Atlas, name: str) -> Head:
     """The head that a user names, as in `L1H2` or `1.2`.
 
     Raises:
         UsageError: it names no single head, or one that was not scanned.
     """
-    head, scanned = head_named(name), heads_of(atlas)
+    head, scanned = head_named(name), atlas.heads
     if head is None:
         raise UsageError(
             f"{option('head', repr(name))} names no single head",
@@ -75,7 +70,7 @@ def scatter_of(atlas: Atlas, x: str, y: str) -> Scatter:
     away = np.maximum(*(_away([row[name] for row in rows]) for name in (x, y)))
     points = [
         HeadPoint(
-            Head(row["layer"], row["number"]),
+            Head(row["layer"], row["head"]),
             *(row[x], row[y], row[f"{x}_error"], row[f"{y}_error"]),
             float(distance),
         )

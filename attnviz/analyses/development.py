@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.analyses.atlas import heads_of
 from attnviz.data.atlas import SCORES, Atlas
 from attnviz.data.development import Development
 from attnviz.errors import UsageError
@@ -31,9 +30,9 @@ def develop(names: Sequence[str], atlases: Sequence[Atlas]) -> Development:
     steps = _steps(names, atlases)
     order = sorted(range(len(names)), key=lambda i: i if steps is None else steps[i])
     short = _told_apart(names)
-    heads = sorted(heads_of(atlases[0]))
+    heads = sorted(atlases[0].heads)
     sorted_rows = [
-        sorted(atlases[i].rows, key=lambda row: (row["layer"], row["number"])) for i in order
+        sorted(atlases[i].rows, key=lambda row: (row["layer"], row["head"])) for i in order
     ]
     means, errors = (
         {
@@ -103,7 +102,7 @@ def _check_same(names: tuple[str, str], atlases: tuple[Atlas, Atlas]) -> None:
 
 def _difference(names: tuple[str, str], atlases: tuple[Atlas, Atlas]) -> str:
     first, second = atlases
-    heads = [heads_of(atlas) for atlas in atlases]
+    heads = [atlas.heads for atlas in atlases]
     if set(heads[0]) != set(heads[1]):
         if len(heads[0]) != len(heads[1]):
             return f"their numbers of heads differ ({len(heads[0])}, {len(heads[1])})"

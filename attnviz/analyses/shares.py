@@ -59,7 +59,7 @@ def shares_of_heads(capture: Capture, choice: Choice, how: How) -> Shares:
     mean weight on a key of the answer so far; the mean over the new tokens but the first, which
     sees nothing of the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071, section 2.
     """
-    rows = [Row(str(head), 0, len(capture.query_tokens)) for head in capture.heads]
+    rows = [Row(str(head), 0, len(capture.query_tokens), head) for head in capture.heads]
     of_heads = [
         shares_of(capture, capture.weights(head), [row], choice, how)
         for head, row in zip(capture.heads, rows, strict=True)

@@ -3,23 +3,19 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import Destination, deliver_report, destination_of
+from attnviz.commands.deliver import Destination, deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
-from attnviz.data.ablate import AblationReport, BeforeAfter, Effect, Replacement
+from attnviz.data.ablate import Replacement
 from attnviz.errors import UsageError, option
-from attnviz.renderers.terminal import ablate as table
 from attnviz.runs.ablate import Cut, Progress, ablate_each, ablate_together
 from attnviz.runs.prepare import load_model
+from attnviz.runs.results.ablate import of_ablation, of_together
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-EPILOG = """
+EPILOG = r"""
 [bold]Examples[/]
 
 attnviz ablate "a fluffy blue creature roamed the verdant forest"
@@ -28,7 +24,7 @@ attnviz ablate "a fluffy blue creature roamed . the creature was" --answer blue
 
 attnviz ablate "Bark is very cute and he is a" --head L3H2,L4H0 --together
 
-attnviz ablate "some text" --model gpt2 -f jsonl | jq -r 'select(.change < -0.1) | .heads'
+attnviz ablate "some text" --model gpt2 -f jsonl | jq -c 'select(.change < -0.1) | [.layer, .head]'
 
 attnviz ablate "Bark is very cute and he is a dog" -o ablation.png
 """
@@ -97,12 +93,13 @@ def ablate(
     if how.together:
         both = ablate_together(loaded, given, options, heads.options, cut, how.top)
         note_texts(session, [both.report.capture])
-        _deliver_together(session, to, both)
+        deliver_result(session, to, of_together(both))
         return
     with _progress(session) as progress:
         report = ablate_each(loaded, given, options, heads.options, cut, progress)
     note_texts(session, [report.capture])
-    _deliver_each(session, to, report, how, canvas)
+    top = how.top if session.given("top") else None
+    deliver_result(session, to, of_ablation(report, top), canvas)
 
 
 def _check_together(heads: g.WhichHeads, to: Destination) -> None:
@@ -112,34 +109,6 @@ def _check_together(heads: g.WhichHeads, to: Destination) -> None:
     if not heads.options.named:
         hint = f"name them, as in {option('heads', 'L1H2,L3H0')}"
         raise UsageError(f"{together} needs heads", hint)
-
-
-def _deliver_together(session: Session, to: Destination, both: BeforeAfter) -> None:
-    display = to.display(session)
-    deliver_report(
-        session, to, lambda: list(_candidates(both)), lambda: table.render_together(both, display)
-    )
-
-
-def _deliver_each(
-    session: Session, to: Destination, report: AblationReport, how: HowAblated, canvas: g.Canvas
-) -> None:
-    effects = sorted(report.effects, key=lambda effect: (-abs(effect.change), effect.heads))
-    if session.given("top") or to.format.name == "txt":
-        effects = effects[: how.top]
-
-    def draw() -> "Figure":
-        from attnviz.renderers.picture import ablate as picture
-
-        return picture.draw(report, **canvas.given)
-
-    deliver_report(
-        session,
-        to,
-        lambda: [_record(report, effect) for effect in effects],
-        lambda: table.render(report, effects, to.display(session)),
-        draw,
-    )
 
 
 @contextmanager
@@ -154,36 +123,3 @@ def _progress(session: Session) -> Iterator[Progress | None]:
     with Bar(console=console, transient=True) as bar:
         task = bar.add_task("ablating", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _record(report: AblationReport, effect: Effect) -> dict[str, object]:
-    named = [each.behaviour for each in report.capture.named_heads if each.head in effect.heads]
-    return {
-        "model": report.capture.model.name,
-        "heads": ",".join(map(str, effect.heads)),
-        "card": named,
-        "with": report.replacement,
-        "answer": report.answer.label if report.answer else None,
-        "tokens": report.tokens,
-        "before": report.baseline,
-        "after": report.baseline + effect.change,
-        "change": effect.change,
-        "error": effect.error,
-        "answer_exact": report.answer.exact if report.answer else None,
-    }
-
-
-def _candidates(both: BeforeAfter) -> Iterator[dict[str, object]]:
-    """A row for each candidate before and after, with the effect on all of them."""
-    (effect,) = both.report.effects
-    for when, next_tokens in (("before", both.before), ("after", both.after)):
-        for rank, candidate in enumerate(next_tokens.candidates, start=1):
-            yield {
-                **_record(both.report, effect),
-                "when": when,
-                "rank": rank,
-                "id": candidate.id,
-                "token": candidate.label,
-                "probability": candidate.probability,
-                "exact": candidate.exact,
-            }

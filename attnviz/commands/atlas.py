@@ -1,7 +1,7 @@
 """`attnviz atlas`: the result of a scan."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -15,11 +15,12 @@ from attnviz.commands.atlas_views import (
     show_head,
     show_plot,
 )
-from attnviz.commands.deliver import Destination, deliver_report, destination_of
+from attnviz.commands.deliver import Destination, deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.data.atlas import Atlas
 from attnviz.renderers.terminal import atlas as table
+from attnviz.runs.results.result import Result
 from attnviz.scanning.tables import read_atlas
 
 if TYPE_CHECKING:
@@ -127,15 +128,17 @@ def _show_scores(
     """The scores of every head."""
     found = whole.sorted_by(listed.sort, listed.top)
 
-    def draw() -> "Figure":
+    def draw(**look: Any) -> "Figure":
         from attnviz.renderers.picture import atlas as picture
 
-        return picture.draw(whole, **canvas.given)
+        return picture.draw(whole, **look)
 
-    deliver_report(
-        session,
-        to,
+    result = Result(
+        "atlas",
+        found,
+        whole.model,
         lambda: list(found.rows),
-        lambda: table.render(found, to.display(session)),
+        lambda display: table.render(found, display),
         draw,
     )
+    deliver_result(session, to, result, canvas)

@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from attnviz.analyses.atlas import one_head, scatter_of, two_scores
 from attnviz.analyses.development import develop
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import Destination, deliver, deliver_report
+from attnviz.commands.deliver import Destination, deliver, deliver_result
 from attnviz.commands.grouping import option_field
 from attnviz.commands.session import Session
 from attnviz.data.atlas import SCORES, Atlas
 from attnviz.errors import UsageError, option
+from attnviz.renderers.titles import amount
+from attnviz.runs.results.result import Result
 from attnviz.scanning.tables import read_atlas, read_head, read_heads
 
 if TYPE_CHECKING:
@@ -81,18 +83,18 @@ def show_head(session: Session, to: Destination, folder: str, name: str, top: in
             f"{option('head', name)} has no {to.format.name}", f"leave {option('head')} out"
         )
     whole = read_atlas(folder)
-    head = one_head(whole, name)
-    row = next(row for row in whole.rows if row["head"] == str(head))
-    found = read_head(folder, row)
+    found = read_head(folder, whole.row(one_head(whole, name)))
     if to.format.name == "json":
         deliver(session, to, [(None, head_chunks(found, top))])
         return
-    deliver_report(
-        session,
-        to,
+    result = Result(
+        "atlas",
+        found,
+        str(found.head),
         lambda: head_rows(found, top),
-        lambda: atlas_head.render(whole, found, top, to.display(session)),
+        lambda display: atlas_head.render(whole, found, top, display),
     )
+    deliver_result(session, to, result)
 
 
 def show_plot(
@@ -108,18 +110,20 @@ def show_plot(
 
     scatter = scatter_of(whole, *two_scores(names))
 
-    def draw() -> "Figure":
+    def draw(**look: Any) -> "Figure":
         from attnviz.renderers.picture import scatter as picture
 
-        return picture.draw(whole, scatter, top=top, **canvas.given)
+        return picture.draw(whole, scatter, top=top, **look)
 
-    deliver_report(
-        session,
-        to,
+    result = Result(
+        "atlas",
+        scatter,
+        f"{scatter.x} and {scatter.y}",
         scatter.records,
-        lambda: table.render(whole, scatter, top, to.display(session)),
+        lambda display: table.render(whole, scatter, top, display),
         draw,
     )
+    deliver_result(session, to, result, canvas)
 
 
 def show_development(
@@ -146,18 +150,20 @@ def show_development(
     heads = found.heads if head is None else (one_head(atlases[0], head),)
     found = found.only(heads, SCORES if score is None else (score,))
 
-    def draw() -> "Figure":
+    def draw(**look: Any) -> "Figure":
         from attnviz.renderers.picture import development as picture
 
-        return picture.draw(found, top=top, **canvas.given)
+        return picture.draw(found, top=top, **look)
 
-    deliver_report(
-        session,
-        to,
+    result = Result(
+        "atlas",
+        found,
+        amount(len(folders), "scan"),
         lambda: list(found.records()),
-        lambda: table.render(found, top, to.display(session)),
+        lambda display: table.render(found, top, display),
         draw,
     )
+    deliver_result(session, to, result, canvas)
 
 
 def export_tree(session: Session, folder: str, tree: Path | None) -> None:

@@ -1,25 +1,23 @@
 """The one deliverer: what a command made goes to the terminal, a stream, or a file."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
 from rich.console import RenderableType
 
 from attnviz.commands.flags import as_flag
 from attnviz.commands.groups import Canvas, OutputOptions, ReportOutput
-from attnviz.commands.session import Session, plain_text
-from attnviz.console import Display
+from attnviz.commands.session import Session
+from attnviz.console import Display, plain_text
 from attnviz.errors import UsageError, option
 from attnviz.runs.outputs import Piece
+from attnviz.runs.results.result import Result
 from attnviz.writers.atomic import check_target, encoded, is_terminal, write_bytes
 from attnviz.writers.formats import Format, choose_format
 from attnviz.writers.stream import write_stream
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LINE = "{line}"
 """Stands for the number of the line in the name of a file that each line gets."""
@@ -134,26 +132,14 @@ def _encoded(session: Session, to: Destination, pieces: Iterable[Piece]) -> Iter
         yield from encoded(pieces)
 
 
-def deliver_report(
-    session: Session,
-    to: Destination,
-    records: Callable[[], Sequence[Mapping[str, object]]],
-    shown: Callable[[], Iterable[RenderableType]],
-    draw: "Callable[[], Figure] | None" = None,
+def deliver_result(
+    session: Session, to: Destination, result: Result[Any], canvas: Canvas | None = None
 ) -> None:
-    """Deliver a list of records: as rows, as a table for a person, or as a picture.
+    """Deliver a result: as rows, as a table for a person, or as a picture.
 
     Raises:
-        OutputError: the file or the stream cannot take them.
+        OutputError: the file or the stream cannot take it.
     """
-    if to.format.name == "txt":
-        pieces: Iterable[Piece] = shown()
-    elif to.format.picture and draw is not None:
-        from attnviz.renderers.picture.canvas import figure_bytes
-
-        pieces = [figure_bytes(draw(), to.format.name)]
-    else:
-        from attnviz.writers.records import record_chunks
-
-        pieces = record_chunks(records(), to.format.name)
+    look = canvas.given if canvas else {}
+    pieces = result.pieces(to.format.name, to.display(session), **look)
     deliver(session, to, [(None, pieces)])

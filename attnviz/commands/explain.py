@@ -4,13 +4,9 @@ The file is long because it has three subjects (a head, bare embeddings, an exam
 options of each.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
-
-from rich.console import RenderableType
+from typing import TYPE_CHECKING, Any, cast
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver, destination_of
@@ -18,34 +14,23 @@ from attnviz.commands.flags import as_flag
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, say, text_alone
-from attnviz.console import Display
-from attnviz.data.explain import EmbeddingTrace, HeadTrace
-from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
-from attnviz.data.worked import Initialisation, Similarity, Way
+from attnviz.data.explain import HeadTrace
+from attnviz.data.worked import Initialisation, Similarity, Way, Worked
 from attnviz.errors import UsageError, option
-from attnviz.harmless import readable
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
 from attnviz.models.known import EMBEDDINGS
-from attnviz.renderers.calculation import embeddings as embeddings_sheet
-from attnviz.renderers.calculation import explain as explained
-from attnviz.renderers.calculation import lookup
-from attnviz.renderers.calculation import worked as examples
-from attnviz.renderers.calculation.sheet import Sheet
-from attnviz.renderers.headlines import headline
-from attnviz.renderers.titles import facts as run_facts
 from attnviz.runs.explain import (
     RandomInit,
     Subject,
-    Traced,
     explain_embeddings,
     work_example,
     work_matrices,
 )
 from attnviz.runs.explain import explain as trace_head
-from attnviz.runs.outputs import Piece
 from attnviz.runs.prepare import load_model
-from attnviz.writers.explain import Numbers, calculation_json, calculation_npz
+from attnviz.runs.results.calculation import Calculation
+from attnviz.runs.results.explain import Telling, of_embeddings, of_example, of_head, of_matrices
 
 if TYPE_CHECKING:
     from attnviz.models.scratch.embeddings import EmbeddingModel
@@ -96,31 +81,10 @@ class HowTold:
         help="Show the row as a look-up in a database: query, keys, values.",
     )
 
-    def among(self, steps: Sequence[int]) -> tuple[int, ...]:
-        """The steps that are asked for.
-
-        Raises:
-            UsageError: one that there is not.
-        """
-        if self.only is None:
-            return tuple(steps)
-        chosen: set[int] = set()
-        for item in self.only.split(","):
-            found = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", item.strip())
-            named = range(int(found[1]), int(found[2] or found[1]) + 1) if found else ()
-            if not named or not set(named) <= set(steps):
-                raise UsageError(
-                    f"{option('only', repr(self.only))} names no steps of this calculation",
-                    f"they are {steps[0]} to {steps[-1]}: {option('only', 3)}, 2,3 or 2-4",
-                )
-            chosen |= set(named)
-        return tuple(sorted(chosen))
-
-    def sheet(self, display: Display, digits: int = 4) -> Sheet:
-        """The sheet to write on; `digits` where the user said nothing."""
-        chosen = digits if self.digits is None else self.digits
-        in_sums = 2 if self.digits is None else self.digits
-        return Sheet(display, chosen, self.columns, in_sums)
+    @property
+    def record(self) -> Telling:
+        """The record that runs take."""
+        return Telling(**vars(self))
 
 
 @dataclass(frozen=True)
@@ -184,22 +148,6 @@ class Rounding:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Calculation:
-    """What is shown, and the facts and arrays that a program gets."""
-
-    shown: Iterable[RenderableType]
-    facts: Mapping[str, object]
-    arrays: Mapping[str, Numbers]
-
-    def pieces(self, form: str) -> Iterable[Piece]:
-        """The calculation as it goes out in this format."""
-        if form == "txt":
-            return self.shown
-        write = calculation_json if form == "json" else calculation_npz
-        return write(self.facts, self.arrays)
-
-
 @command
 def explain(
     session: Session,
@@ -229,12 +177,11 @@ def explain(
     if to.format.name != "txt":
         hint = f"leave it out: {to.format.name} holds all numbers of every step"
         session.refuse(HowTold, wrong="applies only to text output", hint=hint)
-    display = to.display(session)
     if which.example is not None or which.matrices is not None:
         _check_without_a_model(session, text, which)
         plain: Similarity = "dot" if which.example == "three-inputs" else "scaled-dot"
         way = Way(likeness.similarity or plain, causal.causal, rounding.rounded)
-        calculation = _worked(display, which, way, drawn, reading)
+        calculation: Calculation[Any] = _worked(which, way, drawn, reading.record)
     else:
         _check_with_a_model(session, model, reading)
         refusal = "a saved capture holds no queries, keys and values"
@@ -247,31 +194,14 @@ def explain(
             options = tokens.options(target=target.target)
             trace, notes = explain_embeddings(embeddings, given, followed.query, options)
             say(session, notes)
-            calculation = _compared(display, trace, reading)
+            calculation = of_embeddings(trace, reading.record)
         else:
             subject = Subject(followed.head, followed.query, likeness.similarity)
             traced = trace_head(loaded, given, subject, tokens.options(target=target.target))
             note_texts(session, [traced.capture])
             _note_a_piece(session, traced.trace)
-            calculation = _explained(display, traced, reading)
-    deliver(session, to, [(None, calculation.pieces(to.format.name))])
-
-
-def _explained(display: Display, traced: Traced, reading: HowTold) -> Calculation:
-    """One head of a model over a text."""
-    sheet, trace = reading.sheet(display), traced.trace
-    said = headline(traced.choice, traced.finding, traced.capture)
-    about = f"{said} · {run_facts(traced.capture)}"
-    if reading.as_lookup:
-        shown = lookup.render(trace, sheet, about=about)
-    else:
-        only = reading.among(explained.STEPS)
-        shown = explained.render(trace, sheet, about=about, only=only, other=traced.other)
-    facts, arrays = trace_to_dict(trace), trace.arrays()
-    if traced.other:
-        facts["other_similarity"] = traced.other.kind
-        arrays |= {"other_scores": traced.other.scores, "other_weights": traced.other.weights}
-    return Calculation(shown, facts, arrays)
+            calculation = of_head(traced, reading.record)
+    deliver(session, to, [(None, calculation.pieces(to.format.name, to.display(session)))])
 
 
 def _note_a_piece(session: Session, trace: HeadTrace) -> None:
@@ -284,33 +214,16 @@ def _note_a_piece(session: Session, trace: HeadTrace) -> None:
         )
 
 
-def _compared(display: Display, trace: EmbeddingTrace, reading: HowTold) -> Calculation:
-    """Token embeddings compared with each other."""
-    only = reading.among(embeddings_sheet.STEPS)
-    shown = embeddings_sheet.render(trace, reading.sheet(display), only=only)
-    return Calculation(shown, embedding_trace_to_dict(trace), trace.arrays())
-
-
 def _worked(
-    display: Display, which: WhichExample, way: Way, drawn: RandomWeights, reading: HowTold
-) -> Calculation:
+    which: WhichExample, way: Way, drawn: RandomWeights, telling: Telling
+) -> Calculation[Worked]:
     """One of the examples, or a user's own matrices."""
     if which.example is not None:
         random = RandomInit(drawn.init, drawn.seed)
-        worked, title = work_example(which.example, way, random), TITLES[which.example]
-    else:
-        assert which.matrices is not None
-        name = readable(str(which.matrices))
-        worked, title = work_matrices(read_matrices(which.matrices), way), f"Attention on {name}"
-    sheet = reading.sheet(display, digits=1 if way.rounded else 4)
-    shown = examples.render(worked, sheet, title=title, only=reading.among(examples.STEPS))
-    return Calculation(shown, worked_to_dict(worked), worked.arrays())
-
-
-TITLES: dict[Example, str] = {
-    "three-inputs": "Self-attention by hand: three inputs of four numbers",
-    "multi-head": "楚留香 through three heads: three characters, random embeddings and weights",
-}
+        return of_example(work_example(which.example, way, random), which.example, telling)
+    assert which.matrices is not None
+    worked = work_matrices(read_matrices(which.matrices), way)
+    return of_matrices(worked, str(which.matrices), telling)
 
 
 def _check_with_a_model(session: Session, model: g.WhichModel, reading: HowTold) -> None:

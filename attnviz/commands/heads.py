@@ -1,31 +1,25 @@
 """`attnviz heads`: each head in numbers, and the role that follows."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import isnan
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from attnviz.commands import groups as g
 from attnviz.commands import measured
-from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_or_capture
 from attnviz.data.capture import Capture
-from attnviz.data.heads import METRICS, HeadMetrics, HeadReport
+from attnviz.data.heads import HeadReport, Metric, RoleName
 from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
-from attnviz.renderers.terminal import heads as table
-from attnviz.renderers.titles import heads_title
-from attnviz.runs.heads import Probe, score_capture, score_probe, score_text
+from attnviz.runs.heads import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.runs.labels import LabelRun
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from attnviz.runs.results.heads import of_report
 
 EPILOG = """
 [bold]Examples[/]
@@ -34,18 +28,12 @@ attnviz heads
 
 attnviz heads "a fluffy blue creature roamed the verdant forest" --sort distance --top 5
 
-attnviz heads --probe --model gpt2 --role induction -f jsonl | jq -r '[.head, .induction] | @tsv'
+attnviz heads --probe --model gpt2 --role induction -f jsonl | jq -c '[.layer, .head]'
 
 attnviz heads -o heads.png
 """
 
 Convention: TypeAlias = Literal["second", "whole"]
-Metric: TypeAlias = Literal[
-    "entropy", "normalised", "distance", "previous", "first", "self", "duplicate", "induction"
-]
-RoleName: TypeAlias = Literal[
-    "induction", "duplicate token", "previous token", "self", "sink", "broad"
-]
 PROBE = "The probe"
 
 
@@ -180,7 +168,7 @@ def heads(
     if circuits:
         measured.check_circuits(session, HowProbed)
         source = g.source_of(session, model, run, kind)
-        measured.read_circuits(session, to, source, rows.top, canvas.given)
+        measured.read_circuits(session, to, source, rows.top, canvas)
         return
     if labels is not None:
         measured.check_labels(session, HowProbed)
@@ -189,7 +177,7 @@ def heads(
             tokens.options(run, target.target),
             heads.options,
         )
-        measured.score_labels(session, to, labels, with_labels, rows.top, canvas.given)
+        measured.score_labels(session, to, labels, with_labels, rows.top, canvas)
         return
     on_probe = probe or (text.text is None and text.file is None)
     _check(session, text, on_probe=on_probe)
@@ -199,20 +187,8 @@ def heads(
         report = score_probe(load_model(source), probed.record, options, heads.options)
     else:
         report = _over_text(session, text, source, options, heads, transforms.transforms())
-    report = _narrowed(report, rows)
-
-    def draw() -> "Figure":
-        from attnviz.renderers.picture import heads as picture
-
-        return picture.draw(report, **canvas.given)
-
-    deliver_report(
-        session,
-        to,
-        lambda: [_record(report, each) for each in report.heads],
-        lambda: table.render(report, to.display(session)),
-        draw,
-    )
+    narrowed = narrow(report, rows.sort, rows.role, rows.top)
+    deliver_result(session, to, of_report(narrowed), canvas)
 
 
 def _check(session: Session, text: g.TextIn, *, on_probe: bool) -> None:
@@ -241,43 +217,3 @@ def _over_text(
     report = score_text(load_model(source), text, options, heads.options, transforms)
     note_texts(session, [report.capture])
     return report
-
-
-def _narrowed(report: HeadReport, rows: Rows) -> HeadReport:
-    """Sorted and filtered; the share of sinks stays that of all heads measured."""
-    listed: Sequence[HeadMetrics] = report.heads
-    if rows.role is not None:
-        listed = [each for each in listed if each.role is not None and each.role.name == rows.role]
-        if not listed:
-            roles = dict.fromkeys(each.role.name for each in report.heads if each.role)
-            raise UsageError(
-                f"no head here has the role {rows.role!r}",
-                f"there are: {', '.join(roles) or 'none'}",
-            )
-    metric = rows.sort
-    if metric is not None:
-        listed = sorted(listed, key=lambda each: _descending(each.metrics[metric].mean))
-    return replace(report, heads=listed[: rows.top])
-
-
-def _descending(value: float) -> float:
-    return 1.0 if isnan(value) else -value
-
-
-def _record(report: HeadReport, head: HeadMetrics) -> dict[str, object]:
-    return {
-        "model": report.capture.model.name,
-        "head": str(head.head),
-        "role": head.role.name if head.role else None,
-        "passed": f"{head.role.metric} ≥ {head.role.least:g}" if head.role else None,
-        "card": list(head.named),
-        **dict(_numbers(head)),
-        "measured": heads_title(report),
-    }
-
-
-def _numbers(head: HeadMetrics) -> Iterator[tuple[str, float | None]]:
-    for name in METRICS:
-        score = head.metrics[name]
-        yield name, None if isnan(score.mean) else score.mean
-        yield f"{name}_error", None if score.error is None or isnan(score.error) else score.error

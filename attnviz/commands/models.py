@@ -1,19 +1,23 @@
 """`attnviz models`: which models there are, and what a model's card says."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.data.card import ModelCard, ModelFacts
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, describe, known_models, parameters_of
 from attnviz.models.known import BUILTIN, COUNTED, EMBEDDINGS, NAMES
+from attnviz.renderers.rows.models import card_row, model_row
 from attnviz.renderers.terminal import models as table
+from attnviz.renderers.titles import amount
+from attnviz.runs.results.result import Result
 
 EPILOG = """
 [bold]Examples[/]
@@ -22,7 +26,7 @@ attnviz models
 
 attnviz models builtin
 
-attnviz models builtin -f json | jq '.[].named_heads'
+attnviz models builtin -f json | jq '.rows[].named_heads'
 """
 
 ABOUT_EMBEDDINGS = (
@@ -48,57 +52,29 @@ def models(
 ) -> None:
     """List the available models, or show one model's card: named heads and figures."""
     to = destination_of(session, output)
-    width = to.display(session).width
-    if name is None:
-        known = known_models()
-        deliver_report(
-            session,
-            to,
-            lambda: [_facts(model) for model in known],
-            lambda: table.listed(known, width),
-        )
-        return
-    facts, card = _described(name)
-    deliver_report(
-        session,
-        to,
-        lambda: [{**_facts(facts), **_card(card)}],
-        lambda: table.card(facts, card, width),
+    deliver_result(session, to, _every_model() if name is None else _one_model(name))
+
+
+def _every_model() -> Result[Sequence[ModelFacts]]:
+    known = known_models()
+    return Result(
+        "models",
+        known,
+        amount(len(known), "model"),
+        lambda: [model_row(model) for model in known],
+        lambda display: table.listed(known, display.width),
     )
 
 
-def _facts(model: ModelFacts) -> dict[str, object]:
-    return {
-        "name": model.name,
-        "layers": model.layers,
-        "heads": model.layers * model.heads_per_layer,
-        "heads_per_layer": model.heads_per_layer,
-        "parameters": model.parameters,
-        "context": model.context,
-        "where": model.where,
-    }
-
-
-def _card(card: ModelCard) -> dict[str, object]:
-    return {
-        "description": card.description,
-        "bos": card.bos,
-        "named_heads": [
-            {"behaviour": named.behaviour, "head": str(named.head), "title": named.title}
-            for named in card.heads
-        ],
-        "figures": [
-            {
-                "behaviour": figure.behaviour,
-                "measure": figure.measure,
-                "value": figure.value,
-                "bar": figure.bar,
-                "n": figure.n,
-                "texts": figure.texts or "held-out texts",
-            }
-            for figure in card.figures
-        ],
-    }
+def _one_model(name: str) -> Result[tuple[ModelFacts, ModelCard]]:
+    facts, card = _described(name)
+    return Result(
+        "models",
+        (facts, card),
+        name,
+        lambda: [card_row(facts, card)],
+        lambda display: table.card(facts, card, display.width),
+    )
 
 
 def _described(name: str) -> tuple[ModelFacts, ModelCard]:

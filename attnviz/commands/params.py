@@ -5,13 +5,14 @@ from typing import Annotated
 import typer
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
-from attnviz.data.params import Matrix, ParameterCount
 from attnviz.models.catalog import Source, parameters_of
 from attnviz.models.known import BUILTIN, COUNTED
+from attnviz.renderers.rows.params import count_row, matrix_rows
 from attnviz.renderers.terminal import params as table
+from attnviz.runs.results.result import Result
 
 EPILOG = """
 [bold]Examples[/]
@@ -20,7 +21,7 @@ attnviz params
 
 attnviz params gpt3
 
-attnviz params ./my-model -f json | jq '.[0].total'
+attnviz params ./my-model -f json | jq '.rows[0].total'
 """
 
 
@@ -46,45 +47,12 @@ def params(
     source = Source(name or BUILTIN, fetched.revision, fetched.offline, session.quiet)
     count = parameters_of(source)
     whole = to.format.name == "json"
-    deliver_report(
-        session,
-        to,
-        lambda: [_record(count)] if whole else [_row(matrix) for matrix in count.matrices],
-        lambda: table.render(count, to.display(session).width),
+    sums = [(name, n) for name, n, _ in table.sums(count)]
+    result = Result(
+        "params",
+        count,
+        count.name,
+        lambda: [count_row(count, sums)] if whole else matrix_rows(count),
+        lambda display: table.render(count, display.width),
     )
-
-
-def _row(matrix: Matrix) -> dict[str, object]:
-    return {
-        "name": matrix.name,
-        "part": matrix.part,
-        "shape": list(matrix.shape),
-        "per": matrix.per,
-        "each": matrix.each,
-        "copies": matrix.copies,
-        "total": matrix.total,
-        "source": matrix.source,
-    }
-
-
-def _record(count: ParameterCount) -> dict[str, object]:
-    return {
-        "name": count.name,
-        "layers": count.n_layer,
-        "encoder_layers": count.stacks[0] if count.stacks else None,
-        "decoder_layers": count.stacks[1] if count.stacks else None,
-        "heads_per_layer": count.heads,
-        "kv_heads_per_layer": count.kv_heads,
-        "d_model": count.d_model,
-        "d_head": count.d_head,
-        "total": count.total,
-        "attention": count.attention,
-        "attention_share": count.attention / count.total,
-        "lesson_total": count.lesson_total,
-        "lesson_attention_share": (
-            None if count.lesson_total is None else count.attention / count.lesson_total
-        ),
-        "sums": [{"name": name, "parameters": n} for name, n, _ in table.sums(count)],
-        "matrices": [_row(matrix) for matrix in count.matrices],
-        "apart": [{"source": a.source, "count": a.count, "why": a.why} for a in count.apart],
-    }
+    deliver_result(session, to, result)

@@ -1,20 +1,16 @@
 """`attnviz predict`: which token comes next, and what the model attended to for it."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
-from attnviz.data.predict import NextTokens, Prediction
 from attnviz.errors import UsageError, option
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.parts import part_name
-from attnviz.renderers.terminal import predict as table
 from attnviz.runs.predict import Reading, predict_text
 from attnviz.runs.prepare import load_model
+from attnviz.runs.results.predict import of_prediction
 
 EPILOG = """
 [bold]Examples[/]
@@ -93,53 +89,4 @@ def predict(
     prediction = predict_text(loaded, given, tokens.options(run), reading)
     note_texts(session, [prediction.capture])
     most = candidates.top if session.given("top") else None
-    deliver_report(
-        session,
-        to,
-        lambda: list(_parts(prediction)[:most] if candidates.attribute else _records(prediction)),
-        lambda: table.render(prediction, to.display(session), candidates.top),
-    )
-
-
-def _parts(prediction: Prediction) -> list[dict[str, object]]:
-    """A row for each part of the logit, the strongest first."""
-    made, labels = prediction.attribution, distinct_labels(prediction.capture.query_tokens)
-    assert made is not None
-    return [
-        {
-            "token": made.token.label,
-            "versus": made.versus.label if made.versus else None,
-            "logit": made.logit,
-            "part": part_name(made.shares.parts[i], labels),
-            **made.shares.parts[i]._asdict(),
-            "value": float(made.shares.values[0, i]),
-        }
-        for i in made.shares.strongest(len(made.shares.parts))
-    ]
-
-
-def _records(prediction: Prediction) -> Iterator[dict[str, object]]:
-    """A row for each candidate: of every position, of every layer, of the whole model."""
-    for next_tokens in (*prediction.each, *prediction.lens[:-1], prediction.last):
-        yield from _candidates(prediction, next_tokens)
-
-
-def _candidates(prediction: Prediction, next_tokens: NextTokens) -> Iterator[dict[str, object]]:
-    true = next_tokens.followed
-    after = prediction.capture.query_tokens[next_tokens.position]
-    for rank, candidate in enumerate(next_tokens.candidates, start=1):
-        yield {
-            "position": next_tokens.position,
-            "after": after.label,
-            "layer": next_tokens.layer,
-            "rank": rank,
-            "id": candidate.id,
-            "token": candidate.label,
-            "probability": candidate.probability,
-            "followed": true.label if true else None,
-            "followed_probability": true.probability if true else None,
-            "followed_rank": next_tokens.rank,
-            "after_exact": after.exact,
-            "exact": candidate.exact,
-            "followed_exact": true.exact if true else None,
-        }
+    deliver_result(session, to, of_prediction(prediction, most))

@@ -1,6 +1,5 @@
 """What a command is given besides its options: streams, consoles, and where errors go."""
 
-import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +16,6 @@ from attnviz.console import (
     Display,
     Environment,
     display_of,
-    harmless_console,
     make_consoles,
 )
 from attnviz.errors import ExitStatus, UsageError, option, spelled
@@ -138,15 +136,6 @@ class Session:
         with suppress(OSError, ValueError):  # a stderr that is full or closed changes nothing else
             self.consoles.err.print(Text(readable(shortened(message))), soft_wrap=True)
             self.environment.stderr.flush()
-
-
-def plain_text(parts: Iterable[RenderableType], width: int) -> str:
-    """What a terminal without colours would show, for a file."""
-    console = harmless_console(file=io.StringIO(), width=width, color_system=None)
-    with console.capture() as shown:
-        for part in parts:
-            console.print(part)
-    return shown.get()
 
 
 def process_session() -> Session:

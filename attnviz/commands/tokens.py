@@ -1,7 +1,7 @@
 """`attnviz tokens`: how a model cuts a text."""
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_report, destination_of
+from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.commands.texts import text_alone
@@ -9,6 +9,7 @@ from attnviz.data.serial import token_to_dict
 from attnviz.models.catalog import tokenizer_of
 from attnviz.renderers.terminal import tokens as table
 from attnviz.runs.fit import encode, fit
+from attnviz.runs.results.result import Result
 
 EPILOG = """
 [bold]Examples[/]
@@ -42,9 +43,11 @@ def tokens(
         session.note(
             f"the text has {len(cut)} tokens, but the model takes at most {tokenizer.context}"
         )
-    deliver_report(
-        session,
-        to,
+    result = Result(
+        "tokens",
+        cut,
+        model.model,
         lambda: [token_to_dict(token) for token in cut],
-        lambda: table.render(model.model, cut, to.display(session).width),
+        lambda display: table.render(model.model, cut, display.width),
     )
+    deliver_result(session, to, result)

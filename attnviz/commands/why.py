@@ -1,26 +1,17 @@
 """`attnviz why`: why a head attends where it does, and what it does with what it finds."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import Destination, deliver, deliver_report, destination_of
+from attnviz.commands.deliver import Destination, deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
-from attnviz.data.serial import to_json
-from attnviz.data.why import Group, Part, Why, Write
-from attnviz.data.why_serial import why_to_dict, write_to_dict
+from attnviz.data.why import Group
 from attnviz.errors import UsageError, option
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.parts import part_name
-from attnviz.renderers.terminal import why as table
 from attnviz.runs.prepare import load_model
+from attnviz.runs.results.why import of_why, of_write
 from attnviz.runs.why import Question, ask_why, what_it_writes
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EPILOG = """
 [bold]Examples[/]
@@ -137,11 +128,11 @@ def why(
     if instead.writes:
         write = what_it_writes(loaded, given, question, options)
         note_texts(session, [write.capture])
-        _deliver_write(session, to, write)
+        deliver_result(session, to, of_write(write))
         return
     found = ask_why(loaded, given, question, options)
     note_texts(session, [found.capture])
-    _deliver(session, to, found, many.top, canvas)
+    deliver_result(session, to, of_why(found, many.top), canvas)
 
 
 def _check(session: Session, to: Destination, instead: Written) -> None:
@@ -154,77 +145,3 @@ def _check(session: Session, to: Destination, instead: Written) -> None:
     if to.format.name not in ("txt", "json") and not to.format.picture:
         hint = f"leave it out, or take {option('format', 'json')}"
         session.refuse("depth", "check", wrong="is not in the rows", hint=hint)
-
-
-def _deliver(session: Session, to: Destination, why: Why, top: int, canvas: g.Canvas) -> None:
-    def draw() -> "Figure":
-        from attnviz.renderers.picture import why as picture
-
-        return picture.draw(why, **canvas.given)
-
-    if to.format.name == "json":
-        deliver(session, to, [(None, [to_json(why_to_dict(why)) + "\n"])])
-        return
-    display = to.display(session)
-    deliver_report(
-        session, to, lambda: list(_pairs(why)), lambda: table.render(why, top, display), draw
-    )
-
-
-def _deliver_write(session: Session, to: Destination, write: Write) -> None:
-    if to.format.name == "json":
-        deliver(session, to, [(None, [to_json(write_to_dict(write)) + "\n"])])
-        return
-    display = to.display(session)
-    deliver_report(
-        session, to, lambda: list(_read(write)), lambda: table.render_write(write, display)
-    )
-
-
-def _pairs(why: Why) -> Iterator[dict[str, object]]:
-    """A row for each term of the table."""
-    labels = distinct_labels(why.tokens)
-    for pair in why.pairs:
-        yield {
-            "model": why.model.name,
-            "head": str(why.head),
-            "query": why.query,
-            "query_token": labels[why.query],
-            "key": why.key,
-            "key_token": labels[why.key],
-            "versus": why.versus,
-            **_part("query", pair.query, labels),
-            **_part("key", pair.key, labels),
-            "value": pair.value,
-        }
-
-
-def _part(side: str, part: Part | None, labels: Iterable[str]) -> dict[str, object]:
-    names = tuple(labels)
-    return {
-        f"{side}_part": part_name(part, names),
-        f"{side}_kind": part.kind if part else None,
-        f"{side}_layer": part.layer if part else None,
-        f"{side}_head": part.head if part else None,
-        f"{side}_source": part.source if part else None,
-    }
-
-
-def _read(write: Write) -> Iterator[dict[str, object]]:
-    """A row for each way in which a later head reads what was written."""
-    labels = distinct_labels(write.tokens)
-    for reader in write.readers:
-        yield {
-            "model": write.model.name,
-            "head": str(write.head),
-            "position": write.query,
-            "position_token": labels[write.query],
-            "reader": str(reader.head),
-            "through": reader.through,
-            "query": reader.query,
-            "query_token": labels[reader.query],
-            "key": reader.key,
-            "key_token": labels[reader.key],
-            "value": reader.value,
-            "total": reader.total,
-        }

@@ -63,6 +63,11 @@ class AblationReport:
     rank: int | None = None
     first: Candidate | None = None
 
+    @property
+    def strongest(self) -> Sequence[Effect]:
+        """The effects, the largest first."""
+        return sorted(self.effects, key=lambda effect: (-abs(effect.change), effect.heads))
+
 
 @dataclass(frozen=True)
 class BeforeAfter:

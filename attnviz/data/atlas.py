@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from attnviz.data.blocks import FloatArray, IntArray
+from attnviz.data.head import Head
 from attnviz.data.heads import METRICS
 
 SCORES = (*METRICS, "distance_variance")
@@ -95,9 +96,9 @@ class HeadAtlas:
     sampled: int = 0
 
     @property
-    def name(self) -> str:
-        """As in L5H1."""
-        return str(self.row["head"])
+    def head(self) -> Head:
+        """Which head."""
+        return Head(self.row["layer"], self.row["head"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +118,15 @@ class Atlas:
         if score is not None:
             rows.sort(key=lambda row: (row[score] is None, -(row[score] or 0.0)))
         return replace(self, rows=rows[:top])
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The heads that were scanned, in the order of the rows."""
+        return tuple(Head(row["layer"], row["head"]) for row in self.rows)
+
+    def row(self, head: Head) -> Mapping[str, Any]:
+        """The row of a head that was scanned."""
+        return self.rows[self.heads.index(head)]
 
     @property
     def size(self) -> tuple[int, int]:

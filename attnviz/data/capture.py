@@ -26,6 +26,10 @@ VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
 
 
+MadeBy: TypeAlias = Literal["native", "transformers", "array"]
+"""The code that ran a model; "array" where another program computed the weights."""
+
+
 @dataclass(frozen=True)
 class ModelIdentity:
     """Which model made a capture, and how it was run."""
@@ -34,7 +38,7 @@ class ModelIdentity:
     architecture: str
     heads_per_layer: tuple[int, ...]
     parameters: int
-    engine: Literal["native", "transformers"]
+    engine: MadeBy
     dtype: str = "float32"
     revision: str | None = None
 

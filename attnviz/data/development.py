@@ -75,7 +75,8 @@ class Development:
                 errors = self.errors[score]
                 for i, name in enumerate(self.names):
                     yield {
-                        "head": str(head),
+                        "layer": head.layer,
+                        "head": head.head,
                         "score": score,
                         "checkpoint": name,
                         "step": None if self.steps is None else self.steps[i],

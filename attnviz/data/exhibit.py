@@ -38,6 +38,15 @@ class Place:
         head = "" if self.head is None else f"H{self.head}"
         return " ".join(part for part in (layer + head, self.reduced or "") if part)
 
+    @property
+    def place(self) -> tuple[int | str, int | str]:
+        """The values of the columns `layer` and `head`; the reduction's name where it is of all."""
+        reduced = self.reduced or "all"
+        return (
+            reduced if self.layer is None else self.layer,
+            reduced if self.head is None else self.head,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class HeadMap(Place):
@@ -207,6 +216,11 @@ class Exhibit:
     def filtered(self) -> bool:
         """Whether links are left out that the mask allows."""
         return self.weakest_left_out or bool(self.skip)
+
+    @property
+    def value_name(self) -> str:
+        """What the column of values is called."""
+        return "score" if self.capture.signed else "weight"
 
     @property
     def by_row(self) -> bool:

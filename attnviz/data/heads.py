@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 from attnviz.data.capture import Capture
 from attnviz.data.head import Head
 
-METRICS = (
-    *("entropy", "normalised", "distance"),
-    *("previous", "first", "self", "duplicate", "induction"),
-)
+Metric: TypeAlias = Literal[
+    "entropy", "normalised", "distance", "previous", "first", "self", "duplicate", "induction"
+]
+METRICS: tuple[str, ...] = get_args(Metric)
 """The names of all metrics; `docs/metrics.md` defines them."""
+RoleName: TypeAlias = Literal[
+    "induction", "duplicate token", "previous token", "self", "sink", "broad"
+]
 
 
 @dataclass(frozen=True)

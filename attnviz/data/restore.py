@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast, get_args
 
 from attnviz.data.blocks import FloatArray, LayerPattern
-from attnviz.data.capture import VALUE_NORMS, Capture, Kind, ModelIdentity, TextLoss
+from attnviz.data.capture import VALUE_NORMS, Capture, Kind, MadeBy, ModelIdentity, TextLoss
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.segments import Segment
@@ -235,7 +235,7 @@ def _model(entry: JsonObject) -> ModelIdentity:
         architecture=_name(entry, "architecture"),
         heads_per_layer=per_layer,
         parameters=_get(entry, "parameters", int),
-        engine=_one_of(entry, "engine", ("native", "transformers")),
+        engine=_one_of(entry, "engine", get_args(MadeBy)),
         dtype=_name(entry, "dtype"),
         revision=None if revision is None else _name(entry, "revision"),
     )

@@ -37,7 +37,11 @@ class Retrieval:
     scores: tuple[tuple[Head, float], ...]
 
     @property
+    def ranked(self) -> Sequence[tuple[Head, float]]:
+        """Every head with its score, the strongest first."""
+        return sorted(self.scores, key=lambda each: (-each[1], each[0]))
+
+    @property
     def heads(self) -> Sequence[Head]:
         """The retrieval heads, strongest first."""
-        strongest = sorted(self.scores, key=lambda each: (-each[1], each[0]))
-        return [head for head, score in strongest if score >= RETRIEVES][:MOST]
+        return [head for head, score in self.ranked if score >= RETRIEVES][:MOST]

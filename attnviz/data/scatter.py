@@ -52,9 +52,8 @@ class Scatter:
         """A row for each head."""
         return [
             {
-                "head": str(point.head),
                 "layer": point.head.layer,
-                "number": point.head.head,
+                "head": point.head.head,
                 self.x: point.x,
                 f"{self.x}_error": point.x_error,
                 self.y: point.y,

@@ -16,9 +16,8 @@ from attnviz.data.worked import Worked
 CAPTURE_SCHEMA = "attnviz-capture"
 CAPTURE_VERSION = 3
 CAPTURE_META = "meta"
-EXPLAIN_SCHEMA = "attnviz-explain/1"
-EMBEDDINGS_SCHEMA = "attnviz-embeddings/1"
-WORKED_SCHEMA = "attnviz-worked/1"
+SCHEMA = "attnviz/3"
+"""The version of everything that commands write as JSON; `attnviz schema` describes it."""
 
 
 class Calculated(Protocol):
@@ -85,7 +84,8 @@ def loss_to_dict(loss: TextLoss) -> dict[str, Any]:
 def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
     """A head's trace without its arrays."""
     return {
-        **run_to_dict(EXPLAIN_SCHEMA, trace),
+        **run_to_dict("explain", trace),
+        "subject": "head",
         "kind": trace.kind,
         **({"target": trace.target} if trace.target else {}),
         **_tokens_to_dict(trace),
@@ -107,17 +107,19 @@ def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
 def embedding_trace_to_dict(trace: EmbeddingTrace) -> dict[str, Any]:
     """A comparison of token embeddings without its arrays."""
     return {
-        **run_to_dict(EMBEDDINGS_SCHEMA, trace),
+        **run_to_dict("explain", trace),
+        "subject": "embeddings",
         "tokens": [token_to_dict(token) for token in trace.tokens],
         "query": trace.query,
         "causal": trace.causal,
     }
 
 
-def run_to_dict(schema: str, trace: Calculated) -> dict[str, Any]:
+def run_to_dict(command: str, trace: Calculated) -> dict[str, Any]:
     """The model and the text of a calculation, without tokens."""
     return {
-        "schema": schema,
+        "schema": SCHEMA,
+        "command": command,
         "model": model_to_dict(trace.model),
         "versions": dict(sorted(trace.versions.items())),
         "text": trace.text,
@@ -138,7 +140,9 @@ def _tokens_to_dict(trace: HeadTrace) -> dict[str, Any]:
 def worked_to_dict(worked: Worked) -> dict[str, Any]:
     """A worked example without its arrays."""
     return {
-        "schema": WORKED_SCHEMA,
+        "schema": SCHEMA,
+        "command": "explain",
+        "subject": "example",
         "labels": list(worked.given.labels),
         "heads": worked.given.heads,
         "similarity": worked.way.similarity,

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 from attnviz.data.blocks import FloatArray, IntArray
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice
+from attnviz.data.head import Head
 from attnviz.data.transforms import How
 
 Part: TypeAlias = Literal["sink", "segment", "special", "answer"]
@@ -30,11 +31,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A part of the answer: its text, and its tokens from `first` up to, and without, `after`."""
+    """A part of the answer: its text, and its tokens from `first` up to, and without, `after`.
+
+    `head`: the row is of the whole answer in this head, whose name is `text`.
+    """
 
     text: str
     first: int
     after: int
+    head: Head | None = None
 
 
 @dataclass(frozen=True, eq=False)

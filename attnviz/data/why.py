@@ -224,8 +224,13 @@ class Write(OverText):
     moved: tuple[tuple[str, Moved], ...]
     readers: tuple[Reader, ...]
 
+    @property
+    def about(self) -> str:
+        """Which head, where."""
+        return f"{self.model.name}, {self.head} at {self.tokens[self.query].label}"
+
     def __repr__(self) -> str:
-        return f"<Write {self.model.name}, {self.head} at {self.tokens[self.query].label}>"
+        return f"<Write {self.about}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -256,9 +261,14 @@ class Why(OverText):
     trees: Sequence[tuple[Side, tuple[Node, ...]]] = ()
     removals: Sequence[Removal] = ()
 
-    def __repr__(self) -> str:
+    @property
+    def about(self) -> str:
+        """Which score, and how large the contrast is."""
         query, key = self.tokens[self.query].label, self.tokens[self.key].label
-        return f"<Why {self.model.name}, {self.head}, {query} → {key}, {self.full:+.3f}>"
+        return f"{self.model.name}, {self.head}, {query} → {key}, {self.full:+.3f}"
+
+    def __repr__(self) -> str:
+        return f"<Why {self.about}>"
 
     @property
     def full(self) -> float:

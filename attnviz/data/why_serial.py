@@ -5,17 +5,15 @@ from typing import Any
 from attnviz.data.serial import run_to_dict, token_to_dict
 from attnviz.data.why import Node, Part, Removal, Shares, Why, Write
 
-WHY_SCHEMA = "attnviz-why/1"
-WRITES_SCHEMA = "attnviz-writes/1"
-
 
 def why_to_dict(why: Why) -> dict[str, Any]:
     """A contrast with all of its parts, the strongest first."""
     row = why.row
     return {
-        **run_to_dict(WHY_SCHEMA, why),
+        **run_to_dict("why", why),
         "tokens": [token_to_dict(token) for token in why.tokens],
-        "head": str(why.head),
+        "layer": why.head.layer,
+        "head": why.head.head,
         "query": why.query,
         "key": why.key,
         "versus": why.versus,
@@ -69,9 +67,10 @@ def _removal(removal: Removal) -> dict[str, Any]:
 def write_to_dict(write: Write) -> dict[str, Any]:
     """What a head writes, with every reader."""
     return {
-        **run_to_dict(WRITES_SCHEMA, write),
+        **run_to_dict("why", write),
         "tokens": [token_to_dict(token) for token in write.tokens],
-        "head": str(write.head),
+        "layer": write.head.layer,
+        "head": write.head.head,
         "query": write.query,
         "weights": write.weights.tolist(),
         "lengths": write.lengths.tolist(),
@@ -84,5 +83,8 @@ def write_to_dict(write: Write) -> dict[str, Any]:
             }
             for label, moved in write.moved
         ],
-        "readers": [{**vars(reader), "head": str(reader.head)} for reader in write.readers],
+        "readers": [
+            {**vars(reader), "layer": reader.head.layer, "head": reader.head.head}
+            for reader in write.readers
+        ],
     }

@@ -20,16 +20,24 @@ def read_labels(path: Path, stdin: Stdin) -> Iterator[LabelledText | InputError]
     """
     for number, line in read_lines(None, path, stdin):
         try:
-            yield line if isinstance(line, InputError) else _labelled(number, line)
+            yield line if isinstance(line, InputError) else labelled(number, _json(number, line))
         except InputError as error:
             yield error
 
 
-def _labelled(number: int, line: str) -> LabelledText:
+def _json(number: int, line: str) -> object:
     try:
-        content = json.loads(line)
+        return json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InputError(f"line {number} is not JSON ({error})", HINT) from None
+
+
+def labelled(number: int, content: object) -> LabelledText:
+    """The labelled text of an object with a `text` and its `links`; `number`: of its line.
+
+    Raises:
+        InputError: it is none.
+    """
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
         raise InputError(f"line {number} has no text", HINT)
     links = content.get("links")

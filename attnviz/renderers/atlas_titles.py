@@ -11,7 +11,7 @@ def atlas_head_title(atlas: Atlas, head: HeadAtlas) -> str:
     """Which head of which scan."""
     documents, tokens = atlas.size
     size = f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
-    return f"{readable(atlas.model)} {head.name}, scan of {size}: means over documents"
+    return f"{readable(atlas.model)} {head.head}, scan of {size}: means over documents"
 
 
 def development_title(development: Development) -> str:

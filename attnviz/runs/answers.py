@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import numpy as np
-
 from attnviz.console import Display
 from attnviz.data.capture import Capture
-from attnviz.data.check import Check
 from attnviz.data.exhibit import PictureLook
 from attnviz.data.shares import Shares, Unit, View
 from attnviz.renderers.answers import by_segment
+from attnviz.renderers.rows.generate import share_rows
 from attnviz.runs.generate import Answering
 from attnviz.runs.outputs import Piece
 from attnviz.runs.writing import NewToken, streamed
@@ -63,7 +61,7 @@ def pieces_of(
 
     if look.format in ("jsonl", "csv", "tsv") and not look.check and look.unit != "head":
         for records in _streamed(asked, look.unit, watch, line or 1):
-            yield from record_chunks(records, look.format, header=first)
+            yield from record_chunks(records, look.format, "generate", header=first)
             first = False
         return
     answer = asked.answer(asked.tokens_with_rows(watch))
@@ -80,8 +78,8 @@ def pieces_of(
     elif look.format in PICTURES:
         yield _picture(shares, look)
     else:
-        records = list(records_of(shares, line or 1, check))
-        yield from record_chunks(records, look.format, header=first)
+        records = list(share_rows(shares, line or 1, check))
+        yield from record_chunks(records, look.format, "generate", header=first)
 
 
 def _streamed(
@@ -95,9 +93,9 @@ def _streamed(
         answer = asked.answer(new)
         ended = _ended([row.text for row in answer.rows(unit)])
         if ended > out:
-            yield list(records_of(answer.shares(unit, slice(out, ended)), line, first=out))
+            yield list(share_rows(answer.shares(unit, slice(out, ended)), line, first=out))
             out = ended
-    yield list(records_of(asked.answer(new).shares(unit, slice(out, None)), line, first=out))
+    yield list(share_rows(asked.answer(new).shares(unit, slice(out, None)), line, first=out))
 
 
 def _ended(texts: Sequence[str]) -> int:
@@ -109,33 +107,6 @@ def _ended(texts: Sequence[str]) -> int:
     whole = [bool(text.strip()) and "\ufffd" not in text for text in texts]
     pairs = range(len(texts) - 1)
     return max((i + 1 for i in pairs if whole[i] and whole[i + 1]), default=0)
-
-
-def records_of(
-    shares: Shares, line: int = 1, check: Check | None = None, first: int = 0
-) -> Iterator[dict[str, object]]:
-    """A record for each part of the answer and each column; `change` is of the whole answer.
-
-    `first`: how many parts of the answer went out before.
-    """
-    changes = {each.segment: each.change for each in check.effects} if check else {}
-    for row in range(len(shares.rows)):
-        for column, share in zip(shares.columns, shares.shares[row], strict=True):
-            of_prompt = column.part == "segment"
-            yield {
-                "line": line,
-                "row": first + row + 1,
-                "text": shares.rows[row].text,
-                "segment": column.name,
-                "part": column.part,
-                "share": float(share),
-                **({"change": changes.get(column.name) if of_prompt else None} if check else {}),
-                **({} if shares.lookback is None else {"lookback": _number(shares.lookback[row])}),
-            }
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _picture(shares: Shares, look: AnswerLook) -> bytes:

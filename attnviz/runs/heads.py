@@ -5,6 +5,7 @@ text ─► tokens ─► run ─► rows ─► metrics ─► roles
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ from attnviz.data.blocks import PatternBlock
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, whole_map
 from attnviz.data.head import Head, choose_heads
-from attnviz.data.heads import HeadMetrics, HeadReport
+from attnviz.data.heads import HeadMetrics, HeadReport, Metric, RoleName
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import PLAIN, Transforms
 from attnviz.errors import InputError, UsageError, option
@@ -171,6 +172,37 @@ def _repeated(
             f"give {option('length', most)} or less",
         )
     return prepare_tokens(model, tokens, options), len(first)
+
+
+def narrow(
+    report: HeadReport, sort: Metric | None, role: RoleName | None, top: int | None
+) -> HeadReport:
+    """The first `top` heads of a role, sorted; the share of sinks stays that of all heads.
+
+    Args:
+        report: the heads.
+        sort: by this metric, the largest first; None: by layer and head.
+        role: only those that have it.
+        top: how many; None: all.
+
+    Raises:
+        UsageError: no head has the role, or a `top` under 1.
+    """
+    listed: Sequence[HeadMetrics] = report.heads
+    if role is not None:
+        listed = [each for each in listed if each.role is not None and each.role.name == role]
+        if not listed:
+            roles = dict.fromkeys(each.role.name for each in report.heads if each.role)
+            raise UsageError(
+                f"no head here has the role {role!r}", f"there are: {', '.join(roles) or 'none'}"
+            )
+    if sort is not None:
+        listed = sorted(listed, key=lambda each: _descending(each.metrics[sort].mean))
+    return replace(report, heads=listed[:top])
+
+
+def _descending(value: float) -> float:
+    return 1.0 if isnan(value) else -value
 
 
 def _of_probe(probe: Probe, before: int) -> str:

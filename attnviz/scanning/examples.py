@@ -90,7 +90,8 @@ def example_rows(
             if links is None:
                 continue
             yield {
-                "head": str(heads[place.head]),
+                "layer": heads[place.head].layer,
+                "head": heads[place.head].head,
                 "rank": place.rank,
                 "kind": place.kind,
                 "bin": min(WEIGHTS - 1, int(links.largest * WEIGHTS)),
@@ -166,7 +167,7 @@ def token_rows(
     spelled = _speller(model.tokenizer)
     for head, mass in of.items():
         for row in mass.rows(spelled):
-            yield {"head": str(head), **row, "windows": len(windows)}
+            yield {"layer": head.layer, "head": head.head, **row, "windows": len(windows)}
 
 
 def _speller(tokenizer: "TextTokenizer") -> Callable[[int], str]:

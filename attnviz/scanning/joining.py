@@ -4,9 +4,10 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from attnviz.data.head import Head
 from attnviz.errors import InputError
 from attnviz.scanning.store import Store
-from attnviz.scanning.tables import GROUP, columns, import_parquet
+from attnviz.scanning.tables import GROUP, between, columns, import_parquet
 
 HEADS = 256
 """Heads whose rows are in memory at a time."""
@@ -31,14 +32,16 @@ class _Chunks(io.RawIOBase):
         yield from chunks
 
 
-def joined(store: Store, table: str, parts: Sequence[str], heads: Sequence[str]) -> Iterator[bytes]:
+def joined(
+    store: Store, table: str, parts: Sequence[str], heads: Sequence[Head]
+) -> Iterator[bytes]:
     """A table of the result as a Parquet file, in chunks.
 
     Args:
         store: the folder of the scan.
         table: which table.
         parts: the files that make it.
-        heads: the names of all heads, in order.
+        heads: all heads, in order.
 
     Raises:
         InputError: a part is missing or damaged.
@@ -50,34 +53,33 @@ def joined(store: Store, table: str, parts: Sequence[str], heads: Sequence[str])
     sink = _Chunks()
     with pq.ParquetWriter(pa.PythonFile(sink, "w"), columns(table), compression="zstd") as writer:
         for first in range(0, len(heads), HEADS):
-            some = pa.array(heads[first : first + HEADS])
+            some = heads[first : first + HEADS]
             read = [_rows(store, name, table, some) for name in parts]
             whole = pa.concat_tables([columns(table).empty_table(), *read])
-            writer.write_table(_in_order(whole, some), row_group_size=GROUP[table])
+            writer.write_table(_in_order(whole), row_group_size=GROUP[table])
             yield from sink.taken()
     yield from sink.taken()
 
 
-def _rows(store: Store, name: str, table: str, heads: Any) -> Any:
-    """The rows of some heads in a part."""
+def _rows(store: Store, name: str, table: str, heads: Sequence[Head]) -> Any:
+    """The rows of some heads, which follow each other, in a part."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with store.open(name) as part:
-            some = [("head", "in", heads)]
+            some = between(heads[0], heads[-1])
             found = pq.read_table(part, filters=some, use_threads=False, pre_buffer=False)
             return found.cast(columns(table))
     except (OSError, ValueError, pa.ArrowException):
         raise InputError(f"{store.url(name)!r} is damaged", "remove it, and scan again") from None
 
 
-def _in_order(table: Any, heads: Any) -> Any:
+def _in_order(table: Any) -> Any:
     """The rows by head, and by their rank where one head's stand in several parts."""
     import pyarrow.compute as pc
 
-    place = pc.index_in(table["head"], heads)
-    keys = [("place", "ascending"), ("side", "descending"), ("rank", "ascending")]
-    keyed = table.append_column("place", place)
-    known = [key for key in keys if key[0] in keyed.column_names]
-    return table.take(pc.sort_indices(keyed, sort_keys=known))
+    place = [("layer", "ascending"), ("head", "ascending")]
+    keys = [*place, ("side", "descending"), ("rank", "ascending")]
+    known = [key for key in keys if key[0] in table.column_names]
+    return table.take(pc.sort_indices(table, sort_keys=known))

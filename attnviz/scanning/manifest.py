@@ -22,7 +22,7 @@ from attnviz.scanning.request import Request
 from attnviz.scanning.store import Store
 from attnviz.scanning.windows import BATCH
 
-SCHEMA = "attnviz-scan/2"
+SCHEMA = "attnviz-scan/3"
 MANIFEST = "manifest.json"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from attnviz.data.atlas import SCORES
+from attnviz.data.head import Head, head_named
 from attnviz.data.record import BINS, EDGES, SCALE, WEIGHTS, Record, estimate, units
 from attnviz.data.serial import to_json
 from attnviz.scanning.joining import joined
@@ -30,7 +31,7 @@ def write_result(plan: Plan, total: Record) -> None:
     names = [task.name for task in tasks_of_windows(total, plan.shards)]
     for table, folder in (("examples", "examples"), ("tokens", "sampled")):
         parts = [name for name in names if name.startswith(folder)]
-        store.write(f"{table}.parquet", joined(store, table, parts, total.heads))
+        store.write(f"{table}.parquet", joined(store, table, parts, _named(total)))
     store.write("histograms.parquet", table_bytes("histograms", list(_histograms(total))))
     store.write(FINISHED, table_bytes("heads", list(_heads(total, length))))
 
@@ -56,11 +57,15 @@ def write_skipped(plan: Plan, shards: Sequence[CountShard]) -> None:
     plan.store.write("skipped.jsonl", lines)
 
 
+def _named(total: Record) -> Sequence[Head]:
+    """The heads of a record, in order."""
+    return [found for found in map(head_named, total.heads) if found is not None]
+
+
 def _heads(total: Record, length: int) -> Iterator[Mapping[str, object]]:
     unit = units(length).tolist()
-    for place, head in enumerate(total.heads):
-        layer, number = head[1:].split("H")
-        row: dict[str, object] = {"head": head, "layer": int(layer), "number": int(number)}
+    for place, head in enumerate(_named(total)):
+        row: dict[str, object] = {"layer": head.layer, "head": head.head}
         for metric, name in enumerate(SCORES):
             found, n = estimate(total, place, metric, unit[metric]), total.counts[place, metric]
             row[name] = found.mean if n else None
@@ -75,7 +80,7 @@ def _histograms(total: Record) -> Iterator[Mapping[str, object]]:
     doubling = list(zip((0, *EDGES), (*EDGES, None), strict=True))
     equal = [(i / WEIGHTS, (i + 1) / WEIGHTS) for i in range(WEIGHTS)]
     assert len(doubling) == BINS
-    for place, head in enumerate(total.heads):
+    for place, head in enumerate(_named(total)):
         for histogram, counts in (("distance", total.distances), ("position", total.positions)):
             shares = counts[place] / SCALE / max(1, total.documents)
             yield from _bins(head, histogram, doubling, shares.tolist())
@@ -83,11 +88,12 @@ def _histograms(total: Record) -> Iterator[Mapping[str, object]]:
 
 
 def _bins(
-    head: str,
+    head: Head,
     histogram: str,
     bins: Sequence[tuple[float, float | None]],
     values: Sequence[float],
 ) -> Iterator[Mapping[str, object]]:
     for (start, end), value in zip(bins, values, strict=True):
-        row = {"head": head, "histogram": histogram, "start": float(start)}
-        yield row | {"end": None if end is None else float(end), "value": float(value)}
+        row = {"layer": head.layer, "head": head.head, "histogram": histogram}
+        bounds = {"start": float(start), "end": None if end is None else float(end)}
+        yield {**row, **bounds, "value": float(value)}

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
+from attnviz.data.head import Head
 from attnviz.errors import InputError, UsageError
 from attnviz.scanning.manifest import read_manifest
 from attnviz.scanning.store import Store
@@ -45,6 +46,7 @@ def columns(table: str) -> Any:
     import pyarrow as pa
 
     text, count, number = pa.string(), pa.int64(), pa.float64()
+    place = ("layer", count), ("head", count)
     scores = [
         column
         for name in SCORES
@@ -52,17 +54,17 @@ def columns(table: str) -> Any:
     ]
     counted = [("documents", count), ("windows", count), ("tokens", count)]
     of: dict[str, Sequence[tuple[str, Any]]] = {
-        "heads": [("head", text), ("layer", count), ("number", count), *scores, *counted],
+        "heads": [*place, *scores, *counted],
         "histograms": [
-            *(("head", text), ("histogram", text)),
+            *(*place, ("histogram", text)),
             *(("start", number), ("end", number), ("value", number)),
         ],
         "tokens": [
-            *(("head", text), ("side", text), ("rank", count)),
+            *(*place, ("side", text), ("rank", count)),
             *(("query", text), ("key", text), ("mass", number), ("windows", count)),
         ],
         "examples": [
-            *(("head", text), ("rank", count), ("kind", text)),
+            *(*place, ("rank", count), ("kind", text)),
             *(("bin", count), ("largest", number), ("apart", number)),
             *(("path", text), ("start", count), ("window", count)),
             *(("tokens", pa.list_(text)), ("queries", pa.list_(pa.int32()))),
@@ -70,6 +72,21 @@ def columns(table: str) -> Any:
         ],
     }
     return pa.schema(of[table])
+
+
+def place_of(row: Mapping[str, Any]) -> Head:
+    """The head of a row of any table."""
+    return Head(row["layer"], row["head"])
+
+
+def between(first: Head, last: Head) -> Any:
+    """What pyarrow filters by: rows of the heads from `first` to `last`."""
+    import pyarrow.compute as pc
+
+    layer, head = pc.field("layer"), pc.field("head")
+    after = (layer > first.layer) | ((layer == first.layer) & (head >= first.head))
+    before = (layer < last.layer) | ((layer == last.layer) & (head <= last.head))
+    return after & before
 
 
 def write_table(folder: Path, table: str, rows: Sequence[Mapping[str, object]]) -> None:
@@ -120,7 +137,7 @@ def read_head(folder: Folder, row: Mapping[str, Any]) -> HeadAtlas:
         UsageError: pyarrow is not installed.
         InputError: the result is damaged.
     """
-    head = str(row["head"])
+    head = place_of(row)
     return _head(row, *(_read(folder, table, head) for table in TABLES[1:]))
 
 
@@ -135,7 +152,7 @@ def read_heads(folder: Folder, rows: Iterable[Mapping[str, Any]]) -> Iterator[He
     """
     tables = [_Parts(_batches(folder, table)) for table in TABLES[1:]]
     for row in rows:
-        yield _head(row, *(table.of(str(row["head"])) for table in tables))
+        yield _head(row, *(table.of(place_of(row)) for table in tables))
     if any(table.left for table in tables):
         raise InputError(f"the tables of {str(folder)!r} are of other heads", "scan again")
 
@@ -159,7 +176,7 @@ class _Parts:
     """The rows of a table, which is sorted by head, head by head."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._groups = groupby(rows, key=lambda row: str(row["head"]))
+        self._groups = groupby(rows, key=place_of)
         self._next = next(self._groups, None)
 
     @property
@@ -167,7 +184,7 @@ class _Parts:
         """Whether there are rows of a head that nobody asked for."""
         return self._next is not None
 
-    def of(self, head: str) -> _Rows:
+    def of(self, head: Head) -> _Rows:
         """The rows of this head, where it is the next one; else none."""
         if self._next is None or self._next[0] != head:
             return []
@@ -222,7 +239,7 @@ def _values(column: Any) -> Sequence[Any]:
     return np.split(column.values.to_numpy(), column.offsets.to_numpy()[1:-1])
 
 
-def _read(folder: Folder, table: str, head: str | None = None) -> list[dict[str, Any]]:
+def _read(folder: Folder, table: str, head: Head | None = None) -> list[dict[str, Any]]:
     """The rows of a table, or those of one head."""
     import_parquet()
     import pyarrow as pa
@@ -230,7 +247,7 @@ def _read(folder: Folder, table: str, head: str | None = None) -> list[dict[str,
 
     store, name = Store(str(folder)), f"{table}.parquet"
     try:
-        chosen = None if head is None else [("head", "==", head)]
+        chosen = None if head is None else between(head, head)
         with store.open(name) as opened:
             # threads of its own that hold a Python file abort a process that ends
             found = pq.read_table(opened, filters=chosen, use_threads=False, pre_buffer=False)
@@ -263,9 +280,7 @@ def _check_values(columns: Mapping[str, Any], path: str, table: str) -> None:
         InputError: one is.
     """
     if table == "heads":  # a score that no document has is missing
-        columns = {
-            name: columns[name] for name in ("head", "layer", "number", "documents", "tokens")
-        }
+        columns = {name: columns[name] for name in ("layer", "head", "documents", "tokens")}
     for name, column in columns.items():
         import pyarrow.compute as pc
 

@@ -104,8 +104,7 @@ class Worker:
             windows = list(self._windows(shard, wanted))
             tokens += sum(len(window.ids) for _, window in windows)
             rows += example_rows(self._model, self._heads, windows, wanted)
-        order = {str(head): place for place, head in enumerate(self._heads)}
-        rows.sort(key=lambda row: (order[row["head"]], row["rank"]))
+        rows.sort(key=lambda row: (row["layer"], row["head"], row["rank"]))
         self._store.write(task.name, table_bytes("examples", rows))
         return Done(0, tokens)
 

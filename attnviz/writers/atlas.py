@@ -4,10 +4,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from attnviz.data.atlas import SCORES, Example, HeadAtlas
-from attnviz.data.serial import to_json
+from attnviz.data.serial import SCHEMA, to_json
 
-SCHEMA = "attnviz-atlas-head/1"
-COLUMNS = ("head", "part", "name", "query", "key", "path", "start", "end", "value", "error", "n")
+COLUMNS = (
+    "layer",
+    "head",
+    "part",
+    "name",
+    "query",
+    "key",
+    "path",
+    "start",
+    "end",
+    "value",
+    "error",
+    "n",
+)
 
 
 def head_to_dict(head: HeadAtlas, top: int | None = None) -> dict[str, Any]:
@@ -15,7 +27,8 @@ def head_to_dict(head: HeadAtlas, top: int | None = None) -> dict[str, Any]:
     row = head.row
     return {
         "schema": SCHEMA,
-        **{name: row[name] for name in ("head", "layer", "number")},
+        "command": "atlas",
+        **{name: row[name] for name in ("layer", "head")},
         "scanned": {name: row[name] for name in ("documents", "windows", "tokens")},
         "sampled_windows": head.sampled,
         "scores": {
@@ -74,7 +87,8 @@ def head_rows(head: HeadAtlas, top: int | None = None) -> list[Mapping[str, Any]
     ]
     rows += [_strongest(each) for each in head.examples[:top]]
     empty = dict.fromkeys(COLUMNS)
-    return [{**empty, "head": head.name, **each} for each in rows]
+    place = {"layer": head.head.layer, "head": head.head.head}
+    return [{**empty, **place, **each} for each in rows]
 
 
 def _example(example: Example) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def write_headvis(tree: Path, atlas: Atlas, heads: Iterable[HeadAtlas]) -> Path:
         make_folder(fresh / "heads")
         make_folder(fresh / "attributions")
         for head in heads:
-            _write(fresh / "heads" / f"{head.name}.json", head_object(head, atlas))
+            _write(fresh / "heads" / f"{head.head}.json", head_object(head, atlas))
         _write(fresh / "scatter_data.json", [scatter_row(row) for row in atlas.rows])
         _write(fresh / "server_config.json", {})
         _write(fresh / "attributions" / "manifest.json", {})
@@ -139,7 +139,7 @@ def _write(path: Path, content: object) -> None:
 def scatter_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """The scores of a head under HeadVis's names; null where one could not be measured."""
     scores = {name: _rounded(row[score]) for score, name in NAMES.items()}
-    return {"layer": row["layer"], "head": row["number"], **scores}
+    return {"layer": row["layer"], "head": row["head"], **scores}
 
 
 def head_object(head: HeadAtlas, atlas: Atlas) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def _rounded(value: float | None) -> float | None:
 
 def config_object(atlas: Atlas) -> dict[str, Any]:
     """What `config.json` holds: the run as the loaders read it, and what the page shows."""
-    heads = [[row["layer"], row["number"]] for row in atlas.rows]
+    heads = [[row["layer"], row["head"]] for row in atlas.rows]
     shared: dict[str, Any] = {
         "model_name": model_of(atlas),
         "dataset_name": corpus_of(atlas),

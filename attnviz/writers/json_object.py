@@ -11,6 +11,7 @@ from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit, Map, links_of, whole_map
 from attnviz.data.finding import Finding
 from attnviz.data.serial import (
+    SCHEMA,
     loss_to_dict,
     model_to_dict,
     to_json,
@@ -18,9 +19,6 @@ from attnviz.data.serial import (
     unknown_to_dict,
 )
 from attnviz.data.transforms import transform_to_dict
-from attnviz.writers.rows import place
-
-SCHEMA = "attnviz/2"
 
 
 def json_chunks(
@@ -63,6 +61,7 @@ def _fields(exhibit: Exhibit, about: str, notes: Sequence[str], line: int | None
     capture = exhibit.capture
     return {
         "schema": SCHEMA,
+        "command": "show",
         **({} if line is None else {"line": line}),
         "model": model_to_dict(capture.model),
         "versions": dict(sorted(capture.versions.items())),
@@ -99,7 +98,7 @@ def _tokens(capture: Capture) -> dict[str, Any]:
 
 
 def _head(capture: Capture, head_map: Map) -> dict[str, Any]:
-    layer, head = place(head_map)
+    layer, head = head_map.place
     named = capture.named(head_map.layer, head_map.head)
     return {
         "layer": layer,

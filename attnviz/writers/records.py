@@ -1,24 +1,26 @@
-"""Plain records with the same fields, as JSON, JSON lines, CSV or TSV."""
+"""Rows with the same fields, as JSON, JSON lines, CSV or TSV."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from attnviz.data.serial import to_json
+from attnviz.data.serial import SCHEMA, to_json
 from attnviz.writers.rows import SEPARATORS, printable_cell
 
 
 def record_chunks(
-    records: Sequence[Mapping[str, object]], form: str, *, header: bool = True
+    records: Sequence[Mapping[str, object]], form: str, command: str, *, header: bool = True
 ) -> Iterator[str]:
-    """The records, one on each line.
+    """The rows, one on each line.
 
     Args:
         records: at least one; all have the keys of the first, in the same order.
-        form: `json` (a list), `jsonl`, `csv` or `tsv` (with a header; None is an empty cell,
-            and a list is joined by spaces).
+        form: `json` (an object with the version of the schema, the command and its rows), `jsonl`,
+            `csv` or `tsv` (with a header; None is an empty cell, and a list is joined by spaces).
+        command: the command that they are of.
         header: whether csv and tsv begin with one.
     """
     if form == "json":
-        yield "[\n" + ",\n".join(map(to_json, records)) + "\n]\n"
+        yield f'{{\n"schema": {to_json(SCHEMA)},\n"command": {to_json(command)},\n"rows": [\n'
+        yield ",\n".join(map(to_json, records)) + "\n]\n}\n"
     elif form == "jsonl":
         yield from (to_json(record) + "\n" for record in records)
     else:

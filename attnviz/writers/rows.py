@@ -35,7 +35,7 @@ def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = Tru
         complete rows, each ended by a newline.
     """
     if form in SEPARATORS and header:
-        yield SEPARATORS[form].join((*COLUMNS[:-1], value_name(exhibit), *EXACT)) + "\n"
+        yield SEPARATORS[form].join((*COLUMNS[:-1], exhibit.value_name, *EXACT)) + "\n"
     for head_map in exhibit.maps:
         links = links_of(exhibit, head_map)
         for start in range(0, len(links), CHUNK):
@@ -45,19 +45,14 @@ def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = Tru
             yield write(exhibit, head_map, chunk, line, form)
 
 
-def value_name(exhibit: Exhibit) -> str:
-    """The last column's name: `weight`, or `score` where the capture holds scores."""
-    return "score" if exhibit.capture.signed else COLUMNS[-1]
-
-
 def _json_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: str) -> str:
-    layer, head = (to_json(x) if isinstance(x, str) else str(x) for x in place(head_map))
+    layer, head = (to_json(x) if isinstance(x, str) else str(x) for x in head_map.place)
     start = f'{{"line": {line}, "layer": {layer}, "head": {head}, "query": '
     return _joined(
         exhibit,
         links,
         lambda index, label: f'{start}{index}, "query_token": {to_json(label)}, "key": ',
-        lambda index, label: f'{index}, "key_token": {to_json(label)}, "{value_name(exhibit)}": ',
+        lambda index, label: f'{index}, "key_token": {to_json(label)}, "{exhibit.value_name}": ',
         lambda text: f', "query_exact": {to_json(text)}, "key_exact": ',
         lambda text: f"{to_json(text)}}}\n",
     )
@@ -65,7 +60,7 @@ def _json_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: s
 
 def _cell_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: str) -> str:
     sep = SEPARATORS[form]
-    layer, head = place(head_map)
+    layer, head = head_map.place
     start = f"{line}{sep}{layer}{sep}{head}{sep}"
     return _joined(
         exhibit,
@@ -74,15 +69,6 @@ def _cell_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: s
         lambda index, label: f"{index}{sep}{cell(label, sep)}{sep}",
         lambda text: f"{sep}{printable_cell(text, sep)}{sep}",
         lambda text: f"{printable_cell(text, sep)}\n",
-    )
-
-
-def place(head_map: Map) -> tuple[int | str, int | str]:
-    """The values of a map in the columns `layer` and `head`."""
-    reduced = head_map.reduced or "all"
-    return (
-        reduced if head_map.layer is None else head_map.layer,
-        reduced if head_map.head is None else head_map.head,
     )
 
 

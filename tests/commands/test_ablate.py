@@ -15,6 +15,7 @@ from attnviz.renderers.terminal.colors import signed_style
 from attnviz.renderers.terminal.headgrid import head_grid
 from tests.builtin import HEADS
 from tests.conftest import Run
+from tests.reading import head_of
 
 TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
 
@@ -33,7 +34,7 @@ def test_an_effect_is_the_mean_of_paired_changes_with_its_standard_error() -> No
 
 def test_every_head_has_a_row_and_the_one_that_matters_most_comes_first(run: Run) -> None:
     found = rows(run("ablate", TEXT, "-f", "jsonl").out)
-    assert {row["heads"] for row in found} == set(map(str, HEADS))
+    assert {head_of(row) for row in found} == set(map(str, HEADS))
     changes = [row["change"] for row in found]
     assert changes == sorted(changes, key=lambda change: -abs(change))  # type: ignore[arg-type]
     for row in found:
@@ -65,7 +66,7 @@ def test_heads_together_show_what_comes_next_before_and_after(run: Run) -> None:
     for mine, theirs in zip(found, plain, strict=False):
         assert mine["token"] == theirs["token"]
         assert mine["probability"] == pytest.approx(theirs["probability"], abs=1e-5)
-    assert found[0]["heads"] == "L1H3,L2H1"
+    assert found[0]["heads"] == [{"layer": 1, "head": 3}, {"layer": 2, "head": 1}]
     likely = rows(run("predict", TEXT, "--top", "999", "-f", "jsonl").out)
     blue = next(row["probability"] for row in likely if row["token"] == "blue")
     assert f"without L1H3, L2H1: P(blue) {blue:.3f} → " in run(*arguments).out
@@ -132,7 +133,7 @@ def test_small_effects_have_more_digits_and_narrow_grids_a_legend(run: Run, tmp_
     text = "a fluffy blue creature roamed the verdant forest"
     out = tmp_path / "a.svg"
     sizes = {
-        row["heads"]: abs(row["change"]) for row in rows(run("ablate", text, "-f", "jsonl").out)
+        head_of(row): abs(row["change"]) for row in rows(run("ablate", text, "-f", "jsonl").out)
     }  # type: ignore[arg-type]
     small = next(head for head, size in sizes.items() if 0.001 < size < 0.01)
     run("ablate", text, "--head", str(small), "-o", str(out))

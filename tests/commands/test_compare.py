@@ -16,6 +16,7 @@ from attnviz.renderers.titles import about_models
 from tests.builtin import HEADS, NAMED
 from tests.conftest import Run, bytes_tokenizer
 from tests.factories import make_capture
+from tests.reading import head_of
 
 MOLES = ("American shrew mole", "one mole of carbon dioxide", "take a biopsy of the mole")
 BLUE, GREEN = "a fluffy blue creature", "a fluffy green creature"
@@ -34,7 +35,7 @@ def test_heads_are_sorted_by_how_differently_the_word_attends(run: Run) -> None:
     for row in found:
         shares = [row[name] for name in ("self", "first", "previous", "others")]
         assert sum(shares) == pytest.approx(1, abs=1e-4)  # type: ignore[arg-type]
-    senses = [row for row in found if row["head"] == NAMED["senses"]]
+    senses = [row for row in found if head_of(row) == NAMED["senses"]]
     clues = ({"American", "shrew"}, {"BOS", "one"}, {"take", "biopsy"})
     assert all(row["key_token"] in some for row, some in zip(senses, clues, strict=True))
 
@@ -60,7 +61,7 @@ def test_where_tokens_align_whole_rows_are_compared(run: Run) -> None:
 
 def test_the_words_vectors_are_those_of_transformers(run: Run) -> None:
     found = rows(run("compare", BLUE, GREEN, "--query", "creature", "-f", "jsonl").out)
-    cosines = {row["head"]: row["cosine_after_layer"] for row in found}
+    cosines = {head_of(row): row["cosine_after_layer"] for row in found}
     theirs = load(Source("builtin", engine="transformers")).model  # type: ignore[attr-defined]
     assert isinstance(theirs, GPT2LMHeadModel)
     tokenizer = load(Source("builtin")).tokenizer
@@ -86,7 +87,7 @@ def test_both_engines_have_the_same_stream(gpt2_folder: Path, engine: str) -> No
 def test_two_models_are_matched_head_by_head(run: Run, gpt2_folder: Path) -> None:
     name = str(gpt2_folder)
     same = rows(run("compare", BLUE, "-m", name, "--against", name, "-f", "jsonl").out)
-    assert all(row["head"] == row["other"] for row in same)
+    assert all(head_of(row) == head_of(row, "against_") for row in same)
     assert all(row["similarity"] == pytest.approx(1) for row in same)
     assert {row["over"] for row in same} == {"tokens"}
     other = rows(run("compare", BLUE, "--against", name, "-f", "jsonl").out)

@@ -118,7 +118,7 @@ def test_matrices_of_other_than_square_shape_keep_their_labels_as_columns(
 
 def test_json_and_npz_hold_every_array_in_full(run: Run, tmp_path: Path) -> None:
     said = json.loads(run("explain", TEXT, "--head", "L0H1", "-f", "json").out)
-    assert said["schema"] == "attnviz-explain/1"
+    assert (said["schema"], said["subject"]) == ("attnviz/3", "head")
     assert (said["layer"], said["head"], said["query"]) == (0, 1, 4)
     pattern = np.array(said["arrays"]["pattern"], np.float32)
     np.testing.assert_array_equal(pattern, attnviz.capture(TEXT, heads="L0H1").pattern(0, 1))

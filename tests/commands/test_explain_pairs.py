@@ -109,7 +109,7 @@ def test_another_translation_can_be_given(run: Run) -> None:
 def test_json_and_npz_hold_both_texts_and_every_array(run: Run, tmp_path: Path) -> None:
     arguments = ("explain", TEXT, "-m", "translator", "--head", "L1H2")
     said = json.loads(run(*arguments, "-f", "json").out)
-    assert (said["schema"], said["kind"], said["target"]) == ("attnviz-explain/1", "cross", FRENCH)
+    assert (said["schema"], said["kind"], said["target"]) == ("attnviz/3", "cross", FRENCH)
     assert [token["label"] for token in said["query_tokens"]] == FRENCH.split()
     assert [token["label"] for token in said["key_tokens"]] == list(READ)
     assert "tokens" not in said

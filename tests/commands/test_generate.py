@@ -17,6 +17,7 @@ from attnviz.runs.generate import Writing, answering
 from attnviz.runs.options import HeadOptions, TextOptions
 from tests.builtin import HEADS
 from tests.conftest import Run
+from tests.reading import head_of, rows_of
 
 PROMPT = "Tom was stabbed by Leo . Anna cleaned the floor . the murderer was"
 STOP = ("--stop", ".", "--max-new-tokens", "6")
@@ -181,7 +182,7 @@ def test_rows_of_a_stream_are_those_of_the_whole_answer(run: Run) -> None:
     for unit in ("token", "word", "sentence"):
         options = ("generate", PROMPT, "--max-new-tokens", "12", "--rows", unit)
         streamed = rows(run(*options, "-f", "jsonl").out)
-        assert streamed == json.loads(run(*options, "-f", "json").out)
+        assert streamed == rows_of(run(*options, "-f", "json").out)
         table = run(*options, "-f", "csv").out.splitlines()
         assert len(table) == 1 + len(streamed)
         assert table[0] == "line,row,text,segment,part,share"
@@ -281,7 +282,7 @@ def test_a_row_for_each_head_has_its_shares_and_its_lookback_ratio(run: Run) -> 
     options = ("generate", PROMPT, "--max-new-tokens", "5", "--head", "all", "--rows", "head")
     found = rows(run(*options, "-f", "jsonl").out)
     answer = attnviz.generate(PROMPT, max_new_tokens=5, heads="all")
-    assert {row["text"] for row in found} == {str(head) for head in HEADS}
+    assert {head_of(row) for row in found} == {str(head) for head in HEADS}
     assert found == answer.shares("head")
     whole = attnviz.capture(answer.capture.text)  # a run of its own over prompt and answer
     n, new = len(whole.tokens) - len(answer.tokens), len(answer.tokens)
@@ -291,7 +292,7 @@ def test_a_row_for_each_head_has_its_shares_and_its_lookback_ratio(run: Run) -> 
         for position in range(n, n + new - 1):  # predicts the next one
             prompt, so_far = pattern[position, :n], pattern[position, n : position + 1]
             ratios.append(prompt.mean() / (prompt.mean() + so_far.mean()))
-        (told,) = {row["lookback"] for row in found if row["text"] == str(head)}
+        (told,) = {row["lookback"] for row in found if head_of(row) == str(head)}
         assert told == pytest.approx(np.mean(ratios), abs=1e-4)
     assert "lookback" in run(*options).out
     one = rows(run("generate", PROMPT, "--target", " Leo", "--rows", "head", "-f", "jsonl").out)
@@ -301,7 +302,7 @@ def test_a_row_for_each_head_has_its_shares_and_its_lookback_ratio(run: Run) -> 
 @pytest.mark.parametrize("unit", ["token", "word", "sentence"])
 def test_rows_of_a_stream_wait_for_characters_of_several_tokens(run: Run, unit: str) -> None:
     options = ("generate", "你好。世界！ the murderer was", "--max-new-tokens", "9", "--rows", unit)
-    assert rows(run(*options, "-f", "jsonl").out) == json.loads(run(*options, "-f", "json").out)
+    assert rows(run(*options, "-f", "jsonl").out) == rows_of(run(*options, "-f", "json").out)
 
 
 def test_an_answer_that_does_not_fit_is_refused_with_both_lengths(run: Run) -> None:

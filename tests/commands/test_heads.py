@@ -11,13 +11,14 @@ from attnviz.errors import ExitStatus
 from attnviz.inputs.capture_file import load_capture
 from tests.builtin import HEADS
 from tests.conftest import Run
+from tests.reading import head_of
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
 SHOWN = ("show", TEXT, "--head", "L1H2", "--drop-sink")
 
 
 def rows(out: str) -> dict[str, dict[str, object]]:
-    return {row["head"]: row for row in map(json.loads, out.splitlines())}
+    return {head_of(row): row for row in map(json.loads, out.splitlines())}
 
 
 def test_the_probe_finds_the_head_that_copies_what_followed(run: Run) -> None:
@@ -78,7 +79,7 @@ def test_heads_are_sorted_filtered_and_cut(run: Run) -> None:
     assert len(rows(run(*arguments, "--sort", "entropy", "--top", "3").out)) == 3
     only = rows(run(*arguments, "--role", "sink", "--layer", "0").out)
     assert only
-    assert all(row["role"] == "sink" and row["head"].startswith("L0") for row in only.values())  # type: ignore[attr-defined]
+    assert all((row["role"], row["layer"]) == ("sink", 0) for row in only.values())
     # what a text cannot show comes last, whatever is first
     assert rows(run(*arguments, "--sort", "induction").out)["L0H0"]["induction"] is None
 

@@ -37,7 +37,7 @@ def test_scores_are_means_over_the_labelled_rows_then_over_texts(run: Run, tmp_p
     captures = [attnviz.capture(str(text["text"])) for text in (FIRST, SECOND)]
     true = [{4: [2, 3], 8: [7]}, {9: [7, 8]}]  # BOS is token 0
     for row in found:
-        head = Head(int(row["head"][1]), int(row["head"][3]))
+        head = Head(row["layer"], row["head"])
         masses, hits = [], []
         for captured, keys in zip(captures, true, strict=True):
             weights = captured.pattern(*head)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from attnviz.models.catalog import Source, load
 from attnviz.renderers.terminal.models import _figures
 from tests.builtin import HEADS, LAYERS
 from tests.conftest import Run
+from tests.reading import rows_of
 
 
 def test_the_list_names_the_built_in_model_and_those_of_the_hub(run: Run) -> None:
@@ -26,7 +26,7 @@ def test_the_list_names_the_built_in_model_and_those_of_the_hub(run: Run) -> Non
 
 
 def test_the_sizes_of_the_list_are_those_of_the_loaded_model(run: Run) -> None:
-    (row,) = (r for r in json.loads(run("models", "-f", "json").out) if r["name"] == "builtin")
+    (row,) = (r for r in rows_of(run("models", "-f", "json").out) if r["name"] == "builtin")
     model = attnviz.load_model()
     assert row["parameters"] == model._loaded.identity.parameters
     assert row["context"] == model._loaded.tokenizer.context
@@ -34,7 +34,7 @@ def test_the_sizes_of_the_list_are_those_of_the_loaded_model(run: Run) -> None:
 
 
 def test_the_card_shows_every_named_head_and_figure(run: Run) -> None:
-    (card,) = json.loads(run("models", "builtin", "-f", "json").out)
+    (card,) = rows_of(run("models", "builtin", "-f", "json").out)
     shown = " ".join(run("models", "builtin", "--width", "200").out.split())
     assert {head["behaviour"] for head in card["named_heads"]} >= {
         "adjectives",
@@ -69,7 +69,7 @@ def test_a_model_that_is_only_counted_says_who_counts_it(run: Run) -> None:
 
 
 def test_embeddings_have_a_card_of_their_own(run: Run) -> None:
-    (card,) = json.loads(run("models", "embeddings", "-f", "json").out)
+    (card,) = rows_of(run("models", "embeddings", "-f", "json").out)
     identity = load(Source("embeddings")).identity
     assert (card["layers"], card["heads"]) == (1, 1)
     assert card["parameters"] == identity.parameters

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import attnviz
 from attnviz.errors import ExitStatus
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from tests.conftest import Run, bytes_tokenizer, tiny_model
+from tests.reading import rows_of
 
 
 def test_gpt3_is_shown_with_the_sums_of_the_lesson(run: Run) -> None:
@@ -33,17 +33,17 @@ def test_gpt3_has_the_total_of_the_model_and_that_of_the_lesson(run: Run) -> Non
     shown = " ".join(run("params", "gpt3", "--width", "200").out.split())
     assert "as built 174,604,259,328 all of the above; the unembedding is tied" in shown
     assert "as lessons count 175,181,291,520 with an untied unembedding (617,558,016)" in shown
-    (record,) = json.loads(run("params", "gpt3", "-f", "json").out)
+    (record,) = rows_of(run("params", "gpt3", "-f", "json").out)
     assert (record["total"], record["lesson_total"]) == (174_604_259_328, 175_181_291_520)
     for name in ("", "lesson_"):
         share = record["attention"] / record[f"{name}total"]
         assert record[f"{name}attention_share"] == share
-    (gpt2,) = json.loads(run("params", "gpt2", "-f", "json").out)
+    (gpt2,) = rows_of(run("params", "gpt2", "-f", "json").out)
     assert gpt2["lesson_total"] is gpt2["lesson_attention_share"] is None
 
 
 def test_the_built_in_model_is_counted_where_none_is_named(run: Run) -> None:
-    (record,) = json.loads(run("params", "-f", "json").out)
+    (record,) = rows_of(run("params", "-f", "json").out)
     assert record["name"] == "builtin"
     assert record["total"] == attnviz.load_model()._loaded.identity.parameters
     assert sum(matrix["total"] for matrix in record["matrices"]) == record["total"]
@@ -118,14 +118,14 @@ def test_the_translator_is_counted_by_its_three_attentions(run: Run) -> None:
         "all attention 458,752 35.4%",
     ):
         assert line in shown
-    (record,) = json.loads(run("params", "translator", "-f", "json").out)
+    (record,) = rows_of(run("params", "translator", "-f", "json").out)
     assert (record["encoder_layers"], record["decoder_layers"]) == (3, 2)
     assert record["total"] == 1_295_552
 
 
 @pytest.mark.parametrize("name", ["builtin", "translator", "gpt2"])
 def test_a_weight_stands_before_its_bias(run: Run, name: str) -> None:
-    (record,) = json.loads(run("params", name, "-f", "json").out)
+    (record,) = rows_of(run("params", name, "-f", "json").out)
     sources = [row["source"] for row in record["matrices"]]
     for source in sources:
         weight = source.removesuffix("bias") + "weight"
@@ -141,7 +141,7 @@ def test_at_every_width_everything_is_shown_and_no_line_ends_in_spaces(
     lines = run("params", name, "--width", width).out.splitlines()
     assert all(len(line) <= int(width) and line == line.rstrip() for line in lines)
     words = set(" ".join(lines).replace(":", " ").split())
-    (record,) = json.loads(run("params", name, "-f", "json").out)
+    (record,) = rows_of(run("params", name, "-f", "json").out)
     for matrix in record["matrices"]:
         assert {f"{matrix['each']:,}", f"{matrix['total']:,}", matrix["name"]} <= words
         assert "×".join(map(str, matrix["shape"])) in words

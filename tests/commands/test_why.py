@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.commands.session import plain_text
-from attnviz.console import Display
+from attnviz.console import Display, plain_text
 from attnviz.errors import ExitStatus
 from attnviz.renderers.terminal.why import render, render_write
 from tests.conftest import Run
@@ -100,7 +99,7 @@ def test_what_a_head_writes_is_told_by_source_and_by_reader(run: Run) -> None:
         assert sum(moved["by_source"]) == pytest.approx(moved["effect"], abs=1e-4)
     rows = [json.loads(line) for line in run("why", *asked, "-f", "jsonl").out.splitlines()]
     assert {row["through"] for row in rows} == {"query", "key", "value"}
-    assert {row["reader"][:2] for row in rows} == {"L3", "L4"}
+    assert {row["reader_layer"] for row in rows} == {3, 4}
 
 
 @pytest.mark.parametrize("more", [(), ("--depth", "2"), ("--group", "layer")])
@@ -143,14 +142,15 @@ def test_a_narrow_terminal_loses_nothing(run: Run) -> None:
 
 
 def test_python_gives_the_same() -> None:
-    found = attnviz.why(TEXT, head="L4H0", query="was", key="fluffy", group="head", check=True)
-    assert repr(found) == f"<Why builtin, L4H0, was → fluffy, {found.full:+.3f}>"
+    result = attnviz.why(TEXT, head="L4H0", query="was", key="fluffy", group="head", check=True)
+    found = result.record
+    assert repr(result) == f"<Result of why: builtin, L4H0, was → fluffy, {found.full:+.3f}>"
     assert found.query_shares.values.sum() == pytest.approx(found.contrast, abs=1e-5)
     assert {part.kind for part in found.query_shares.parts} >= {"head", "mlp", "embedding"}
     assert len(found.removals) == 2
     written = attnviz.writes(TEXT, head="L4H0", query="was")
-    assert repr(written) == "<Write builtin, L4H0 at was>"
-    assert written.lengths.shape == (10,)
+    assert repr(written) == "<Result of why: builtin, L4H0 at was>"
+    assert written.record.lengths.shape == (10,)
     with pytest.raises(attnviz.AttnvizError):
         attnviz.why(TEXT, group="letters")  # no such group
 
@@ -178,7 +178,7 @@ def test_each_named_heads_score_is_taken_apart_exactly(number: int) -> None:
     text, query, key, versus = NAMED[named.behaviour]
     head = str(named.head)
     asked = {"head": head, "query": query, "key": key, "versus": versus, "check": True}
-    found = model.why(text, **asked)
+    found = model.why(text, **asked).record
     row = found.row
     ratio = np.log(row.weights[found.key] / row.weights[found.versus])
     assert found.full == pytest.approx(ratio, abs=1e-4)
@@ -193,15 +193,15 @@ def test_python_refuses_numbers_that_are_none(wrong: dict[str, int]) -> None:
 
 
 def test_python_takes_positions_as_numbers() -> None:
-    assert attnviz.why(TEXT, head="L4H0", query=-1, key=2).query == 9
+    assert attnviz.why(TEXT, head="L4H0", query=-1, key=2).record.query == 9
 
 
 def test_without_letters_beyond_ascii_every_line_is_ascii() -> None:
-    why = attnviz.why(TEXT, head="L4H0", depth=2, check=True)
+    why = attnviz.why(TEXT, head="L4H0", depth=2, check=True).record
     shown = plain_text(render(why, 5, Display(unicode=False)), 80)
     assert shown.isascii()
     written = attnviz.writes(TEXT, head="L2H0", query="was")
-    assert plain_text(render_write(written, Display(unicode=False)), 80).isascii()
+    assert plain_text(render_write(written.record, Display(unicode=False)), 80).isascii()
 
 
 def test_what_was_cut_off_and_what_is_strange_is_noted(run: Run) -> None:

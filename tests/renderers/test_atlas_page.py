@@ -33,7 +33,7 @@ def rows(**fixed: float | None) -> list[dict[str, Any]]:
     drawn, made = np.random.default_rng(0), []
     for layer in range(LAYERS):
         for number in range(ACROSS):
-            row: dict[str, Any] = {"head": f"L{layer}H{number}", "layer": layer, "number": number}
+            row: dict[str, Any] = {"layer": layer, "head": number}
             row |= {"documents": 7, "windows": 11, "tokens": 1234}
             for name in SCORES:
                 own = fixed.get(name) if (layer, number) == (1, 2) else None
@@ -62,7 +62,7 @@ def example(
 
 def head_of(row: dict[str, Any], words: Sequence[str] = WORDS, path: str = "a.txt") -> HeadAtlas:
     """Each head attends more to fluffy the further back it stands; L0H0 has no creature."""
-    place = ACROSS * row["layer"] + row["number"]
+    place = ACROSS * row["layer"] + row["head"]
     query = [TokenMass(words[4], None, 3.5)] if place else []
     return HeadAtlas(
         row,
@@ -120,8 +120,8 @@ def test_a_small_page_is_one_file_with_every_head(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["atlas.html"]
     written = (tmp_path / "atlas.html").read_text(encoding="utf-8")
     assert block(written, "data")["folder"] is None
-    for row in atlas.rows:
-        assert block(written, f"head-{row['head']}")["head"] == row["head"]
+    for head in atlas.heads:
+        assert block(written, f"head-{head}")["head"] == str(head)
 
 
 def test_a_large_page_has_a_script_for_each_head_in_a_folder(
@@ -211,17 +211,6 @@ def test_what_a_corpus_holds_is_data_and_never_markup() -> None:
     shown = json.loads(content)["examples"][0]
     assert shown["tokens"][1:6] == [HOSTILE, " \\u202eabc", "\\u2028", "{{data}}", "\\x1b[2J"]
     assert "{{data}}" not in re.sub(r"<script.*?</script>", "", written, flags=re.DOTALL)
-
-
-def test_a_head_is_named_by_its_numbers_whatever_the_table_calls_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(webpage, "LARGEST", 1)
-    made = rows()[:1]
-    made[0]["head"] = "../../stolen"
-    atlas = Atlas("m", made)
-    write_page(atlas, heads_of(atlas), tmp_path / "p.html")
-    assert [each.name for each in (tmp_path / "p_heads").iterdir()] == ["L0H0.js"]
 
 
 def test_nothing_comes_from_anywhere_but_beside_the_page(

@@ -121,7 +121,7 @@ def test_the_command_lists_the_heads_and_generate_takes_them(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     name = saved(tmp_path / "model", planted())
     rows = run("heads", "--retrieval", "-m", name, "-f", "jsonl").out.splitlines()
-    assert json.loads(rows[0]) == {"model": name, "head": "L1H0", "retrieval": 1.0}
+    assert json.loads(rows[0]) == {"model": name, "layer": 1, "head": 0, "retrieval": 1.0}
     assert "retrieval heads (0.1 or more): L1H0" in run("heads", "--retrieval", "-m", name).out
     out = run("generate", "abcdab", "-m", name, "--max-new-tokens", "2").out
     assert "retrieval head L1H0" in " ".join(out.split())

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.data.atlas import SCORES
+from attnviz.data.head import Head
 from attnviz.scanning.manifest import MANIFEST, SCHEMA
 from attnviz.scanning.tables import columns, write_table
 
@@ -38,10 +39,10 @@ def made_scan(folder: Path, score: Score | None = None, **asked: Any) -> Path:
 
     heads = asked.pop("heads", HEADS)
     write_table(folder, "heads", [_scores(layer, head, value) for layer, head in heads])
-    names = [f"L{layer}H{head}" for layer, head in heads]
-    write_table(folder, "histograms", [row for name in names for row in histograms(name)])
-    write_table(folder, "tokens", [row for name in names for row in tokens(name)])
-    write_table(folder, "examples", [row for name in names for row in examples(name)])
+    named = [Head(*head) for head in heads]
+    write_table(folder, "histograms", [row for head in named for row in histograms(head)])
+    write_table(folder, "tokens", [row for head in named for row in tokens(head)])
+    write_table(folder, "examples", [row for head in named for row in examples(head)])
     manifest = {
         **{"schema": SCHEMA, "model": "org/tiny", "revision": None, "split": "file"},
         **{"key": "text", "length": 32, "dtype": "auto", "paths": ["my texts"]},
@@ -53,7 +54,7 @@ def made_scan(folder: Path, score: Score | None = None, **asked: Any) -> Path:
 
 
 def _scores(layer: int, head: int, value: Score) -> dict[str, Any]:
-    row: dict[str, Any] = {"head": f"L{layer}H{head}", "layer": layer, "number": head}
+    row: dict[str, Any] = {"layer": layer, "head": head}
     row |= {"documents": 4, "windows": 5, "tokens": 60}
     for name in SCORES:
         row[name] = value(layer, head, name)
@@ -62,7 +63,7 @@ def _scores(layer: int, head: int, value: Score) -> dict[str, Any]:
     return row
 
 
-def histograms(head: str) -> list[dict[str, Any]]:
+def histograms(head: Head) -> list[dict[str, Any]]:
     """All weight at a distance of 0 or 1; three windows with 0.9 and more, two with 0.5."""
     rows: list[dict[str, Any]] = []
     for name in ("distance", "position"):
@@ -74,10 +75,10 @@ def histograms(head: str) -> list[dict[str, Any]]:
         count = {10: 2.0, 18: 3.0}.get(i, 0.0)
         bounds = {"start": i / 20, "end": (i + 1) / 20}
         rows.append({"histogram": "largest", **bounds, "value": count})
-    return [{"head": head, **row} for row in rows]
+    return [{**head._asdict(), **row} for row in rows]
 
 
-def tokens(head: str) -> list[dict[str, Any]]:
+def tokens(head: Head) -> list[dict[str, Any]]:
     """Two query tokens, two key tokens, one pair."""
     found = [
         *(("query", " creature", None, 3.5), ("query", " ran", None, 1.0)),
@@ -85,12 +86,20 @@ def tokens(head: str) -> list[dict[str, Any]]:
         ("pair", " creature", " fluffy", 2.25),
     ]
     return [
-        {"head": head, "side": side, "rank": i, "query": q, "key": k, "mass": mass, "windows": 5}
+        {
+            **head._asdict(),
+            "side": side,
+            "rank": i,
+            "query": q,
+            "key": k,
+            "mass": mass,
+            "windows": 5,
+        }
         for i, (side, q, k, mass) in enumerate(found)
     ]
 
 
-def examples(head: str, written: tuple[str, ...] = TOKENS) -> list[dict[str, Any]]:
+def examples(head: Head, written: tuple[str, ...] = TOKENS) -> list[dict[str, Any]]:
     """A top window, the same window again as one of its bin, and another one of a low bin."""
     queries, keys, weights = (list(each) for each in zip(*LINKS, strict=True))
     links = {"queries": queries, "keys": keys, "weights": weights}
@@ -113,5 +122,5 @@ def examples(head: str, written: tuple[str, ...] = TOKENS) -> list[dict[str, Any
         },
     ]
     known = set(columns("examples").names)
-    made = [{"head": head, "rank": i, "window": 0, **row} for i, row in enumerate(rows)]
+    made = [{**head._asdict(), "rank": i, "window": 0, **row} for i, row in enumerate(rows)]
     return [{name: row[name] for name in row if name in known} for row in made]

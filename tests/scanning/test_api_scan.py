@@ -30,7 +30,7 @@ def test_a_scan_from_python_is_that_of_the_command(folder: Path) -> None:
     assert found.rows == read_atlas(folder / "scanned").rows
     assert found.manifest["key"] == "body"
     head = found.head("L1H2")
-    assert head.name == "L1H2"
+    assert str(head.head) == "L1H2"
     assert len(head.examples) == 2
     with pytest.raises(UsageError, match="L4H0"):
         found.head("L4H0")
@@ -56,7 +56,7 @@ def test_the_queries_of_the_document_work_as_printed(
     exec(before, names)
     best = eval(last, names)
     assert isinstance(best, pandas.DataFrame)
-    assert list(best.columns) == ["head", "induction"]
+    assert list(best.columns) == ["layer", "head", "induction"]
     (sql,) = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
     rows = duckdb.sql(sql).fetchall()
     assert rows

@@ -25,6 +25,7 @@ from attnviz.renderers.terminal import atlas_head, development
 from attnviz.renderers.terminal.blocks import side_by_side
 from attnviz.scanning.tables import read_atlas, read_head
 from tests.conftest import Run
+from tests.reading import head_of
 from tests.scanning.atlases import HEADS, TOKENS, made_scan
 
 PNG = b"\x89PNG"
@@ -38,7 +39,7 @@ def scan(tmp_path: Path) -> Path:
 def lines(scan: Path, display: Display, name: str = "L3H1", top: int | None = None) -> list[str]:
     """One head as it is shown."""
     atlas = read_atlas(scan)
-    row = next(row for row in atlas.rows if row["head"] == name)
+    row = next(row for row in atlas.rows if head_of(row) == name)
     shown = atlas_head.render(atlas, read_head(scan, row), top, display)
     return [line.plain for line in shown]
 
@@ -130,7 +131,7 @@ def test_what_tokens_and_paths_hold_is_no_command(tmp_path: Path, run: Run) -> N
 
     scan = made_scan(tmp_path / "scan", model="\x1b[2J[red]m", heads=HEADS[:1])
     hostile = ("\x1b[2J", "[b]x", "\n\n", " \u202eabc", " c\x07", " $x$", "<i>")
-    rows = [{**row, "path": "\x1b]0;x\x07\n.txt"} for row in examples("L2H0", hostile)]
+    rows = [{**row, "path": "\x1b]0;x\x07\n.txt"} for row in examples(Head(2, 0), hostile)]
     tables.write_table(scan, "examples", rows)
     for extra in ((), ("-f", "json"), ("-f", "csv")):
         out = run("atlas", str(scan), "--head", "2.0", *extra).out
@@ -148,7 +149,14 @@ def test_a_long_window_is_shown_around_its_links(tmp_path: Path) -> None:
     words = ["<bos>", *(f" w{i}" for i in range(1, 400))]
     row = {
         **vars(example),
-        **{"head": "L2H0", "tokens": words, "queries": [300], "keys": [100], "weights": [0.9]},
+        **{
+            "layer": 2,
+            "head": 0,
+            "tokens": words,
+            "queries": [300],
+            "keys": [100],
+            "weights": [0.9],
+        },
     }
     known = set(tables.columns("examples").names)
     row = {name: value for name, value in {"rank": 0, **row}.items() if name in known}
@@ -163,7 +171,7 @@ def test_a_long_window_is_shown_around_its_links(tmp_path: Path) -> None:
 def test_json_has_everything_of_the_head_and_rows_have_its_parts(run: Run, scan: Path) -> None:
     whole = json.loads(run("atlas", str(scan), "--head", "L3H1", "-f", "json").out)
     row = read_atlas(scan).rows[4]
-    assert (whole["head"], whole["layer"], whole["number"]) == ("L3H1", 3, 1)
+    assert (whole["layer"], whole["head"]) == (3, 1)
     assert whole["scanned"] == {"documents": 4, "windows": 5, "tokens": 60}
     for name in SCORES:
         keys = (name, f"{name}_error", f"{name}_documents")
@@ -210,7 +218,7 @@ def atlas_of(values: dict[str, list[float | None]]) -> Atlas:
     n = len(next(iter(values.values())))
     rows = [
         {
-            **{"head": f"L0H{i}", "layer": 0, "number": i, "documents": 9, "tokens": 99},
+            **{"layer": 0, "head": i, "documents": 9, "tokens": 99},
             **{name: values.get(name, [0.0] * n)[i] for name in SCORES},
             **{f"{name}_error": 0.1 for name in SCORES},
         }
@@ -271,7 +279,7 @@ def test_the_scatter_names_outliers_in_the_terminal_in_rows_and_in_a_picture(
     assert heads == ["L3H2"]
     text = run("atlas", str(scan), "--plot", "first,induction", "-f", "jsonl").out
     rows = [json.loads(line) for line in text.splitlines()]
-    assert [row["head"] for row in rows if row["outlier"]] == ["L3H2"]
+    assert [head_of(row) for row in rows if row["outlier"]] == ["L3H2"]
     assert rows[0]["induction"] == 0.9
     assert len(rows) == len(HEADS)
     picture, whole = tmp_path / "a.svg", tmp_path / "b.svg"
@@ -411,16 +419,16 @@ def test_the_heads_that_change_most_are_listed(run: Run, checkpoints: list[str])
 def test_rows_have_every_head_score_and_checkpoint(run: Run, checkpoints: list[str]) -> None:
     text = run("atlas", *checkpoints, "-f", "csv").out
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert list(rows[0]) == ["head", "score", "checkpoint", "step", "mean", "error"]
+    assert list(rows[0]) == ["layer", "head", "score", "checkpoint", "step", "mean", "error"]
     assert len(rows) == len(HEADS) * len(SCORES) * 3
-    mine = [row for row in rows if (row["head"], row["score"]) == ("L3H2", "induction")]
+    mine = [row for row in rows if (head_of(row), row["score"]) == ("L3H2", "induction")]
     assert [(row["checkpoint"], row["step"], row["mean"]) for row in mine] == [
         ("step-20", "20", "0.12000000000000001"),
         ("step-100", "100", "0.2"),
         ("step-400", "400", "0.5"),
     ]
     one = run("atlas", *checkpoints, "--head", "2.0", "-f", "csv").out
-    assert {row["head"] for row in csv.DictReader(io.StringIO(one))} == {"L2H0"}
+    assert {head_of(row) for row in csv.DictReader(io.StringIO(one))} == {"L2H0"}
 
 
 def test_the_picture_has_a_panel_for_each_score_and_names_what_changes_most(

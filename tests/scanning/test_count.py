@@ -46,6 +46,7 @@ from attnviz.scanning.files import record_of_bytes, record_to_bytes, skipped_of_
 from attnviz.scanning.windows import Window, Windows, batches
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.conftest import Run
+from tests.reading import head_of, rows_of
 from tests.scanning.oracle import Matrix, apart, histogram, largest, metrics_of, strongest
 
 READERS = [a for a in ARCHITECTURES if a.kind == "self" and not a.image]
@@ -176,7 +177,7 @@ def test_scores_are_those_of_heads_averaged_by_hand(run: Run) -> None:
     by_text = []
     for text in texts:
         out = run("heads", text, "-f", "jsonl").out
-        by_text.append({row["head"]: row for row in map(json.loads, out.splitlines())})
+        by_text.append({head_of(row): row for row in map(json.loads, out.splitlines())})
     unit = units(LENGTH)
     for place, head in enumerate(record.heads):
         for metric, name in enumerate(SCORES[:-1]):
@@ -336,7 +337,7 @@ def test_distances_are_told_in_tokens_where_the_context_is_smaller_than_the_leng
         out = str(tmp_path / length)
         given = ("--length", length, "--head", "L1H1", "--workers", "1")
         assert run("scan", str(tmp_path / "a.txt"), "-o", out, *given).status is ExitStatus.OK
-        rows += json.loads(run("atlas", out, "-f", "json").out)
+        rows += rows_of(run("atlas", out, "-f", "json").out)
     assert rows[0]["distance"] == pytest.approx(rows[1]["distance"], abs=1e-4)
     assert rows[0]["distance_variance"] == pytest.approx(rows[1]["distance_variance"], rel=1e-4)
 

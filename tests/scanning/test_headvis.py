@@ -223,14 +223,14 @@ def test_heads_are_taken_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Monke
 
     def heads() -> Any:
         for head in list(read_heads(scan, atlas.rows)):
-            events.append(f"read {head.name}")
+            events.append(f"read {head.head}")
             yield head
 
     import attnviz.writers.headvis as writer
 
     monkeypatch.setattr(writer, "_write", lambda path, _: events.append(f"wrote {path.stem}"))
     write_headvis(tmp_path / "tree", atlas, heads())
-    names = [str(row["head"]) for row in atlas.rows]
+    names = list(map(str, atlas.heads))
     assert events[:12] == [f"{did} {name}" for name in names for did in ("read", "wrote")]
 
 

@@ -89,7 +89,7 @@ def test_a_scan_leaves_tables_that_say_what_was_counted(
         *("heads.parquet", "histograms.parquet", "tokens.parquet", "examples.parquet"),
     }
     atlas = read_atlas(out)
-    assert [row["head"] for row in atlas.rows] == [f"L{i}H{j}" for i in range(5) for j in range(4)]
+    assert list(atlas.heads) == [(i, j) for i in range(5) for j in range(4)]
     for row in atlas.rows:
         assert (row["documents"], row["windows"], row["tokens"]) == (4, 4, 46)
         head = read_head(out, row)
@@ -136,7 +136,7 @@ def test_the_heads_that_the_card_names_show_what_they_are_named_for(
     scan(run, path, out, "--split", "line")
     # the built-in model's card names it for nouns that attend to their adjectives
     named = next(h for h in attnviz.load_model().named_heads if "adjective" in h.behaviour)
-    row = next(r for r in read_atlas(out).rows if r["head"] == str(named.head))
+    row = read_atlas(out).row(named.head)
     pairs = [(str(p.query).strip(), str(p.key).strip()) for p in read_head(out, row).tokens["pair"]]
     found = [k in adjectives for q, k in pairs if q in nouns]
     assert sum(found[:12]) >= 10
@@ -280,7 +280,7 @@ def test_only_the_heads_that_are_asked_for_are_counted(
 ) -> None:
     scan(run, corpus, tmp_path / "out", "--head", "L3H1,L1H2")
     atlas = read_atlas(tmp_path / "out")
-    assert [row["head"] for row in atlas.rows] == ["L1H2", "L3H1"]
+    assert list(map(str, atlas.heads)) == ["L1H2", "L3H1"]
     assert all(read_head(tmp_path / "out", row).examples for row in atlas.rows)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from attnviz.data.head import Head
 from attnviz.errors import InputError
 from attnviz.scanning import tables
 from attnviz.scanning.tables import read_atlas, read_head, read_heads, write_table
@@ -21,7 +22,7 @@ def test_heads_in_order_are_the_same_as_heads_alone(
     folder = made_scan(tmp_path / "scan")
     atlas = read_atlas(folder)
     together = list(read_heads(folder, atlas.rows))
-    assert [head.name for head in together] == [f"L{i}H{j}" for i, j in HEADS]
+    assert [head.head for head in together] == list(HEADS)
     for row, head in zip(atlas.rows, together, strict=True):
         alone = read_head(folder, row)
         assert head.histograms == alone.histograms
@@ -34,10 +35,10 @@ def test_heads_in_order_are_the_same_as_heads_alone(
 
 def test_a_head_without_windows_has_none_and_the_next_has_its_own(tmp_path: Path) -> None:
     folder = made_scan(tmp_path / "scan")
-    some = [row for name in ("L2H0", "L3H1") for row in examples(name)]
+    some = [row for head in (Head(2, 0), Head(3, 1)) for row in examples(head)]
     write_table(folder, "examples", some)
     found = read_heads(folder, read_atlas(folder).rows)
-    assert {head.name: len(head.examples) for head in found if head.examples} == {
+    assert {str(head.head): len(head.examples) for head in found if head.examples} == {
         "L2H0": 3,
         "L3H1": 3,
     }
@@ -45,7 +46,9 @@ def test_a_head_without_windows_has_none_and_the_next_has_its_own(tmp_path: Path
 
 def test_tables_of_other_heads_are_refused(tmp_path: Path) -> None:
     folder = made_scan(tmp_path / "scan")
-    write_table(folder, "examples", [row for name in ("L3H1", "L2H0") for row in examples(name)])
+    write_table(
+        folder, "examples", [row for head in (Head(3, 1), Head(2, 0)) for row in examples(head)]
+    )
     with pytest.raises(InputError, match="of other heads"):
         list(read_heads(folder, read_atlas(folder).rows))
     (folder / "tokens.parquet").write_bytes(b"nothing")

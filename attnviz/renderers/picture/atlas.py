@@ -27,4 +27,4 @@ def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = "viridis") -> "Figure":
 
 def _scores(atlas: Atlas, name: str) -> Iterator[tuple[Head, float]]:
     for row in atlas.rows:
-        yield Head(row["layer"], row["number"]), nan if row[name] is None else row[name]
+        yield Head(row["layer"], row["head"]), nan if row[name] is None else row[name]

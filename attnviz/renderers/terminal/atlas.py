@@ -20,7 +20,10 @@ def render(atlas: Atlas, display: Display) -> Iterator[Text]:
     yield Text()
     names = [name for name in SCORES if name != "distance_variance"]
     columns = [Column("head"), *(Column(SHORT[name], right=True) for name in names)]
-    rows = [[str(row["head"]), *(_number(name, row[name]) for name in names)] for row in atlas.rows]
+    rows = [
+        [str(head), *(_number(name, row[name]) for name in names)]
+        for head, row in zip(atlas.heads, atlas.rows, strict=True)
+    ]
     yield from listing(columns, rows, display.width)
     errors = [
         row[f"{name}_error"]

@@ -130,7 +130,7 @@ def head_script(content: str) -> str:
 
 def head_name(row: Mapping[str, Any]) -> str:
     """As in L5H1: made of numbers, as a name may be anything in a stranger's table."""
-    return f"L{int(row['layer'])}H{int(row['number'])}"
+    return f"L{int(row['layer'])}H{int(row['head'])}"
 
 
 def scan_id(atlas: Atlas) -> str:
@@ -146,7 +146,7 @@ def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
         "title": _title(atlas),
         "about": _about(atlas),
         "documents": atlas.size[0],
-        "heads": [[head_name(row), int(row["layer"]), int(row["number"])] for row in atlas.rows],
+        "heads": [[head_name(row), int(row["layer"]), int(row["head"])] for row in atlas.rows],
         "scores": [{"name": name, **vars(EXPLAINED[name])} for name in SCORES],
         "values": _values(atlas),
         "start": vars(start),

@@ -49,7 +49,7 @@ class ScanAtlas:
 
     @property
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """A row for each head: `head`, and each score with its error and its documents."""
+        """A row for each head: `layer`, `head`, and each score with its error and its documents."""
         return self._atlas.rows
 
     def to_columns(self) -> dict[str, list[Any]]:
@@ -66,9 +66,7 @@ class ScanAtlas:
             UsageError: the scan has no such head.
             InputError: the result is damaged.
         """
-        wanted = str(one_head(self._atlas, name))
-        row = next(row for row in self.rows if row["head"] == wanted)
-        return read_head(self.folder, row)
+        return read_head(self.folder, self._atlas.row(one_head(self._atlas, name)))
 
 
 def scan(

@@ -1,0 +1,262 @@
+"""`attnviz.capture`: the attention of one text, recorded once, shown in every way."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+
+from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.show import Shown, ShowOptions, show
+from attnviz.data.blocks import FloatArray
+from attnviz.data.capture import Capture
+from attnviz.data.exhibit import links_of
+from attnviz.data.head import Head, listed
+from attnviz.data.tokens import Token
+from attnviz.errors import UsageError, as_argument, spelled
+from attnviz.inputs.arrays import capture_of
+from attnviz.inputs.capture_file import load_capture
+from attnviz.renderers.notes import text_notes
+from attnviz.runs.choose import plan_heads
+from attnviz.runs.options import HeadOptions, Truncation
+from attnviz.runs.prepare import prepare
+from attnviz.runs.results.result import Column
+from attnviz.runs.show import pieces_of
+from attnviz.transforms.apply import whole_exhibit
+from attnviz.writers.atomic import encoded, write_bytes
+from attnviz.writers.formats import choose_format
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FilePath: TypeAlias = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Link:
+    """One query, one key, and how much the one attends to the other in one head.
+
+    >>> link = attnviz.capture("a fluffy blue creature", heads="L3H2").links(top=1)[-1]
+    >>> f"{link.query.label} → {link.key.label} {link.weight:.2f}"
+    'creature → fluffy 0.51'
+    """
+
+    layer: int
+    head: int
+    query: Token
+    key: Token
+    weight: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionCapture:
+    """The attention of one text: a thin handle over the capture record (`record`).
+
+    A notebook shows it as a page.
+
+    >>> attnviz.capture("a fluffy blue creature", heads="L3H2")
+    <AttentionCapture builtin, 5 tokens, L3H2>
+    """
+
+    record: Capture
+
+    @property
+    def text(self) -> str:
+        """The text that was run."""
+        return self.record.text
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """The tokens that attend; their `index` is their row in every pattern."""
+        return self.record.query_tokens
+
+    @property
+    def key_tokens(self) -> tuple[Token, ...]:
+        """The tokens that are attended to; their `index` is their column in every pattern."""
+        return self.record.key_tokens
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The heads that were recorded, in order."""
+        return self.record.heads
+
+    def __repr__(self) -> str:
+        held = listed(self.heads)
+        return f"<AttentionCapture {self.record.model.name}, {len(self.tokens)} tokens, {held}>"
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: the page, in a frame that can reach nothing outside."""
+        from attnviz.runs.webpage import framed
+
+        return framed(self.record)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the text: that it was cut, or is none of the model's world."""
+        return tuple(spelled(note, as_argument) for note in text_notes(self.record))
+
+    def pattern(self, layer: int, head: int) -> FloatArray:
+        """The weights of one head, float32 (n_queries, n_keys), read-only.
+
+        Rows sum to 1; to less where a part goes to a sink that is no token (`record.sinks`).
+
+        Raises:
+            UsageError: the head was not recorded.
+        """
+        try:
+            return self.record.weights(Head(layer, head))
+        except KeyError:
+            raise UsageError(
+                f"the capture does not hold {Head(layer, head)}",
+                "capture the text again with this head, or with heads=None for all",
+            ) from None
+
+    def links(
+        self, top: int | None = None, *, least: float = 0.0, heads: str | None = None
+    ) -> list[Link]:
+        """The links by head and query, strongest first; never one that the mask forbids.
+
+        Args:
+            top: the most keys for each query of each head; None means all.
+            least: the smallest weight.
+            heads: only these of the recorded heads (`"L1H2"`, `"1.2,1.3"`); None means all.
+
+        Raises:
+            UsageError: a head that was not recorded, or a `top` under 1.
+        """
+        exhibit = self.show(heads=heads or "all", top=top, least=least).record
+        queries, keys = exhibit.capture.query_tokens, exhibit.capture.key_tokens
+        return [
+            Link(head.layer, head.head, queries[query], keys[key], weight)
+            for head, head_map in zip(exhibit.capture.heads, exhibit.maps, strict=True)
+            for query, key, weight in links_of(exhibit, head_map).rows()
+        ]
+
+    def show(self, view: str | None = None, **options: Unpack[ShowOptions]) -> Shown:
+        """Put heads of the capture on show; see `attnviz.show`."""
+        return show(self, view=view, **options)
+
+    def to_columns(self, **options: Unpack[ShowOptions]) -> dict[str, Column]:
+        """The links by column; see `Shown.to_columns`. Without `heads`, those of all heads."""
+        return self.show(**_of_all(options)).to_columns()
+
+    def figure(self, view: str = "heatmap", **options: Unpack[ShowOptions]) -> "Figure":
+        """A picture; see `attnviz.show`.
+
+        Args:
+            view: "heatmap" for one head, or "grid" for every head in miniature.
+            options: those of `ShowOptions`.
+        """
+        return self.show(view, **options).figure()
+
+    def page(self) -> str:
+        """The interactive page of all heads, one HTML document that needs no network.
+
+        Raises:
+            InputError: it would be too large for a browser.
+        """
+        return "".join(map(str, pieces_of(whole_exhibit(self.record), "html")))
+
+    def save(self, path: FilePath) -> None:
+        """Save everything as an `.npz`, which `attnviz.load` and `attnviz show` read.
+
+        Raises:
+            UsageError: the name does not end in `.npz`.
+            OutputError: the file cannot be written.
+        """
+        if choose_format(Path(path), None, False).name != "npz":
+            raise UsageError(f"{str(path)!r} does not end in .npz", "name it capture.npz")
+        write_bytes(Path(path), encoded(pieces_of(whole_exhibit(self.record), "npz")))
+
+
+def _of_all(options: ShowOptions) -> ShowOptions:
+    """The same options; every head, where none is named."""
+    named = options.get("heads") or options.get("layers")
+    return options if named else {**options, "heads": "all"}
+
+
+def capture(
+    text: str,
+    model: str | Model = "builtin",
+    *,
+    heads: str | None = None,
+    layers: str | None = None,
+    scores: bool = False,
+    weighted: bool = False,
+    bos: bool | None = None,
+    special: bool = False,
+    truncate: Truncation | None = None,
+    target: str | None = None,
+) -> AttentionCapture:
+    """Run a text through a model and record which tokens attend to which.
+
+    >>> attnviz.capture("a fluffy blue creature").pattern(3, 2).shape
+    (5, 5)
+
+    Args:
+        text: the text.
+        model: a name as for `load_model`, or a loaded model.
+        heads: `"L1H2"`, `"1.2,1.3"`, `"0-3"`; None means all.
+        layers: `"1"`, `"0-2"`; None means all.
+        scores: record scores, before mask and softmax, in place of weights.
+        weighted: also record the norms of values, so that `show(weighted=True)` works later.
+        bos: put a beginning token in front; None means as the model was trained.
+        special: read `<|endoftext|>` in the text as the special token.
+        truncate: cut a text that is too long from this side.
+        target: of an encoder-decoder, what it is to have written; None is what it writes.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    model = loaded(model)
+    inner, which = model._loaded, HeadOptions(layers, heads, everything=True)
+    plan = plan_heads(inner.identity, inner.card.heads, which)
+    prepared = prepare(inner, text, text_options(model, bos, special, truncate, target))
+    recorded = prepared.record(plan.recorded, scores=scores)
+    return AttentionCapture(prepared.with_norms(recorded) if weighted else recorded)
+
+
+def load(path: FilePath) -> AttentionCapture:
+    """Load a saved capture; no torch is loaded.
+
+    >>> attnviz.capture("a fluffy blue creature").save("creature.npz")
+    >>> attnviz.load("creature.npz")
+    <AttentionCapture builtin, 5 tokens, L0H0 to L4H3 (20 heads)>
+
+    Raises:
+        InputError: there is no such file, or it is no capture.
+    """
+    return AttentionCapture(load_capture(Path(path)))
+
+
+def from_attention(
+    attention: Any,
+    tokens: Sequence[str],
+    key_tokens: Sequence[str] | None = None,
+    *,
+    model: str = "array",
+    causal: bool | None = None,
+) -> AttentionCapture:
+    """A capture of weights that another program computed.
+
+    >>> import numpy
+    >>> uniform = numpy.tril(numpy.ones((3, 3))) / numpy.array([[1], [2], [3]])
+    >>> attnviz.from_attention(uniform, ["the", "Ġcat", "Ġsat"]).links(top=1)[-1].key.label
+    'the'
+
+    Args:
+        attention: weights (n_queries, n_keys) of one head, (heads, n_queries, n_keys) of one
+            layer, (layers, heads, n_queries, n_keys) of a model, or a sequence with the array of
+            each layer, None for a layer without attention; a batch of one may stand before the
+            heads, as in `output.attentions` of transformers. Arrays or tensors of any type.
+        tokens: the query tokens, as a tokenizer's `convert_ids_to_tokens` gives them, or texts.
+        key_tokens: the tokens that are attended to, where they are others (cross-attention).
+        model: what is to stand in titles.
+        causal: whether a query sees only itself and earlier tokens; None: where no weight says
+            otherwise.
+
+    Raises:
+        UsageError: a shape that does not fit, or numbers that are no weights of attention.
+    """
+    return AttentionCapture(capture_of(attention, tokens, key_tokens, model=model, causal=causal))

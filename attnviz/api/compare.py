@@ -1,0 +1,72 @@
+"""`attnviz.compare`: one word in several texts, or one text in two models."""
+
+from typing import Any
+
+from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.show import Names, names
+from attnviz.data.transforms import Transforms
+from attnviz.errors import UsageError
+from attnviz.runs.compare import compare_models, compare_texts
+from attnviz.runs.options import HeadOptions, Truncation
+from attnviz.runs.results.compare import of_models, of_texts
+from attnviz.runs.results.result import Result
+
+
+def compare(
+    *texts: str,
+    model: str | Model = "builtin",
+    against: str | Model | None = None,
+    query: str | int | None = None,
+    heads: str | None = None,
+    layers: str | None = None,
+    weighted: bool = False,
+    chars: bool = False,
+    words: bool = False,
+    drop_sink: bool = False,
+    drop_key: Names = (),
+    top: int | None = None,
+    bos: bool | None = None,
+    special: bool = False,
+    truncate: Truncation | None = None,
+) -> Result[Any]:
+    """Compare what a word attends to in several texts, or two models on one text.
+
+    >>> moles = "American shrew mole", "one mole of carbon dioxide"
+    >>> attnviz.compare(*moles, query="mole")
+    <Result of compare: builtin, 2 texts>
+
+    Args:
+        texts: two or more; one with `against`.
+        model: a name as for `load_model`, or a loaded model.
+        against: another model to run on the one text.
+        query: the word to compare; None compares all rows.
+        heads, layers: as for `attnviz.capture`.
+        weighted, chars, words, drop_sink, drop_key: transforms, as for `attnviz.show`.
+        top: only the so many heads that differ most, or are most alike.
+        bos, special, truncate: as for `attnviz.capture`.
+
+    Returns:
+        a result whose record is a `TextComparison`, or a `ModelComparison`.
+
+    Raises:
+        AttnvizError: a text, a model or an option cannot be used; the message says
+            what to do instead.
+    """
+    model = loaded(model)
+    done = Transforms(
+        weighted=weighted,
+        chars=chars,
+        words=words,
+        drop_sink=drop_sink,
+        drop_keys=names(drop_key),
+    )
+    how = text_options(model, bos, special, truncate), HeadOptions(layers, heads), done
+    if against is None:
+        word = None if query is None else str(query)
+        return of_texts(compare_texts(model._loaded, texts, word, *how), top)
+    if len(texts) != 1 or query is not None:
+        raise UsageError(
+            "against compares two models over one text, row by row", "give one text, and no query"
+        )
+    other = loaded(against)
+    return of_models(compare_models(model._loaded, other._loaded, texts[0], *how), top)

@@ -1,0 +1,163 @@
+"""`attnviz.generate`: an answer, and what each part of it attended to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from attnviz.api.capture import AttentionCapture
+from attnviz.api.model import Model, loaded, text_options
+from attnviz.data.check import Check
+from attnviz.data.generate import Sampling
+from attnviz.data.head import listed
+from attnviz.data.shares import Unit
+from attnviz.data.tokens import Token
+from attnviz.data.transforms import How
+from attnviz.errors import UsageError, option
+from attnviz.inputs.chat import chat_of
+from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
+from attnviz.inputs.segments import By
+from attnviz.renderers.rows.generate import share_rows
+from attnviz.runs.answer import Answer
+from attnviz.runs.generate import Answering, Writing, answering, chat_prompt
+from attnviz.runs.options import HeadOptions, Truncation
+from attnviz.runs.results.result import Column, Row, columns_of
+
+
+def check_one_of(name: str, value: str, choices: Any) -> None:
+    """Check what the command line's own parser checks there.
+
+    Raises:
+        UsageError: the value is none of these literals.
+    """
+    if value not in get_args(choices):
+        known = ", ".join(map(repr, get_args(choices)))
+        raise UsageError(f"{option(name, repr(value))} is not known", f"give one of {known}")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionAnswer:
+    """An answer, and what each part of it attended to; made by `attnviz.generate`.
+
+    >>> answer = attnviz.generate("the creature was", max_new_tokens=2)
+    >>> answer.shares("token")[0]["segment"]
+    'BOS'
+    """
+
+    _asked: Answering
+    _answer: Answer
+
+    @property
+    def text(self) -> str:
+        """The answer."""
+        return self._answer.text
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """The tokens of the answer."""
+        return self._answer.capture.query_tokens
+
+    @property
+    def capture(self) -> AttentionCapture:
+        """The rows of each head: one for each token of the answer, over prompt and answer."""
+        return AttentionCapture(self._answer.capture)
+
+    def __repr__(self) -> str:
+        name, n = self._answer.capture.model.name, len(self.tokens)
+        return f"<AttentionAnswer {name}, {n} tokens, {listed(self._answer.choice.heads)}>"
+
+    def shares(self, rows: Unit = "sentence") -> list[Row]:
+        """A row for each part of the answer and each segment, as `-f jsonl` writes them.
+
+        Args:
+            rows: a part is a "sentence", a "word" or a "token"; or the whole answer in a "head".
+
+        Raises:
+            UsageError: another kind of row.
+        """
+        check_one_of("rows", rows, Unit)
+        return list(share_rows(self._answer.shares(rows)))
+
+    def to_columns(self, rows: Unit = "sentence") -> dict[str, Column]:
+        """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        return columns_of(self.shares(rows))
+
+    def check(self) -> Check:
+        """Delete one segment after another, and measure what it does to the answer (nats).
+
+        Raises:
+            UsageError: there is no segment before the last one.
+        """
+        return self._asked.check(self._answer)
+
+
+def generate(
+    prompt: str | Sequence[Mapping[str, Any]],
+    model: str | Model = "builtin",
+    *,
+    docs: Mapping[str, str] | None = None,
+    segments: Sequence[str] = (),
+    by: By | None = None,
+    target: str | None = None,
+    max_new_tokens: int = Sampling.most,
+    temperature: float = Sampling.temperature,
+    top_p: float = Sampling.top_p,
+    seed: int = Sampling.seed,
+    stop: Sequence[str] = (),
+    heads: str | None = None,
+    layers: str | None = None,
+    reduce: How = "mean",
+    bos: bool | None = None,
+    special: bool = False,
+    truncate: Truncation | None = None,
+) -> AttentionAnswer:
+    """Let a model go on with a prompt, and record what each new token attended to.
+
+    >>> attnviz.generate("the creature was", target="blue")
+    <AttentionAnswer builtin, 1 tokens, L4H0>
+
+    Args:
+        prompt: a text; or the messages of a chat, which go through the model's own template.
+        model: a name as for `load_model`, or a loaded model.
+        docs: texts by name, which stand before the prompt.
+        segments: parts of the prompt: `"NAME=/regex/"`, `"NAME=START:END"`.
+        by: cut the prompt into a "sentence", "line" or "paragraph" each.
+        target: an answer that is given, in place of one that is written.
+        max_new_tokens: the most tokens to write.
+        temperature: draw each token at this temperature; 0 takes the likeliest.
+        top_p: draw from the likeliest tokens that have this probability together.
+        seed: of the drawing.
+        stop: texts behind which the answer ends.
+        heads, layers: as for `attnviz.capture`; None means the retrieval heads where they are
+            known, else all.
+        reduce: how their rows are joined for shares: "mean" or "max".
+        bos, special, truncate: as for `attnviz.capture`.
+
+    Raises:
+        AttnvizError: the prompt, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    check_one_of("reduce", reduce, How)
+    check_one_of("by", by or "sentence", By)
+    model = loaded(model)
+    options = text_options(model, bos, special, truncate)
+    if not isinstance(prompt, str):
+        if docs or segments or by:
+            raise UsageError("a chat is the whole prompt", "leave its segments out")
+        read = chat_prompt(model._loaded, chat_of(list(prompt), "the prompt"))
+        options = replace(options, special=True, bos=False)
+    else:
+        read = _prompt(prompt, docs, segments, by)
+    writing = Writing(Sampling(max_new_tokens, temperature, top_p, seed), tuple(stop), target)
+    which = HeadOptions(layers, heads)
+    asked = answering(model._loaded, read, options, writing, which, reduce, each_head=True)
+    return AttentionAnswer(asked, asked.answer(asked.tokens_with_rows()))
+
+
+def _prompt(
+    prompt: str, docs: Mapping[str, str] | None, segments: Sequence[str], by: By | None
+) -> Prompt:
+    if not docs:
+        return cut_prompt(prompt, by, segments)
+    if segments or by:
+        raise UsageError("docs are segments already", "leave segments and by out")
+    return with_documents(prompt, [Document(*document) for document in docs.items()])

@@ -1,0 +1,139 @@
+"""`attnviz.heads`: each head in numbers, and the role that follows."""
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.show import Names, names
+from attnviz.data.heads import HeadReport, Metric, RoleName
+from attnviz.data.labels import LabelledText
+from attnviz.data.retrieval import Needles
+from attnviz.data.transforms import Transforms
+from attnviz.errors import InputError, UsageError
+from attnviz.inputs.labels import labelled, read_labels
+from attnviz.inputs.text import Stdin
+from attnviz.runs.circuits import circuits_of
+from attnviz.runs.heads import Probe, narrow, score_capture, score_probe, score_text
+from attnviz.runs.labels import LabelRun
+from attnviz.runs.options import HeadOptions, TextOptions, Truncation
+from attnviz.runs.results.heads import of_circuits, of_labels, of_report, of_retrieval
+from attnviz.runs.results.result import Result
+from attnviz.runs.retrieval import measure_retrieval
+
+if TYPE_CHECKING:
+    from attnviz.api.capture import AttentionCapture, FilePath
+
+
+def heads(
+    text: "str | AttentionCapture | None" = None,
+    model: str | Model = "builtin",
+    *,
+    probe: bool = False,
+    retrieval: bool = False,
+    circuits: bool = False,
+    labels: "FilePath | Iterable[Mapping[str, Any]] | None" = None,
+    convention: Literal["second", "whole"] = "second",
+    length: int = Probe.length,
+    samples: int = Probe.samples,
+    seed: int = Probe.seed,
+    heads: str | None = None,
+    layers: str | None = None,
+    weighted: bool = False,
+    chars: bool = False,
+    words: bool = False,
+    drop_sink: bool = False,
+    drop_key: Names = (),
+    sort: Metric | None = None,
+    role: RoleName | None = None,
+    top: int | None = None,
+    bos: bool | None = None,
+    special: bool = False,
+    truncate: Truncation | None = None,
+    target: str | None = None,
+) -> Result[Any]:
+    """Score every head on a text or on the standard probe, and name its role.
+
+    >>> attnviz.heads(sort="induction", top=1).rows[0]["role"]
+    'induction'
+    >>> links = [{"text": "a fluffy blue creature", "links": [["creature", ["fluffy", "blue"]]]}]
+    >>> best = attnviz.heads(labels=links, top=1).rows[0]
+    >>> best["layer"], best["head"], round(best["mass"], 2)
+    (3, 2, 0.85)
+
+    Args:
+        text: a text or a capture; None measures on the probe, a random sequence, repeated.
+        model: a name as for `load_model`, or a loaded model.
+        probe: measure on the probe.
+        retrieval: measure instead which heads copy from a long text.
+        circuits: read instead off the weights which heads copy and compose.
+        labels: score the heads instead on links that are known to be right: a file of JSON lines,
+            or objects with a `text` and its `links`, `[[query, [keys]], …]`.
+        convention: of the probe: means over the rows of the second copy, or whole diagonals.
+        length, samples, seed: of the probe: tokens, sequences, and where drawing begins.
+        heads, layers: as for `attnviz.capture`.
+        weighted, chars, words, drop_sink, drop_key: transforms, as for `attnviz.show`.
+        sort: by this metric, the largest first; None: by layer and head.
+        role: only heads that have it.
+        top: only the first so many.
+        bos, special, truncate, target: as for `attnviz.capture`.
+
+    Returns:
+        a result whose record is a `HeadReport`, `Retrieval`, `Circuits` or `LabelReport`.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    instead = [retrieval, circuits, labels is not None]
+    if sum((text is not None, probe, *instead)) > 1:
+        raise UsageError("these are several measurements", "ask for one of them")
+    model = loaded(model)
+    options, which = text_options(model, bos, special, truncate, target), HeadOptions(layers, heads)
+    if retrieval:
+        return of_retrieval(measure_retrieval(model._loaded, Needles(), options), top)
+    if circuits:
+        return of_circuits(circuits_of(model._loaded), top)
+    if labels is not None:
+        run = LabelRun(model._loaded, options, which)
+        for labelled_text in _labelled(labels):
+            run.add(labelled_text)
+        return of_labels(run.report(), top)
+    if text is None:
+        drawn = Probe(length, samples, seed, whole=convention == "whole")
+        report = score_probe(model._loaded, drawn, options, which)
+    else:
+        done = Transforms(
+            weighted=weighted,
+            chars=chars,
+            words=words,
+            drop_sink=drop_sink,
+            drop_keys=names(drop_key),
+        )
+        report = _over(text, model, options, which, done)
+    return of_report(narrow(report, sort, role, top))
+
+
+def _over(
+    text: "str | AttentionCapture",
+    model: Model,
+    options: TextOptions,
+    which: HeadOptions,
+    transforms: Transforms,
+) -> HeadReport:
+    if isinstance(text, str):
+        return score_text(model._loaded, text, options, which, transforms)
+    return score_capture(text.record, which, transforms)
+
+
+def _labelled(labels: "FilePath | Iterable[Mapping[str, Any]]") -> Iterable[LabelledText]:
+    """The labelled texts, the first wrong one of which is an error."""
+    if isinstance(labels, str | PathLike):
+        for each in read_labels(Path(labels), Stdin(None, False)):
+            if isinstance(each, InputError):
+                raise each
+            yield each
+    else:
+        for number, content in enumerate(labels, start=1):
+            yield labelled(number, content)

@@ -1,0 +1,190 @@
+"""A model in memory, to run many texts with."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from attnviz.data.capture import Kind
+from attnviz.data.card import NamedHead
+from attnviz.errors import UsageError
+from attnviz.models.catalog import Source
+from attnviz.models.placement import Device, DType, Engine, Placement
+from attnviz.runs.options import TextOptions, Truncation
+from attnviz.runs.prepare import load_model as run_load_model
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from attnviz.api.capture import AttentionCapture
+    from attnviz.api.generate import AttentionAnswer
+    from attnviz.api.show import Shown
+    from attnviz.data.why import Why, Write
+    from attnviz.models.loaded import LoadedModel
+    from attnviz.runs.results.calculation import Calculation
+    from attnviz.runs.results.result import Result
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model in memory, made by `load_model`; each method is the function of its name.
+
+    >>> model = attnviz.load_model("builtin")
+    >>> model.name, model.heads_per_layer
+    ('builtin', (4, 4, 4, 4, 4))
+    >>> model.capture("a fluffy blue creature")
+    <AttentionCapture builtin, 5 tokens, L0H0 to L4H3 (20 heads)>
+    """
+
+    _loaded: "LoadedModel"
+    _max_memory: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that it was loaded by."""
+        return self._loaded.identity.name
+
+    @property
+    def heads_per_layer(self) -> tuple[int, ...]:
+        """How many heads each layer has."""
+        return self._loaded.identity.heads_per_layer
+
+    @property
+    def named_heads(self) -> tuple[NamedHead, ...]:
+        """The heads that the model's card names, each with its behaviour."""
+        return self._loaded.card.heads
+
+    def capture(self, text: str, **options: Any) -> "AttentionCapture":
+        """`attnviz.capture` with this model."""
+        from attnviz.api.capture import capture
+
+        return capture(text, self, **options)
+
+    def show(self, text: str, **options: Any) -> "Shown":
+        """`attnviz.show` with this model."""
+        from attnviz.api.show import show
+
+        return show(text, self, **options)
+
+    def heads(self, text: str | None = None, **options: Any) -> "Result[Any]":
+        """`attnviz.heads` with this model."""
+        from attnviz.api.heads import heads
+
+        return heads(text, self, **options)
+
+    def predict(self, text: str, **options: Any) -> "Result[Any]":
+        """`attnviz.predict` with this model."""
+        from attnviz.api.predict import predict
+
+        return predict(text, self, **options)
+
+    def ablate(self, text: str, **options: Any) -> "Result[Any]":
+        """`attnviz.ablate` with this model."""
+        from attnviz.api.ablate import ablate
+
+        return ablate(text, self, **options)
+
+    def compare(self, *texts: str, **options: Any) -> "Result[Any]":
+        """`attnviz.compare` with this model."""
+        from attnviz.api.compare import compare
+
+        return compare(*texts, model=self, **options)
+
+    def explain(self, text: str, **options: Any) -> "Calculation[Any]":
+        """`attnviz.explain` with this model."""
+        from attnviz.api.explain import explain
+
+        return explain(text, self, **options)
+
+    def generate(self, prompt: Any, **options: Any) -> "AttentionAnswer":
+        """`attnviz.generate` with this model."""
+        from attnviz.api.generate import generate
+
+        return generate(prompt, self, **options)
+
+    def why(self, text: str, **options: Any) -> "Result[Why]":
+        """`attnviz.why` with this model."""
+        from attnviz.api.why import why
+
+        return why(text, self, **options)
+
+    def writes(self, text: str, **options: Any) -> "Result[Write]":
+        """`attnviz.writes` with this model."""
+        from attnviz.api.why import writes
+
+        return writes(text, self, **options)
+
+
+def load_model(
+    name: "str | PreTrainedModel" = "builtin",
+    tokenizer: "PreTrainedTokenizerFast | None" = None,
+    *,
+    revision: str | None = None,
+    offline: bool = False,
+    engine: Engine = "auto",
+    device: Device = "auto",
+    dtype: DType = "auto",
+    kind: Kind | None = None,
+    causal: bool = False,
+    max_memory: int | None = None,
+) -> Model:
+    """Load a model once, to run many texts with it; or take one that is in memory already.
+
+    >>> attnviz.load_model("builtin", max_memory=2 << 30).name
+    'builtin'
+
+    Args:
+        name: `builtin`, a hub id such as `gpt2`, or a model's folder; or a transformers model in
+            evaluation mode, wrapped by PEFT or not, which stays as and where it is. Then only
+            `kind` and `max_memory` have a meaning.
+        tokenizer: that of a model in memory, a fast one.
+        revision: a branch, tag or commit of a hub model.
+        offline: never use the network.
+        engine: the from-scratch model for a GPT-2 ("native"), or "transformers".
+        device: "cpu", "cuda" or "mps"; "auto" takes a graphics processor where there is one.
+        dtype: what it runs in, "bfloat16" or "float16"; "auto" is float32.
+        kind: of an encoder-decoder, which attention: "cross" (None), "encoder" or "decoder".
+        causal: mask later tokens in `embeddings`, which have no mask of their own.
+        max_memory: bytes that may be used; None is 80% of what is free.
+
+    Raises:
+        ModelError: it cannot be found, fetched or loaded, or there is no such device.
+        UsageError: this engine does not run in this type.
+    """
+    placement = Placement(device, dtype, max_memory)
+    if not isinstance(name, str):
+        from attnviz.models.huggingface.load import wrap_huggingface
+
+        moved = placement != Placement(max_memory=max_memory)
+        if revision or offline or engine == "native" or moved:
+            raise UsageError(
+                "a model in memory is taken as it is", "give kind and max_memory alone"
+            )
+        return Model(wrap_huggingface(name, tokenizer, kind), max_memory)
+    if tokenizer is not None:
+        raise UsageError("a model that is loaded by its name has a tokenizer", "leave yours out")
+    source = Source(
+        name,
+        revision,
+        offline,
+        quiet=True,
+        kind=kind,
+        causal=causal,
+        engine=engine,
+        placement=placement,
+    )
+    return Model(run_load_model(source), max_memory)
+
+
+def loaded(model: str | Model) -> Model:
+    """A model that is given by its name or as it is."""
+    return load_model(model) if isinstance(model, str) else model
+
+
+def text_options(
+    model: Model,
+    bos: bool | None,
+    special: bool,
+    truncate: Truncation | None,
+    target: str | None = None,
+) -> TextOptions:
+    """How a text becomes tokens of a model."""
+    return TextOptions(bos, special, truncate, target, model._max_memory)

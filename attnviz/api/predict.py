@@ -1,0 +1,53 @@
+"""`attnviz.predict`: which token comes next, and what the model attended to for it."""
+
+from attnviz.api.model import Model, loaded, text_options
+from attnviz.data.predict import Prediction
+from attnviz.errors import UsageError
+from attnviz.runs.options import Truncation
+from attnviz.runs.predict import Reading, predict_text
+from attnviz.runs.results.predict import of_prediction
+from attnviz.runs.results.result import Result
+
+
+def predict(
+    text: str,
+    model: str | Model = "builtin",
+    *,
+    top: int = Reading.top,
+    each: bool = False,
+    lens: bool = False,
+    attribute: bool = False,
+    versus: str | None = None,
+    bos: bool | None = None,
+    special: bool = False,
+    truncate: Truncation | None = None,
+) -> Result[Prediction]:
+    """Predict the next tokens, with their probabilities.
+
+    >>> found = attnviz.predict("a fluffy blue creature roamed the verdant", top=3)
+    >>> [row["token"] for row in found.rows][0]
+    'forest'
+
+    Args:
+        text: the text.
+        model: a name as for `load_model`, or a loaded model.
+        top: how many candidates.
+        each: also after every position, with the token that really followed.
+        lens: also after each layer, as if the model ended there.
+        attribute: instead the likeliest token's logit as a sum over the parts of the model.
+        versus: with `attribute`, the difference from this token's logit.
+        bos, special, truncate: as for `attnviz.capture`.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    if attribute and (each or lens):
+        raise UsageError("attribute, each and lens are several readings", "ask for one of them")
+    if versus is not None and not attribute:
+        raise UsageError("versus is for attribute", "add attribute=True")
+    model = loaded(model)
+    reading = Reading(top, each, lens, attribute, versus)
+    options = text_options(model, bos, special, truncate)
+    found = predict_text(model._loaded, text, options, reading)
+    return of_prediction(found, top if attribute else None)

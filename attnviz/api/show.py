@@ -1,0 +1,239 @@
+"""`attnviz.show`: which tokens attend to which, as links, columns, pictures and text."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast
+
+from attnviz.api.model import Model, loaded, text_options
+from attnviz.console import Display, plain_text
+from attnviz.data.exhibit import ColorScale, Exhibit, Filters, Look, Orient
+from attnviz.data.transforms import How, Over, Transforms
+from attnviz.errors import as_argument, spelled
+from attnviz.renderers.notes import text_notes
+from attnviz.renderers.rows.links import link_columns
+from attnviz.runs.options import HeadOptions, Truncation
+from attnviz.runs.outputs import Needs, Piece, Request, Setting, Show, choose_output
+from attnviz.runs.results.result import Column
+from attnviz.runs.show import make, show_capture, show_text
+from attnviz.writers.atomic import encoded, write_bytes
+from attnviz.writers.formats import choose_format
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+    from attnviz.api.capture import AttentionCapture
+
+Names = str | int | Sequence[str | int]
+"""One token or several: `"creature"`, `"creature#2"`, `4`, `-1`, `"/^c/"`."""
+
+
+class ShowOptions(TypedDict, total=False):
+    """What is shown, and how; docs/selection.md and docs/views.md say more.
+
+    heads, layers: which heads; none named: one that is chosen automatically.
+    query, key: only these rows and columns.
+    top, least: the most keys of each query, the smallest weight.
+    no_self, no_previous: leave out links to the token itself, to the token before.
+    chars, words: merge the pieces of a character, of a word.
+    weighted, scores: norm-based attention; scores in place of weights.
+    drop_sink, drop_key: take the first token, or these keys, out and scale rows to sum to 1.
+    reduce, over: join heads ("mean", "max") over "heads", "layers" or "all".
+    rollout: the product of the attention of all layers.
+    orient: "key-rows" draws keys as rows.
+    cmap, color_scale, dpi, title: how a picture is drawn.
+    """
+
+    heads: str | None
+    layers: str | None
+    query: Names
+    key: Names
+    top: int | None
+    least: float
+    no_self: bool
+    no_previous: bool
+    chars: bool
+    words: bool
+    weighted: bool
+    scores: bool
+    drop_sink: bool
+    drop_key: Names
+    reduce: How | None
+    over: Over | None
+    rollout: bool
+    orient: Orient | None
+    cmap: str | None
+    color_scale: ColorScale | None
+    dpi: int | None
+    title: str | None
+
+
+class _Viewed(ShowOptions, total=False):
+    view: str | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shown:
+    """Patterns on show; made by `attnviz.show` and `AttentionCapture.show`.
+
+    >>> shown = attnviz.show("a fluffy blue creature", heads="L3H2", query="creature", top=1)
+    >>> shown.to_columns()["key_token"]
+    array(['fluffy'], dtype=object)
+    >>> print(shown)
+    L3H2: creature → fluffy .51 · builtin, 5 tokens with BOS
+    <BLANKLINE>
+    creature → fluffy 0.51 ▇▇▇▇▇  +0.49 on 4 more
+    <BLANKLINE>
+
+    Attributes:
+        record: the exhibit: the maps, what was done to them, and what is shown of them.
+    """
+
+    record: Exhibit
+    _options: _Viewed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the text: that it was cut, or is none of the model's world."""
+        return tuple(spelled(note, as_argument) for note in text_notes(self.record.capture))
+
+    def to_columns(self) -> dict[str, Column]:
+        """The links by column, as `pandas.DataFrame` and `polars.DataFrame` take them.
+
+        Returns:
+            arrays (n_links,) by name: `layer`, `head`, `query`, `query_token`, `key`, `key_token`,
+            `weight` (float32; of scores `score`), `query_exact`, `key_exact`; by head and query,
+            strongest first, without links that the mask forbids.
+        """
+        return link_columns(self.record)
+
+    def figure(self) -> "Figure":
+        """The picture: one head as a heatmap, several as a grid.
+
+        Raises:
+            UsageError: nothing is left to draw, or no such colour map.
+        """
+        from attnviz.renderers.picture.figure import draw
+        from attnviz.renderers.picture.words import options_of
+
+        look = _look(self._options)
+        options = options_of(look, look.orient, by_row=self.record.by_row)
+        return draw(self.record, options).figure
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, whose suffix decides as that of `attnviz show -o` does.
+
+        Raises:
+            UsageError: no such suffix, or an option that has no meaning for it.
+            OutputError: the file cannot be written.
+        """
+        form = choose_format(Path(path), None, False)
+        if form.name == "txt":
+            write_bytes(Path(path), [str(self).encode()])
+        else:
+            write_bytes(Path(path), encoded(self._pieces(form.name, _look(self._options))))
+
+    def _pieces(self, format: str, look: Look) -> Iterable[Piece]:
+        request = _request(self._options, format, look)
+        return make(self.record, Setting(choose_output(request), request)).pieces
+
+    def __repr__(self) -> str:
+        captured = self.record.capture
+        maps = ", ".join(each.label for each in self.record.maps[:8])
+        more = ", …" if len(self.record.maps) > 8 else ""
+        return f"<Shown {captured.model.name}, {len(captured.query_tokens)} tokens, {maps}{more}>"
+
+    def __str__(self) -> str:
+        look = _look(self._options)
+        plain = Look(view=look.view, orient=look.orient)  # the rest is for pictures
+        shown = cast("Iterable[RenderableType]", self._pieces("txt", plain))
+        return plain_text(shown, Display().width)
+
+
+def show(
+    given: "str | AttentionCapture",
+    model: str | Model = "builtin",
+    *,
+    view: str | None = None,
+    bos: bool | None = None,
+    special: bool = False,
+    truncate: Truncation | None = None,
+    target: str | None = None,
+    **options: Unpack[ShowOptions],
+) -> Shown:
+    """Show which tokens attend to which, in a text or a capture.
+
+    >>> attnviz.show("a fluffy blue creature", words=True, reduce="mean")
+    <Shown builtin, 5 tokens, mean>
+
+    Args:
+        given: a text; or a capture, which has its run behind it.
+        model: a name as for `load_model`, or a loaded model.
+        view: "table", "heatmap", "grid", "text" or "links" as text; "heatmap" or "grid" as a
+            picture.
+        bos: put a beginning token in front; None means as the model was trained.
+        special: read `<|endoftext|>` in the text as the special token.
+        truncate: cut a text that is too long from this side.
+        target: of an encoder-decoder, what it is to have written; None is what it writes.
+        options: those of `ShowOptions`.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    unknown = [name for name in options if name not in ShowOptions.__annotations__]
+    if unknown:
+        raise TypeError(f"show() has no option {unknown[0]!r}")
+    viewed: _Viewed = {**options, "view": view}
+    asked = _asked(viewed)
+    if not isinstance(given, str):
+        return Shown(show_capture(given.record, asked), viewed)
+    model = loaded(model)
+    how = text_options(model, bos, special, truncate, target)
+    return Shown(show_text(model._loaded, given, how, asked), viewed)
+
+
+def _asked(options: _Viewed) -> Show:
+    """What is recorded: whole patterns, of the heads that the view is of."""
+    view = options.get("view")
+    request = _request(options, "json" if view is None else "txt", Look(view=view))
+    asked = choose_output(request).show(request)
+    return replace(asked, needs=Needs(one_query=asked.needs.one_query))
+
+
+def _request(options: _Viewed, format: str, look: Look) -> Request:
+    """What is asked of an output."""
+    return Request(
+        format,
+        look,
+        HeadOptions(options.get("layers"), options.get("heads")),
+        _transforms(options),
+        _filters(options),
+        Display(),
+    )
+
+
+def _look(options: _Viewed) -> Look:
+    return Look(**{f.name: options[f.name] for f in fields(Look) if f.name in options})  # type: ignore[literal-required]
+
+
+def _transforms(options: _Viewed) -> Transforms:
+    plain = {f.name: options[f.name] for f in fields(Transforms) if f.name in options}  # type: ignore[literal-required]
+    return Transforms(**plain, drop_keys=names(options.get("drop_key", ())))
+
+
+def _filters(options: _Viewed) -> Filters:
+    return Filters(
+        names(options.get("query", ())),
+        names(options.get("key", ())),
+        options.get("top"),
+        options.get("least", 0.0),
+        options.get("no_self", False),
+        options.get("no_previous", False),
+    )
+
+
+def names(given: Names) -> tuple[str, ...]:
+    """The names of tokens; a number is a position."""
+    return (str(given),) if isinstance(given, str | int) else tuple(map(str, given))

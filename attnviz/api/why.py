@@ -1,0 +1,91 @@
+"""`attnviz.why` and `attnviz.writes`: why a head attends, and what it does with it."""
+
+from attnviz.api.generate import check_one_of
+from attnviz.api.model import Model, loaded, text_options
+from attnviz.data.why import Group, Why, Write
+from attnviz.runs.options import Truncation
+from attnviz.runs.results.result import Result
+from attnviz.runs.results.why import of_why, of_write
+from attnviz.runs.why import Question, ask_why, what_it_writes
+
+
+def why(
+    text: str,
+    model: str | Model = "builtin",
+    *,
+    head: str | None = None,
+    query: str | int | None = None,
+    key: str | int | None = None,
+    versus: str | int | None = None,
+    group: Group = Question.group,
+    top: int = Question.top,
+    depth: int | None = None,
+    check: bool = False,
+    bos: bool | None = None,
+    special: bool = False,
+    truncate: Truncation | None = None,
+) -> Result[Why]:
+    """Say why a head's query attends to a key: its score as a sum over the parts of the model.
+
+    >>> found = attnviz.why("a fluffy blue creature", head="L3H2", query="creature", key="blue")
+    >>> found
+    <Result of why: builtin, L3H2, creature → blue, +1.303>
+    >>> abs(found.record.added - found.record.contrast) < 1e-3
+    True
+
+    Args:
+        text: the text.
+        model: a name as for `load_model`, or a loaded model.
+        head, query, key: what is asked about; each has a default.
+        versus: another key to contrast it with; None is the mean of the row.
+        group: sum parts up by "head", "part" (heads apart by the token that they took from),
+            "layer" or "source".
+        top: how many parts are told apart.
+        depth: follow the strongest parts back through so many heads.
+        check: take the strongest part of each side away, and compute anew.
+        bos, special, truncate: as for `attnviz.capture`.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    check_one_of("group", group, Group)
+    model = loaded(model)
+    named = _named(query), _named(key), _named(versus)
+    asked = Question(head, *named, group, top, depth, check)
+    found = ask_why(model._loaded, text, asked, text_options(model, bos, special, truncate))
+    return of_why(found, top)
+
+
+def writes(
+    text: str,
+    model: str | Model = "builtin",
+    *,
+    head: str | None = None,
+    query: str | int | None = None,
+    bos: bool | None = None,
+    special: bool = False,
+    truncate: Truncation | None = None,
+) -> Result[Write]:
+    """Say what a head writes at a query, what it does to the logits, and which heads read it.
+
+    >>> attnviz.writes("a fluffy blue creature", head="L3H2", query="creature")
+    <Result of why: builtin, L3H2 at creature>
+
+    Args:
+        text: the text.
+        model: a name as for `load_model`, or a loaded model.
+        head, query: what is asked about; each has a default.
+        bos, special, truncate: as for `attnviz.capture`.
+
+    Raises:
+        AttnvizError: as `why`.
+    """
+    model = loaded(model)
+    options = text_options(model, bos, special, truncate)
+    return of_write(what_it_writes(model._loaded, text, Question(head, _named(query)), options))
+
+
+def _named(position: str | int | None) -> str | None:
+    """A token's name, or its index as one."""
+    return None if position is None else str(position)

@@ -1,0 +1,58 @@
+"""`attnviz schema`: JSON Schema of what the commands write."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnviz.commands import groups as g
+from attnviz.commands.grouping import command, panel_option
+from attnviz.commands.session import Session
+from attnviz.errors import UsageError
+from attnviz.writers.atomic import check_target, write_bytes
+from attnviz.writers.stream import write_stream
+
+EPILOG = """
+[bold]Examples[/]
+
+attnviz schema
+
+attnviz schema heads | jq '."$defs".HeadRow.properties | keys'
+"""
+
+
+@command
+def schema(
+    session: Session,
+    *,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="COMMAND", help="One of the commands that are listed.", show_default=False
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        panel_option(g.OUTPUT, "--output", "-o", metavar="FILE", help="Write to a file."),
+    ] = None,
+    noise: g.Noise,
+) -> None:
+    """Print the JSON Schema of what a command writes; without one, list those that have one.
+
+    The schema describes -f json; a line of -f jsonl is its $defs/row, whose properties are the
+    columns of csv and tsv.
+    """
+    folder = files("attnviz") / "schemas"
+    known = sorted(each.name.removesuffix(".json") for each in folder.iterdir())
+    if name is None:
+        text = "".join(f"{each}\n" for each in known)
+    elif name in known:
+        text = (folder / f"{name}.json").read_text(encoding="utf-8")
+    else:
+        raise UsageError(f"{name!r} has no schema", f"those that have one are {', '.join(known)}")
+    if output is None:
+        write_stream(session.environment.stdout.buffer, [text])
+    else:
+        check_target(output)
+        write_bytes(output, [text.encode()])

@@ -1,0 +1,158 @@
+"""Captures of weights that another program computed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from attnviz.data.blocks import FloatArray, LayerPattern
+from attnviz.data.capture import Capture, Kind, ModelIdentity
+from attnviz.data.head import Head
+from attnviz.data.tokens import Token
+from attnviz.errors import UsageError
+from attnviz.inputs.spelled import tokens_of
+
+ROUNDED = 0.02
+"""How far the sum of a row may lie above 1 in half precision."""
+NOTHING = 1e-6
+"""A weight that a mask leaves."""
+
+
+def capture_of(
+    attention: Any,
+    tokens: Sequence[str],
+    key_tokens: Sequence[str] | None,
+    *,
+    model: str,
+    causal: bool | None,
+) -> Capture:
+    """The capture of arrays; `attnviz.from_attention` says what they may be.
+
+    Raises:
+        UsageError: a shape that does not fit, or numbers that are no weights of attention.
+    """
+    layers = _layers(attention)
+    text, queries = _tokens(tokens, "tokens")
+    source, keys = (text, queries) if key_tokens is None else _tokens(key_tokens, "key_tokens")
+    sums = [_row_sums(number, array, queries, keys) for number, array in layers]
+    masked = key_tokens is None and all(_is_masked(array) for _, array in layers)
+    if causal and not masked:
+        raise UsageError(
+            "these weights are not causal: a query attends to a later token",
+            "leave causal out, or set weights above the diagonal to 0",
+        )
+    per_layer = [0] * (1 + layers[-1][0])
+    for number, array in layers:
+        per_layer[number] = len(array)
+    kind: Kind = "self" if key_tokens is None else "cross"
+    return Capture(
+        text=source,
+        target="" if key_tokens is None else text,
+        query_tokens=queries,
+        key_tokens=keys,
+        layers=tuple(LayerPattern(n, tuple(range(len(array))), array) for n, array in layers),
+        model=ModelIdentity(model, "array", tuple(per_layer), 0, "array"),
+        bos=queries[0].special,
+        kind=kind,
+        causal=masked if causal is None else causal,
+        sinks=bool(min(float(each.min()) for each in sums) < 1 - ROUNDED),
+    )
+
+
+def _tokens(spelled: Sequence[str], name: str) -> tuple[str, tuple[Token, ...]]:
+    """The text of some tokens, and the tokens.
+
+    Raises:
+        UsageError: there is none, or something that is no text.
+    """
+    listed = [] if isinstance(spelled, str) else list(spelled)
+    if not listed or not all(isinstance(each, str) for each in listed):
+        raise UsageError(f"{name} is not a list of texts", f'give {name}=["the", "cat"]')
+    return tokens_of(listed)
+
+
+def _layers(attention: Any) -> list[tuple[int, FloatArray]]:
+    """Each layer that there is, with its number and its weights (heads, n_queries, n_keys).
+
+    Raises:
+        UsageError: a shape that attention does not have.
+    """
+    several = isinstance(attention, list | tuple) and any(
+        len(getattr(each, "shape", ())) > 1 for each in attention
+    )
+    if several:
+        found = [(n, _heads(each)) for n, each in enumerate(attention) if each is not None]
+    else:
+        whole = _array(attention)
+        stacked = whole.ndim == 4 or (whole.ndim == 5 and whole.shape[1] == 1)
+        found = [(n, _heads(each)) for n, each in enumerate(whole if stacked else [whole])]
+    if not found:
+        raise UsageError("there are no weights", "give an array of one layer or more")
+    return found
+
+
+def _heads(given: Any) -> FloatArray:
+    """One layer's weights (heads, n_queries, n_keys), read-only.
+
+    Raises:
+        UsageError: another shape.
+    """
+    array = _array(given)
+    if array.ndim == 4 and array.shape[0] == 1:  # a batch of one
+        array = array[0]
+    if array.ndim == 2:
+        array = array[None]
+    if array.ndim != 3 or not array.size:
+        raise UsageError(
+            f"an array of shape {array.shape} is no attention",
+            "give (n_queries, n_keys), (heads, n_queries, n_keys) or one of these for each layer",
+        )
+    return array
+
+
+def _array(given: Any) -> FloatArray:
+    """Any tensor as float32.
+
+    Raises:
+        UsageError: it holds no numbers.
+    """
+    if hasattr(given, "detach"):  # a tensor of torch, on any device, in any type
+        given = given.detach().float().cpu().numpy()
+    try:
+        array = np.array(given, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise UsageError("attention is not an array of numbers", "give weights") from None
+    array.setflags(write=False)
+    return array
+
+
+def _row_sums(
+    layer: int, array: FloatArray, queries: Sequence[Token], keys: Sequence[Token]
+) -> FloatArray:
+    """The sums of the rows (heads, n_queries) of a layer.
+
+    Raises:
+        UsageError: the weights are of other tokens, or are no weights.
+    """
+    expected = len(queries), len(keys)
+    if array.shape[1:] != expected:
+        raise UsageError(
+            f"layer {layer} has {array.shape[1]} queries and {array.shape[2]} keys, and the tokens "
+            f"are {expected[0]} and {expected[1]}",
+            "give the tokens that the model read, special ones included",
+        )
+    sums: FloatArray = array.sum(axis=2)
+    wrong = ~(np.isfinite(sums) & (array.min(axis=2) >= 0) & (sums <= 1 + ROUNDED))
+    if wrong.any():
+        head, row = np.argwhere(wrong)[0].tolist()
+        raise UsageError(
+            f"row {row} of {Head(layer, head)} is no row of attention: its sum is "
+            f"{sums[head, row]:.4g}, its smallest number {array[head, row].min():.4g}",
+            "give the weights after softmax",
+        )
+    return sums
+
+
+def _is_masked(array: FloatArray) -> bool:
+    """Whether no query attends to a later token."""
+    return bool(np.triu(array, 1).max(initial=0.0) <= NOTHING)

@@ -1,0 +1,120 @@
+"""What a model loses without some heads, as rows."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, TypedDict
+
+from attnviz.data.ablate import AblationReport, BeforeAfter, Effect, Replacement
+from attnviz.data.predict import Candidate
+from attnviz.renderers.rows.common import (
+    Error,
+    Exact,
+    HeadName,
+    HeadNumber,
+    LayerNumber,
+    LineNumber,
+    ModelName,
+    head_name,
+)
+
+
+class EffectRow(TypedDict):
+    """The effect of ablating one head."""
+
+    line: LineNumber
+    model: ModelName
+    layer: LayerNumber
+    head: HeadNumber
+    card: Annotated[list[str], "The behaviours for which the model's card names the head."]
+    replacement: Annotated[Replacement, "What replaces the head's output."]
+    answer: Annotated[str | None, "The token whose probability is measured; null: all tokens."]
+    tokens: Annotated[int, "How many tokens the mean is over."]
+    before: Annotated[float, "Mean log-probability with the head, in nats."]
+    after: Annotated[float, "The same without it."]
+    change: Annotated[float, "The difference, in nats; negative: the head helps."]
+    error: Error
+    answer_exact: str | None
+
+
+def effect_rows(
+    report: AblationReport, effects: Sequence[Effect], line: int = 1
+) -> list[EffectRow]:
+    """A row for each of these effects, each of one head."""
+    return [
+        {
+            "line": line,
+            "model": report.capture.model.name,
+            "layer": effect.heads[0].layer,
+            "head": effect.heads[0].head,
+            "card": _behaviours(report, effect),
+            "replacement": report.replacement,
+            "answer": report.answer.label if report.answer else None,
+            "tokens": report.tokens,
+            "before": report.baseline,
+            "after": report.baseline + effect.change,
+            "change": effect.change,
+            "error": effect.error,
+            "answer_exact": report.answer.exact if report.answer else None,
+        }
+        for effect in effects
+    ]
+
+
+def _behaviours(report: AblationReport, effect: Effect) -> list[str]:
+    return [each.behaviour for each in report.capture.named_heads if each.head in effect.heads]
+
+
+class TogetherRow(TypedDict):
+    """A token that may come next, with the heads or without all of them."""
+
+    line: LineNumber
+    model: ModelName
+    heads: list[HeadName]
+    card: Annotated[list[str], "The behaviours for which the model's card names the heads."]
+    replacement: Annotated[Replacement, "What replaces the heads' outputs."]
+    answer: Annotated[str | None, "The token whose probability is measured; null: all tokens."]
+    tokens: Annotated[int, "How many tokens the mean is over."]
+    before: Annotated[float, "Mean log-probability with the heads, in nats."]
+    after: Annotated[float, "The same without them."]
+    change: Annotated[float, "The difference, in nats; negative: the heads help."]
+    error: Error
+    answer_exact: str | None
+    when: Annotated[Literal["before", "after"], "With the heads, or without them."]
+    rank: Annotated[int, "Counted from 1, the likeliest."]
+    id: int
+    token: str
+    probability: float
+    exact: Exact
+
+
+def together_rows(both: BeforeAfter, line: int = 1) -> list[TogetherRow]:
+    """A row for each candidate before and after, with the effect on all of them."""
+    report = both.report
+    (effect,) = report.effects
+    pairs: list[tuple[Literal["before", "after"], Sequence[Candidate]]] = [
+        ("before", both.before.candidates),
+        ("after", both.after.candidates),
+    ]
+    return [
+        {
+            "line": line,
+            "model": report.capture.model.name,
+            "heads": [head_name(head) for head in effect.heads],
+            "card": _behaviours(report, effect),
+            "replacement": report.replacement,
+            "answer": report.answer.label if report.answer else None,
+            "tokens": report.tokens,
+            "before": report.baseline,
+            "after": report.baseline + effect.change,
+            "change": effect.change,
+            "error": effect.error,
+            "answer_exact": report.answer.exact if report.answer else None,
+            "when": when,
+            "rank": rank,
+            "id": candidate.id,
+            "token": candidate.label,
+            "probability": candidate.probability,
+            "exact": candidate.exact,
+        }
+        for when, candidates in pairs
+        for rank, candidate in enumerate(candidates, start=1)
+    ]

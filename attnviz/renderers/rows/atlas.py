@@ -1,0 +1,83 @@
+"""What a scan found, as rows: declarations; the tables of the scan and `writers/` make them."""
+
+from typing import Annotated, Literal, TypedDict
+
+from attnviz.renderers.rows.common import Error, HeadNumber, LayerNumber
+
+Mean = Annotated[float | None, "The mean over documents; null where none could be measured."]
+Documents = Annotated[int, "In how many documents it was measured."]
+
+
+class AtlasRow(TypedDict):
+    """The scores of a head over a corpus."""
+
+    layer: LayerNumber
+    head: HeadNumber
+    entropy: Mean
+    entropy_error: Error
+    entropy_documents: Documents
+    normalised: Mean
+    normalised_error: Error
+    normalised_documents: Documents
+    distance: Mean
+    distance_error: Error
+    distance_documents: Documents
+    previous: Mean
+    previous_error: Error
+    previous_documents: Documents
+    first: Mean
+    first_error: Error
+    first_documents: Documents
+    self: Mean
+    self_error: Error
+    self_documents: Documents
+    duplicate: Mean
+    duplicate_error: Error
+    duplicate_documents: Documents
+    induction: Mean
+    induction_error: Error
+    induction_documents: Documents
+    distance_variance: Mean
+    distance_variance_error: Error
+    distance_variance_documents: Documents
+    documents: int
+    windows: int
+    tokens: int
+
+
+class HeadPartRow(TypedDict):
+    """A score, a bin, a token or an example of one head; what has no meaning there is null."""
+
+    layer: LayerNumber
+    head: HeadNumber
+    part: Literal["score", "histogram", "token", "example"]
+    name: Annotated[str, "Of the score, the histogram, the side; the kind of example."]
+    query: str | None
+    key: str | None
+    path: str | None
+    start: Annotated[float | None, "Of a bin; of an example's document."]
+    end: float | None
+    value: float | None
+    error: float | None
+    n: Annotated[int | None, "How many documents or windows; of an example its window."]
+
+
+class ScatterRow(TypedDict):
+    """Two scores of a head, each under its own name and with its error (`NAME_error`)."""
+
+    layer: LayerNumber
+    head: HeadNumber
+    distance_from_median: Annotated[float, "In robust standard deviations."]
+    outlier: bool
+
+
+class DevelopmentRow(TypedDict):
+    """A score of a head at a checkpoint."""
+
+    layer: LayerNumber
+    head: HeadNumber
+    score: str
+    checkpoint: str
+    step: int | None
+    mean: float | None
+    error: float | None

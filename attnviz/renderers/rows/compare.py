@@ -1,0 +1,168 @@
+"""Comparisons as rows: heads by how differently they attend, or by the head most like them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypedDict
+
+from attnviz.data.capture import Capture
+from attnviz.data.compare import (
+    By,
+    HeadDifference,
+    HeadMatch,
+    ModelComparison,
+    Sight,
+    TextComparison,
+)
+from attnviz.data.transforms import transform_to_dict
+from attnviz.renderers.rows.common import HeadNumber, LayerNumber, ModelName
+
+Transforms = Annotated[list[dict[str, Any]], "The transforms of the patterns, each with a kind."]
+Difference = Annotated[float, "From 0 (the head attends alike) to 1 (disjoint)."]
+Compared = Annotated[By, "Whole rows, or the shares of self, first, previous and other tokens."]
+
+
+class DifferenceRow(TypedDict):
+    """How differently a head attends in several texts."""
+
+    model: ModelName
+    layer: LayerNumber
+    head: HeadNumber
+    difference: Difference
+    by: Compared
+    transforms: Transforms
+
+
+class SightRow(TypedDict):
+    """What a head's one query attends to in one of the texts."""
+
+    model: ModelName
+    layer: LayerNumber
+    head: HeadNumber
+    difference: Difference
+    by: Compared
+    transforms: Transforms
+    cosine_before_layer: Annotated[
+        float | None, "Mean cosine of the word's vectors, before the head's layer."
+    ]
+    cosine_after_layer: Annotated[float | None, "The same, after it."]
+    text: Annotated[int, "The number of the text, from 1."]
+    source: Annotated[str, "The text."]
+    query: Annotated[int, "The position of the word in it."]
+    query_token: str
+    self: Annotated[float, "The weight on the word itself."]
+    first: Annotated[float, "The weight on the first token."]
+    previous: Annotated[float, "The weight on the token before."]
+    others: Annotated[float, "The weight on all others."]
+    key: Annotated[int, "The position of the strongest key."]
+    key_token: str
+    weight: Annotated[float, "The weight on it."]
+    query_exact: str
+    key_exact: str
+
+
+def difference_rows(
+    comparison: TextComparison, top: int | None = None
+) -> list[DifferenceRow] | list[SightRow]:
+    """A row for each head; where a word is compared, one for each text."""
+    heads = comparison.heads[:top]
+    if comparison.queries is not None:
+        return [row for each in heads for row in _sights(comparison, each, comparison.queries)]
+    return [_difference(comparison, each) for each in heads]
+
+
+def _difference(comparison: TextComparison, each: HeadDifference) -> DifferenceRow:
+    return {
+        "model": comparison.captures[0].model.name,
+        "layer": each.head.layer,
+        "head": each.head.head,
+        "difference": each.difference,
+        "by": comparison.by,
+        "transforms": _transforms(*comparison.captures),
+    }
+
+
+def _sights(
+    comparison: TextComparison, each: HeadDifference, queries: Sequence[int]
+) -> list[SightRow]:
+    texts = zip(comparison.captures, queries, each.sights, strict=True)
+    return [
+        _sight(comparison, each, number, captured, query, sight)
+        for number, (captured, query, sight) in enumerate(texts, start=1)
+    ]
+
+
+def _sight(
+    comparison: TextComparison,
+    each: HeadDifference,
+    number: int,
+    captured: Capture,
+    query: int,
+    sight: Sight,
+) -> SightRow:
+    at = each.head.layer
+    before, after = comparison.cosines[at : at + 2] if comparison.cosines else (None, None)
+    itself, first, previous, others = sight.shares  # in the order of SHARES
+    key, weight = sight.links[0]
+    return {
+        "model": captured.model.name,
+        "layer": each.head.layer,
+        "head": each.head.head,
+        "difference": each.difference,
+        "by": comparison.by,
+        "transforms": _transforms(captured),
+        "cosine_before_layer": before,
+        "cosine_after_layer": after,
+        "text": number,
+        "source": captured.text,
+        "query": query,
+        "query_token": captured.query_tokens[query].label,
+        "self": itself,
+        "first": first,
+        "previous": previous,
+        "others": others,
+        "key": key,
+        "key_token": captured.key_tokens[key].label,
+        "weight": weight,
+        "query_exact": captured.query_tokens[query].exact,
+        "key_exact": captured.key_tokens[key].exact,
+    }
+
+
+class MatchRow(TypedDict):
+    """A head, and the head of another model that it is compared with."""
+
+    model: ModelName
+    layer: LayerNumber
+    head: HeadNumber
+    against: Annotated[str, "The other model."]
+    against_layer: LayerNumber
+    against_head: HeadNumber
+    similarity: Annotated[float, "1: the same rows; 0: disjoint ones."]
+    over: Annotated[Literal["tokens", "words"], "What was compared."]
+    transforms: Transforms
+    against_transforms: Transforms
+
+
+def match_rows(comparison: ModelComparison, matches: Sequence[HeadMatch]) -> list[MatchRow]:
+    """A row for each of these pairs."""
+    ours, theirs = comparison.captures
+    return [
+        {
+            "model": ours.model.name,
+            "layer": match.head.layer,
+            "head": match.head.head,
+            "against": theirs.model.name,
+            "against_layer": match.other.layer,
+            "against_head": match.other.head,
+            "similarity": match.similarity,
+            "over": "words" if comparison.words else "tokens",
+            "transforms": _transforms(ours),
+            "against_transforms": _transforms(theirs),
+        }
+        for match in matches
+    ]
+
+
+def _transforms(*captures: Capture) -> list[dict[str, Any]]:
+    """The transforms of the captures, each once."""
+    every = dict.fromkeys(each for captured in captures for each in captured.transforms)
+    return [transform_to_dict(each) for each in every]

@@ -1,0 +1,99 @@
+"""What a model predicts, as rows: candidates, or the parts of a logit."""
+
+from collections.abc import Iterator
+from typing import Annotated, TypedDict
+
+from attnviz.data.predict import Attribution, NextTokens, Prediction
+from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.parts import part_name
+from attnviz.renderers.rows.common import Exact, LineNumber
+
+
+class CandidateRow(TypedDict):
+    """A token that may come next after a position."""
+
+    line: LineNumber
+    position: Annotated[int, "The position after which it may come."]
+    after: Annotated[str, "The token there."]
+    layer: Annotated[int | None, "As if the model ended after this layer; null: the whole model."]
+    rank: Annotated[int, "Counted from 1, the likeliest."]
+    id: int
+    token: str
+    probability: float
+    followed: Annotated[str | None, "The token that really follows; null at the end."]
+    followed_probability: float | None
+    followed_rank: int | None
+    after_exact: Exact
+    exact: Exact
+    followed_exact: str | None
+
+
+def candidate_rows(prediction: Prediction, line: int = 1) -> list[CandidateRow]:
+    """A row for each candidate: of every position, of every layer, of the whole model."""
+    every = (*prediction.each, *prediction.lens[:-1], prediction.last)
+    return [row for each in every for row in _candidates(prediction, each, line)]
+
+
+def _candidates(
+    prediction: Prediction, next_tokens: NextTokens, line: int
+) -> Iterator[CandidateRow]:
+    true = next_tokens.followed
+    after = prediction.capture.query_tokens[next_tokens.position]
+    for rank, candidate in enumerate(next_tokens.candidates, start=1):
+        yield {
+            "line": line,
+            "position": next_tokens.position,
+            "after": after.label,
+            "layer": next_tokens.layer,
+            "rank": rank,
+            "id": candidate.id,
+            "token": candidate.label,
+            "probability": candidate.probability,
+            "followed": true.label if true else None,
+            "followed_probability": true.probability if true else None,
+            "followed_rank": next_tokens.rank,
+            "after_exact": after.exact,
+            "exact": candidate.exact,
+            "followed_exact": true.exact if true else None,
+        }
+
+
+class LogitPartRow(TypedDict):
+    """A part of the model, and what it adds to the likeliest token's logit."""
+
+    line: LineNumber
+    token: Annotated[str, "The likeliest token."]
+    versus: Annotated[str | None, "The token whose logit is subtracted."]
+    logit: Annotated[float, "The logit, or the difference."]
+    part: Annotated[str, "The part, for a person."]
+    kind: str
+    layer: int | None
+    head: int | None
+    source: Annotated[int | None, "The token that the part is from."]
+    value: Annotated[float, "What it adds."]
+
+
+def logit_part_rows(
+    prediction: Prediction, top: int | None = None, line: int = 1
+) -> list[LogitPartRow]:
+    """A row for each part of the logit, the strongest first."""
+    made, labels = prediction.attribution, distinct_labels(prediction.capture.query_tokens)
+    assert made is not None
+    strongest = made.shares.strongest(len(made.shares.parts))[:top]
+    return [_part(made, i, labels, line) for i in strongest]
+
+
+def _part(made: Attribution, i: int, labels: tuple[str, ...], line: int) -> LogitPartRow:
+    part = made.shares.parts[i]
+    return {
+        "line": line,
+        "token": made.token.label,
+        "versus": made.versus.label if made.versus else None,
+        "logit": made.logit,
+        "part": part_name(part, labels),
+        "kind": part.kind,
+        "layer": part.layer,
+        "head": part.head,
+        "source": part.source,
+        "value": float(made.shares.values[0, i]),
+    }

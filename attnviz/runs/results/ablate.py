@@ -1,0 +1,53 @@
+"""Ablations as results."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from attnviz.console import Display
+from attnviz.data.ablate import AblationReport, BeforeAfter
+from attnviz.renderers.rows import ablate as rows
+from attnviz.renderers.titles import facts
+from attnviz.runs.results.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+SHOWN = 10
+"""Heads that the terminal names below the grid of all."""
+
+
+def of_ablation(report: AblationReport, top: int | None = None) -> Result[AblationReport]:
+    """The effects of single heads, of the `top` that matter most; None: all, as rows."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.renderers.terminal import ablate as table
+
+        return table.render(report, report.strongest[: top or SHOWN], display)
+
+    def draw(**look: Any) -> "Figure":
+        from attnviz.renderers.picture import ablate as picture
+
+        return picture.draw(report, **look)
+
+    about = facts(report.capture)
+    return Result(
+        "ablate",
+        report,
+        about,
+        lambda: rows.effect_rows(report, report.strongest[:top]),
+        shown,
+        draw,
+    )
+
+
+def of_together(both: BeforeAfter) -> Result[BeforeAfter]:
+    """The next tokens with some heads and without them."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.renderers.terminal import ablate as table
+
+        return table.render_together(both, display)
+
+    about = facts(both.report.capture)
+    return Result("ablate", both, about, lambda: rows.together_rows(both), shown)

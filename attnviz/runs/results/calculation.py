@@ -1,0 +1,64 @@
+"""A calculation: a record, all of its arrays, and how it is written out."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from attnviz.console import Display, plain_text
+from attnviz.errors import UsageError
+from attnviz.runs.outputs import Piece
+from attnviz.writers.atomic import encoded, write_bytes
+from attnviz.writers.explain import Numbers, calculation_json, calculation_npz
+from attnviz.writers.formats import choose_format
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+T = TypeVar("T")
+WRITTEN = ("txt", "json", "npz")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calculation(Generic[T]):
+    """A calculation, step by step; made by `attnviz.explain`.
+
+    Attributes:
+        record: the frozen record of it.
+        about: what it is of, in a few words.
+        facts: what there is to know beside the arrays, as it is written to JSON.
+        arrays: every intermediate array by name, in the order of the calculation; the record says
+            what shape each has.
+    """
+
+    record: T
+    about: str
+    facts: Mapping[str, object]
+    arrays: Mapping[str, Numbers]
+    _shown: "Callable[[Display], Iterable[RenderableType]]"
+
+    def pieces(self, format: str, display: Display | None = None) -> Iterable[Piece]:
+        """It in a format: the steps as renderables, or every number as `json` or `npz`."""
+        if format == "txt":
+            return self._shown(display or Display())
+        write = calculation_json if format == "json" else calculation_npz
+        return write(self.facts, self.arrays)
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file: the steps (txt), or every number (json, npz).
+
+        Raises:
+            UsageError: another suffix.
+            OutputError: the file cannot be written.
+        """
+        form = choose_format(Path(path), None, False)
+        if form.name not in WRITTEN:
+            raise UsageError(f"no calculation is written as {form.name}", "name it .json or .npz")
+        pieces = [str(self)] if form.name == "txt" else self.pieces(form.name)
+        write_bytes(Path(path), encoded(pieces))
+
+    def __repr__(self) -> str:
+        return f"<Calculation of {self.about}, {len(self.arrays)} arrays>"
+
+    def __str__(self) -> str:
+        return plain_text(self._shown(Display()), Display().width)

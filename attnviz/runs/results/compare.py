@@ -1,0 +1,68 @@
+"""Comparisons as results."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from attnviz.console import Display
+from attnviz.data.compare import ModelComparison, TextComparison
+from attnviz.renderers.rows import compare as rows
+from attnviz.renderers.titles import about_models, about_texts, amount, texts_title
+from attnviz.runs.compare import models_beside, texts_beside
+from attnviz.runs.results.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+SHOWN = 8
+"""Heads that the terminal shows."""
+
+
+def of_texts(comparison: TextComparison, top: int | None = None) -> Result[TextComparison]:
+    """Several texts through one model; of the `top` heads that differ most."""
+    head = comparison.heads[0].head
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.renderers.terminal import compare as table
+
+        alone = texts_beside(comparison, head) if len(comparison.heads) == 1 else None
+        return table.render_texts(comparison, comparison.heads[: top or SHOWN], alone, display)
+
+    def draw(**look: Any) -> "Figure":
+        from attnviz.renderers.picture.beside import draw
+
+        said = texts_title(comparison), about_texts(comparison)
+        return draw(texts_beside(comparison, head), *said, **look)
+
+    model = comparison.captures[0].model.name
+    about = f"{model}, {amount(len(comparison.captures), 'text')}"
+    return Result(
+        "compare", comparison, about, lambda: rows.difference_rows(comparison, top), shown, draw
+    )
+
+
+def of_models(comparison: ModelComparison, top: int | None = None) -> Result[ModelComparison]:
+    """One text through two models; of the `top` pairs of heads."""
+    best = comparison.matches[0]
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.renderers.terminal import compare as table
+
+        alone = models_beside(comparison, best) if len(comparison.matches) == 1 else None
+        return table.render_models(comparison, comparison.matches[: top or SHOWN], alone, display)
+
+    def draw(**look: Any) -> "Figure":
+        from attnviz.renderers.picture.beside import draw
+
+        title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
+        return draw(models_beside(comparison, best), title, about_models(comparison), **look)
+
+    ours, theirs = (captured.model.name for captured in comparison.captures)
+    return Result(
+        "compare",
+        comparison,
+        f"{ours} and {theirs}",
+        lambda: rows.match_rows(comparison, comparison.matches[:top]),
+        shown,
+        draw,
+    )

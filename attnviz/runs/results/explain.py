@@ -1,0 +1,132 @@
+"""Traces as calculations: of one head, of bare embeddings, of an example."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attnviz.console import Display
+from attnviz.data.explain import EmbeddingTrace
+from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
+from attnviz.data.worked import Worked
+from attnviz.errors import UsageError, option
+from attnviz.harmless import readable
+from attnviz.inputs.examples import Example
+from attnviz.renderers.headlines import headline
+from attnviz.renderers.titles import facts as run_facts
+from attnviz.runs.explain import Traced
+from attnviz.runs.results.calculation import Calculation
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from attnviz.renderers.calculation.sheet import Sheet
+
+TITLES: dict[Example, str] = {
+    "three-inputs": "Self-attention by hand: three inputs of four numbers",
+    "multi-head": "楚留香 through three heads: three characters, random embeddings and weights",
+}
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What of a calculation is told, and how, to a person.
+
+    `only`: these steps, `"3"`, `"2,3"` or `"2-4"`; `digits`: decimals, None as suits; `columns`:
+    tokens as columns, too; `as_lookup`: as a look-up in a database.
+    """
+
+    only: str | None = None
+    digits: int | None = None
+    columns: bool = False
+    as_lookup: bool = False
+
+    def among(self, steps: Sequence[int]) -> tuple[int, ...]:
+        """The steps that are asked for.
+
+        Raises:
+            UsageError: one that there is not.
+        """
+        if self.only is None:
+            return tuple(steps)
+        chosen: set[int] = set()
+        for item in self.only.split(","):
+            found = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", item.strip())
+            named = range(int(found[1]), int(found[2] or found[1]) + 1) if found else ()
+            if not named or not set(named) <= set(steps):
+                raise UsageError(
+                    f"{option('only', repr(self.only))} names no steps of this calculation",
+                    f"they are {steps[0]} to {steps[-1]}: {option('only', 3)}, 2,3 or 2-4",
+                )
+            chosen |= set(named)
+        return tuple(sorted(chosen))
+
+    def sheet(self, display: Display, digits: int = 4) -> "Sheet":
+        """The sheet to write on; `digits` where nobody said how many."""
+        from attnviz.renderers.calculation.sheet import Sheet
+
+        chosen = digits if self.digits is None else self.digits
+        in_sums = 2 if self.digits is None else self.digits
+        return Sheet(display, chosen, self.columns, in_sums)
+
+
+PLAINLY = Telling()
+
+
+def of_head(traced: Traced, telling: Telling = PLAINLY) -> Calculation[Traced]:
+    """One head of a model over a text."""
+    from attnviz.renderers.calculation import explain as steps
+    from attnviz.renderers.calculation import lookup
+
+    trace = traced.trace
+    only = telling.among(steps.STEPS)
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        said = headline(traced.choice, traced.finding, traced.capture)
+        about, sheet = f"{said} · {run_facts(traced.capture)}", telling.sheet(display)
+        if telling.as_lookup:
+            return lookup.render(trace, sheet, about=about)
+        return steps.render(trace, sheet, about=about, only=only, other=traced.other)
+
+    facts, arrays = trace_to_dict(trace), trace.arrays()
+    if traced.other:
+        facts["other_similarity"] = traced.other.kind
+        arrays |= {"other_scores": traced.other.scores, "other_weights": traced.other.weights}
+    query = trace.query_tokens[trace.query].label
+    about = f"{traced.choice.heads[0]} at {query}, {trace.model.name}"
+    return Calculation(traced, about, facts, arrays, shown)
+
+
+def of_embeddings(trace: EmbeddingTrace, telling: Telling = PLAINLY) -> Calculation[EmbeddingTrace]:
+    """Token embeddings compared with each other."""
+    from attnviz.renderers.calculation import embeddings as steps
+
+    only = telling.among(steps.STEPS)
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        return steps.render(trace, telling.sheet(display), only=only)
+
+    facts = embedding_trace_to_dict(trace)
+    return Calculation(trace, f"embeddings, {trace.model.name}", facts, trace.arrays(), shown)
+
+
+def of_example(worked: Worked, name: Example, telling: Telling = PLAINLY) -> Calculation[Worked]:
+    """One of the examples."""
+    return _of_worked(worked, TITLES[name], telling)
+
+
+def of_matrices(worked: Worked, path: str, telling: Telling = PLAINLY) -> Calculation[Worked]:
+    """A user's own matrices, from this file."""
+    return _of_worked(worked, f"Attention on {readable(path)}", telling)
+
+
+def _of_worked(worked: Worked, title: str, telling: Telling) -> Calculation[Worked]:
+    from attnviz.renderers.calculation import worked as steps
+
+    only = telling.among(steps.STEPS)
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        sheet = telling.sheet(display, digits=1 if worked.way.rounded else 4)
+        return steps.render(worked, sheet, title=title, only=only)
+
+    return Calculation(worked, title, worked_to_dict(worked), worked.arrays(), shown)

@@ -1,0 +1,80 @@
+"""What is measured of heads, as results."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from attnviz.console import Display
+from attnviz.data.circuits import Circuits
+from attnviz.data.heads import HeadReport
+from attnviz.data.labels import LabelReport
+from attnviz.data.retrieval import Retrieval
+from attnviz.renderers.rows import heads as rows
+from attnviz.renderers.titles import amount
+from attnviz.runs.results.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+
+def of_report(report: HeadReport) -> Result[HeadReport]:
+    """The metrics of heads."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.renderers.terminal import heads as table
+
+        return table.render(report, display)
+
+    def draw(**look: Any) -> "Figure":
+        from attnviz.renderers.picture import heads as picture
+
+        return picture.draw(report, **look)
+
+    about = f"{report.capture.model.name}, {amount(len(report.heads), 'head')}"
+    return Result("heads", report, about, lambda: rows.head_rows(report), shown, draw)
+
+
+def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retrieval]:
+    """How heads copy; of the `top` that copy most."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.renderers.terminal import retrieval as table
+
+        return table.render(retrieval, retrieval.ranked[:top], display)
+
+    about = f"{retrieval.model.name}, retrieval"
+    return Result("heads", retrieval, about, lambda: rows.retrieval_rows(retrieval, top), shown)
+
+
+def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
+    """What the weights say; of the `top` of each kind."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.renderers.terminal import circuits as table
+
+        return table.render(circuits, top, display)
+
+    def draw(**look: Any) -> "Figure":
+        from attnviz.renderers.picture import circuits as picture
+
+        return picture.draw(circuits, **look)
+
+    about = f"{circuits.model.name}, circuits"
+    return Result("heads", circuits, about, lambda: rows.circuit_rows(circuits, top), shown, draw)
+
+
+def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport]:
+    """The scores on labelled links, of the `top` best heads."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.renderers.terminal import labels as table
+
+        return table.render(report, report.scores[:top], display)
+
+    def draw(**look: Any) -> "Figure":
+        from attnviz.renderers.picture import labels as picture
+
+        return picture.draw(report, **look)
+
+    about = f"{report.model.name}, {amount(report.texts, 'labelled text')}"
+    return Result("heads", report, about, lambda: rows.label_rows(report, top), shown, draw)

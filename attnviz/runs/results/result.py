@@ -1,0 +1,138 @@
+"""A result: a record, and the forms in which it goes out."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.console import Display, plain_text
+from attnviz.data.serial import to_json
+from attnviz.errors import UsageError
+from attnviz.writers.atomic import encoded, write_bytes
+from attnviz.writers.formats import PICTURES, ROWS, choose_format
+from attnviz.writers.records import record_chunks
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+T = TypeVar("T")
+Row: TypeAlias = Mapping[str, object]
+Column: TypeAlias = NDArray[Any]
+WRITTEN = ("txt", "json", *ROWS, *PICTURES)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Generic[T]):
+    """What a command found.
+
+    Attributes:
+        command: the command that finds it.
+        record: the frozen record of what was found; everything else is made of it.
+        about: what it is of, in a few words.
+
+    `_whole` makes the JSON object of a result that is more than its rows.
+    """
+
+    command: str
+    record: T
+    about: str
+    _rows: Callable[[], Sequence[Row]]
+    _shown: "Callable[[Display], Iterable[RenderableType]]"
+    _draw: "Callable[..., Figure] | None" = None
+    _whole: Callable[[], Row] | None = None
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows that the command writes; `attnviz schema` describes them."""
+        return list(self._rows())
+
+    def to_columns(self) -> dict[str, Column]:
+        """The rows by column, as `pandas.DataFrame` and `polars.DataFrame` take them.
+
+        Returns:
+            arrays (n_rows,) by name; a number that is missing is NaN.
+        """
+        return columns_of(self.rows)
+
+    def figure(self, **look: Any) -> "Figure":
+        """The picture that the command draws.
+
+        Args:
+            look: `cmap`, the name of a Matplotlib colour map; `dpi`, dots per inch.
+
+        Raises:
+            UsageError: there is no picture of it, or no such colour map.
+        """
+        if self._draw is None:
+            raise UsageError(f"attnviz {self.command} draws no picture of this", "use its rows")
+        return self._draw(**look)
+
+    def shown(self, display: Display) -> "Iterable[RenderableType]":
+        """What the terminal shows."""
+        return self._shown(display)
+
+    def pieces(
+        self, format: str, display: Display | None = None, **look: Any
+    ) -> "Iterable[RenderableType | str | bytes]":
+        """It in a format, piece by piece; txt as renderables.
+
+        Raises:
+            UsageError: there is no picture of it.
+        """
+        if format == "txt":
+            return self.shown(display or Display())
+        if format == "json" and self._whole is not None:
+            return [to_json(self._whole()) + "\n"]
+        if format in ("json", *ROWS):
+            return record_chunks(self._rows(), format, self.command)
+        from attnviz.renderers.picture.canvas import figure_bytes
+
+        return [figure_bytes(self.figure(**look), format)]
+
+    def save(self, path: str | Path, **look: Any) -> None:
+        """Write it to a file: rows, a picture, or the text that the terminal shows.
+
+        Args:
+            path: its suffix decides: json, jsonl, csv, tsv, txt, png, svg or pdf.
+            look: for a picture, as for `figure`.
+
+        Raises:
+            UsageError: another suffix, or a picture that there is not.
+            OutputError: the file cannot be written.
+        """
+        form = choose_format(Path(path), None, False)
+        if form.name == "txt":
+            write_bytes(Path(path), [str(self).encode()])
+            return
+        if form.name not in WRITTEN:
+            raise UsageError(f"attnviz {self.command} writes no {form.name}", "choose another file")
+        write_bytes(Path(path), encoded(self.pieces(form.name, **look)))
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.command}: {self.about}>"
+
+    def __str__(self) -> str:
+        return plain_text(self.shown(Display()), Display().width)
+
+
+def columns_of(rows: Sequence[Row]) -> dict[str, Column]:
+    """Rows by column, in their order; a value that a row lacks is missing."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: _column([row.get(name) for row in rows]) for name in names}
+
+
+def _column(values: Sequence[object]) -> Column:
+    """Numbers as numbers (NaN where one is missing), truth as truth, all else as objects."""
+    known = [value for value in values if value is not None]
+    if all(isinstance(value, bool) for value in known) and len(known) == len(values):
+        return np.array(values, dtype=np.bool_)
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
+        whole = len(known) == len(values) and all(isinstance(value, int) for value in known)
+        return np.array(values, dtype=np.int64 if whole else np.float64)
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column

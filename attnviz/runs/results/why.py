@@ -1,0 +1,51 @@
+"""A score taken apart, and what a head writes, as results."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from attnviz.console import Display
+from attnviz.data.why import Why, Write
+from attnviz.data.why_serial import why_to_dict, write_to_dict
+from attnviz.renderers.rows import why as rows
+from attnviz.runs.results.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+
+def of_why(why: Why, top: int) -> Result[Why]:
+    """A contrast of a head's scores, in its `top` strongest parts."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.renderers.terminal import why as table
+
+        return table.render(why, top, display)
+
+    def draw(**look: Any) -> "Figure":
+        from attnviz.renderers.picture import why as picture
+
+        return picture.draw(why, **look)
+
+    return Result(
+        "why", why, why.about, lambda: rows.pair_rows(why), shown, draw, lambda: why_to_dict(why)
+    )
+
+
+def of_write(write: Write) -> Result[Write]:
+    """What a head writes."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.renderers.terminal import why as table
+
+        return table.render_write(write, display)
+
+    return Result(
+        "why",
+        write,
+        write.about,
+        lambda: rows.reader_rows(write),
+        shown,
+        None,
+        lambda: write_to_dict(write),
+    )

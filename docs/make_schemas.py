@@ -1,0 +1,155 @@
+"""Write attnviz/schemas/*.json from the declarations of rows and objects, or `--check` them."""
+
+import json
+import sys
+import types
+from pathlib import Path
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from attnviz.data.serial import SCHEMA
+from attnviz.renderers.rows import (
+    ablate,
+    atlas,
+    compare,
+    generate,
+    heads,
+    links,
+    models,
+    objects,
+    params,
+    predict,
+    why,
+)
+
+FOLDER = Path(__file__).parents[1] / "attnviz" / "schemas"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
+    "show": ([links.LinkRow, links.ScoreRow], [objects.ShowObject]),
+    "explain": ([], [objects.TraceObject, objects.EmbeddingsObject, objects.WorkedObject]),
+    "why": ([why.PairRow, why.ReaderRow], [objects.WhyObject, objects.WriteObject]),
+    "heads": ([heads.HeadRow, heads.RetrievalRow, heads.CircuitRow, heads.LabelRow], []),
+    "atlas": (
+        [atlas.AtlasRow, atlas.HeadPartRow, atlas.ScatterRow, atlas.DevelopmentRow],
+        [objects.HeadAtlasObject],
+    ),
+    "predict": ([predict.CandidateRow, predict.LogitPartRow], []),
+    "generate": ([generate.ShareRow], []),
+    "ablate": ([ablate.EffectRow, ablate.TogetherRow], []),
+    "compare": ([compare.DifferenceRow, compare.SightRow, compare.MatchRow], []),
+    "tokens": ([objects.TokenObject], []),
+    "models": ([models.ModelRow, models.CardRow], []),
+    "params": ([params.MatrixRow, params.CountRow], []),
+}
+"""For each command the rows that it writes, and the JSON objects that are no lists of them."""
+OPEN = {"ScatterRow"}
+"""Rows with names that depend on what was asked."""
+PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
+
+
+def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a type; what it refers to is added to the definitions."""
+    if kind in PLAIN:
+        return {"type": PLAIN[kind]}
+    if kind is Any:
+        return {}
+    if is_typeddict(kind):
+        if kind.__name__ not in definitions:
+            definitions[kind.__name__] = {}  # it may refer to itself
+            definitions[kind.__name__] = object_of(kind, definitions)
+        return {"$ref": f"#/$defs/{kind.__name__}"}
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return {**schema_of(arguments[0], definitions), "description": arguments[1]}
+    if origin is NotRequired:
+        return schema_of(arguments[0], definitions)
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin is list:
+        return {"type": "array", "items": schema_of(arguments[0], definitions)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": schema_of(arguments[1], definitions)}
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [schema_of(each, definitions) for each in arguments]}
+    raise TypeError(f"{kind} has no schema")
+
+
+def object_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a TypedDict."""
+    hints = get_type_hints(kind, include_extras=True)
+    named = {name: schema_of(hint, definitions) for name, hint in hints.items()}
+    required = [name for name in hints if name in kind.__required_keys__]
+    made = {"type": "object", "description": said(kind), "properties": named, "required": required}
+    return made if kind.__name__ in OPEN else {**made, "additionalProperties": False}
+
+
+def said(kind: Any) -> str:
+    """The docstring on one line."""
+    return " ".join((kind.__doc__ or "").split())
+
+
+def schema_for(command: str) -> dict[str, Any]:
+    """The JSON Schema of all that a command writes as JSON; `$defs/row` is that of a row."""
+    rows, wholes = WRITTEN[command]
+    definitions: dict[str, Any] = {}
+    known = [schema_of(row, definitions) for row in rows]
+    choices = [schema_of(whole, definitions) for whole in wholes]
+    if known:
+        definitions["row"] = known[0] if len(known) == 1 else {"anyOf": known}
+    if known and command != "show":
+        definitions["rows"] = {
+            "type": "object",
+            "description": f"attnviz {command} -f json, where it writes rows.",
+            "properties": {
+                "schema": {"const": SCHEMA},
+                "command": {"const": command},
+                "rows": {"type": "array", "items": {"$ref": "#/$defs/row"}},
+            },
+            "required": ["schema", "command", "rows"],
+            "additionalProperties": False,
+        }
+        choices.append({"$ref": "#/$defs/rows"})
+    described = f"What attnviz {command} -f json writes."
+    if known:
+        described += " A line of jsonl is a $defs/row; csv and tsv have its columns, in order."
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:{SCHEMA.replace('/', ':')}:{command}",
+        "title": f"attnviz {command}",
+        "description": described,
+        **(choices[0] if len(choices) == 1 else {"anyOf": choices}),
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def main() -> int:
+    """Write or compare; the exit code."""
+    texts = {
+        f"{command}.json": json.dumps(schema_for(command), indent=1, ensure_ascii=False) + "\n"
+        for command in WRITTEN
+    }
+    found = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")}
+    if "--check" in sys.argv:
+        if found != texts:
+            print("attnviz/schemas has drifted: run python docs/make_schemas.py", file=sys.stderr)
+            return 1
+        return 0
+    FOLDER.mkdir(exist_ok=True)
+    for name in set(found) - set(texts):
+        (FOLDER / name).unlink()
+    for name, text in texts.items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
