@@ -111,6 +111,11 @@ class AttentionCapture:
                 "capture the text again with this head, or with heads=None for all",
             ) from None
 
+    @property
+    def _every(self) -> str:
+        """All heads that were recorded, by name."""
+        return ",".join(map(str, self.heads))
+
     def links(
         self, top: int | None = None, *, least: float = 0.0, heads: str | None = None
     ) -> list[Link]:
@@ -124,7 +129,7 @@ class AttentionCapture:
         Raises:
             UsageError: a head that was not recorded, or a `top` under 1.
         """
-        exhibit = self.show(heads=heads or "all", top=top, least=least).record
+        exhibit = self.show(heads=heads or self._every, top=top, least=least).record
         queries, keys = exhibit.capture.query_tokens, exhibit.capture.key_tokens
         return [
             Link(head.layer, head.head, queries[query], keys[key], weight)
@@ -138,7 +143,9 @@ class AttentionCapture:
 
     def to_columns(self, **options: Unpack[ShowOptions]) -> dict[str, Column]:
         """The links by column; see `Shown.to_columns`. Without `heads`, those of all heads."""
-        return self.show(**_of_all(options)).to_columns()
+        if not (options.get("heads") or options.get("layers")):
+            options = {**options, "heads": self._every}
+        return self.show(**options).to_columns()
 
     def figure(self, view: str = "heatmap", **options: Unpack[ShowOptions]) -> "Figure":
         """A picture; see `attnviz.show`.
@@ -167,12 +174,6 @@ class AttentionCapture:
         if choose_format(Path(path), None, False).name != "npz":
             raise UsageError(f"{str(path)!r} does not end in .npz", "name it capture.npz")
         write_bytes(Path(path), encoded(pieces_of(whole_exhibit(self.record), "npz")))
-
-
-def _of_all(options: ShowOptions) -> ShowOptions:
-    """The same options; every head, where none is named."""
-    named = options.get("heads") or options.get("layers")
-    return options if named else {**options, "heads": "all"}
 
 
 def capture(
@@ -223,6 +224,9 @@ def load(path: FilePath) -> AttentionCapture:
     >>> attnviz.capture("a fluffy blue creature").save("creature.npz")
     >>> attnviz.load("creature.npz")
     <AttentionCapture builtin, 5 tokens, L0H0 to L4H3 (20 heads)>
+
+    Args:
+        path: an `.npz` that `AttentionCapture.save` or `attnviz show -o` wrote.
 
     Raises:
         InputError: there is no such file, or it is no capture.

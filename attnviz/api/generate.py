@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from attnviz.api.capture import AttentionCapture
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.data.check import Check
+from attnviz.data.exhibit import PictureLook
 from attnviz.data.generate import Sampling
 from attnviz.data.head import listed
 from attnviz.data.shares import Unit
@@ -16,11 +17,15 @@ from attnviz.errors import UsageError, option
 from attnviz.inputs.chat import chat_of
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
+from attnviz.renderers.answers import by_segment
 from attnviz.renderers.rows.generate import share_rows
 from attnviz.runs.answer import Answer
 from attnviz.runs.generate import Answering, Writing, answering, chat_prompt
 from attnviz.runs.options import HeadOptions, Truncation
 from attnviz.runs.results.result import Column, Row, columns_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def check_one_of(name: str, value: str, choices: Any) -> None:
@@ -39,8 +44,8 @@ class AttentionAnswer:
     """An answer, and what each part of it attended to; made by `attnviz.generate`.
 
     >>> answer = attnviz.generate("the creature was", max_new_tokens=2)
-    >>> answer.shares("token")[0]["segment"]
-    'BOS'
+    >>> [row["segment"] for row in answer.shares("token")][:2]
+    ['sink', '1']
     """
 
     _asked: Answering
@@ -80,6 +85,23 @@ class AttentionAnswer:
     def to_columns(self, rows: Unit = "sentence") -> dict[str, Column]:
         """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
         return columns_of(self.shares(rows))
+
+    def figure(self, rows: Unit = "sentence", **look: Any) -> "Figure":
+        """The shares as a picture.
+
+        Args:
+            rows: as for `shares`.
+            look: `cmap`, `dpi` and `title`, as for `attnviz.show`.
+
+        Raises:
+            UsageError: another kind of row, or no such colour map.
+        """
+        from attnviz.renderers.picture.figure import draw
+        from attnviz.renderers.picture.words import options_of
+
+        check_one_of("rows", rows, Unit)
+        options = options_of(PictureLook(**look), None)
+        return draw(by_segment(self._answer.shares(rows)), options).figure
 
     def check(self) -> Check:
         """Delete one segment after another, and measure what it does to the answer (nats).

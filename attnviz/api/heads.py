@@ -58,7 +58,7 @@ def heads(
     >>> attnviz.heads(sort="induction", top=1).rows[0]["role"]
     'induction'
     >>> links = [{"text": "a fluffy blue creature", "links": [["creature", ["fluffy", "blue"]]]}]
-    >>> best = attnviz.heads(labels=links, top=1).rows[0]
+    >>> best = attnviz.heads(labels=links, heads="L3H2,L0H0").rows[0]
     >>> best["layer"], best["head"], round(best["mass"], 2)
     (3, 2, 0.85)
 

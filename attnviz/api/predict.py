@@ -24,9 +24,9 @@ def predict(
 ) -> Result[Prediction]:
     """Predict the next tokens, with their probabilities.
 
-    >>> found = attnviz.predict("a fluffy blue creature roamed the verdant", top=3)
-    >>> [row["token"] for row in found.rows][0]
-    'forest'
+    >>> found = attnviz.predict("Bark is very cute and he is a", top=3)
+    >>> found.rows[0]["token"]
+    'Bark'
 
     Args:
         text: the text.

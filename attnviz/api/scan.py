@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from attnviz.analyses.atlas import one_head
+from attnviz.analyses.atlas import one_head, scatter_of, two_scores
 from attnviz.data.atlas import Atlas, HeadAtlas
+from attnviz.data.capture import Kind
 from attnviz.data.scan import Split
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
@@ -20,12 +21,22 @@ from attnviz.scanning.store import Store
 from attnviz.scanning.tables import import_parquet, read_atlas, read_head
 from attnviz.scanning.tasks import Done
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 FilePath: TypeAlias = str | PathLike[str]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScanAtlas:
-    """The result of a scan; made by `attnviz.scan` and `attnviz.atlas`."""
+    """The result of a scan; made by `attnviz.scan` and `attnviz.atlas`.
+
+    >>> with open("words.txt", "w") as file:
+    ...     print("the cat sat on the mat and the cat ran", file=file)
+    >>> found = attnviz.scan("words.txt", output="scanned", workers=1, heads="L1H2,L4H0")
+    >>> found.head("L4H0").row["documents"]
+    1
+    """
 
     folder: str
     _atlas: Atlas
@@ -55,6 +66,24 @@ class ScanAtlas:
     def to_columns(self) -> dict[str, list[Any]]:
         """The same by column, as pandas.DataFrame and polars.DataFrame take it."""
         return {name: [row[name] for row in self.rows] for name in self.rows[0]}
+
+    def figure(self, plot: str | None = None, **look: Any) -> "Figure":
+        """The scores of all heads as a picture: a grid each, or two against each other.
+
+        Args:
+            plot: two scores, `"previous,induction"`.
+            look: `cmap` and `dpi`; with `plot` also `top`, how many heads are named at most.
+
+        Raises:
+            UsageError: these are not two scores, or no such colour map.
+        """
+        if plot is None:
+            from attnviz.renderers.picture import atlas as grids
+
+            return grids.draw(self._atlas, **look)
+        from attnviz.renderers.picture import scatter
+
+        return scatter.draw(self._atlas, scatter_of(self._atlas, *two_scores(plot)), **look)
 
     def head(self, name: str) -> HeadAtlas:
         """All that was found of one head: `row`, `histograms`, `tokens` and `examples`.
@@ -88,11 +117,18 @@ def scan(
     engine: Engine = "auto",
     device: Device = "auto",
     dtype: DType = "auto",
+    kind: Kind | None = None,
+    max_memory: int | None = None,
 ) -> ScanAtlas:
     """Measure every head over a corpus; see docs/scan.md.
 
     Scanning into the same folder again goes on where it stopped. A script needs
     `if __name__ == "__main__":`, as workers are processes that import it.
+
+    >>> with open("words.txt", "w") as file:
+    ...     print("the cat sat on the mat and the cat ran", file=file)
+    >>> attnviz.scan("words.txt", output="scanned", workers=1)
+    <ScanAtlas of builtin: 20 heads, 1 documents, 11 tokens>
 
     Args:
         corpus: files, folders, patterns or URLs.
@@ -113,6 +149,8 @@ def scan(
         engine: the from-scratch model for a GPT-2 ("native"), or "transformers".
         device: "cpu", "cuda" or "mps"; "auto" takes a graphics processor where there is one.
         dtype: what it runs in, "bfloat16" or "float16"; "auto" is float32.
+        kind: of an encoder-decoder, which attention: "encoder".
+        max_memory: bytes that a worker may use; None is a share of what is free.
 
     Raises:
         AttnvizError: the corpus, the model, the folder or an option cannot be used; the message
@@ -128,8 +166,10 @@ def scan(
         seed=seed,
         heads=HeadOptions(layers, heads),
     )
-    placement = Placement(device, dtype)
-    source = Source(model, revision, offline, quiet=True, engine=engine, placement=placement)
+    placement = Placement(device, dtype, max_memory)
+    source = Source(
+        model, revision, offline, quiet=True, kind=kind, engine=engine, placement=placement
+    )
     plan = make_plan(Store.at(fspath(output)), request, source)
     run_scan(plan, HowRun(workers, ray, max_bad=max_bad), _Silent())
     return atlas(output)
@@ -137,6 +177,12 @@ def scan(
 
 def atlas(folder: FilePath) -> ScanAtlas:
     """The result of a scan.
+
+    >>> with open("words.txt", "w") as file:
+    ...     print("the cat sat on the mat and the cat ran", file=file)
+    >>> made = attnviz.scan("words.txt", output="scanned", workers=1, heads="L1H2")
+    >>> attnviz.atlas("scanned").rows[0]["head"]
+    2
 
     Args:
         folder: what `attnviz.scan` wrote, or its URL.

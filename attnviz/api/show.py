@@ -80,11 +80,10 @@ class Shown:
     >>> shown = attnviz.show("a fluffy blue creature", heads="L3H2", query="creature", top=1)
     >>> shown.to_columns()["key_token"]
     array(['fluffy'], dtype=object)
-    >>> print(shown)
-    L3H2: creature → fluffy .51 · builtin, 5 tokens with BOS
-    <BLANKLINE>
+    >>> print(shown)  # doctest: +ELLIPSIS
+    L3H2 · known for: nouns attend to their adjectives...
     creature → fluffy 0.51 ▇▇▇▇▇  +0.49 on 4 more
-    <BLANKLINE>
+    ...
 
     Attributes:
         record: the exhibit: the maps, what was done to them, and what is shown of them.

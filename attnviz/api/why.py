@@ -29,8 +29,8 @@ def why(
 
     >>> found = attnviz.why("a fluffy blue creature", head="L3H2", query="creature", key="blue")
     >>> found
-    <Result of why: builtin, L3H2, creature → blue, +1.303>
-    >>> abs(found.record.added - found.record.contrast) < 1e-3
+    <Result of why: builtin, L3H2, creature → blue, +0.073>
+    >>> bool(abs(found.record.query_shares.values.sum() - found.record.contrast) < 1e-4)
     True
 
     Args:

@@ -35,9 +35,13 @@ def _cell(value: object, separator: str) -> str:
     if value is None:
         return ""
     if isinstance(value, list | tuple):
-        plain = all(isinstance(each, str | int | float) for each in value)
-        written = " ".join(map(str, value)) if plain else to_json(value)
-        return printable_cell(written, separator)
+        return printable_cell(joined(value), separator)
     if not isinstance(value, str):
         return to_json(value)
     return printable_cell(value, separator)  # so that no escape code reaches a terminal
+
+
+def joined(values: Sequence[object]) -> str:
+    """A list in one cell: numbers and texts joined by spaces, objects as JSON."""
+    plain = all(isinstance(each, str | int | float) for each in values)
+    return " ".join(map(str, values)) if plain else to_json(values)

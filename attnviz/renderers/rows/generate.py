@@ -14,11 +14,11 @@ class ShareRow(TypedDict):
     line: LineNumber
     row: Annotated[int, "The number of the part of the answer, or of the head, from 1."]
     text: Annotated[str, "The part of the answer; empty: the whole answer in one head."]
-    layer: NotRequired[Annotated[int, "With --rows head: the head's layer."]]
-    head: NotRequired[Annotated[int, "With --rows head: its number in the layer."]]
     segment: Annotated[str, "The name of the segment."]
     part: Annotated[Part, "What the segment is; sink: the first token."]
     share: Annotated[float, "The mean weight on it; the shares of a row sum to 1."]
+    layer: NotRequired[Annotated[int, "With --rows head: the head's layer."]]
+    head: NotRequired[Annotated[int, "With --rows head: its number in the layer."]]
     change: NotRequired[
         Annotated[float | None, "With --check: the change of the answer's log-probability without."]
     ]

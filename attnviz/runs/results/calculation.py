@@ -23,6 +23,9 @@ WRITTEN = ("txt", "json", "npz")
 class Calculation(Generic[T]):
     """A calculation, step by step; made by `attnviz.explain`.
 
+    >>> attnviz.explain("a fluffy blue creature", head="L3H2", query="creature")
+    <Calculation of L3H2 at creature, builtin, 29 arrays>
+
     Attributes:
         record: the frozen record of it.
         about: what it is of, in a few words.

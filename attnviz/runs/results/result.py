@@ -13,7 +13,7 @@ from attnviz.data.serial import to_json
 from attnviz.errors import UsageError
 from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.formats import PICTURES, ROWS, choose_format
-from attnviz.writers.records import record_chunks
+from attnviz.writers.records import joined, record_chunks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,14 @@ WRITTEN = ("txt", "json", *ROWS, *PICTURES)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Generic[T]):
-    """What a command found.
+    """What a command found; made by `attnviz.heads` and its like.
+
+    >>> found = attnviz.ablate("a fluffy blue creature", heads="L1H2")
+    >>> found
+    <Result of ablate: builtin, 5 tokens with BOS>
+    >>> sorted(found.to_columns())[:3], found.rows[0]["replacement"]
+    (['after', 'answer', 'answer_exact'], 'zero')
+    >>> found.save("ablation.csv")
 
     Attributes:
         command: the command that finds it.
@@ -126,7 +133,8 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Column]:
 
 
 def _column(values: Sequence[object]) -> Column:
-    """Numbers as numbers (NaN where one is missing), truth as truth, all else as objects."""
+    """Numbers as numbers (NaN where one is missing), truth as truth, lists joined as in csv."""
+    values = [joined(value) if isinstance(value, list) else value for value in values]
     known = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in known) and len(known) == len(values):
         return np.array(values, dtype=np.bool_)

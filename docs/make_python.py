@@ -1,0 +1,138 @@
+"""Write the table of docs/python.md: each option of a command, and its place in Python.
+
+`--check` says whether it has drifted. An option that has no place in Python needs a reason here.
+"""
+
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+import attnviz
+from attnviz.cli import COMMANDS, command
+
+TARGET = Path(__file__).with_name("python.md")
+BEGIN, END = "<!-- options -->\n", "<!-- end of options -->\n"
+FUNCTIONS = {
+    "show": ("show", "capture", "load_model"),
+    "explain": ("explain", "load_model"),
+    "why": ("why", "writes", "load_model"),
+    "heads": ("heads", "load_model"),
+    "scan": ("scan",),
+    "atlas": ("atlas",),
+    "predict": ("predict", "load_model"),
+    "generate": ("generate", "load_model"),
+    "ablate": ("ablate", "load_model"),
+    "compare": ("compare", "load_model"),
+}
+"""The functions that take a command's options: the first that has one is named."""
+RENAMED = {
+    "queries": "query",
+    "keys": "key",
+    "drop_keys": "drop_key",
+    "texts": "texts",
+    "most": "max_new_tokens",
+    "corpus": "corpus",
+    "documents": "max_docs",
+    "key": "key",
+}
+"""Parameters of a command that have another name in Python than in the command's code."""
+ELSEWHERE = {
+    "file": "read the file: `Path(…).read_text()`",
+    "lines": "a loop",
+    "format": "`.rows`, `.to_columns()`, `.save(…)`",
+    "output": "`.save(…)`",
+    "width": "a terminal's",
+    "no_color": "a terminal's",
+    "color": "a terminal's",
+    "quiet": "`.notes` holds the notes; nothing is printed",
+    "debug": "Python shows its own tracebacks",
+    "verify": "the command's alone",
+    "shard": "the command's alone: parts are processes of their own",
+    "merge": "the command's alone: parts are processes of their own",
+}
+"""What stands in Python for options that have no argument."""
+OF = {
+    ("atlas", "head"): "`ScanAtlas.head(…)`",
+    ("atlas", "sort"): "sort `.to_columns()`",
+    ("atlas", "top"): "cut `.to_columns()`",
+    ("atlas", "plot"): "`ScanAtlas.figure(plot)`",
+    ("atlas", "export"): "the command's alone",
+    ("atlas", "folders"): "`atlas(folder)`",
+    ("generate", "rows"): "`AttentionAnswer.shares(rows)`",
+    ("generate", "check"): "`AttentionAnswer.check()`",
+    ("generate", "view"): "`.figure(…)`, or `.shares(…)`",
+    ("generate", "title"): "`.figure(title)`",
+    ("generate", "chat"): "`generate(prompt)`, a list of messages",
+    ("generate", "text"): "`generate(prompt)`",
+    ("show", "text"): "`show(given)`",
+    ("why", "writes"): "`writes(…)`",
+    ("compare", "text"): "`compare(texts)`",
+}
+PICTURES = {"cmap", "dpi"}
+
+
+def place_of(name: str, option: str, of: str) -> str:
+    """Where an option of a command is in Python."""
+    if (of, name) in OF:
+        return OF[of, name]
+    flag = option.lstrip("-").replace("-", "_")
+    for function in FUNCTIONS[of]:
+        taken = parameters_of(function)
+        for candidate in (flag, name, RENAMED.get(name, name)):
+            if candidate in taken:
+                return f"`{function}({candidate})`"
+    if name in PICTURES:
+        return f"`.figure({name})`"
+    if name in ELSEWHERE:
+        return ELSEWHERE[name]
+    raise LookupError(f"{of} {option} ({name}) has no place in Python")
+
+
+def parameters_of(function: str) -> set[str]:
+    """The arguments of a function; those of `ShowOptions` are arguments of `show`."""
+    found = set(inspect.signature(getattr(attnviz, function)).parameters)
+    return found | set(attnviz.ShowOptions.__annotations__) if function == "show" else found
+
+
+def options_of(name: str) -> list[tuple[str, str]]:
+    """The parameters of a command, each with its longest spelling."""
+    made: Any = command(name)
+    return [
+        (each.name, max(each.opts, key=len))
+        for each in made.params
+        if each.name not in ("help", "help_all", "install_completion", "show_completion")
+    ]
+
+
+def table() -> str:
+    """One row for each option, with all the commands that have it there."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name in COMMANDS:
+        if name not in FUNCTIONS:
+            continue
+        for parameter, option in options_of(name):
+            shown = option if option.startswith("-") else option.upper()
+            place = place_of(parameter, option, name).replace(f"`{name}(", "`…(")
+            rows.setdefault((shown, place), []).append(name)
+    lines = ["| option | of | in Python |", "| --- | --- | --- |"]
+    lines += [f"| `{o}` | {', '.join(of)} | {p} |" for (o, p), of in sorted(rows.items())]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write or compare; the exit code."""
+    text = TARGET.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    made = before + BEGIN + "\n" + table() + "\n" + END + after
+    if "--check" not in sys.argv:
+        TARGET.write_text(made, encoding="utf-8")
+    elif made != text:
+        print("docs/python.md has drifted: run python docs/make_python.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""Captures of weights that another program computed."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertModel, GPT2LMHeadModel
+
+import attnviz
+from attnviz.inputs.spelled import tokens_of
+
+WORDS = ["the", "cat", "sat", "down"]
+
+
+def weights(*shape: int, causal: bool = True, seed: int = 0) -> np.ndarray:
+    scores = np.random.default_rng(seed).normal(size=shape)
+    if causal:
+        scores = np.where(np.triu(np.ones(shape[-2:]), 1) > 0, -np.inf, scores)
+    raised = np.exp(scores)
+    found: np.ndarray = raised / raised.sum(-1, keepdims=True)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "heads"),
+    [
+        (weights(4, 4), "L0H0"),
+        (weights(3, 4, 4), "L0H0, L0H1, L0H2"),
+        (weights(2, 2, 4, 4), "L0H0, L0H1, L1H0, L1H1"),
+        (weights(2, 1, 2, 4, 4), "L0H0, L0H1, L1H0, L1H1"),
+        ((weights(1, 2, 4, 4), weights(1, 1, 4, 4)), "L0H0, L0H1, L1H0"),
+        ([weights(2, 4, 4), None, weights(4, 4)], "L0H0, L0H1, L2H0"),
+        (weights(4, 4).tolist(), "L0H0"),
+        (torch.tensor(weights(3, 4, 4)).bfloat16().requires_grad_(), "L0H0, L0H1, L0H2"),
+    ],
+)
+def test_arrays_of_every_shape_are_heads_of_layers(given: Any, heads: str) -> None:
+    capture = attnviz.from_attention(given, WORDS)
+    assert ", ".join(map(str, capture.heads)) == heads
+    assert capture.record.causal
+    pattern = capture.pattern(*capture.heads[-1])
+    assert (pattern.dtype, pattern.shape) == (np.float32, (4, 4))
+    np.testing.assert_allclose(pattern.sum(1), 1, atol=0.01)
+
+
+def test_what_transformers_returns_is_taken_as_it_is(gpt2_folder: Path) -> None:
+    theirs = GPT2LMHeadModel.from_pretrained(gpt2_folder, attn_implementation="eager").eval()
+    ids = [5, 6, 7, 5]
+    with torch.no_grad():
+        found = theirs(torch.tensor([ids]), output_attentions=True).attentions
+    capture = attnviz.from_attention(found, WORDS, model="mine")
+    for layer, array in enumerate(found):
+        for head in range(array.shape[1]):
+            np.testing.assert_array_equal(capture.pattern(layer, head), array[0, head].numpy())
+    assert repr(capture).startswith("<AttentionCapture mine, 4 tokens")
+
+
+def test_weights_on_later_tokens_are_of_no_causal_model() -> None:
+    bert = BertModel(
+        BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2),
+        add_pooling_layer=False,
+    )
+    bert.set_attn_implementation("eager")
+    with torch.no_grad():
+        found = bert.eval()(torch.tensor([[1, 2, 3]]), output_attentions=True).attentions
+    capture = attnviz.from_attention(found, ["[CLS]", "play", "##ing"])
+    assert not capture.record.causal
+    assert [t.label for t in capture.tokens] == ["[CLS]", "play", "ing"]
+    assert capture.text == "playing"
+    with pytest.raises(attnviz.AttnvizError, match="not causal"):
+        attnviz.from_attention(found, WORDS[:3], causal=True)
+
+
+def test_cross_attention_has_two_texts() -> None:
+    capture = attnviz.from_attention(weights(2, 3, 4, causal=False), ["▁le", "▁chat", "▁s"], WORDS)
+    assert capture.record.kind == "cross"
+    assert [t.label for t in capture.key_tokens] == WORDS
+    assert capture.record.texts == (" le chat s", "the cat sat down")
+    assert "chat" in str(capture.show(heads="L0H1"))
+
+
+def test_such_a_capture_is_saved_scored_and_drawn_like_any_other(tmp_path: Path) -> None:
+    capture = attnviz.from_attention(weights(2, 2, 4, 4), ["a", "b", "a", "b"])
+    capture.save(tmp_path / "c.npz")
+    again = attnviz.load(tmp_path / "c.npz")
+    np.testing.assert_array_equal(again.pattern(1, 1), capture.pattern(1, 1))
+    scored = attnviz.heads(again)
+    expected = np.mean([capture.pattern(0, 0)[q, q - 2] for q in (2, 3)])
+    assert scored.rows[0]["duplicate"] == pytest.approx(expected)
+    assert capture.figure("grid").axes
+    assert capture.page().startswith("<!doctype html>")
+
+
+def test_rows_that_a_sink_takes_a_part_of_sum_to_less_than_one() -> None:
+    assert attnviz.from_attention(weights(4, 4) * 0.7, WORDS).record.sinks
+    assert not attnviz.from_attention(weights(4, 4), WORDS).record.sinks
+
+
+@pytest.mark.parametrize(
+    ("given", "tokens", "said"),
+    [
+        (weights(4, 4), WORDS[:3], "layer 0 has 4 queries and 4 keys, and the tokens are 3 and 3"),
+        (weights(2, 3, 4, 4), "text", "tokens is not a list of texts"),
+        (weights(4, 4), [], "tokens is not a list of texts"),
+        (np.ones(4), WORDS, "an array of shape (4,) is no attention"),
+        (weights(2, 2, 2, 4, 4), WORDS, "an array of shape (2, 2, 2, 4, 4) is no attention"),
+        (np.ones((4, 4)), WORDS, "row 0 of L0H0 is no row of attention: its sum is 4"),
+        (np.log(weights(4, 4) + 1e-9), WORDS, "is no row of attention"),
+        (np.full((4, 4), np.nan), WORDS, "is no row of attention"),
+        ("weights", WORDS, "attention is not an array of numbers"),
+        ([None, None], WORDS, "an array of shape (2,) is no attention"),
+        (np.empty((0, 4, 4)), WORDS, "no attention"),
+        ([weights(4, 4), weights(5, 5)], WORDS, "layer 1 has 5 queries"),
+    ],
+)
+def test_what_is_no_attention_is_told(given: Any, tokens: Any, said: str) -> None:
+    with pytest.raises(attnviz.AttnvizError) as raised:
+        attnviz.from_attention(given, tokens)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "text", "labels"),
+    [
+        (["The", "Ġcat", "Ġsat", "."], "The cat sat.", ["The", "cat", "sat", "."]),
+        (["<s>", "▁The", "▁cat", "s", "</s>"], " The cats", ["<s>", "The", "cat", "s", "</s>"]),
+        (
+            ["[CLS]", "un", "##aff", "##able", "[SEP]"],
+            "unaffable",
+            ["[CLS]", "un", "aff", "able", "[SEP]"],
+        ),
+        (["the", "cat", "sat"], "the cat sat", ["the", "cat", "sat"]),
+        (["the", " cat", " sat"], "the cat sat", ["the", "cat", "sat"]),
+        (["Ġcaf", "Ã©"], " café", ["caf", "é"]),
+        (["Ġ", "æ", "¥", "ļ", "x"], " 楚x", ["␣", "楚 1/3", "楚 2/3", "楚 3/3", "x"]),
+        (["Ġx", "æ", "y"], " x\ufffdy", ["x", "\ufffd", "y"]),
+        (["<|endoftext|>", "a"], "a", ["<|endoftext|>", "a"]),
+        (["##", "a"], "## a", ["##", "a"]),
+        (["我", "Ġ是"], "我 Ġ是", ["我", "Ġ是"]),
+    ],
+)
+def test_spellings_of_tokenizers_are_read(spelled: list[str], text: str, labels: list[str]) -> None:
+    found, tokens = tokens_of(spelled)
+    assert found == text
+    assert [token.label for token in tokens] == labels
+    for token in tokens:
+        assert token.text == found[token.start : token.end]
+
+
+def test_real_tokens_spell_the_text_that_they_are_of() -> None:
+    tokenizer = attnviz.load_model()._loaded.tokenizer
+    text = "the naïve café 楚留香 👩 ran — off"
+    spelled = tokenizer.backend.encode(text).tokens
+    found, tokens = tokens_of(spelled)
+    assert found.strip() == text
+    assert "".join(t.text for t in tokens if not t.part or t.part[0] == 1).strip() == text
