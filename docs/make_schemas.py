@@ -1,4 +1,7 @@
-"""Write attnviz/schemas/*.json from the declarations of rows and objects, or `--check` them."""
+"""Write attnviz/schemas/*.json and docs/rows.md from the declarations of rows and objects.
+
+`--check` says whether they have drifted.
+"""
 
 import json
 import sys
@@ -32,6 +35,12 @@ from attnviz.renderers.rows import (
 )
 
 FOLDER = Path(__file__).parents[1] / "attnviz" / "schemas"
+ROWS = Path(__file__).with_name("rows.md")
+HEADER = """# The rows of every command
+
+Made by `python docs/make_schemas.py` from the declarations in `attnviz/renderers/rows/`. These are
+the lines of `jsonl` and the columns of `csv` and `tsv`; [formats.md](formats.md) says more.
+"""
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
     "show": ([links.LinkRow, links.ScoreRow], [objects.ShowObject]),
@@ -131,23 +140,56 @@ def schema_for(command: str) -> dict[str, Any]:
     }
 
 
+def documented() -> str:
+    """docs/rows.md: the rows of every command as tables."""
+    parts = [HEADER]
+    for command, (rows, _) in WRITTEN.items():
+        if not rows:
+            continue
+        parts.append(f"## `attnviz {command}`\n")
+        for row in rows:
+            made = schema_for(command)["$defs"][row.__name__]
+            parts.append(f"{made['description']}\n")
+            parts += ["| column | type | |\n| --- | --- | --- |"]
+            parts += [
+                f"| `{name}` | {told(kind)} | {kind.get('description', '')} |"
+                for name, kind in made["properties"].items()
+            ]
+            parts.append("")
+    return "\n".join(parts)
+
+
+def told(kind: dict[str, Any]) -> str:
+    """A type in a few words."""
+    if "anyOf" in kind:
+        return " or ".join(dict.fromkeys(told(each) for each in kind["anyOf"]))
+    if "enum" in kind:
+        return ", ".join(f"`{value}`" for value in kind["enum"])
+    if kind.get("type") == "array":
+        return f"list of {told(kind['items'])}"
+    return str(kind.get("type", "object"))
+
+
 def main() -> int:
     """Write or compare; the exit code."""
     texts = {
-        f"{command}.json": json.dumps(schema_for(command), indent=1, ensure_ascii=False) + "\n"
+        FOLDER / f"{command}.json": json.dumps(schema_for(command), indent=1, ensure_ascii=False)
+        + "\n"
         for command in WRITTEN
     }
-    found = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")}
+    texts[ROWS] = documented()
+    found = {path: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")}
+    found |= {ROWS: ROWS.read_text(encoding="utf-8")} if ROWS.exists() else {}
     if "--check" in sys.argv:
         if found != texts:
-            print("attnviz/schemas has drifted: run python docs/make_schemas.py", file=sys.stderr)
+            print("a schema has drifted: run python docs/make_schemas.py", file=sys.stderr)
             return 1
         return 0
     FOLDER.mkdir(exist_ok=True)
-    for name in set(found) - set(texts):
-        (FOLDER / name).unlink()
-    for name, text in texts.items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    for path in set(found) - set(texts):
+        path.unlink()
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -7,8 +7,6 @@ Improve Long-Context Reasoning and Re-ranking", arXiv 2506.09944, equation 1.
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from math import sqrt
-from statistics import fmean, stdev
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,12 +48,7 @@ class MeasureLabels:
 def label_scores(texts: Sequence[Mapping[Head, NDArray[np.float64]]]) -> list[LabelScore]:
     """The heads' means over texts, with their standard errors; the best first."""
     scores = [
-        LabelScore(head, *(_estimate([float(text[head][i]) for text in texts]) for i in (0, 1)))
+        LabelScore(head, *(Estimate.of([float(text[head][i]) for text in texts]) for i in (0, 1)))
         for head in texts[0]
     ]
     return sorted(scores, key=lambda each: (-each.mass.mean, each.head))
-
-
-def _estimate(values: Sequence[float]) -> Estimate:
-    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
-    return Estimate(fmean(values), error)

@@ -2,11 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.predict import Candidate, LogitRows, NextTokens
+from attnviz.data.heads import Estimate
+from attnviz.data.predict import (
+    Candidate,
+    LogitRows,
+    NextTokens,
+    Prediction,
+    PredictionMean,
+)
 
 
 @dataclass
@@ -39,6 +47,19 @@ class KeepNextTokens:
 
     def _candidate(self, id_: int, logs: NDArray[np.float64]) -> Candidate:
         return Candidate(id_, self.label(id_), float(np.exp(logs[id_])), self.exact(id_))
+
+
+def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
+    """The mean over several texts, with standard errors."""
+    sure = [prediction.last.candidates[0].probability for prediction in predictions]
+    followed = [
+        fmean(each.followed.probability for each in prediction.each if each.followed)
+        for prediction in predictions
+        if prediction.each
+    ]
+    name = predictions[0].capture.model.name
+    mean = Estimate.of(followed) if followed else None
+    return PredictionMean(name, len(predictions), Estimate.of(sure), mean)
 
 
 def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -1,19 +1,28 @@
 """`attnviz ablate`: does a head matter? The model's predictions without it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
+from attnviz.analyses.ablate import mean_of
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_result, destination_of
-from attnviz.commands.grouping import command, option_field
+from attnviz.commands.grouping import command, option_field, panel_option
+from attnviz.commands.lines import check_one_file, deliver_lines, each_line
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
-from attnviz.data.ablate import Replacement
-from attnviz.errors import UsageError, option
+from attnviz.data.ablate import AblationReport, BeforeAfter, Replacement
+from attnviz.data.predict import NextTokens
+from attnviz.errors import InputError, UsageError, option
 from attnviz.runs.ablate import Cut, Progress, ablate_each, ablate_together
+from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import load_model
 from attnviz.runs.results.ablate import of_ablation, of_together
+from attnviz.runs.results.result import Result
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 EPILOG = r"""
 [bold]Examples[/]
@@ -27,6 +36,8 @@ attnviz ablate "Bark is very cute and he is a" --head L3H2,L4H0 --together
 attnviz ablate "some text" --model gpt2 -f jsonl | jq -c 'select(.change < -0.1) | [.layer, .head]'
 
 attnviz ablate "Bark is very cute and he is a dog" -o ablation.png
+
+attnviz ablate --lines --file sample_texts/moles.txt --layer 2
 """
 
 
@@ -41,6 +52,12 @@ class HowAblated:
         metavar="TOKEN",
         help="Measure the probability of this token after the text. Default: all tokens of the "
         "text.",
+    )
+    answers: bool = option_field(
+        g.TEXT,
+        False,
+        "--answers",
+        help="With --lines, each line is a text, a tab, and the --answer to measure after it.",
     )
     replacement: Replacement = option_field(
         g.HEADS,
@@ -69,6 +86,14 @@ def ablate(
     session: Session,
     *,
     text: g.TextIn,
+    lines: Annotated[
+        bool,
+        panel_option(
+            g.TEXT,
+            "--lines",
+            help="Treat each line of the input as a separate text; the mean over all comes last.",
+        ),
+    ] = False,
     tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
@@ -87,19 +112,99 @@ def ablate(
     to = destination_of(session, output)
     if how.together:
         _check_together(heads, to)
-    given = text_alone(session, text, "a saved capture cannot be run again")
+    check_one_file(to, lines=lines)
+    if how.answers and (how.answer is not None or not lines):
+        raise UsageError(
+            f"{option('answers')} takes the answers from the lines",
+            f"add {option('lines')}, and leave {option('answer')} out",
+        )
+    refusal = "a saved capture cannot be run again"
+    given = None if lines else text_alone(session, text, refusal)
     loaded = load_model(g.source_of(session, model, run))
-    options, cut = tokens.options(run), Cut(how.replacement, how.answer)
+    top = how.top if session.given("top") else None
+    asked = _Asked(loaded, tokens.options(run), heads.options, how)
+    if given is None:
+        found = list[AblationReport]()
+        answers = _of_lines(session, asked, text, top, found)
+        deliver_lines(session, to, answers, lambda: _mean(asked, found, top), canvas)
+        return
     if how.together:
-        both = ablate_together(loaded, given, options, heads.options, cut, how.top)
+        both = asked.together(given)
         note_texts(session, [both.report.capture])
         deliver_result(session, to, of_together(both))
         return
     with _progress(session) as progress:
-        report = ablate_each(loaded, given, options, heads.options, cut, progress)
+        report = asked.each(given, progress)
     note_texts(session, [report.capture])
-    top = how.top if session.given("top") else None
     deliver_result(session, to, of_ablation(report, top), canvas)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of each text."""
+
+    model: "LoadedModel"
+    options: TextOptions
+    heads: HeadOptions
+    how: HowAblated
+
+    def each(self, line: str, progress: Progress | None = None) -> AblationReport:
+        text, cut = self._cut(line)
+        with self._own_answer():
+            return ablate_each(self.model, text, self.options, self.heads, cut, progress)
+
+    def together(self, line: str) -> BeforeAfter:
+        text, cut = self._cut(line)
+        with self._own_answer():
+            return ablate_together(self.model, text, self.options, self.heads, cut, self.how.top)
+
+    @contextmanager
+    def _own_answer(self) -> Iterator[None]:
+        """Makes a wrong answer an error of its line, where each has one."""
+        try:
+            yield
+        except UsageError as error:
+            if not self.how.answers or error.about != "answer":
+                raise
+            raise InputError(error.wrong, error.hint) from None
+
+    def _cut(self, line: str) -> tuple[str, Cut]:
+        """The text of a line, and what is measured.
+
+        Raises:
+            InputError: the line has no answer of its own, where each is to have one.
+        """
+        if not self.how.answers:
+            return line, Cut(self.how.replacement, self.how.answer)
+        text, tab, answer = line.rpartition("\t")
+        if not (tab and text.strip() and answer.strip()):
+            raise InputError("there is no text, tab and answer", "separate the two by a tab")
+        return text, Cut(self.how.replacement, answer)
+
+
+def _of_lines(
+    session: Session, asked: _Asked, text: g.TextIn, top: int | None, found: list[AblationReport]
+) -> Iterator[tuple[int, Result[Any]]]:
+    """The result of each line; the reports are kept for their mean."""
+
+    def run(line: str, number: int) -> tuple[int, Result[Any]]:
+        if asked.how.together:
+            both = asked.together(line)
+            found.append(both.report)
+            return number, of_together(both, number)
+        found.append(asked.each(line))
+        return number, of_ablation(found[-1], top, number)
+
+    return each_line(session, text, run, lambda _: found[-1].capture)
+
+
+def _mean(asked: _Asked, found: Sequence[AblationReport], top: int | None) -> Result[Any]:
+    """The mean over the lines."""
+    report = mean_of(found)
+    if asked.how.together:
+        nothing = NextTokens(0, None, ())
+        return of_together(BeforeAfter(report, nothing, nothing), None)
+    return of_ablation(report, top, None)
 
 
 def _check_together(heads: g.WhichHeads, to: Destination) -> None:

@@ -1,16 +1,21 @@
 """`attnviz predict`: which token comes next, and what the model attended to for it."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from attnviz.analyses.predict import mean_of
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_result, destination_of
-from attnviz.commands.grouping import command, option_field
+from attnviz.commands.grouping import command, option_field, panel_option
+from attnviz.commands.lines import check_one_file, deliver_lines, each_line
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
+from attnviz.data.predict import Prediction
 from attnviz.errors import UsageError, option
 from attnviz.runs.predict import Reading, predict_text
 from attnviz.runs.prepare import load_model
-from attnviz.runs.results.predict import of_prediction
+from attnviz.runs.results.predict import of_mean, of_prediction
+from attnviz.runs.results.result import Result
 
 EPILOG = """
 [bold]Examples[/]
@@ -18,6 +23,8 @@ EPILOG = """
 attnviz predict "a fluffy blue creature roamed the verdant forest . the creature was"
 
 attnviz predict "Bark is very cute and he is a" --lens
+
+attnviz predict --lines --file sample_texts/moles.txt --each --top 1
 
 attnviz predict "Harry Potter went to" --model gpt2 --top 3 -f jsonl | jq -r .token
 """
@@ -63,6 +70,14 @@ def predict(
     session: Session,
     *,
     text: g.TextIn,
+    lines: Annotated[
+        bool,
+        panel_option(
+            g.TEXT,
+            "--lines",
+            help="Treat each line of the input as a separate text; the mean over all comes last.",
+        ),
+    ] = False,
     candidates: Candidates,
     tokens: g.Tokens,
     model: g.WhichModel,
@@ -76,8 +91,32 @@ def predict(
     Below them, the strongest links of the last position in each layer show what it attends to.
     """
     to = destination_of(session, output)
-    given = text_alone(session, text, "a saved capture holds no predictions")
+    check_one_file(to, lines=lines)
+    _check(candidates)
+    refusal = "a saved capture holds no predictions"
+    given = None if lines else text_alone(session, text, refusal)
     loaded = load_model(g.source_of(session, model, run))
+    reading, options = Reading(**vars(candidates)), tokens.options(run)
+    most = candidates.top if session.given("top") else None
+    if given is not None:
+        prediction = predict_text(loaded, given, options, reading)
+        note_texts(session, [prediction.capture])
+        deliver_result(session, to, of_prediction(prediction, most))
+        return
+    found = list[Prediction]()
+
+    def predicted(line: str, number: int) -> tuple[int, Result[Prediction]]:
+        found.append(predict_text(loaded, line, options, reading))
+        return number, of_prediction(found[-1], most, number)
+
+    answers = each_line(session, text, predicted, lambda _: found[-1].capture)
+    # parts of logits of different tokens have no mean
+    mean = (lambda: None) if candidates.attribute else lambda: of_mean(mean_of(found))
+    deliver_lines(session, to, answers, mean)
+
+
+def _check(candidates: Candidates) -> None:
+    """Only readings that go together."""
     if candidates.versus is not None and not candidates.attribute:
         raise UsageError(
             f"{option('versus')} is for {option('attribute')}", f"add {option('attribute')}"
@@ -85,8 +124,3 @@ def predict(
     if candidates.attribute and (candidates.each or candidates.lens):
         other = option("each" if candidates.each else "lens")
         raise UsageError(f"{option('attribute')} and {other} are two readings", "leave one out")
-    reading = Reading(**vars(candidates))
-    prediction = predict_text(loaded, given, tokens.options(run), reading)
-    note_texts(session, [prediction.capture])
-    most = candidates.top if session.given("top") else None
-    deliver_result(session, to, of_prediction(prediction, most))

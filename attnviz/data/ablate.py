@@ -52,6 +52,9 @@ class AblationReport:
     `capture`: the run, without patterns. `baseline`: the log-probability, in nats, without
     ablation: the mean over the `tokens` tokens that really followed, or that of `answer` after
     the last position, where its rank is `rank`, counted from 1, and `first` is the likeliest.
+    `lines`: how many texts it is the mean of, where it is one; then every error is that of a mean
+    over them, and `capture` the run of one of them. `own_answers`: each of these texts had an
+    answer of its own.
     """
 
     capture: Capture
@@ -62,6 +65,8 @@ class AblationReport:
     answer: Candidate | None = None
     rank: int | None = None
     first: Candidate | None = None
+    lines: int | None = None
+    own_answers: bool = False
 
     @property
     def strongest(self) -> Sequence[Effect]:

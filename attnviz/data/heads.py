@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean, stdev
 from typing import Literal, TypeAlias, get_args
 
 from attnviz.data.capture import Capture
@@ -23,6 +25,12 @@ class Estimate:
 
     mean: float
     error: float | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Estimate":
+        """The mean of some samples, at least one."""
+        error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
+        return cls(fmean(values), error)
 
 
 @dataclass(frozen=True)

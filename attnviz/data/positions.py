@@ -96,11 +96,15 @@ def _matches(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[i
 
 
 def _matching(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[int, ...]]:
-    """The tokens in which a regular expression between slashes occurs."""
+    """The tokens in which a regular expression between slashes occurs.
+
+    A special token is no part of the text: `/^[A-Z]/` does not match BOS, `/BOS|^a/` does.
+    """
     expression = compiled(name, parameter)
+    meant = [token for token in tokens if not token.special or token.label in name]
     try:
         matches: list[tuple[int, ...]] = [
-            (token.index,) for token in tokens if expression.search(token.label, timeout=SECONDS)
+            (token.index,) for token in meant if expression.search(token.label, timeout=SECONDS)
         ]
     except TimeoutError:
         raise UsageError(

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from attnviz.data.blocks import FloatArray, IntArray
 from attnviz.data.capture import Capture
 from attnviz.data.head import Head
+from attnviz.data.heads import Estimate
 from attnviz.data.why import Shares
 from attnviz.harmless import in_quotes
 
@@ -104,3 +105,18 @@ class Prediction:
     lens: Sequence[NextTokens] = ()
     evidence: Sequence[Evidence] = ()
     attribution: Attribution | None = None
+
+
+@dataclass(frozen=True)
+class PredictionMean:
+    """How sure a model is, over several texts; errors are those of means over texts.
+
+    `model`: its name. `texts`: how many. `likeliest`: the probability of the likeliest next token
+    after a text; `followed`: the probability of the tokens that really followed within it, where
+    wanted.
+    """
+
+    model: str
+    texts: int
+    likeliest: Estimate
+    followed: Estimate | None = None

@@ -156,7 +156,14 @@ def duration(seconds: float) -> str:
 def ablate_title(report: "AblationReport") -> str:
     """What was run, what is measured, and what replaces a head."""
     replaced = "0" if report.replacement == "zero" else "its mean over the positions"
-    if report.answer is not None and report.first is not None:
+    ran = facts(report.capture)
+    if report.lines is not None:
+        ran = f"{readable(report.capture.model.name)}, mean of {amount(report.lines, 'text')}"
+        said = "each text's answer" if report.own_answers else "the tokens that followed"
+        if report.answer is not None:
+            said = fenced(name_of(report.answer.label))
+        measured = f"mean log-probability of {said}: {report.baseline:.3f} nats"
+    elif report.answer is not None and report.first is not None:
         word, best = report.answer, report.first
         likely = probability(word.probability)
         measured = f"P({fenced(name_of(word.label))}) = {likely}, rank {report.rank:,}"
@@ -169,7 +176,7 @@ def ablate_title(report: "AblationReport") -> str:
             f"{report.baseline:.3f} nats"
         )
     changes = "; change in log-probability (nats); negative = the head helps"
-    return f"{facts(report.capture)}; a head's output replaced by {replaced}; {measured}{changes}"
+    return f"{ran}; a head's output replaced by {replaced}; {measured}{changes}"
 
 
 def heads_title(report: "HeadReport") -> str:

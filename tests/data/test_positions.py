@@ -104,3 +104,11 @@ def test_of_a_word_in_several_tokens_the_last_one_stands_for_it() -> None:
 def test_the_last_word_is_the_last_token_with_a_letter_or_digit() -> None:
     assert last_word(_tokens("a", " dog", " .", "!")) == 1
     assert last_word(_tokens("?", "!", bos=True)) == 2
+
+
+def test_an_expression_finds_a_special_token_only_where_it_spells_its_name() -> None:
+    tokens = _tokens("The", " Bat", " sat", bos=True)
+    assert find_positions(tokens, ("/^[A-Z]/",), "keys") == (1, 2)
+    assert find_positions(tokens, ("/BOS|sat/",), "keys") == (0, 3)
+    with pytest.raises(UsageError, match="is not in the text"):
+        find_positions(tokens, ("/^B.S$/",), "keys")

@@ -7,11 +7,10 @@ from attnviz.data.ablate import AblationReport, BeforeAfter, Effect, Replacement
 from attnviz.data.predict import Candidate
 from attnviz.renderers.rows.common import (
     Error,
-    Exact,
     HeadName,
     HeadNumber,
     LayerNumber,
-    LineNumber,
+    LineOrMean,
     ModelName,
     head_name,
 )
@@ -20,7 +19,7 @@ from attnviz.renderers.rows.common import (
 class EffectRow(TypedDict):
     """The effect of ablating one head."""
 
-    line: LineNumber
+    line: LineOrMean
     model: ModelName
     layer: LayerNumber
     head: HeadNumber
@@ -36,9 +35,9 @@ class EffectRow(TypedDict):
 
 
 def effect_rows(
-    report: AblationReport, effects: Sequence[Effect], line: int = 1
+    report: AblationReport, effects: Sequence[Effect], line: int | None = 1
 ) -> list[EffectRow]:
-    """A row for each of these effects, each of one head."""
+    """A row for each of these effects, each of one head; `line` is None for means over lines."""
     return [
         {
             "line": line,
@@ -66,7 +65,7 @@ def _behaviours(report: AblationReport, effect: Effect) -> list[str]:
 class TogetherRow(TypedDict):
     """A token that may come next, with the heads or without all of them."""
 
-    line: LineNumber
+    line: LineOrMean
     model: ModelName
     heads: list[HeadName]
     card: Annotated[list[str], "The behaviours for which the model's card names the heads."]
@@ -78,22 +77,27 @@ class TogetherRow(TypedDict):
     change: Annotated[float, "The difference, in nats; negative: the heads help."]
     error: Error
     answer_exact: str | None
-    when: Annotated[Literal["before", "after"], "With the heads, or without them."]
-    rank: Annotated[int, "Counted from 1, the likeliest."]
-    id: int
-    token: str
-    probability: float
-    exact: Exact
+    when: Annotated[Literal["before", "after"] | None, "With the heads, or without them."]
+    rank: Annotated[int | None, "Counted from 1, the likeliest."]
+    id: int | None
+    token: str | None
+    probability: float | None
+    exact: str | None
 
 
-def together_rows(both: BeforeAfter, line: int = 1) -> list[TogetherRow]:
-    """A row for each candidate before and after, with the effect on all of them."""
+def together_rows(both: BeforeAfter, line: int | None = 1) -> list[TogetherRow]:
+    """A row for each candidate before and after, with the effect on all of them.
+
+    The mean over lines, where `line` is None, has no candidates: one row.
+    """
     report = both.report
     (effect,) = report.effects
-    pairs: list[tuple[Literal["before", "after"], Sequence[Candidate]]] = [
+    pairs: list[tuple[Literal["before", "after"] | None, Sequence[Candidate | None]]] = [
         ("before", both.before.candidates),
         ("after", both.after.candidates),
     ]
+    if line is None:
+        pairs = [(None, [None])]
     return [
         {
             "line": line,
@@ -109,11 +113,11 @@ def together_rows(both: BeforeAfter, line: int = 1) -> list[TogetherRow]:
             "error": effect.error,
             "answer_exact": report.answer.exact if report.answer else None,
             "when": when,
-            "rank": rank,
-            "id": candidate.id,
-            "token": candidate.label,
-            "probability": candidate.probability,
-            "exact": candidate.exact,
+            "rank": rank if candidate else None,
+            "id": candidate.id if candidate else None,
+            "token": candidate.label if candidate else None,
+            "probability": candidate.probability if candidate else None,
+            "exact": candidate.exact if candidate else None,
         }
         for when, candidates in pairs
         for rank, candidate in enumerate(candidates, start=1)

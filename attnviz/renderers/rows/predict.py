@@ -3,29 +3,31 @@
 from collections.abc import Iterator
 from typing import Annotated, TypedDict
 
-from attnviz.data.predict import Attribution, NextTokens, Prediction
+from attnviz.data.heads import Estimate
+from attnviz.data.predict import Attribution, NextTokens, Prediction, PredictionMean
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.parts import part_name
-from attnviz.renderers.rows.common import Exact, LineNumber
+from attnviz.renderers.rows.common import LineNumber, LineOrMean
 
 
 class CandidateRow(TypedDict):
     """A token that may come next after a position."""
 
-    line: LineNumber
-    position: Annotated[int, "The position after which it may come."]
-    after: Annotated[str, "The token there."]
+    line: LineOrMean
+    position: Annotated[int | None, "The position after which it may come."]
+    after: Annotated[str | None, "The token there."]
     layer: Annotated[int | None, "As if the model ended after this layer; null: the whole model."]
-    rank: Annotated[int, "Counted from 1, the likeliest."]
-    id: int
-    token: str
-    probability: float
+    rank: Annotated[int | None, "Counted from 1, the likeliest."]
+    id: int | None
+    token: str | None
+    probability: Annotated[float | None, "Of the candidate; its mean over the lines."]
     followed: Annotated[str | None, "The token that really follows; null at the end."]
     followed_probability: float | None
     followed_rank: int | None
-    after_exact: Exact
-    exact: Exact
+    after_exact: str | None
+    exact: str | None
     followed_exact: str | None
+    error: Annotated[float | None, "Of a mean over lines, its standard error."]
 
 
 def candidate_rows(prediction: Prediction, line: int = 1) -> list[CandidateRow]:
@@ -55,7 +57,36 @@ def _candidates(
             "after_exact": after.exact,
             "exact": candidate.exact,
             "followed_exact": true.exact if true else None,
+            "error": None,
         }
+
+
+def mean_rows(mean: PredictionMean) -> list[CandidateRow]:
+    """The means over the lines: of the likeliest token, and of those that followed."""
+    rows = [_mean(mean.likeliest)]
+    if mean.followed is not None:
+        rows.append(_mean(mean.followed, followed=True))
+    return rows
+
+
+def _mean(found: Estimate, *, followed: bool = False) -> CandidateRow:
+    return {
+        "line": None,
+        "position": None,
+        "after": None,
+        "layer": None,
+        "rank": None if followed else 1,
+        "id": None,
+        "token": None,
+        "probability": None if followed else found.mean,
+        "followed": None,
+        "followed_probability": found.mean if followed else None,
+        "followed_rank": None,
+        "after_exact": None,
+        "exact": None,
+        "followed_exact": None,
+        "error": found.error,
+    }
 
 
 class LogitPartRow(TypedDict):

@@ -48,27 +48,19 @@ def render(
     yield from listing(columns, rows, display.width)
     if with_errors:
         yield Text()
-        said = "± s.e.: standard error over these tokens; a change below two of them may be chance"
+        over = "these texts" if report.lines else "these tokens"
+        said = f"± s.e.: standard error over {over}; a change below two of them may be chance"
         yield from folded(Text(said, style="dim"), display.width)
 
 
 def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableType]:
     """What comes next with the heads and without them, side by side."""
     report = both.report
-    (effect,) = report.effects
     yield from _heading(report, display)
     yield Text()
-    names = ", ".join(map(str, effect.heads))
-    if both.answer and report.answer:
-        before, after = both.answer
-        said = f"without {names}: P({fenced(name_of(report.answer.label))}) "
-        said += f"{probability(before)} → {probability(after)}"
-        change = f" ({effect.change:+.3f} nats)"
-    else:
-        error = f" ± {_error(effect)}" if _error(effect) else ""
-        said = f"without {names}: {effect.change:+.3f}{error} nats on average"
-        change = f", from {report.baseline:.3f}"
-    yield from folded(Text(said + change, style="bold"), display.width)
+    yield from folded(Text(_said_together(both), style="bold"), display.width)
+    if report.lines is not None:
+        return
     yield Text()
     last = distinct_labels(report.capture.query_tokens, unicode=display.unicode)[-1]
     yield from folded(Text(f"next token after {fenced(last)}", style="dim"), display.width)
@@ -78,6 +70,21 @@ def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableT
     ]
     pairs = zip(_said(both.before), _said(both.after), strict=True)
     yield from listing(columns, [(*a, *b) for a, b in pairs], display.width)
+
+
+def _said_together(both: BeforeAfter) -> str:
+    """The effect in a sentence."""
+    report = both.report
+    (effect,) = report.effects
+    names = ", ".join(map(str, effect.heads))
+    if both.answer and report.answer:
+        before, after = both.answer
+        said = f"without {names}: P({fenced(name_of(report.answer.label))}) "
+        said += f"{probability(before)} → {probability(after)}"
+        return said + f" ({effect.change:+.3f} nats)"
+    error = f" ± {_error(effect)}" if _error(effect) else ""
+    said = f"without {names}: {effect.change:+.3f}{error} nats on average"
+    return said + f", from {report.baseline:.3f}"
 
 
 def _heading(report: AblationReport, display: Display) -> list[Text]:

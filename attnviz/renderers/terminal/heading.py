@@ -52,6 +52,7 @@ def in_ascii(title: str) -> str:
 IN_ASCII = str.maketrans({"→": ">", "·": "|", "×": "x", "±": "+/-", "“": '"', "”": '"', "…": "..."})
 
 
-def line_heading(line: int, *, first: bool) -> Text:
-    """The line above the exhibit of one line of a stream: its number."""
-    return Text(("" if first else "\n") + f"line {line}", style="bold")
+def line_heading(line: int | None, *, first: bool) -> Text:
+    """The line above what is shown of one line of a stream: its number; None: of all lines."""
+    named = "all lines" if line is None else f"line {line}"
+    return Text(("" if first else "\n") + named, style="bold")

@@ -7,7 +7,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.predict import Attribution, Evidence, NextTokens, Prediction
+from attnviz.data.predict import Attribution, Evidence, NextTokens, Prediction, PredictionMean
+from attnviz.harmless import readable
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import distinct_labels, name_of
@@ -17,7 +18,7 @@ from attnviz.renderers.terminal.colors import bar_style
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.terminal.why import bars_of_parts
-from attnviz.renderers.titles import facts
+from attnviz.renderers.titles import amount, facts
 
 BAR = 24  # cells at most
 
@@ -51,6 +52,17 @@ def render(prediction: Prediction, display: Display, top: int = 10) -> Iterator[
         said = f"what {fenced(labels[-1])} attends to in each layer (without the first token)"
         yield from folded(Text(said, style="bold"), display.width)
         yield from _evidence(prediction.evidence, labels, display)
+
+
+def render_mean(mean: PredictionMean, display: Display) -> Iterator[Text]:
+    """How sure the model is over several texts."""
+    title = f"{readable(mean.model)}, mean of {amount(mean.texts, 'text')} ± standard error"
+    yield from folded(Text(title, style="dim"), display.width)
+    named = ("likeliest next token", mean.likeliest), ("tokens that followed", mean.followed)
+    for name, found in named:
+        if found is not None:
+            error = "" if found.error is None else f" ± {found.error:.3f}"
+            yield Text(f"probability of the {name}: {found.mean:.3f}{error}")
 
 
 def _candidates(next_tokens: NextTokens, display: Display) -> Iterator[Text]:

@@ -17,8 +17,13 @@ SHOWN = 10
 """Heads that the terminal names below the grid of all."""
 
 
-def of_ablation(report: AblationReport, top: int | None = None) -> Result[AblationReport]:
-    """The effects of single heads, of the `top` that matter most; None: all, as rows."""
+def of_ablation(
+    report: AblationReport, top: int | None = None, line: int | None = 1
+) -> Result[AblationReport]:
+    """The effects of single heads, of the `top` that matter most; None: all, as rows.
+
+    `line`: the number of the input line; None: the mean over all.
+    """
 
     def shown(display: Display) -> "Iterable[RenderableType]":
         from attnviz.renderers.terminal import ablate as table
@@ -35,14 +40,14 @@ def of_ablation(report: AblationReport, top: int | None = None) -> Result[Ablati
         "ablate",
         report,
         about,
-        lambda: rows.effect_rows(report, report.strongest[:top]),
+        lambda: rows.effect_rows(report, report.strongest[:top], line),
         shown,
         draw,
     )
 
 
-def of_together(both: BeforeAfter) -> Result[BeforeAfter]:
-    """The next tokens with some heads and without them."""
+def of_together(both: BeforeAfter, line: int | None = 1) -> Result[BeforeAfter]:
+    """The next tokens with some heads and without them; `line` as for `of_ablation`."""
 
     def shown(display: Display) -> "Iterable[RenderableType]":
         from attnviz.renderers.terminal import ablate as table
@@ -50,4 +55,4 @@ def of_together(both: BeforeAfter) -> Result[BeforeAfter]:
         return table.render_together(both, display)
 
     about = facts(both.report.capture)
-    return Result("ablate", both, about, lambda: rows.together_rows(both), shown)
+    return Result("ablate", both, about, lambda: rows.together_rows(both, line), shown)

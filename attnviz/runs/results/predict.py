@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from attnviz.console import Display
-from attnviz.data.predict import Prediction
+from attnviz.data.predict import Prediction, PredictionMean
 from attnviz.renderers.rows import predict as rows
-from attnviz.renderers.titles import facts
+from attnviz.renderers.titles import amount, facts
 from attnviz.runs.results.result import Result, Row
 
 if TYPE_CHECKING:
@@ -16,13 +16,21 @@ PARTS = 10
 """Parts of a logit that the terminal shows."""
 
 
-def of_prediction(prediction: Prediction, top: int | None = None) -> Result[Prediction]:
-    """The next tokens, or the likeliest one's logit in parts; `top`: how many parts."""
+def of_prediction(
+    prediction: Prediction, top: int | None = None, line: int = 1
+) -> Result[Prediction]:
+    """The next tokens, or the likeliest one's logit in parts.
+
+    Args:
+        prediction: what was predicted.
+        top: how many parts of a logit.
+        line: the number of the input line.
+    """
 
     def made() -> Sequence[Row]:
         if prediction.attribution is not None:
-            return rows.logit_part_rows(prediction, top)
-        return rows.candidate_rows(prediction)
+            return rows.logit_part_rows(prediction, top, line)
+        return rows.candidate_rows(prediction, line)
 
     def shown(display: Display) -> "Iterable[RenderableType]":
         from attnviz.renderers.terminal import predict as table
@@ -30,3 +38,15 @@ def of_prediction(prediction: Prediction, top: int | None = None) -> Result[Pred
         return table.render(prediction, display, top or PARTS)
 
     return Result("predict", prediction, facts(prediction.capture), made, shown)
+
+
+def of_mean(mean: PredictionMean) -> Result[PredictionMean]:
+    """How sure the model is over several texts."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.renderers.terminal import predict as table
+
+        return table.render_mean(mean, display)
+
+    about = f"{mean.model}, mean of {amount(mean.texts, 'text')}"
+    return Result("predict", mean, about, lambda: rows.mean_rows(mean), shown)

@@ -1,0 +1,124 @@
+"""Each line of the input as a text of its own, and the mean over all of them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from attnviz.commands import groups as g
+from attnviz.commands.deliver import Destination, check_lines, deliver, deliver_result
+from attnviz.commands.flags import as_flag
+from attnviz.commands.session import Session
+from attnviz.commands.texts import note_strange, say
+from attnviz.data.capture import Capture
+from attnviz.errors import ExitStatus, InputError, UsageError
+from attnviz.inputs.lines import read_lines
+from attnviz.renderers.notes import run_notes
+from attnviz.renderers.terminal.heading import line_heading
+from attnviz.runs.outputs import Piece
+from attnviz.runs.results.result import Result
+from attnviz.writers.records import record_chunks
+
+T = TypeVar("T")
+Answered = tuple[int, Result[Any]]
+"""A line's number, and what was found of its text."""
+
+
+def check_one_file(to: Destination, *, lines: bool) -> None:
+    """See that all lines go to one place, as their mean does.
+
+    Raises:
+        UsageError: a file for each line is asked for, or for a line where there is none.
+    """
+    check_lines(to, alone=False, lines=lines)
+    if to.each_line_apart:
+        raise UsageError(
+            "the mean over the lines has no line of its own", "name one file for all lines"
+        )
+
+
+def each_line(
+    session: Session, given: g.TextIn, found: Callable[[str, int], T], of: Callable[[T], Capture]
+) -> Iterator[T]:
+    """What is found of each line; a bad line is reported on stderr and left out.
+
+    Args:
+        session: the session.
+        given: where the lines are.
+        found: runs a text, the number of whose line it gets.
+        of: the capture of what was found, for notes.
+
+    Raises:
+        InputError: at the end, where no line was good.
+    """
+    bad, strange = 0, list[bool]()
+    for number, text in session.progress(read_lines(given.text, given.file, session.stdin), "line"):
+        try:
+            if isinstance(text, InputError):  # it names the line
+                raise text
+            answer = found(text, number)
+        except InputError as error:
+            where = "" if error is text else f"line {number}: "
+            session.complain(where + error.spelled(as_flag))
+            bad += 1
+            continue
+        captured = of(answer)
+        say(session, run_notes(captured), f"line {number}: ")
+        strange.append(captured.strange)
+        yield answer
+    note_strange(session, strange, "line")
+    if bad and not strange:
+        raise InputError("no line could be run", "see the errors above")
+    if bad:
+        session.status = ExitStatus.INPUT
+
+
+def deliver_lines(
+    session: Session,
+    to: Destination,
+    answers: Iterable[Answered],
+    mean: Callable[[], Result[Any] | None],
+    canvas: g.Canvas | None = None,
+) -> None:
+    """Deliver the result of each line as it comes, and at the end the mean; a picture is of that.
+
+    Raises:
+        OutputError: the file or the stream cannot take them.
+    """
+    if to.format.picture:
+        for _ in answers:
+            pass
+        result = mean()
+        assert result is not None
+        deliver_result(session, to, result, canvas)
+    else:
+        deliver(session, to, [(None, _pieces(session, to, answers, mean))])
+
+
+def _pieces(
+    session: Session,
+    to: Destination,
+    answers: Iterable[Answered],
+    mean: Callable[[], Result[Any] | None],
+) -> Iterator[Piece]:
+    """What goes out, as it comes; json is one document."""
+    form, display = to.format.name, to.display(session)
+    rows, command = list[Any](), ""
+    for number, result in _with_mean(answers, mean):
+        if form == "txt":
+            yield line_heading(number, first=not command)
+            yield from result.shown(display)
+        elif form == "json":
+            rows += result.rows
+        else:
+            yield from record_chunks(result.rows, form, result.command, header=not command)
+        command = result.command
+    if rows:
+        yield from record_chunks(rows, form, command)
+
+
+def _with_mean(
+    answers: Iterable[Answered], mean: Callable[[], Result[Any] | None]
+) -> Iterator[tuple[int | None, Result[Any]]]:
+    yield from answers
+    result = mean()
+    if result is not None:
+        yield None, result
