@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from attnviz.api.generate import check_one_of
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.api.show import Names, names
+from attnviz.data.compare import Pairing
 from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError
 from attnviz.runs.compare import compare_models, compare_texts
@@ -16,6 +18,7 @@ def compare(
     *texts: str,
     model: str | Model = "builtin",
     against: str | Model | None = None,
+    pair: Pairing = "best",
     query: str | int | None = None,
     heads: str | None = None,
     layers: str | None = None,
@@ -39,6 +42,7 @@ def compare(
         texts: two or more; one with `against`.
         model: a name as for `load_model`, or a loaded model.
         against: another model to run on the one text.
+        pair: compare each head with that of the "same" name in it, or with the "best" match.
         query: the word to compare; None compares all rows.
         heads, layers: as for `attnviz.capture`.
         weighted, chars, words, drop_sink, drop_key: transforms, as for `attnviz.show`.
@@ -52,6 +56,7 @@ def compare(
         AttnvizError: a text, a model or an option cannot be used; the message says
             what to do instead.
     """
+    check_one_of("pair", pair, Pairing)
     model = loaded(model)
     done = Transforms(
         weighted=weighted,
@@ -69,4 +74,4 @@ def compare(
             "against compares two models over one text, row by row", "give one text, and no query"
         )
     other = loaded(against)
-    return of_models(compare_models(model._loaded, other._loaded, texts[0], *how), top)
+    return of_models(compare_models(model._loaded, other._loaded, texts[0], *how, pair), top)

@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_result, destination_of
+from attnviz.commands.deliver import Destination, deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, note_texts, text_alone
+from attnviz.data.compare import Pairing
 from attnviz.errors import UsageError, option
 from attnviz.runs.compare import compare_models, compare_texts
 from attnviz.runs.prepare import load_model
@@ -48,6 +49,13 @@ class WhatCompared:
         metavar="NAME",
         help="Another model to run on the same text, given as for --model.",
     )
+    pair: Pairing = option_field(
+        g.HEADS,
+        "best",
+        "--pair",
+        help="With --against, compare each head with the head of the same name, the largest change "
+        "first; or with the most similar one.",
+    )
     top: int | None = option_field(
         g.LOOK,
         None,
@@ -80,13 +88,13 @@ def compare(
     transforms: g.HeadTransforms,
     canvas: g.Canvas,
     screen: g.Screen,
-    output: g.ReportOutput,
+    output: g.ComparisonOutput,
     noise: g.Noise,
 ) -> None:
     """Compare what a word attends to in several texts, or two models on one text.
 
-    Heads are sorted by how much they differ. With one --head, or in a picture, the patterns
-    are shown side by side.
+    Heads are sorted by how much they differ. With one --head the patterns are shown side by side;
+    the picture of two models is the similarity of all their heads, as -f npz has it.
     """
     to = destination_of(session, output)
     refusal = "saved captures are not compared"
@@ -97,6 +105,7 @@ def compare(
     source = g.source_of(session, model, run, kind)
     how = tokens.options(run), heads.options, transforms.transforms()
     if compared.against is None:
+        _check_texts(session, to)
         by_text = compare_texts(load_model(source), given, compared.query, *how)
         note_texts(session, by_text.captures)
         deliver_result(session, to, of_texts(by_text, compared.top), canvas)
@@ -107,6 +116,13 @@ def compare(
             f"give one text, and no {option('query')}",
         )
     other = replace(source, name=compared.against, revision=None)
-    by_model = compare_models(load_model(source), load_model(other), given[0], *how)
+    by_model = compare_models(load_model(source), load_model(other), given[0], *how, compared.pair)
     note_strange(session, [any(captured.strange for captured in by_model.captures)], "text")
     deliver_result(session, to, of_models(by_model, compared.top), canvas)
+
+
+def _check_texts(session: Session, to: Destination) -> None:
+    """Only what means something for several texts."""
+    session.refuse("pair", wrong="is for two models", hint=f"add {option('against')}")
+    if to.format.name == "npz":
+        raise UsageError("several texts have no matrix of heads", "write another format")

@@ -533,6 +533,14 @@ class ReportOutput(OutputOptions):
 
 
 @dataclass(frozen=True)
+class ComparisonOutput(ReportOutput):
+    """Where records go, a picture of them, or a matrix."""
+
+    formats = (*RECORDS, "npz", *PICTURES)
+    format: str | None = _format(*formats[1:])
+
+
+@dataclass(frozen=True)
 class AtlasOutput(ReportOutput):
     """Where records go, a picture of them, or a page."""
 

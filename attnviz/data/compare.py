@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import HeadMap
@@ -52,9 +55,13 @@ class TextComparison:
     cosines: Sequence[float] = ()
 
 
+Pairing: TypeAlias = Literal["same", "best"]
+"""A head is compared with the head of the same name, or with the most similar one."""
+
+
 @dataclass(frozen=True)
 class HeadMatch:
-    """A head and the most similar head of another model; a similarity of 1 is the same rows."""
+    """A head and a head of another model; a similarity of 1 is the same rows."""
 
     head: Head
     other: Head
@@ -65,14 +72,20 @@ class HeadMatch:
 class ModelComparison:
     """One text through two models.
 
-    `captures`: both over the same units, tokens or words; `matches`: the best match for each head
-    of the first model, the most similar first; `silent`: heads of the first model that have no
-    weight on what is compared.
+    `captures`: both over the same units, tokens or words. `matches`: for each head of the first
+    model the one that it is paired with: of the same name, the largest change first; or the best
+    match, the most similar first. `heads`, `others`: those of the rows and columns of `similarity`
+    (heads, others), NaN where there is nothing to compare. `silent`: heads of the first model that
+    have no weight on what is compared.
     """
 
     captures: tuple[Capture, Capture]
     words: bool
+    pair: Pairing
     matches: Sequence[HeadMatch]
+    heads: tuple[Head, ...]
+    others: tuple[Head, ...]
+    similarity: NDArray[np.float64]
     silent: tuple[Head, ...] = ()
 
 

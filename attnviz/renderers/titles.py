@@ -231,12 +231,29 @@ def _done(captured: Capture) -> str:
     return f" ({done})" if done else ""
 
 
+PAIRED = {"best": "the most similar head", "same": "the head of the same name"}
+
+
+def _unit(comparison: "ModelComparison") -> str:
+    return "words, as their tokens differ" if comparison.words else "tokens"
+
+
+def similarity_title(comparison: "ModelComparison") -> list[str]:
+    """What a matrix of similarities shows."""
+    ours, theirs = comparison.captures
+    return [
+        f"{facts(ours)}, beside {readable(theirs.model.name)}",
+        f"similarity of heads over {_unit(comparison)}; circles: {PAIRED[comparison.pair]}",
+    ]
+
+
 def about_models(comparison: "ModelComparison") -> list[str]:
     """Both models, and over what they are compared."""
-    unit = "words, as their tokens differ" if comparison.words else "tokens"
     lines = [facts(captured) for captured in comparison.captures]
+    order = "most similar" if comparison.pair == "best" else "largest change"
     lines.append(
-        f"each head of the first model, with the most similar head of the second, over {unit}"
+        f"each head of the first model, with {PAIRED[comparison.pair]} of the second, over "
+        f"{_unit(comparison)}; {order} first"
     )
     if comparison.silent:
         names = ", ".join(map(str, comparison.silent))

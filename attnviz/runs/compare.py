@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnviz.analyses.compare import divergence, mean_cosine, shares_of, similarities
 from attnviz.data.blocks import FloatArray, LayerPattern
@@ -19,6 +20,7 @@ from attnviz.data.compare import (
     HeadDifference,
     HeadMatch,
     ModelComparison,
+    Pairing,
     Side,
     SideBySide,
     Sight,
@@ -141,11 +143,13 @@ def compare_models(
     options: TextOptions,
     heads: HeadOptions,
     transforms: Transforms,
+    pair: Pairing = "best",
 ) -> ModelComparison:
     """Compare the heads of two models over one text; where their tokens differ, over words.
 
     Raises:
-        UsageError: one is causal and the other is not, or they attend to another text.
+        UsageError: one is causal and the other is not, or they attend to another text, or one has
+            heads that the other lacks, where those of the same name are compared.
         InputError: not even their words are the same.
     """
     _check_kinds(model, other)
@@ -153,6 +157,14 @@ def compare_models(
         raise UsageError(
             "two models need not have the same first token or pieces",
             f"leave {option('drop_sink')} and {option('drop_keys')} out",
+        )
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    every = every_head(other.identity.heads_per_layer)
+    missing = [head for head in chosen if head not in every]
+    if pair == "same" and missing:
+        raise UsageError(
+            f"{other.identity.name} has no head {missing[0]}",
+            f"choose heads that both models have, or use {option('pair', 'best')}",
         )
     made = [_captured(each, text, options, transforms) for each in (model, other)]
     words = transforms.merge == "words"
@@ -162,32 +174,40 @@ def compare_models(
             _captured(m, text, options, replace(transforms, words=True, chars=False))
             for m in (model, other)
         ]
-    pair = made[0], made[1]
-    if not _same_tokens(*pair):  # BOS here and [CLS] there have nothing to do with each other
-        pair = _text_alone(made[0]), _text_alone(made[1])
-    if not _same_tokens(*pair):
+    both = made[0], made[1]
+    if not _same_tokens(*both):  # BOS here and [CLS] there have nothing to do with each other
+        both = _text_alone(made[0]), _text_alone(made[1])
+    if not _same_tokens(*both):
         raise InputError(
             "the two models split this text differently, even into words",
             "give another text",
         )
-    _check_length(pair[0])
-    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-    every = every_head(other.identity.heads_per_layer)
-    ours, theirs = (_stacked(c, h) for c, h in zip(pair, (chosen, every), strict=True))
+    _check_length(both[0])
+    ours, theirs = (_stacked(c, h) for c, h in zip(both, (chosen, every), strict=True))
     alike = similarities(ours, theirs)
-    matches, silent = [], []
-    for head, row in zip(chosen, alike, strict=True):
-        if np.isnan(row).all():
+    matches, silent = _matched(chosen, every, alike, pair)
+    return ModelComparison(both, words, pair, matches, chosen, every, alike, silent)
+
+
+def _matched(
+    heads: Sequence[Head], others: Sequence[Head], alike: NDArray[np.float64], pair: Pairing
+) -> tuple[list[HeadMatch], tuple[Head, ...]]:
+    """The pairs in their order, and the heads that have none."""
+    matches, silent = list[HeadMatch](), list[Head]()
+    for head, row in zip(heads, alike, strict=True):
+        at = others.index(head) if pair == "same" else None
+        if np.isnan(row if at is None else row[at]).all():
             silent.append(head)
             continue
-        best = int(np.nanargmax(row))
-        matches.append(HeadMatch(head, every[best], float(row[best])))
+        at = int(np.nanargmax(row)) if at is None else at
+        matches.append(HeadMatch(head, others[at], float(row[at])))
     if not matches:
         raise InputError(
             "these heads have no weight on the text, only on special tokens", "choose others"
         )
-    matches.sort(key=lambda match: (-match.similarity, match.head))
-    return ModelComparison(pair, words, matches, tuple(silent))
+    sign = 1 if pair == "same" else -1
+    matches.sort(key=lambda match: (sign * match.similarity, match.head))
+    return matches, tuple(silent)
 
 
 def _check_length(captured: Capture) -> None:

@@ -1,11 +1,13 @@
 """`attnviz compare`: a word in several texts, or a text in two models."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel, GPT2LMHeadModel
 
 from attnviz.data.compare import ModelComparison
@@ -13,7 +15,7 @@ from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
 from attnviz.models.catalog import Source, load
 from attnviz.renderers.titles import about_models
-from tests.builtin import HEADS, NAMED
+from tests.builtin import FOLDER, HEADS, NAMED
 from tests.conftest import Run, bytes_tokenizer
 from tests.factories import make_capture
 from tests.reading import head_of
@@ -155,7 +157,6 @@ def test_models_that_look_other_ways_are_not_compared(run: Run, bert_folder: Pat
         ([BLUE, GREEN, "-m", "translator"], ExitStatus.USAGE, "cannot be compared"),
         (["cat", "dog", "--no-bos"], ExitStatus.INPUT, "a single token"),
         (["cat", "--against", "builtin", "--no-bos"], ExitStatus.INPUT, "a single token"),
-        ([BLUE, GREEN, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
         ([BLUE, GREEN, "--words", "--chars"], ExitStatus.USAGE, "give one of them"),
         ([BLUE, GREEN, "--dpi", "90"], ExitStatus.USAGE, "is for pictures"),
     ],
@@ -198,7 +199,8 @@ def test_the_same_special_tokens_stay_and_others_are_left_out_with_their_share(
 
 
 def test_heads_that_attend_to_none_of_what_is_compared_are_named() -> None:
-    comparison = ModelComparison((make_capture(), make_capture()), False, [], (Head(0, 1),))
+    nothing, both = np.empty((0, 0)), (make_capture(), make_capture())
+    comparison = ModelComparison(both, False, "best", [], (), (), nothing, (Head(0, 1),))
     assert "heads with no weight on these: L0H1" in about_models(comparison)
 
 
@@ -236,3 +238,69 @@ def test_a_file_that_is_given_as_a_text_is_pointed_out(
     assert "'a.txt' is taken as the text, and is a file too" in ended.err
     assert 'did you mean "$(cat a.txt)"?' in ended.err  # there is no --file for one of several
     assert "'b.txt' is taken as the text" in ended.err
+
+
+def tuned(folder: Path) -> str:
+    """The built-in model with other queries in L3H2."""
+    shutil.copytree(FOLDER, folder)
+    weights = load_file(folder / "model.safetensors")
+    (name,) = (name for name in weights if name.endswith("h.3.attn.c_attn.weight"))
+    width = weights[name].shape[0]
+    head = slice(2 * width // 4, 3 * width // 4)
+    noise = torch.randn(width, width // 4, generator=torch.Generator().manual_seed(0))
+    weights[name][:, head] += 0.3 * noise
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return str(folder)
+
+
+def test_a_changed_model_is_compared_head_by_head_the_largest_change_first(
+    run: Run, tmp_path: Path
+) -> None:
+    other = tuned(tmp_path / "tuned")
+    options = ("compare", BLUE, "--against", other, "--pair", "same")
+    found = rows(run(*options, "-f", "jsonl").out)
+    assert head_of(found[0]) == "L3H2"
+    assert found[0]["similarity"] < 0.95  # type: ignore[operator]
+    assert all(head_of(row) == head_of(row, "against_") for row in found)
+    assert [row["similarity"] for row in found] == sorted(row["similarity"] for row in found)  # type: ignore[type-var]
+    earlier = [row["similarity"] for row in found if row["layer"] < 3]  # type: ignore[operator]
+    assert earlier == [pytest.approx(1)] * 12
+    assert "largest change first" in run(*options, "--top", "2").out.replace("\n", " ")
+
+
+def test_the_matrix_of_two_models_is_saved_and_drawn(run: Run, tmp_path: Path) -> None:
+    other = tuned(tmp_path / "tuned")
+    options = ("compare", BLUE, "--against", other)
+    saved, drawn = tmp_path / "m.npz", tmp_path / "m.svg"
+    assert run(*options, "-o", str(saved)).status is ExitStatus.OK
+    with np.load(saved) as archive:
+        meta, matrix = json.loads(archive["meta"].item()), archive["similarity"]
+    heads = [tuple(head) for head in meta["heads"]]
+    assert heads == list(HEADS)
+    assert matrix.shape == (len(HEADS), len(meta["against_heads"]))
+    best = rows(run(*options, "-f", "jsonl").out)
+    for row in best:
+        at = heads.index((row["layer"], row["head"]))
+        there = heads.index((row["against_layer"], row["against_head"]))
+        assert row["similarity"] == pytest.approx(matrix[at, there])
+        assert matrix[at].argmax() == there
+    assert run(*options, "-o", str(drawn)).status is ExitStatus.OK
+    svg = drawn.read_text()
+    assert "similarity of heads over tokens" in svg
+    assert ">L3H2<" in svg
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((BLUE, GREEN, "--pair", "same"), "--pair is for two models"),
+        ((BLUE, GREEN, "-f", "npz", "-o", "a.npz"), "several texts have no matrix"),
+        ((BLUE, "--against", "GPT2", "--pair", "same"), "has no head"),
+    ],
+)
+def test_what_a_pairing_cannot_be_is_told(
+    run: Run, gpt2_folder: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    ended = run("compare", *(str(gpt2_folder) if a == "GPT2" else a for a in arguments))
+    assert ended.status is ExitStatus.USAGE
+    assert said in ended.err

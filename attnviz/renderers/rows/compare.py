@@ -9,9 +9,11 @@ from attnviz.data.compare import (
     HeadDifference,
     HeadMatch,
     ModelComparison,
+    Pairing,
     Sight,
     TextComparison,
 )
+from attnviz.data.serial import SCHEMA, model_to_dict
 from attnviz.data.transforms import transform_to_dict
 from attnviz.renderers.rows.common import HeadNumber, LayerNumber, ModelName
 
@@ -138,6 +140,7 @@ class MatchRow(TypedDict):
     against_head: HeadNumber
     similarity: Annotated[float, "1: the same rows; 0: disjoint ones."]
     over: Annotated[Literal["tokens", "words"], "What was compared."]
+    pair: Annotated[Pairing, "How the second head was chosen."]
     transforms: Transforms
     against_transforms: Transforms
 
@@ -155,11 +158,30 @@ def match_rows(comparison: ModelComparison, matches: Sequence[HeadMatch]) -> lis
             "against_head": match.other.head,
             "similarity": match.similarity,
             "over": "words" if comparison.words else "tokens",
+            "pair": comparison.pair,
             "transforms": _transforms(ours),
             "against_transforms": _transforms(theirs),
         }
         for match in matches
     ]
+
+
+def comparison_facts(comparison: ModelComparison) -> dict[str, Any]:
+    """What there is to know of the matrix of similarities (heads, others), as it is saved."""
+    ours, theirs = comparison.captures
+    return {
+        "schema": SCHEMA,
+        "command": "compare",
+        "model": model_to_dict(ours.model),
+        "against": model_to_dict(theirs.model),
+        "text": ours.text,
+        "over": "words" if comparison.words else "tokens",
+        "pair": comparison.pair,
+        "heads": [list(head) for head in comparison.heads],
+        "against_heads": [list(head) for head in comparison.others],
+        "transforms": _transforms(ours),
+        "against_transforms": _transforms(theirs),
+    }
 
 
 def _transforms(*captures: Capture) -> list[dict[str, Any]]:

@@ -52,6 +52,10 @@ def of_models(comparison: ModelComparison, top: int | None = None) -> Result[Mod
         return table.render_models(comparison, comparison.matches[: top or SHOWN], alone, display)
 
     def draw(**look: Any) -> "Figure":
+        if len(comparison.heads) > 1:
+            from attnviz.renderers.picture import similarity
+
+            return similarity.draw(comparison, **look)
         from attnviz.renderers.picture.beside import draw
 
         title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
@@ -65,4 +69,5 @@ def of_models(comparison: ModelComparison, top: int | None = None) -> Result[Mod
         lambda: rows.match_rows(comparison, comparison.matches[:top]),
         shown,
         draw,
+        _archive=lambda: (rows.comparison_facts(comparison), {"similarity": comparison.similarity}),
     )

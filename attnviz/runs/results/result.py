@@ -12,6 +12,7 @@ from attnviz.console import Display, plain_text
 from attnviz.data.serial import to_json
 from attnviz.errors import UsageError
 from attnviz.writers.atomic import encoded, write_bytes
+from attnviz.writers.explain import Numbers, calculation_npz
 from attnviz.writers.formats import PICTURES, ROWS, choose_format
 from attnviz.writers.records import joined, record_chunks
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Row: TypeAlias = Mapping[str, object]
 Column: TypeAlias = NDArray[Any]
-WRITTEN = ("txt", "json", *ROWS, *PICTURES)
+WRITTEN = ("txt", "json", "npz", *ROWS, *PICTURES)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +42,8 @@ class Result(Generic[T]):
         record: the frozen record of what was found; everything else is made of it.
         about: what it is of, in a few words.
 
-    `_whole` makes the JSON object of a result that is more than its rows.
+    `_whole` makes the JSON object of a result that is more than its rows, `_archive` the facts and
+    arrays of one that has a matrix.
     """
 
     command: str
@@ -51,6 +53,7 @@ class Result(Generic[T]):
     _shown: "Callable[[Display], Iterable[RenderableType]]"
     _draw: "Callable[..., Figure] | None" = None
     _whole: Callable[[], Row] | None = None
+    _archive: Callable[[], tuple[Row, Mapping[str, Numbers]]] | None = None
 
     @property
     def rows(self) -> list[Row]:
@@ -88,8 +91,12 @@ class Result(Generic[T]):
         """It in a format, piece by piece; txt as renderables.
 
         Raises:
-            UsageError: there is no picture of it.
+            UsageError: there is no picture of it, or it is not written so.
         """
+        if format == "npz":
+            if self._archive is None:
+                raise UsageError(f"attnviz {self.command} writes no npz of this", "use its rows")
+            return calculation_npz(*self._archive())
         if format == "txt":
             return self.shown(display or Display())
         if format == "json" and self._whole is not None:
