@@ -48,6 +48,7 @@ ELSEWHERE = {
     "quiet": "`.notes` holds the notes; nothing is printed",
     "debug": "Python shows its own tracebacks",
     "verify": "the command's alone",
+    "answers": "a loop, with `answer`",
     "shard": "the command's alone: parts are processes of their own",
     "merge": "the command's alone: parts are processes of their own",
 }
