@@ -55,7 +55,7 @@ def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
     followed = [
         fmean(each.followed.probability for each in prediction.each if each.followed)
         for prediction in predictions
-        if prediction.each
+        if prediction.each and not prediction.fills
     ]
     name = predictions[0].capture.model.name
     mean = Estimate.of(followed) if followed else None

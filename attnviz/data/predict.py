@@ -96,7 +96,8 @@ class Prediction:
 
     `each`: the next tokens after every position, where wanted; `lens`: those after each layer,
     where wanted; `evidence`: the strongest links of the last position, layer by layer;
-    `attribution`: the likeliest token's logit by part, where wanted.
+    `attribution`: the likeliest token's logit by part, where wanted. `fills`: the tokens stand at
+    their positions, which hold masks: `last` is of the last mask, `each` of those before it.
     """
 
     capture: Capture
@@ -105,6 +106,7 @@ class Prediction:
     lens: Sequence[NextTokens] = ()
     evidence: Sequence[Evidence] = ()
     attribution: Attribution | None = None
+    fills: bool = False
 
 
 @dataclass(frozen=True)

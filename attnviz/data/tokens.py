@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from attnviz.harmless import in_quotes, readable
 
 SPECIAL_LABEL = "BOS"
+MASKS = ("[MASK]", "<mask>")
+"""The names of masks; a text may have either, whatever the model's own is."""
 
 
 @dataclass(frozen=True)

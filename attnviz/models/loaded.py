@@ -108,6 +108,20 @@ class Predicts(Protocol):
 
 
 @runtime_checkable
+class Fills(Protocol):
+    """A model that fills masks in a text: what it predicts stands at a position, not after it."""
+
+    @property
+    def mask(self) -> Token | None:
+        """The mask, by its id and its name; None where the tokenizer has none."""
+
+    def fill(
+        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+    ) -> None:
+        """Hand over the logits at each of these positions; `lens` as for `Predicts.predict`."""
+
+
+@runtime_checkable
 class HasStream(Protocol):
     """A model with one residual stream, which runs through all its layers."""
 

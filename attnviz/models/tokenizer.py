@@ -10,7 +10,7 @@ from tokenizers import Encoding, Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
-from attnviz.data.tokens import SPECIAL_LABEL, Token, numbered
+from attnviz.data.tokens import MASKS, SPECIAL_LABEL, Token, numbered
 from attnviz.errors import ModelError
 from attnviz.harmless import readable
 from attnviz.models.folder.files import MERGES, TOKENIZER
@@ -109,6 +109,12 @@ class TextTokenizer:
         around = self.encode("a", bos=bos, special=False)
         inner = next((i for i, token in enumerate(around) if not token.special), len(around))
         return around[:inner], tuple(t for t in around[inner:] if t.special)
+
+    @property
+    def mask(self) -> Token | None:
+        """The token that stands for one to be filled in; None where there is none."""
+        found = ((name, self.backend.token_to_id(name)) for name in MASKS)
+        return next((Token(0, i, "", 0, 0, True, name=n) for n, i in found if i is not None), None)
 
     @property
     def longest(self) -> int:

@@ -3,15 +3,17 @@
 text ─► tokens ─► run ─► logits ─► candidates; the last position's rows ─► evidence
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from attnviz.analyses.predict import KeepNextTokens
 from attnviz.data.head import every_head
 from attnviz.data.predict import Attribution, Candidate, Evidence, Prediction
-from attnviz.errors import ModelError, UsageError, option
-from attnviz.models.loaded import predicting
+from attnviz.data.tokens import MASKS
+from attnviz.errors import InputError, ModelError, UsageError, option
+from attnviz.models.loaded import Fills, predicting
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import Prepared, prepare
 from attnviz.runs.token_after import token_after
@@ -20,6 +22,9 @@ from attnviz.transforms.keep import KeepLinks
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
+
+    class FillingModel(LoadedModel, Fills, Protocol):
+        """A model that fills masks."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +46,20 @@ def predict_text(
 ) -> Prediction:
     """What the model says comes next, and the links by which its last position came by it.
 
+    A model that reads both sides fills the masks of the text.
+
     Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        UsageError: the model predicts no next token.
+        InputError: nothing but blanks, longer than the model's context, or without a mask.
+        UsageError: the model predicts nothing.
     """
+    if isinstance(model, Fills):
+        return _fill(model, text, options, reading)
     able = predicting(model)
     prepared = prepare(model, text, options)
     ids = prepared.ids
-    # transformers makes the logits of every position at once
-    prepared.budget.check(4 * len(ids) * model.tokenizer.vocab_size, "shorten the text")
+    _check_memory(prepared)
     last = len(ids) - 1
-    named = model.tokenizer.label, model.tokenizer.exact
-    every, through = (KeepNextTokens(ids, reading.top, *named) for _ in "12")
+    every, through = (_keep(prepared, ids, reading) for _ in "12")
     able.predict(ids, range(len(ids)) if reading.each else [last], every, lens=False)
     if reading.lens:
         able.predict(ids, [last], through, lens=True)
@@ -63,6 +70,56 @@ def predict_text(
         lens=through.next_tokens,
         evidence=_evidence(prepared, last),
         attribution=_attribution(prepared, options, reading, every) if reading.attribute else None,
+    )
+
+
+def _keep(prepared: Prepared, ids: Sequence[int], reading: Reading) -> KeepNextTokens:
+    tokenizer = prepared.model.tokenizer
+    return KeepNextTokens(ids, reading.top, tokenizer.label, tokenizer.exact)
+
+
+def _check_memory(prepared: Prepared) -> None:
+    """Transformers makes the logits of every position at once."""
+    size = 4 * len(prepared.ids) * prepared.model.tokenizer.vocab_size
+    prepared.budget.check(size, "shorten the text")
+
+
+def _fill(model: "FillingModel", text: str, options: TextOptions, reading: Reading) -> Prediction:
+    """What the model puts in place of each mask of the text.
+
+    Raises:
+        InputError: there is no mask.
+        UsageError: a reading that only models of the next token have.
+    """
+    mask = model.mask
+    if mask is None:
+        raise UsageError(f"{model.identity.name} has no mask to fill", "use another model")
+    for name in ("each", "attribute"):
+        if getattr(reading, name):
+            raise UsageError(
+                f"{model.identity.name} fills masks, and {option(name)} is of next tokens",
+                "leave it out",
+            )
+    for name in MASKS:
+        text = text.replace(name, mask.name)
+    prepared = prepare(model, text, replace(options, special=True))
+    masks = [position for position, id_ in enumerate(prepared.ids) if id_ == mask.id]
+    if not masks:
+        raise InputError(
+            f"{model.identity.name} fills masks, and the text has none", f"write {mask.name}"
+        )
+    _check_memory(prepared)
+    every, through = (_keep(prepared, (), reading) for _ in "12")
+    model.fill(prepared.ids, masks, every, lens=False)
+    if reading.lens:
+        model.fill(prepared.ids, masks[-1:], through, lens=True)
+    return Prediction(
+        capture=prepared.empty,
+        last=every.next_tokens[-1],
+        each=every.next_tokens[:-1],
+        lens=through.next_tokens,
+        evidence=_evidence(prepared, masks[-1]),
+        fills=True,
     )
 
 
@@ -105,8 +162,8 @@ PER_LAYER, FAINT = 3, 0.1
 
 def _evidence(prepared: Prepared, position: int) -> list[Evidence]:
     """The strongest links of a position, layer by layer; the first token, a sink, left out."""
-    keys = range(1, position + 1)
-    keep = KeepLinks(position + 1, keys, prepared.empty.causal, PER_LAYER, FAINT)
+    seen = position + 1 if prepared.empty.causal else len(prepared.ids)
+    keep = KeepLinks(seen, range(1, seen), prepared.empty.causal, PER_LAYER, FAINT)
     heads = every_head(prepared.model.identity.heads_per_layer)
     prepared.run(heads, keep, (position,))
     evidence = [

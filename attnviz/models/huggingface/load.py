@@ -23,6 +23,7 @@ from attnviz.models.huggingface.capture import Attention, attention_of
 from attnviz.models.huggingface.model import (
     CausalLM,
     HuggingFaceModel,
+    MaskedLM,
     OneSequence,
     PairDecoder,
     PairEncoder,
@@ -123,8 +124,9 @@ def _class_of(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceModel]
     """The class with the capabilities that this model has."""
     if kind != "self":
         return PairEncoder if kind == "encoder" else PairDecoder
-    predicts = causal and model.get_output_embeddings() is not None
-    return CausalLM if predicts else OneSequence
+    if model.get_output_embeddings() is None:
+        return OneSequence
+    return CausalLM if causal else MaskedLM
 
 
 def _attention(model: Any, sizes: ModelSizes) -> Attention:

@@ -183,6 +183,19 @@ class CausalLM(OneSequence):
         return log_probabilities(self.model, inputs, self._ids(answer)[0])
 
 
+class MaskedLM(OneSequence):
+    """A model that reads both sides and has an output layer: it fills masks."""
+
+    @property
+    def mask(self) -> Token | None:
+        return self.tokenizer.mask
+
+    def fill(
+        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+    ) -> None:
+        predict(self.model, self._ids(ids), positions, consume, lens=lens)
+
+
 class EncoderDecoder(HuggingFaceModel):
     """A model that reads one text and writes another."""
 

@@ -14,8 +14,8 @@ class CandidateRow(TypedDict):
     """A token that may come next after a position."""
 
     line: LineOrMean
-    position: Annotated[int | None, "The position after which it may come."]
-    after: Annotated[str | None, "The token there."]
+    position: Annotated[int | None, "The position after which it may come; of a mask, its own."]
+    after: Annotated[str | None, "The token there; null where a mask is filled."]
     layer: Annotated[int | None, "As if the model ended after this layer; null: the whole model."]
     rank: Annotated[int | None, "Counted from 1, the likeliest."]
     id: int | None
@@ -45,7 +45,7 @@ def _candidates(
         yield {
             "line": line,
             "position": next_tokens.position,
-            "after": after.label,
+            "after": None if prediction.fills else after.label,
             "layer": next_tokens.layer,
             "rank": rank,
             "id": candidate.id,
@@ -54,7 +54,7 @@ def _candidates(
             "followed": true.label if true else None,
             "followed_probability": true.probability if true else None,
             "followed_rank": next_tokens.rank,
-            "after_exact": after.exact,
+            "after_exact": None if prediction.fills else after.exact,
             "exact": candidate.exact,
             "followed_exact": true.exact if true else None,
             "error": None,

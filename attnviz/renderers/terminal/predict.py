@@ -31,13 +31,20 @@ def render(prediction: Prediction, display: Display, top: int = 10) -> Iterator[
     labels = distinct_labels(prediction.capture.query_tokens, unicode=display.unicode)
     yield from folded(Text(facts(prediction.capture), style="dim"), display.width)
     yield Text()
-    if prediction.each:
+    if prediction.fills:
+        for filled in prediction.each:
+            yield Text(f"in place of {fenced(labels[filled.position])}", style="bold")
+            yield from _candidates(filled, display)
+            yield Text()
+    elif prediction.each:
         yield Text(
             "token by token: the token that followed, its probability and rank", style="bold"
         )
         yield from _each([*prediction.each, prediction.last], labels, display)
         yield Text()
-    yield Text(f"after {fenced(labels[-1])}", style="bold")
+    asked = labels[prediction.last.position]
+    where = "in place of" if prediction.fills else "after"
+    yield Text(f"{where} {fenced(asked)}", style="bold")
     yield from _candidates(prediction.last, display)
     if prediction.lens:
         yield Text()
@@ -49,7 +56,7 @@ def render(prediction: Prediction, display: Display, top: int = 10) -> Iterator[
         return
     if prediction.evidence:
         yield Text()
-        said = f"what {fenced(labels[-1])} attends to in each layer (without the first token)"
+        said = f"what {fenced(asked)} attends to in each layer (without the first token)"
         yield from folded(Text(said, style="bold"), display.width)
         yield from _evidence(prediction.evidence, labels, display)
 
