@@ -22,6 +22,8 @@ from attnviz.models.tracing import numbers
 
 MOST_LINKS, LEAST_LINK = 8, 0.005
 """Links that are kept of a row: at most so many, and none below this weight."""
+SMALL_SCORE = 32.0
+"""Up to this size, float32 loses less than 1e-5 where a score is taken off a sum."""
 
 
 @dataclass(frozen=True)
@@ -251,13 +253,17 @@ def _entropies(weights: Tensor, most: Tensor, scores: Tensor | None) -> Tensor:
     """-Σ A ln A of each row in nats (b, h, r), with 0·ln 0 = 0; `most`: its largest weight.
 
     From scores it takes one logarithm a row: ln A is the score, less the largest of the row, plus
-    the logarithm of the largest weight.
+    the logarithm of the largest weight. That score is taken off the sum where float32 allows it,
+    as to take it off each score is one more pass over all of them.
     """
     if scores is None:
         smallest = torch.finfo(torch.float32).tiny
         return -weights.clamp_min(smallest).log_().mul_(weights).sum(dim=-1)
-    scores -= scores.amax(dim=-1, keepdim=True)
-    return -scores.mul_(weights).sum(dim=-1) - most.log() * weights.sum(dim=-1)
+    best = scores.amax(dim=-1)
+    if float(best.abs().max()) > SMALL_SCORE:
+        scores -= best[..., None]
+        best = torch.zeros_like(best)
+    return (best - most.log()) * weights.sum(dim=-1) - scores.mul_(weights).sum(dim=-1)
 
 
 def _entropy_units(first: int, r: int, n: int, causal: bool) -> Tensor:

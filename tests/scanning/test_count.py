@@ -40,6 +40,7 @@ from attnviz.data.windows import HeadLinks
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel
+from attnviz.models.reducing import _entropies
 from attnviz.scanning.count import Counter
 from attnviz.scanning.examples import TokenMass, run_again
 from attnviz.scanning.files import record_of_bytes, record_to_bytes, skipped_of_bytes
@@ -367,3 +368,15 @@ def test_tokens_are_counted_by_the_mass_of_their_links_to_other_tokens() -> None
         ("pair", "7", "7", 0.5),
         ("pair", "8", "7", 0.5),
     ]
+
+
+@pytest.mark.parametrize("size", [1.0, 8.0, 31.0, 33.0, 300.0])
+@pytest.mark.parametrize("offset", [0.0, -500.0])
+def test_entropies_from_scores_are_those_of_float64(size: float, offset: float) -> None:
+    scores = size * torch.randn(2, 3, 8, 400, generator=torch.Generator().manual_seed(0)) / 4
+    scores = (scores + offset).masked_fill(torch.ones(8, 400).triu(300).bool(), -3e38)
+    weights = scores.softmax(dim=-1)
+    exact = weights.double()
+    expected = -(exact * exact.clamp_min(1e-300).log()).sum(dim=-1)
+    found = _entropies(weights, weights.amax(dim=-1), scores.clone())
+    torch.testing.assert_close(found.double(), expected, atol=2e-5, rtol=2e-5)
