@@ -38,9 +38,9 @@ def schema(
     ] = None,
     noise: g.Noise,
 ) -> None:
-    """Print the JSON Schema of what a command writes; without one, list those that have one.
+    """Print the JSON Schema of what a command writes.
 
-    The schema describes -f json; a line of -f jsonl is its $defs/row, whose properties are the
+    Without a command, those that have one are listed. The schema describes -f json; a line of -f jsonl is its $defs/row, whose properties are the
     columns of csv and tsv.
     """
     folder = files("attnviz") / "schemas"
