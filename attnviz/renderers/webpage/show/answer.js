@@ -1,7 +1,7 @@
 // Which tokens a token attends to, and in which heads most: three short lists, over all heads.
 
 const SHOWN = 5; // rows of a list
-const PAUSE = 16; // milliseconds after which the page may draw
+const AHEAD = 16; // heads that are unpacked at once
 const lists = {}; // by name, the rows: buttons that stay, whatever they say
 
 function makeAnswer() {
@@ -59,15 +59,13 @@ let comparisons = 0;
 // the same in every head: exact, as it is read from the weights of the page
 async function compare(token, other) {
   const mine = ++comparisons, profiles = [];
-  let since = performance.now();
   if (!token) return showPair([]);
   for (const head of data.heads.keys()) {
+    if (head % AHEAD === 0) for (let next = head; next < Math.min(head + AHEAD, data.heads.length); next++) levelsOf(next);
     const levels = await levelsOf(head);
     if (mine !== comparisons) return;
     profiles.push(profileOf(levels, token));
-    if (performance.now() - since < PAUSE) continue;
-    await new Promise((go) => setTimeout(go));
-    since = performance.now();
+    await breathe();
   }
   if (mine !== comparisons) return;
   const names = labelsOf(SIDES[across(token.side)]);
@@ -89,8 +87,8 @@ function rankHeads(token, other, names, profiles) {
   const mine = rows.findIndex((row) => row.on);
   const told = mine >= SHOWN ? [...rows.slice(0, SHOWN), rows[mine]] : rows.slice(0, SHOWN + 1);
   const [from, to] = token.side === "q" ? [nameOf(token), names[other]] : [names[other], nameOf(token)];
-  const title = other === null ? "No link is shown" : `“${from}” → “${to}”, `;
-  fillList("heads", other === null ? title : title + (pair.every(Number.isNaN) ? "masked in every head" : "in which heads most"), told);
+  const title = other === null ? "No link is shown" : `“${from}” → “${to}” `;
+  fillList("heads", other === null ? title : title + (pair.every(Number.isNaN) ? "is masked in every head" : "by head"), told);
 }
 
 // for each token on the other side, the head with the strongest link

@@ -93,10 +93,12 @@ function drawLabels(room) {
     pen.fillStyle = css(on ? "--mark" : "--ink");
     pen.fillText(clipped(labelsOf(side)[index], (side === rows ? view.left : view.below) - 2 * GAP), x, y);
   };
-  const chosen = (side, index) => index % step === 0 || here(side, index);
+  // of small cells only some have a label, and none that would cover that of the token
+  const far = (side, index) => !spot || SIDES[spot.token.side] !== side || index >= endOf(spot.token) - 1 + step || index <= spot.token.index - step;
+  const chosen = (side, index) => spot && here(side, index) ? index === spot.token.index : index % step === 0 && far(side, index);
   for (let i = 0; i < picture.height; i++) {
     const y = (i + 0.5) * view.cell - view.y;
-    if (chosen(rows, i) && y > 0 && y < room.height) label(rows, i, view.left - GAP, y);
+    if (chosen(rows, i) && y > 0 && y < room.height) label(rows, i, view.left - GAP, Math.max(y, size / 2)); // the first one is whole
   }
   for (let i = 0; i < picture.width; i++) {
     const x = view.left + (i + 0.5) * view.cell - view.x;

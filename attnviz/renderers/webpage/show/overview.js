@@ -107,7 +107,7 @@ async function drawOverview() {
     if (thumbnails !== made) return; // another choice came in between
     made.push(strongestOfBlocks(levels));
     drawThumbnail(made[head], head);
-    if (head % 12 === 11) await new Promise((go) => setTimeout(go)); // the page stays alive
+    await breathe();
   }
   if (thumbnails === made) made.forEach(drawThumbnail);
 }

@@ -45,13 +45,17 @@ function drawTitle() {
   byId("removed").textContent = state.sink ? removedText() : "";
 }
 
+const LONGEST = 24; // letters of a label in a sentence
+
 // how much weight the first token had, and which rows had nothing else
 function removedText() {
   const { rows, columns, values, name, share } = patterns[0], queries = labelsOf("queries");
   const blank = queries.filter((_, row) => values.subarray(row * columns, (row + 1) * columns).every(Number.isNaN));
-  const some = blank.length > SHOWN ? [...blank.slice(0, SHOWN), `${blank.length - SHOWN} more`] : blank;
+  const cut = (label) => label.length > LONGEST ? label.slice(0, LONGEST - 1) + "…" : label;
+  const some = blank.slice(0, SHOWN).map(cut).concat(blank.length > SHOWN ? [`${blank.length - SHOWN} more`] : []);
+  const had = Number.isNaN(share) ? "all" : `${Math.round(100 * share)}%`;
   const without = blank.length ? ` Blank, as they attend to nothing else: ${some.join(", ")}.` : "";
-  return `“${labelsOf("keys")[0]}” is removed: it had ${Math.round(100 * share)}% of the weight in ${name}. What is left of a row is scaled to sum to 1.${without}`;
+  return `“${cut(labelsOf("keys")[0])}” is removed: it had ${had} of the weight in ${name}. What is left of a row is scaled to sum to 1.${without}`;
 }
 
 function drawLegend() {

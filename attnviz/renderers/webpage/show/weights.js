@@ -2,18 +2,30 @@
 // asked for. All that the page shows of them comes from `rowOf`.
 
 const KEPT = 192 * 2 ** 20; // bytes of unpacked levels that are kept
+const PAUSE = 16; // milliseconds after which the page may draw
 const PATTERNS = 24; // of the heads that were shown last
 const unpacked = (id) => inflated(byId(id).textContent);
 const kept = { levels: new Map(), bytes: 0, patterns: new Map() };
 
-async function levelsOf(head) {
-  if (kept.levels.has(head)) return kept.levels.get(head);
-  const levels = await unpacked("head-" + head);
-  if (!kept.levels.has(head) && kept.bytes + levels.length <= KEPT) {
-    kept.levels.set(head, levels);
+function levelsOf(head) {
+  if (!kept.levels.has(head)) kept.levels.set(head, unpacked("head-" + head).then((levels) => {
     kept.bytes += levels.length;
-  }
-  return levels;
+    if (kept.bytes > KEPT) { // not kept, but read anew
+      kept.bytes -= levels.length;
+      kept.levels.delete(head);
+    }
+    return levels;
+  }));
+  return kept.levels.get(head);
+}
+
+let drawnAt = 0;
+
+// lets the page draw and listen, in what takes long
+async function breathe() {
+  if (performance.now() - drawnAt < PAUSE) return;
+  await new Promise((go) => setTimeout(go));
+  drawnAt = performance.now();
 }
 
 // what tokens of a side are merged to: from which token, up to and without which
@@ -21,19 +33,14 @@ const singles = Object.fromEntries(Object.values(SIDES).map((side) => [side, dat
 const groupsOf = (side) => state.unit === "tokens" ? singles[side] : data[side].units[state.unit].groups;
 const labelsOf = (side) => state.unit === "tokens" ? data[side].labels : data[side].units[state.unit].labels;
 
-// the weights that the model computed of one token, one for each key that it may attend to
-function tokenRow(levels, query) {
-  const many = data.keys.labels.length, seen = data.causal ? data.before + query + 1 : many;
-  const start = data.causal ? query * data.before + query * (query + 1) / 2 : query * many;
-  const row = new Float64Array(seen), half = levels.length / 2;
-  // two bytes stand in two halves: the high ones of all weights, then the low ones
-  for (let key = 0; key < seen; key++) {
-    const at = start + key;
-    const share = data.bytes === 2 ? (levels[at] * 256 + levels[half + at]) / 65535 : levels[at] / 255;
-    row[key] = share * share * data.top;
-  }
-  return row;
-}
+const MANY = data.keys.labels.length;
+const seenBy = (query) => data.causal ? data.before + query + 1 : MANY; // how many keys
+const startOf = (query) => data.causal ? query * data.before + query * (query + 1) / 2 : query * MANY;
+const OF_LEVEL = Float64Array.from({ length: 256 ** data.bytes }, (_, level) => (level / (256 ** data.bytes - 1)) ** 2 * data.top);
+// two bytes stand in two halves: the high ones of all weights, then the low ones
+const levelAt = data.bytes === 2
+  ? (levels, at) => OF_LEVEL[levels[at] * 256 + levels[levels.length / 2 + at]]
+  : (levels, at) => OF_LEVEL[levels[at]];
 
 // A row of what is shown; NaN is masked. Weight on a word is the sum over its tokens, a word's row
 // the mean over its tokens.
@@ -43,19 +50,23 @@ function rowOf(levels, row) {
 }
 
 function wholeRow(levels, row) {
-  const [top, bottom] = groupsOf("queries")[row], groups = groupsOf("keys");
-  const values = new Float64Array(groups.length).fill(NaN);
-  for (let query = top; query < bottom; query++) {
-    const weights = tokenRow(levels, query);
-    for (let column = 0; column < groups.length; column++) {
-      const [left, right] = groups[column];
-      if (data.causal && left >= data.before + bottom) break;
-      let sum = Number.isNaN(values[column]) ? 0 : values[column];
-      for (let key = left; key < right && key < weights.length; key++) sum += weights[key] / (bottom - top);
-      values[column] = sum;
-    }
-  }
+  const groups = groupsOf("keys"), values = new Float64Array(groups.length).fill(NaN);
+  if (state.unit === "tokens") { // nearly always, and much faster
+    const start = startOf(row), seen = Math.min(groups.length, seenBy(row));
+    for (let key = 0; key < seen; key++) values[key] = levelAt(levels, start + key);
+  } else for (let column = 0; column < groups.length; column++) values[column] = wholeCell(levels, row, column, groups);
   return values;
+}
+
+function wholeCell(levels, row, column, keys = groupsOf("keys")) {
+  const [top, bottom] = groupsOf("queries")[row], [left, right] = keys[column];
+  if (left >= seenBy(bottom - 1)) return NaN;
+  let sum = 0;
+  for (let query = top; query < bottom; query++) {
+    const start = startOf(query), end = Math.min(right, seenBy(query));
+    for (let key = left; key < end; key++) sum += levelAt(levels, start + key);
+  }
+  return sum / (bottom - top);
 }
 
 // The first token's weight is taken away, and what is left is brought to 1 again. `share` is how
@@ -103,7 +114,10 @@ function profileOf(levels, token) {
     });
     return sums;
   }
-  return Float64Array.from({ length: rows }, (_, row) => summed(rowOf(levels, row).subarray(token.index, end)));
+  return Float64Array.from({ length: rows }, (_, row) => {
+    if (state.sink) return summed(rowOf(levels, row).subarray(token.index, end));
+    return summed(Array.from({ length: end - token.index }, (_, i) => wholeCell(levels, row, token.index + i)));
+  });
 }
 
 function summed(values) {
