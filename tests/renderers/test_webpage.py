@@ -16,11 +16,11 @@ from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.webpage import Start, packing
-from attnviz.runs.webpage import FRAME, framed, page_of
+from attnviz.runs.webpage import page_of
 from tests.builtin import HEADS, NAMED
 from tests.conftest import Run
 from tests.factories import make_capture, make_tokens
-from tests.renderers.browsing import Open
+from tests.renderers.browsing import Open, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -127,14 +127,6 @@ def test_nothing_may_be_fetched_from_anywhere() -> None:
     assert policy[1].startswith("default-src 'none'")
     assert "unsafe" not in policy[1]
     assert not re.search(r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)", written)
-
-
-def test_a_capture_shows_itself_in_a_frame_that_reaches_nothing() -> None:
-    shown = framed(make_capture(NASTY))
-    script, frame = shown.split("</script>")
-    assert script == FRAME.split("</script>")[0]
-    assert ' sandbox="allow-scripts allow-downloads" srcdoc="' in frame
-    assert frame.count("<") == 2  # all else is escaped
 
 
 def test_show_writes_the_page_of_all_heads(run: Run, tmp_path: Path) -> None:
@@ -310,19 +302,6 @@ def test_the_text_is_the_text_whatever_it_is_written_in(
     assert "😀" in shown.eval_on_selector_all("#text span", "all => all.map(w => w.textContent)")
 
 
-def test_a_notebooks_frame_works_without_an_address_of_its_own(
-    browser: "Browser", capture: Capture
-) -> None:
-    context = browser.new_context(offline=True)
-    outside = context.new_page()
-    outside.set_content(framed(capture))
-    frame = outside.frame_locator("iframe")
-    frame.locator("body[data-ready]").wait_for()
-    frame.locator('[data-head="2"]').click()
-    frame.locator('body[data-ready="L1H0"]').wait_for()
-    context.close()
-
-
 def test_a_tap_stays(browser: "Browser", capture: Capture, tmp_path: Path) -> None:
     file = tmp_path / "touch.html"
     file.write_text(page(capture), encoding="utf-8")
@@ -491,7 +470,7 @@ def test_names_stay_while_heads_change_and_follow_words(
     shown.wait_for_selector('body[data-ready="L0H3"]')
     assert shown.locator("#columns text").count() == pieces
     shown.select_option("#unit", "words")
-    shown.wait_for_function("columns.unit === 'words'")
+    until(shown, "columns.unit === 'words'")
     labels = shown.eval_on_selector_all("#columns title", "all => all.map(t => t.textContent)")
     assert labels == ["BOS", "unbelievably", "robbed", "Anna"] * 2
 
@@ -556,7 +535,7 @@ def test_what_was_aimed_at_is_forgotten_where_words_come(
     for _ in range(6):
         shown.keyboard.press("ArrowDown")
     shown.select_option("#unit", "words")
-    shown.wait_for_function("columns.unit === 'words'")
+    until(shown, "columns.unit === 'words'")
     shown.focus("#columns")
     shown.keyboard.press("Enter")
     assert shown.evaluate("state.pin") is None

@@ -157,13 +157,13 @@ async function start() {
   byId("directions").hidden = data.cross;
   const steps = data.viridis.map((color) => `rgb(${color.join(" ")})`);
   document.querySelector("#scale i").style.background = `linear-gradient(to right, ${steps.join(", ")})`;
-  reportHeight();
   offerUnits();
   makeAnswer();
   makeOverview();
   listen();
   await refresh();
   showPin();
+  keepReporting();
 }
 
 start();
