@@ -59,7 +59,7 @@ def test_a_frame_is_as_tall_as_its_page_at_every_width(outside: "Page", text: li
         outside.wait_for_timeout(300)
         frame, content = heights(outside)
         assert content <= frame < content + 1.01
-    assert 600 < frame < 2600
+    assert 600 < frame < 1700  # long lists have a height of their own
 
 
 def test_two_frames_have_each_its_own_height(outside: "Page") -> None:

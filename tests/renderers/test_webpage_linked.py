@@ -311,10 +311,11 @@ def test_units_that_merge_nothing_are_not_offered(opened: Open, run: Run, tmp_pa
     offered = "[...byId('unit').options].filter(o => !o.hidden).map(o => o.value)"
     run("show", TEXT, "-o", str(out))
     assert not opened(out).is_visible("#unit")
-    run("show", "unbelievably 😀", "-o", str(out))
-    shown = opened(out)
-    assert shown.is_visible("#unit")
-    assert shown.evaluate(offered) == ["tokens", "chars", "words"]
+    for text, units in (("unbelievably", ["words"]), ("unbelievably 😀", ["chars", "words"])):
+        run("show", text, "-o", str(out))
+        shown = opened(out)
+        assert shown.is_visible("#unit")
+        assert shown.evaluate(offered) == ["tokens", *units]
 
 
 def test_nothing_moves_under_the_pointer(opened: Open, capture: Capture) -> None:
