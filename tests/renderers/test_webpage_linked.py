@@ -329,3 +329,28 @@ def test_nothing_moves_under_the_pointer(opened: Open, capture: Capture) -> None
         shown.hover(f'#read span[data-index="{word}"]')
         shown.wait_for_selector(f"body[data-compared^='q{word},']")
         assert shown.evaluate(places) == before
+
+
+def test_what_is_pointed_at_comes_into_view_where_the_text_is_long(opened: Open) -> None:
+    words = [f"word{i}" for i in range(120)]
+    source = [word if i == 0 else " " + word for i, word in enumerate(words)]
+    shown = opened(page(make_capture(source, heads_per_layer=(1,))), "#h=L0H0")
+    seen = """([where, name]) => {
+      const box = byId(where).getBoundingClientRect();
+      const one = document.querySelector(name).getBoundingClientRect();
+      return one.top >= box.top && one.bottom <= box.bottom;
+    }"""
+    beside, within = ["columns", "#columns .on"], ["read", "#read .on"]
+    shown.evaluate("zoom(8)")
+    for aimed in (110, 3, 60):
+        token = f'[data-index="{aimed}"]'
+        shown.evaluate("name => document.querySelector(name).scrollIntoView()", f"#read {token}")
+        shown.hover(f"#read {token}")
+        assert shown.evaluate(seen, beside), aimed
+        top, cell, height = shown.evaluate("[view.y, view.cell, inside().height]")
+        assert top <= aimed * cell
+        assert (aimed + 1) * cell <= top + height + 0.01
+    shown.evaluate("aim({ token: { side: 'k', index: 0 }, other: null })")
+    shown.hover("h1")
+    shown.evaluate("aim({ token: { side: 'q', index: 119 }, other: null })")
+    assert shown.evaluate(seen, within)

@@ -155,7 +155,13 @@ function toldOf({ token, other }) {
   return `${labelsOf("queries")[token.index]} → ${labelsOf("keys")[other]}  ${values.join("  ")}`;
 }
 
-// what the keys reach is brought into view
+// what all views show, or what the keys reach, is brought into view
+function followSpot() {
+  const { token, other } = spot, isRow = (token.side === "q") !== state.turn, beside = other ?? 0;
+  follow(isRow ? { row: token.index, column: beside } : { row: beside, column: token.index });
+  drawMap();
+}
+
 function follow({ row, column }) {
   const room = inside();
   view.x = Math.max(Math.min(view.x, column * view.cell), (column + 1) * view.cell - room.width);

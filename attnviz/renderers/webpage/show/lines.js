@@ -71,9 +71,12 @@ function linksOf(token) {
   return { links: token ? links : links.slice(-MOST_LINES), of: values.length };
 }
 
-function centre(token) {
-  const box = byId("columns");
-  box.scrollTop = Math.max(0, ROW * (token.index + 0.5) - box.clientHeight / 2);
+// a token and, where both fit, the other one come into view
+function centre({ token, other }) {
+  const box = byId("columns"), place = (index) => ROW * (index + 0.5) + 4, high = box.clientHeight;
+  const inView = (index) => place(index) > box.scrollTop + ROW / 2 && place(index) < box.scrollTop + high - ROW / 2;
+  const ends = other !== null && Math.abs(place(token.index) - place(other)) < high - ROW ? [token.index, other] : [token.index];
+  if (!ends.every(inView)) box.scrollTop = ends.reduce((sum, index) => sum + place(index) / ends.length, 0) - high / 2;
 }
 
 const tokenOf = (target) => target.dataset && target.dataset.side ? { side: target.dataset.side, index: Number(target.dataset.index), after: Number(target.dataset.after) } : null;
@@ -98,7 +101,7 @@ function listenToColumns() {
       const [down, sideways] = STEPS[event.key], { side, index } = (spot || { token: { side: "q", index: -down } }).token;
       const to = sideways < 0 ? "q" : sideways > 0 ? "k" : side, most = columns.names[to].length - 1;
       aim(at({ side: to, index: Math.max(0, Math.min(most, index + down)) }));
-      centre(aimed.token);
+      centre(aimed);
     } else return;
     event.preventDefault();
   });

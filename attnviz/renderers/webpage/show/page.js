@@ -14,11 +14,20 @@ function drawFocus() {
 
 const say = (text) => { byId("status").textContent = text; };
 
+// in the views that the pointer is not over
+function bringIntoView() {
+  if (loading || !spot) return;
+  if (!byId("columns").matches(":hover")) centre(spot);
+  if (!byId("read").matches(":hover")) showInText();
+  if (!view.fitted && !map.matches(":hover")) followSpot();
+}
+
 // the pointer or the keys are at a token, for a while; null: no longer
 function aim(at) {
   if (!at && !aimed) return;
   aimed = at;
   drawFocus();
+  bringIntoView();
 }
 
 // what is pinned stays; again, it is unpinned
@@ -31,6 +40,7 @@ function pin(token, other = null) {
   showDirection();
   writeFragment();
   drawFocus();
+  bringIntoView();
 }
 
 // the weights are those that the model computed, of tokens
@@ -107,7 +117,7 @@ function listen() {
   byId("unit").addEventListener("change", (event) => {
     aimed = null;
     changeUnit(event.target.value);
-    refresh().then(showPin);
+    refresh().then(bringIntoView);
   });
   byId("theme").addEventListener("click", () => {
     state.theme = otherTheme(state.theme);
@@ -125,20 +135,13 @@ function listen() {
   });
   window.addEventListener("hashchange", () => {
     Object.assign(state, initial, readFragment());
-    refresh().then(showPin);
+    refresh().then(bringIntoView);
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMap);
   byId("controls").addEventListener("submit", (event) => event.preventDefault());
   listenToMap();
   listenToColumns();
   listenToText();
-}
-
-// a link to a finding shows its token
-function showPin() {
-  if (!state.pin) return;
-  centre(state.pin);
-  showInText();
 }
 
 // units that merge nothing on this text are not offered
@@ -162,7 +165,7 @@ async function start() {
   makeOverview();
   listen();
   await refresh();
-  showPin();
+  bringIntoView();
   keepReporting();
 }
 

@@ -107,11 +107,12 @@ function showDirection() {
   for (const choice of document.getElementsByName("direction")) choice.checked = (choice.value === "from") === state.from;
 }
 
-// a long text is read in a box, in which what is pinned has to be seen
+// a long text is read in a box, in which the word has to be seen
 function showInText() {
   const box = byId("read"), word = box.querySelector("span.on");
-  if (!word || box.scrollHeight <= box.clientHeight) return;
-  box.scrollTop += word.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 2;
+  if (!word) return;
+  const [inner, outer] = [word.getBoundingClientRect(), box.getBoundingClientRect()];
+  if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - box.clientHeight / 2;
 }
 
 function listenToText() {
