@@ -335,6 +335,7 @@ def test_what_is_pointed_at_comes_into_view_where_the_text_is_long(opened: Open)
     words = [f"word{i}" for i in range(120)]
     source = [word if i == 0 else " " + word for i, word in enumerate(words)]
     shown = opened(page(make_capture(source, heads_per_layer=(1,))), "#h=L0H0")
+    shown.set_viewport_size({"width": 700, "height": 900})
     seen = """([where, name]) => {
       const box = byId(where).getBoundingClientRect();
       const one = document.querySelector(name).getBoundingClientRect();

@@ -23,20 +23,32 @@ function save(blob, suffix) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-// the heatmap as it stands, with its head and its text above it
+// the heatmap as it stands, with its head and its text above it, in as many lines as they need
 function titled() {
-  const picture = document.createElement("canvas"), ratio = window.devicePixelRatio || 1, room = 44 * ratio;
+  const picture = document.createElement("canvas"), ratio = window.devicePixelRatio || 1, high = 20;
+  pen.font = fontOf(14);
+  const width = map.clientWidth - 12, about = `${data.title} (${data.about}); 0 to ${full().toFixed(2)}`;
+  const lines = [titleOf(state.heads[0]), about].flatMap((said) => folded(said, width));
+  const room = (lines.length * high + 4) * ratio;
   picture.width = map.width;
   picture.height = map.height + room;
-  const pen = picture.getContext("2d");
-  pen.fillStyle = css("--ground");
-  pen.fillRect(0, 0, picture.width, picture.height);
-  pen.fillStyle = css("--ink");
-  pen.font = `${14 * ratio}px system-ui, sans-serif`;
-  pen.fillText(titleOf(state.heads[0]), 6 * ratio, 18 * ratio, picture.width - 12 * ratio);
-  pen.fillText(`${data.title} (${data.about}); 0 to ${full().toFixed(2)}`, 6 * ratio, 37 * ratio, picture.width - 12 * ratio);
-  pen.drawImage(map, 0, room);
+  const onto = picture.getContext("2d");
+  onto.fillStyle = css("--ground");
+  onto.fillRect(0, 0, picture.width, picture.height);
+  onto.fillStyle = css("--ink");
+  onto.font = fontOf(14 * ratio);
+  lines.forEach((line, i) => onto.fillText(line, 6 * ratio, (i * high + 16) * ratio));
+  onto.drawImage(map, 0, room);
   return picture;
+}
+
+// a sentence in lines of a width, in the font of the pen
+function folded(sentence, width) {
+  return sentence.split(" ").reduce((lines, word) => {
+    const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
+    if (lines.length && pen.measureText(longer).width <= width) return [...lines.slice(0, -1), longer];
+    return [...lines, clipped(word, width)];
+  }, []);
 }
 
 async function copy() {
@@ -53,5 +65,9 @@ function svg() {
   drawn.setAttribute("xmlns", NS);
   drawn.setAttribute("font-family", "sans-serif");
   drawn.setAttribute("font-size", "12");
+  for (const name of drawn.querySelectorAll(".on, .other")) {
+    name.setAttribute("font-weight", "700"); // no style sheet goes along
+    name.setAttribute("fill", css("--mark"));
+  }
   return new Blob([new XMLSerializer().serializeToString(drawn)], { type: "image/svg+xml" });
 }
