@@ -47,6 +47,12 @@ def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) 
     return Finding(_rows_of(exhibit, head_map, links)) if links else None
 
 
+def telling_query(exhibit: Exhibit, head_map: Map) -> int | None:
+    """The query with the strongest link to another word; None where no row has a choice."""
+    links = _telling(exhibit, head_map) or _strongest(exhibit, head_map)
+    return max(links, key=lambda link: link.weight).query if links else None
+
+
 def _rows_of(
     exhibit: Exhibit, head_map: Map, telling: Sequence[FoundLink]
 ) -> tuple[FoundLink, ...]:

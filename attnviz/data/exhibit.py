@@ -191,6 +191,7 @@ class Exhibit:
     are and why, `finding` what the one head does here that a rule picked; `caption` names the
     exhibit in its place, where it stands beside others. `subtitle` says what was run, where that
     cannot be told from the capture's own tokens; `sides` what the rows and the columns are.
+    `origin` is the capture before its transforms, kept for a page, which names heads by it.
     """
 
     capture: Capture
@@ -206,6 +207,7 @@ class Exhibit:
     subtitle: str = ""
     sides: Sides = Sides()  # frozen
     finding: Finding | None = None
+    origin: Capture | None = None
 
     @property
     def weakest_left_out(self) -> bool:

@@ -112,10 +112,14 @@ class Output:
         if transforms.rollout:
             transforms = replace(transforms, rollout_layers=heads.layers)
             heads = replace(heads, layers=None)
-        needs = self.needs(request)
+        needs, filters = self.needs(request), request.filters
         if needs.norms:  # saved beside the weights, which stay as they are
             transforms = replace(transforms, weighted=False)
-        return Show(heads, transforms, request.filters, needs)
+        if needs.page:  # it holds everything, and opens as the filters say
+            if switches(transforms).any:
+                transforms = replace(transforms, words=False, chars=False, drop_sink=False)
+            filters = EVERYTHING
+        return Show(heads, transforms, filters, needs)
 
     def load(self) -> Callable[..., Any]:
         """What makes it; imported only now, as pictures take a second to."""
@@ -174,6 +178,18 @@ def _page(_request: Request) -> Needs:
     return Needs(page=True)
 
 
+def switches(transforms: Transforms) -> Transforms:
+    """Those of the transforms that a page has switches for, which it applies itself.
+
+    They come last there. Where another that comes after them is asked for, none is left to it.
+    """
+    if transforms.rollout or transforms.reduce is not None or transforms.drop_keys:
+        return PLAIN
+    return replace(
+        PLAIN, words=transforms.words, chars=transforms.chars, drop_sink=transforms.drop_sink
+    )
+
+
 def _norms(request: Request) -> Needs:
     return Needs(norms=request.transforms.weighted)
 
@@ -196,7 +212,11 @@ _NO_FILTER = _NO_VIEW | _refuse(
     *_names(Transforms, *_names(SavedTransforms)),
     *_names(Filters),
 )
-_NO_CHOICE = _NO_VIEW | _refuse("a page shows whole patterns", *_names(Filters), "scores")
+_NO_CHOICE = (
+    _NO_VIEW
+    | _refuse("a page shows whole patterns", *_names(Filters, "queries", "least"))
+    | _refuse(f"a page is of weights; {option('view', 'heatmap')} shows scores", "scores")
+)
 _TERMINAL = "attnviz.renderers.terminal"
 
 
@@ -330,30 +350,32 @@ SHOWN_OF_SCORES = ("scores", *_names(Filters, "least"), *_names(Look, "color_sca
 """What may be said of scores: all else would take them for shares of attention."""
 
 
-def rows(exhibit: Exhibit, format: str, line: int | None, first: bool) -> Iterable[Piece]:
+def rows(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
     """Links as rows."""
     from attnviz.writers.rows import row_chunks
 
-    return row_chunks(exhibit, format, line=line or 1, header=first)
+    line, first = setting.line or 1, setting.first
+    return row_chunks(exhibit, setting.request.format, line=line, header=first)
 
 
-def json_object(exhibit: Exhibit, _format: str, line: int | None, _first: bool) -> Iterable[Piece]:
+def json_object(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
     """The exhibit as one JSON object."""
     from attnviz.writers.json_object import json_chunks
 
     notes = [spelled(note, as_argument) for note in text_notes(exhibit.capture)]
-    return json_chunks(exhibit, about=about(exhibit), notes=notes, line=line)
+    return json_chunks(exhibit, about=about(exhibit), notes=notes, line=setting.line)
 
 
-def saved(exhibit: Exhibit, _format: str, _line: int | None, _first: bool) -> Iterable[Piece]:
+def saved(exhibit: Exhibit, _setting: Setting) -> Iterable[Piece]:
     """The capture, to be shown again."""
     from attnviz.writers.npz import npz_chunks
 
     return npz_chunks(exhibit.capture)
 
 
-def page(exhibit: Exhibit, _format: str, _line: int | None, _first: bool) -> Iterable[Piece]:
-    """A page of whole patterns."""
-    from attnviz.runs.webpage import page_of
+def page(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
+    """A page of whole patterns, which opens as it was asked to."""
+    from attnviz.runs.webpage import page_of, start_of
 
-    return page_of(exhibit)
+    request = setting.request
+    return page_of(exhibit, start_of(exhibit, switches(request.transforms), request.filters))

@@ -145,6 +145,8 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
         every = tuple(range(len(made.capture.query_tokens)))
         query = told_query(found(replace(made, queries=every), choice.heads[0]).finding)
         made = made if query is None else replace(made, queries=(query,))
+    if show.needs.page and made.capture.transforms != captured.transforms:
+        made = replace(made, origin=captured)
     return found(made, choice.heads[0])
 
 
@@ -211,7 +213,7 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
         shown = chain(above, maker(exhibit, request.display, **turned))
         return Made(shown, exhibit.choice, notes, strange)
     if output.medium == "file":
-        pieces = maker(exhibit, request.format, setting.line, setting.first)
+        pieces = maker(exhibit, setting)
         return Made(pieces, exhibit.choice, (*notes, *_of_size(exhibit, output)), strange)
     from attnviz.renderers.picture.canvas import figure_bytes
 

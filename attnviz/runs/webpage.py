@@ -4,19 +4,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
+from attnviz.analyses.finding import telling_query
 from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Exhibit
+from attnviz.data.exhibit import Exhibit, Filters
 from attnviz.data.head import Head
 from attnviz.data.heads import HeadMetrics
+from attnviz.data.transforms import PLAIN, Transforms
 from attnviz.data.words import groups_of
-from attnviz.errors import AttnvizError, InputError, option
+from attnviz.errors import AttnvizError, InputError, UsageError, option
 from attnviz.inputs.segments import cut
 from attnviz.renderers.titles import amount
 from attnviz.renderers.webpage import AT_FIRST, PageWords, Start, page_chunks
-from attnviz.runs.choose import found, start_choice
+from attnviz.runs.choose import found, start_choice, told_query
 from attnviz.runs.heads import score_capture
 from attnviz.runs.options import HeadOptions
-from attnviz.transforms.apply import whole_exhibit
+from attnviz.transforms.apply import EVERYTHING, queries_of, whole_exhibit
+from attnviz.transforms.merge import merged
 
 MOST_WEIGHTS = 400_000_000
 """Chromium opened a page with nearly so many, of 484 MB, in 11 seconds; more is not promised."""
@@ -40,19 +43,56 @@ def check_page(captured: Capture, heads: int) -> None:
 def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
     """The page of an exhibit of whole patterns, piece by piece.
 
-    Where `start` names no head, it begins with the one that tells most about the text.
+    Without `start`, it begins with the head and the word that tell most about the text.
 
     Raises:
         InputError: it is doubtful that a browser opens it.
+        UsageError: it would show scores.
     """
     captured = exhibit.capture
+    if captured.signed:
+        raise UsageError(
+            "a page is of weights, and this capture holds scores",
+            f"use {option('view', 'heatmap')}, or capture the text again",
+        )
     check_page(captured, len(exhibit.maps))
     pieces = *groups_of(captured, "words"), *groups_of(captured, "chars")
     words = PageWords(*pieces, sentences=_sentences(captured))
-    # a changed pattern has no metrics of its own, and no rule picks a head by it
-    if captured.transforms:
-        return page_chunks(exhibit, words, start or AT_FIRST)
-    return page_chunks(exhibit, words, start or _start(exhibit), _metrics(captured))
+    plain = exhibit.origin or captured
+    # a capture that was saved changed has no metrics of its own
+    metrics = {} if plain.transforms else _metrics(plain)
+    return page_chunks(exhibit, words, start or start_of(exhibit), metrics)
+
+
+def start_of(
+    exhibit: Exhibit, switched: Transforms = PLAIN, filters: Filters = EVERYTHING
+) -> Start:
+    """What a page shows at first, by what was asked.
+
+    The head is the one that tells most about the text as the model computed it, whatever is
+    merged or left out. The word is the one that was named, or the one that tells most.
+
+    Args:
+        exhibit: whole patterns.
+        switched: which of the page's switches are on.
+        filters: the query that is pinned, and the least weight that is shown.
+
+    Raises:
+        UsageError: several queries, or one that is not in the text.
+    """
+    start = _telling_start(exhibit)
+    query = start.query
+    if filters.queries:
+        captured = replace(exhibit.capture, layers=())
+        merged_to = switched.merge
+        tokens = (merged(captured, merged_to) if merged_to else captured).query_tokens
+        (query,) = queries_of(tokens, filters, one_query=True)
+    elif query is not None and switched.merge:
+        groups, _ = groups_of(exhibit.capture, switched.merge)
+        query = next(n for n, group in enumerate(groups) if query in group)
+    return replace(
+        start, sink=switched.drop_sink, unit=switched.merge, query=query, least=filters.least
+    )
 
 
 def _sentences(captured: Capture) -> Sequence[tuple[int, int]]:
@@ -63,22 +103,45 @@ def _sentences(captured: Capture) -> Sequence[tuple[int, int]]:
     return [(begin + start, begin + end) for start, end in cut(text[begin:], "sentence")]
 
 
-def _start(exhibit: Exhibit) -> Start:
-    """The head that tells most about the text, and what it does there."""
-    choice = start_choice(exhibit.capture)
-    if choice is None:
+def _telling_start(exhibit: Exhibit) -> Start:
+    """The head that tells most about the text, what it does there, and a word that shows it."""
+    if not exhibit.maps or exhibit.capture.signed:
         return AT_FIRST
+    choice = start_choice(exhibit.origin or exhibit.capture)
+    maps = [m for m in exhibit.maps if choice and (m.layer, m.head) == choice.heads[0]]
+    if choice is None or not maps:
+        return Start(query=telling_query(exhibit, exhibit.maps[0]))
     (head,) = choice.heads
-    shown = found(replace(exhibit, choice=choice), head)
-    return Start(head, choice=choice, finding=shown.finding)
+    finding = found(replace(exhibit, choice=choice), head).finding
+    query = told_query(finding)
+    query = telling_query(exhibit, maps[0]) if query is None else query
+    return Start(head, query=query, choice=choice, finding=finding)
+
+
+FRAME = """\
+<script>
+addEventListener("message", ({ data, source }) => {
+  const height = Number(data && data.attnvizHeight);
+  for (const frame of document.querySelectorAll("iframe[data-attnviz]"))
+    if (frame.contentWindow === source && height > 0)
+      frame.style.height = `${Math.min(height, 4000)}px`;
+});
+</script>
+"""
+"""By which a frame is as tall as its page says. The page can say that, and do nothing else: it has
+no origin, and only a number is taken from it. Where no script runs, the frame can be pulled taller,
+and its page scrolled."""
 
 
 def framed(captured: Capture) -> str:
-    """A capture's page as an element of another page."""
+    """A capture's page as an element of another page, with a script that fits its height."""
+    if captured.signed:
+        return "<p>This capture holds scores. A page shows weights.</p>"
     page = "".join(page_of(whole_exhibit(captured)))
     return (
-        f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{escape(page)}" '
-        'style="width: 100%; height: 48rem; border: 0"></iframe>'
+        f"{FRAME}<iframe data-attnviz "
+        f'sandbox="allow-scripts allow-downloads" srcdoc="{escape(page)}" '
+        'style="width: 100%; height: 48rem; border: 0; resize: vertical"></iframe>'
     )
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from threading import Lock
 
 from attnviz.data.capture import Capture
+from attnviz.data.transforms import Unit
 from attnviz.renderers.webpage import Start
 from attnviz.runs.show import pieces_of
 from attnviz.runs.webpage import page_of
@@ -35,7 +36,8 @@ def save_page(captured: Capture, scene: Scene, toggles: Toggles, folder: Path) -
     Raises:
         OutputError: the file cannot be written.
     """
-    start = Start(scene.head or captured.heads[0], toggles.sink, toggles.words, scene.query)
+    unit: Unit | None = "words" if toggles.words else None
+    start = Start(scene.head or captured.heads[0], toggles.sink, unit, scene.query)
     everything = whole_exhibit(captured)
     with _ONE_AT_A_TIME:
         path = _free_name(folder, "attnviz", ".html")

@@ -8,3 +8,12 @@ if TYPE_CHECKING:
 
 Open: TypeAlias = "Callable[..., Page]"
 """Opens a page: its text or its file, and the fragment of its address."""
+
+
+def until(page: "Page", expression: str) -> None:
+    """Wait until an expression is true; a page's policy lets no browser wait for it."""
+    for _ in range(250):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(f"it never came to this: {expression}")

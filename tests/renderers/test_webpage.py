@@ -16,11 +16,11 @@ from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.webpage import Start, packing
-from attnviz.runs.webpage import framed, page_of
+from attnviz.runs.webpage import page_of
 from tests.builtin import HEADS, NAMED
 from tests.conftest import Run
 from tests.factories import make_capture, make_tokens
-from tests.renderers.browsing import Open
+from tests.renderers.browsing import Open, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -95,7 +95,7 @@ def test_words_on_the_page_are_called_as_words_are(
     words = json.loads(run("show", text, "--words", "--head", "L0H0", "-f", "json").out)
     labels = distinct_labels(make_tokens([token["text"] for token in words["tokens"][1:]])[1])
     told = facts(out.read_text(encoding="utf-8"))
-    assert told["keys"]["wordLabels"] == ["BOS", *labels]
+    assert told["keys"]["units"]["words"]["labels"] == ["BOS", *labels]
 
 
 def test_where_a_query_sees_everything_the_page_has_everything() -> None:
@@ -129,12 +129,6 @@ def test_nothing_may_be_fetched_from_anywhere() -> None:
     assert not re.search(r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)", written)
 
 
-def test_a_capture_shows_itself_in_a_frame_that_reaches_nothing() -> None:
-    shown = framed(make_capture(NASTY))
-    assert shown.startswith('<iframe sandbox="allow-scripts allow-downloads" srcdoc="')
-    assert shown.count("<") == 2  # all else is escaped
-
-
 def test_show_writes_the_page_of_all_heads(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "p.html"
     assert run("show", TEXT, "-o", str(out)).status is ExitStatus.OK
@@ -148,7 +142,7 @@ def test_show_writes_the_page_of_all_heads(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [["--query", "a"], ["--top", "2"], ["--scores"], ["--cmap", "magma"]]
+    "option", [["--key", "a"], ["--top", "2"], ["--scores"], ["--cmap", "magma"]]
 )
 def test_a_page_refuses_what_it_does_by_itself(run: Run, option: list[str]) -> None:
     ended = run("show", TEXT, "-f", "html", *option)
@@ -199,13 +193,13 @@ def test_the_page_says_what_the_terminal_says(opened: Open, run: Run, tmp_path: 
 
 def test_the_pointer_is_told_the_weight_under_it(opened: Open, capture: Capture) -> None:
     shown = opened(page(capture), "#h=L1H0")
-    cell = shown.evaluate("view.cell")
-    shown.hover("#map", position={"x": 84 + 2.5 * cell, "y": 5.5 * cell})
+    cell, left = shown.evaluate("[view.cell, view.left]")
+    shown.hover("#map", position={"x": left + 2.5 * cell, "y": 5.5 * cell})
     weight = capture.weights(Head(1, 0))[5, 2]
     said = shown.inner_text("#status")
     assert said.startswith("the → blue ")
     assert float(said.split()[-1]) == pytest.approx(float(weight), abs=0.005)
-    shown.hover("#map", position={"x": 84 + 6.5 * cell, "y": 2.5 * cell})
+    shown.hover("#map", position={"x": left + 6.5 * cell, "y": 2.5 * cell})
     assert "masked" in shown.inner_text("#status")
 
 
@@ -306,19 +300,6 @@ def test_the_text_is_the_text_whatever_it_is_written_in(
     said = shown.text_content("#words-of-keys") or ""
     assert said.removeprefix("BOS ") == text.replace("\u202e", "\\u202e")
     assert "😀" in shown.eval_on_selector_all("#text span", "all => all.map(w => w.textContent)")
-
-
-def test_a_notebooks_frame_works_without_an_address_of_its_own(
-    browser: "Browser", capture: Capture
-) -> None:
-    context = browser.new_context(offline=True)
-    outside = context.new_page()
-    outside.set_content(framed(capture))
-    frame = outside.frame_locator("iframe")
-    frame.locator("body[data-ready]").wait_for()
-    frame.locator('[data-head="2"]').click()
-    frame.locator('body[data-ready="L1H0"]').wait_for()
-    context.close()
 
 
 def test_a_tap_stays(browser: "Browser", capture: Capture, tmp_path: Path) -> None:
@@ -488,8 +469,8 @@ def test_names_stay_while_heads_change_and_follow_words(
     shown.click('[data-head="3"]')
     shown.wait_for_selector('body[data-ready="L0H3"]')
     assert shown.locator("#columns text").count() == pieces
-    shown.check("#words")
-    shown.wait_for_function("columns.words")
+    shown.select_option("#unit", "words")
+    until(shown, "columns.unit === 'words'")
     labels = shown.eval_on_selector_all("#columns title", "all => all.map(t => t.textContent)")
     assert labels == ["BOS", "unbelievably", "robbed", "Anna"] * 2
 
@@ -553,8 +534,8 @@ def test_what_was_aimed_at_is_forgotten_where_words_come(
     shown.focus("#columns")
     for _ in range(6):
         shown.keyboard.press("ArrowDown")
-    shown.check("#words")
-    shown.wait_for_function("columns.words")
+    shown.select_option("#unit", "words")
+    until(shown, "columns.unit === 'words'")
     shown.focus("#columns")
     shown.keyboard.press("Enter")
     assert shown.evaluate("state.pin") is None

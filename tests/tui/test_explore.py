@@ -328,7 +328,7 @@ def test_o_saves_the_page_of_all_heads_that_begins_with_this_one(tmp_path: Path)
     assert len(re.findall(r'id="head-\d+"', page)) == 4
     begins = json.loads(re.search(r'"initial": ?({.*?}})', page)[1])  # type: ignore[index]
     pin = {"side": "q", "index": 2}
-    assert begins == {"heads": [0], "sink": True, "words": False, "pin": pin}
+    assert begins == {"heads": [0], "sink": True, "unit": "tokens", "threshold": 0.0, "pin": pin}
 
 
 def test_saves_in_quick_succession_are_a_file_each(tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
 """One self-contained interactive page: every head, its pattern, the text itself.
 
-`page.html`, `page.css` and `page.js` are put together with the parts that pages share and with the
-data, and nothing else: no server, no network. Weights have one byte each (two where the page stays
+The sources in `show/` are put together with the parts that pages share and with the data, and
+nothing else: no server, no network. Weights have one byte each (two where the page stays
 small) on a square-root scale, so that small ones survive, and are compressed head by head; the page
 unpacks a head when it is shown.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import accumulate
 from math import isnan
@@ -18,7 +18,7 @@ from attnviz.data.finding import Finding
 from attnviz.data.head import Head
 from attnviz.data.heads import HeadMetrics
 from attnviz.data.tokens import Token
-from attnviz.data.transforms import KeysDropped, SpecialDropped
+from attnviz.data.transforms import KeysDropped, SpecialDropped, Unit
 from attnviz.errors import spelled
 from attnviz.harmless import readable
 from attnviz.renderers.colors import VIRIDIS
@@ -29,6 +29,15 @@ from attnviz.renderers.titles import beginning, facts
 from attnviz.renderers.webpage import packing
 from attnviz.renderers.webpage.document import filled, policy, safe_json, source
 
+STYLES = ("common.css", "show/page.css")
+SCRIPTS = (
+    "common.js",
+    *(
+        f"show/{name}.js"
+        for name in ("state", "weights", "overview", "heatmap", "map_input", "lines", "text")
+    ),
+    *(f"show/{name}.js" for name in ("answer", "exports", "frame", "page")),
+)
 NOTHING_KNOWN: Mapping[Head, HeadMetrics] = MappingProxyType({})
 
 
@@ -51,14 +60,16 @@ class PageWords:
 class Start:
     """What a page shows at first: a head (None: the first of the exhibit), and how.
 
-    `query` is a position among the tokens, or among the words where these are merged. `choice`
-    is why the head is shown, where a rule picked it, and `finding` what it does on the text.
+    `sink`: without the first token. `unit` is what tokens are merged to (None: nothing), and
+    `query` the position that is pinned among these. Links under `least` are hidden. `choice` is
+    why the head is shown, where a rule picked it, and `finding` what it does on the text.
     """
 
     head: Head | None = None
     sink: bool = False
-    words: bool = False
+    unit: Unit | None = None
     query: int | None = None
+    least: float = 0.0
     choice: Choice | None = None
     finding: Finding | None = None
 
@@ -84,8 +95,7 @@ def page_chunks(
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
     size = packing.bytes_of(exhibit, maps)
     error = max((packing.error(exhibit, m, top, size) for m in maps), default=0.0)
-    style, script = source("common.css", "page.css"), source("common.js", "page.js")
-    body = source("page.html")
+    style, script, body = source(*STYLES), source(*SCRIPTS), source("show/page.html")
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
         **_facts(exhibit, maps, words, top, error),
@@ -94,7 +104,8 @@ def page_chunks(
         "initial": {
             "heads": shown[:1] or [0],
             "sink": start.sink,
-            "words": start.words,
+            "unit": start.unit or "tokens",
+            "threshold": min(max(start.least, 0.0), 1.0),
             "pin": None if start.query is None else {"side": "q", "index": start.query},
         },
     }
@@ -144,6 +155,7 @@ def _facts(
             ),
             "queries": _parts(texts[0], _sentences(words.sentences)),
         },
+        "changed": bool(capture.transforms),
         "dropped": capture.transformed_by(KeysDropped) or capture.transformed_by(SpecialDropped),
     }
 
@@ -156,7 +168,10 @@ def _named(name: str, value: str | None) -> str:
 def _head(
     exhibit: Exhibit, head_map: HeadMap, metrics: Mapping[Head, HeadMetrics], start: Start
 ) -> Mapping[str, object]:
-    """A head's place and names, its role and its metrics where they are known."""
+    """A head's place and names, its role and its metrics where they are known.
+
+    `name` says nothing of the weights, for where the page shows changed ones.
+    """
     place = (head_map.layer, head_map.head)
     if start.choice is not None and start.finding is not None and place == start.head:
         title = head_title(start.choice, start.finding, exhibit.capture)
@@ -171,6 +186,7 @@ def _head(
         "head": head_map.head,
         "label": head_map.label,
         "title": title,
+        "name": map_title(replace(exhibit, choice=None), head_map),
         "role": known.role.name if known and known.role else "",
         "scores": ", ".join(f"{name} {e.mean:.2f}" for name, e in numbers if not isnan(e.mean)),
     }
@@ -194,11 +210,16 @@ def _side(
         "shown": [units[place] for place in shown],
         "spans": [[units[token.start], units[token.end]] for token in tokens],
         "special": [token.special for token in tokens],
-        "words": [[group.start, group.stop] for group in words],
-        "pieces": [[group.start, group.stop] for group in pieces],
-        "wordLabels": told_apart(
-            [_word(tokens[group.start], tokens[group.stop - 1], text) for group in words]
-        ),
+        "units": {"words": _merged(tokens, text, words), "chars": _merged(tokens, text, pieces)},
+    }
+
+
+def _merged(tokens: Sequence[Token], text: str, groups: Sequence[range]) -> Mapping[str, object]:
+    """Which tokens are merged to one, and what each of these is called."""
+    names = [_word(tokens[group.start], tokens[group.stop - 1], text) for group in groups]
+    return {
+        "groups": [[group.start, group.stop] for group in groups],
+        "labels": told_apart(names),
     }
 
 
