@@ -73,8 +73,8 @@ class HeadsPane(ScenePane):
 
     def _content(self, scene: Scene, slot: Slot) -> tuple[str, Style]:
         room, display = self._cell - 1, self.display_here
-        if slot not in scene.slots:
-            return " " * room, Style()
+        if slot not in scene.computed:
+            return pad("…" if slot in scene.slots else "", room), Style(dim=True)
         key, weight = self._peaks.get(slot, (None, 0.0))
         said = self._said("" if key is None else scene.keys[key], weight, room)
         if display.color:

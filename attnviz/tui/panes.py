@@ -73,5 +73,7 @@ class Panes(Vertical):
 
 def _reading(scene: Scene) -> str:
     """The chosen link: `creature → blue 0.48`."""
+    if scene.waits:
+        return "not computed yet"
     query, key = fenced(scene.queries[scene.query]), fenced(scene.keys[scene.key])
     return f"{query} → {key} {scene.weight(scene.query, scene.key):.2f}"

@@ -28,7 +28,7 @@ from attnviz.runs.ablate import Cut, ablate_together
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import load_model
 from attnviz.tui.app import ExploreApp
-from attnviz.tui.runs import Cancelled, GaveWay, Opened, Runs
+from attnviz.tui.runs import Cancelled, GaveWay, Opened, Runs, SoFar
 from attnviz.tui.scene import scene_of
 from attnviz.tui.screens import HELP, AblationScreen, HelpScreen
 from tests.builtin import HEADS, NAMED
@@ -256,7 +256,7 @@ def test_who_moves_while_a_transform_is_made_stays_where_they_went(
         made.set()
         return scene_of(*given, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("attnviz.tui.app.scene_of", slowly)
+    monkeypatch.setattr("attnviz.tui.running.scene_of", slowly)
 
     async def does(there: Visit) -> None:
         await there.pilot.press("s", "j", "l")
@@ -462,7 +462,7 @@ def test_the_next_key_stops_the_run_of_an_older_text(monkeypatch: pytest.MonkeyP
         await there.pilot.press("b")
         while not runs.running.is_set():
             await there.pilot.pause(0.02)
-        monkeypatch.setattr("attnviz.tui.app.PAUSE", 60)  # and not only the run that follows
+        monkeypatch.setattr("attnviz.tui.running.PAUSE", 60)  # and not only the run that follows
         await there.press("c")
         for _ in range(250):  # the older run sees that it is stopped in a thread of its own
             if not runs.stopped:
@@ -494,8 +494,8 @@ def test_a_newer_text_takes_the_place_of_an_older_one() -> None:
 def test_a_run_stops_between_blocks_of_rows_when_it_is_cancelled(model: LoadedModel) -> None:
     asked = iter([False, False, True])
     with pytest.raises(GaveWay):
-        Runs(model, TextOptions()).capture(TEXT, lambda: next(asked))
-    again = Runs(model, TextOptions()).capture(TEXT, lambda: False)  # hooks are off again
+        Runs(model, TextOptions()).capture(TEXT, lambda: next(asked), ignore)
+    again = Runs(model, TextOptions()).capture(TEXT, lambda: False, ignore)  # hooks are off again
     assert again.heads == HEADS
 
 
@@ -508,13 +508,17 @@ def test_runs_of_one_model_wait_for_each_other(model: LoadedModel) -> None:
         time.sleep(0.01)
         return False
 
-    threads = [threading.Thread(target=runs.capture, args=(TEXT, ask)) for _ in "123"]
+    threads = [threading.Thread(target=runs.capture, args=(TEXT, ask, ignore)) for _ in "123"]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     turns = [thread for thread, _ in groupby(asked)]
     assert len(turns) == len(set(turns)) == 3  # none is asked again once another was
+
+
+def ignore(*_: object) -> None:
+    """Take no notice of what there is so far."""
 
 
 class _Runs:
@@ -526,7 +530,7 @@ class _Runs:
         self.stopped: list[str] = []
         self.running = threading.Event()
 
-    def capture(self, text: str, cancelled: Cancelled) -> Capture:
+    def capture(self, text: str, cancelled: Cancelled, so_far: SoFar) -> Capture:
         self.began.append(text)
         if text in self.slow:
             self.running.set()
@@ -665,7 +669,7 @@ def test_a_text_that_is_deleted_meanwhile_stays_deleted(monkeypatch: pytest.Monk
         return scene_of(*given, **options)  # type: ignore[arg-type]
 
     async def does(there: Visit) -> None:
-        monkeypatch.setattr("attnviz.tui.app.scene_of", slowly)
+        monkeypatch.setattr("attnviz.tui.running.scene_of", slowly)
         await there.press("e")
         await there.pilot.press("b")
         while not made.is_set():
@@ -707,9 +711,9 @@ def test_one_ablation_is_shown_and_none_over_what_is_typed(
 ) -> None:
     go, without = threading.Event(), Runs.without
 
-    def slowly(runs: Runs, text: str, head: Head) -> BeforeAfter:
+    def slowly(runs: Runs, text: str, head: Head, cancelled: Cancelled) -> BeforeAfter:
         _until(go.is_set)
-        return without(runs, text, head)
+        return without(runs, text, head, cancelled)
 
     monkeypatch.setattr(Runs, "without", slowly)
 
@@ -741,10 +745,10 @@ def test_tokens_that_share_a_letter_are_stepped_through_in_place(model: LoadedMo
 
 def test_an_error_of_a_run_is_a_sentence_and_the_app_goes_on() -> None:
     class Failing(_Runs):
-        def capture(self, text: str, cancelled: Cancelled) -> Capture:
+        def capture(self, text: str, cancelled: Cancelled, so_far: SoFar) -> Capture:
             if "x" in text:
                 raise InputError("there is an x", "leave it out")
-            return super().capture(text, cancelled)
+            return super().capture(text, cancelled, so_far)
 
     async def does(there: Visit) -> None:
         await there.press("e", "x")
