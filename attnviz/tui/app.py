@@ -45,7 +45,8 @@ class ExploreApp(RunningApp):
         Binding("slash", "find", "Find", key_display="/"),
         Binding("w", "turn('words')", "Words"),
         Binding("s", "turn('sink')", "Sink"),
-        Binding("r", "turn('rollout')", "Rollout"),
+        Binding("r", "turn('rollout')", "Roll"),
+        Binding("g", "switch_heads", "Grid"),
         Binding("a", "ablate", "Ablate"),
         Binding("p", "picture", "PNG"),
         Binding("o", "page", "Page"),
@@ -139,6 +140,10 @@ class ExploreApp(RunningApp):
         self._find.close()
         self._panes.focus_text()
 
+    def action_switch_heads(self) -> None:
+        """Show the heads as miniatures, or as a list again."""
+        self._panes.switch_heads()
+
     # ---- ablation, files, help ----
 
     def action_ablate(self) -> None:
@@ -192,7 +197,10 @@ class ExploreApp(RunningApp):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer the keys that are letters only where letters are not text."""
         typing = self._panes.editing or self._find.is_open
-        letters = ("edit", "find", "turn", "ablate", "picture", "page", "help", "find_next")
+        letters = (
+            *("edit", "find", "turn", "ablate", "picture", "page", "help", "find_next"),
+            "switch_heads",
+        )
         return not (typing and self.focused in (self._panes.editor, self._find)) or (
             action not in letters
         )

@@ -35,10 +35,10 @@ class ThreadedApp(App[None]):
 
     @property
     def _doing(self) -> list[str]:
-        """What the threads do that nobody has stopped, the oldest first."""
-        working = [worker for worker in self.workers if not worker.is_finished]
-        said = [each.description for each in working if not each.is_cancelled]
-        return [each for each in dict.fromkeys(said) if each]
+        """What the app's threads do that nobody has stopped, the oldest first."""
+        ours = [worker for worker in self.workers if worker.node is self]
+        working = [each for each in ours if not (each.is_finished or each.is_cancelled)]
+        return list(dict.fromkeys(each.description for each in working))
 
     def on_worker_state_changed(self, _: Worker.StateChanged) -> None:
         self._status()
