@@ -103,9 +103,11 @@ def test_the_panes_show_the_weights_of_the_head_that_was_moved_to() -> None:
         scene = there.app.scene
         assert scene
         weights = scene.capture.weights(Head(0, 0))
-        key = int(np.argmax(weights[7]))
+        key = int(np.argmax(weights[scene.query]))
+        query = scene.capture.query_tokens[scene.query].label
         label = scene.capture.key_tokens[key].label
-        assert there.subtitle("pattern") == f"forest → {label} {weights[7, key]:.2f}"
+        link = f"{query} → {label} {weights[scene.query, key]:.2f}"
+        assert there.subtitle("pattern") == link
         assert there.seen("links")[0].startswith(label)
 
     explore(saved(), does)
@@ -127,7 +129,7 @@ def test_tab_goes_through_all_panes_and_back() -> None:
 
 def test_in_the_text_arrows_move_from_token_to_token_and_from_line_to_line() -> None:
     async def does(there: Visit) -> None:
-        await there.press("shift+tab", "left", "left")
+        await there.press("slash", *"39", "enter", "left", "left")
         assert there.app.scene
         assert there.app.scene.query == 37
         await there.press("up")
@@ -188,13 +190,13 @@ def test_a_slash_finds_a_token_while_it_is_typed_and_n_the_next() -> None:
 
 def test_a_token_that_is_not_there_is_said_and_escape_leaves() -> None:
     async def does(there: Visit) -> None:
+        before = there.app.scene
         await there.press("slash", *"zebra")
         assert there.subtitle("find") == "not in this text"
         await there.press("escape")
         assert not there.app.query_one("#find").display
         assert there.focus in PANES
-        assert there.app.scene
-        assert there.app.scene.query == 7
+        assert there.app.scene is before
 
     explore(saved(), does)
 
@@ -433,7 +435,7 @@ def test_the_patterns_follow_the_text_while_it_is_typed(opened: Opened) -> None:
         await there.settle()
         assert there.app.scene
         assert there.app.scene.capture.text == f"{TEXT} and q"
-        assert there.title("heads") == "heads: top keys of “q”"
+        assert any("q" in line.split() for line in there.seen("pattern"))
         await there.press("escape")
         assert there.focus == "words"
         assert "forest and" in there.seen("words")[0]
@@ -590,7 +592,7 @@ def test_a_text_too_long_for_the_model_is_said_and_can_be_mended(model: LoadedMo
 
 def test_a_very_long_text_scrolls_to_where_the_user_goes() -> None:
     async def does(there: Visit) -> None:
-        await there.settle()
+        await there.press("slash", *"599", "enter")
         assert any("w599" in line for line in there.seen("words"))
         assert any("w599" in line for line in there.seen("pattern"))
         await there.press("slash", *"300", "enter")
@@ -640,8 +642,9 @@ def test_what_was_written_stands_above_what_was_read() -> None:
             "une créature bleue et duveteuse",
             "BOS a fluffy blue creature",
         ]
+        await there.press("slash", *"duveteuse", "enter")
         assert there.subtitle("pattern") == "duveteuse → fluffy 1.00"
-        await there.press("shift+tab", "left", "left")
+        await there.press("left", "left")
         assert there.subtitle("pattern").startswith("bleue → blue")
         await there.press("a")
         assert "does not predict" in there.told[0]
@@ -732,7 +735,7 @@ def test_tokens_that_share_a_letter_are_stepped_through_in_place(model: LoadedMo
     text = "a blue cat " * 12 + "😀 cat"
 
     async def does(there: Visit) -> None:
-        await there.press("shift+tab", "left", "left", "left")
+        await there.press("slash", *"cat#13", "enter", "left", "left", "left")
         assert there.app.scene
         assert there.app.scene.capture.query_tokens[there.app.scene.query].part
         assert any("😀" in line for line in there.seen("words"))
