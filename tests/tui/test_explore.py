@@ -549,6 +549,37 @@ def _until(happens: Callable[[], bool], seconds: float = 5) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.parametrize(
+    ("words", "color", "height"),
+    [
+        (5, True, 1),
+        (30, True, 2),  # 119 letters in 74 columns
+        (5, False, 2),  # a line of numbers below
+        (900, True, 4),  # of 24 lines no more than these, and the rest scrolls
+    ],
+)
+def test_the_pane_of_the_text_is_as_high_as_the_text(words: int, color: bool, height: int) -> None:
+    async def does(there: Visit) -> None:
+        assert there.pane("words").size.height == height
+
+    text = " ".join(["the"] * words)
+    capture = make_capture(text, heads_per_layer=(1,))
+    explore(Opened(capture=capture), does, display=Display(80, color=color))
+
+
+def test_the_editor_grows_with_the_text() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("e")
+        editor = there.app.query_one("#editor", TextArea)
+        heights = [editor.size.height]
+        for _ in range(2):
+            await there.press("enter")
+            heights.append(editor.size.height)
+        assert heights == [1, 2, 3]
+
+    explore(Opened("a", _Runs()), does)  # type: ignore[arg-type]
+
+
 # ---- unusual texts and places ----
 
 
