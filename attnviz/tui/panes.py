@@ -60,12 +60,9 @@ class Panes(Vertical):
 
     def switch_heads(self) -> None:
         """Show the heads as miniatures, or as a list again."""
-        before = self._heads_shown
-        focused = before.has_focus  # until it is hidden
-        self._heads.current = "heads" if before is self._miniatures else "miniatures"
+        listed = self._heads_shown is self._list
+        self._heads.current = "miniatures" if listed else "heads"
         self.show(self._scene)
-        if focused:
-            self._heads_shown.focus()
 
     def on_resize(self) -> None:
         self._make_room()

@@ -55,6 +55,7 @@ class Steps:
         self.free = free
         self.may = threading.Semaphore(0)
         self.began: list[str] = []
+        self.told: list[str] = []
         self.stopped: list[str] = []
         self.fails = False
 
@@ -64,6 +65,7 @@ class Steps:
         for layers in range(3):
             if text not in self.free:
                 so_far(with_layers(whole, layers), layers)
+                self.told.append(text)
                 until(lambda: cancelled() or self.may.acquire(blocking=False))
             if cancelled():
                 self.stopped.append(text)
@@ -200,7 +202,8 @@ def test_an_older_text_stays_in_sight_until_the_first_step_of_a_newer_one(
     async def does(there: Visit) -> None:
         await there.settle()
         await there.pilot.press("e", *" ran", "escape")
-        await reach(there, lambda: len(steps.began) == 2)
+        await reach(there, lambda: bool(steps.told))
+        await there.pilot.pause()
         assert there.subtitle("words") == "running …"
         assert there.app.scene
         assert there.app.scene.capture.text == "a blue cat"
@@ -334,10 +337,13 @@ def test_an_ablation_stops_between_its_runs(model: LoadedModel) -> None:
     assert runs.without(TEXT, Head(0, 0), lambda: False).after.candidates
 
 
-def test_a_run_tells_of_its_layers_one_by_one_and_keeps_what_it_told(model: LoadedModel) -> None:
+@pytest.mark.parametrize("text", [TEXT, "the " * 200])  # the second comes in several blocks
+def test_a_run_tells_of_its_layers_one_by_one_and_keeps_what_it_told(
+    model: LoadedModel, text: str
+) -> None:
     told: list[tuple[Capture, int]] = []
     whole = Runs(model, TextOptions()).capture(
-        TEXT, lambda: False, lambda capture, layers: told.append((capture, layers))
+        text, lambda: False, lambda capture, layers: told.append((capture, layers))
     )
     assert [layers for _, layers in told] == list(range(len(whole.layers) + 1))
     for capture, layers in told:
