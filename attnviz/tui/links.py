@@ -44,8 +44,8 @@ class LinksPane(ScenePane):
         none = "not computed yet" if scene.waits else "nothing"
         self._lines = [_Row(keys[key], key=key, weight=weight) for key, weight in looks]
         self._lines += [] if looks else [_Row(none)]
-        nothing = "" if looked or scene.waits else f" {none}"
-        self._lines += [_Row(""), _Row(f"“{keys[scene.target]}” is attended to by{nothing}")]
+        self._lines += [_Row(""), _Row(f"“{keys[scene.target]}” is attended to by")]
+        self._lines += [] if looked else [_Row(none)]
         self._lines += [
             _Row(queries[query], query=query, weight=weight) for query, weight in looked
         ]

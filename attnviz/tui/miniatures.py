@@ -26,7 +26,7 @@ from attnviz.tui.runs import GaveWay, check
 from attnviz.tui.scene import Scene, Slot
 
 LARGEST, READABLE, SMALLEST = 16, 10, 4  # cells across; readable ones may scroll
-TALLEST = 0.75  # of the room beside the pattern, as in app.tcss
+TALLEST = 0.75  # of the height beside the pattern, as in app.tcss
 AT_ONCE = 200_000  # weights; more of them are reduced in a thread
 
 
@@ -57,33 +57,29 @@ class MiniaturesPane(HeadsPane):
 
     def lay_out(self, scene: Scene) -> Size:
         layers, heads = scene.grid.layers, scene.grid.heads
-        self._label = widest([layer_name(layer) for layer in layers])
-        shape = max(1, len(scene.exhibit.queries)), max(1, len(scene.exhibit.keys))
-        least = max(min(SMALLEST, *shape), widest([head_name(head) for head in heads]))
-        side = self._side(len(layers), len(heads), least)
-        needed = self._label + (least + 1) * len(heads) + 1  # with the last edge
-        self._lacking = [] if side else self._said_of_room(len(heads), needed)
-        if not side:
+        self._label, (least, _) = _label_of(scene), widths_of(scene)
+        self._lacking = []
+        if self.room.width < least:
+            self._lacking = self._said_of_room(len(heads), least)
             return Size(self.room.width, len(self._lacking))
-        rows, columns = shape_of(shape, side)
-        self._cell, self._high = max(columns, least) + 1, ceil(rows / 2)
+        side = self._side(len(layers), len(heads))
+        rows, columns = shape_of(_shape(scene), side)
+        self._cell, self._high = max(columns, _least(scene)) + 1, ceil(rows / 2)
         self._reduce(scene, side)
         width = self._label + self._cell * len(heads) + 1
         return Size(width, (self._high + 1) * len(layers))
 
-    def wanted_width(self, scene: Scene) -> int:
-        """The width of a pane, with its border, in which every miniature can be read."""
-        label = widest([layer_name(layer) for layer in scene.grid.layers])
-        around = self.gutter.width + 1  # and the last edge
-        return label + (READABLE + 1) * len(scene.grid.heads) + around
+    def wants(self, scene: Scene, width: int, wider: int) -> bool:
+        """Whether the miniatures can be read, or shown at all, only in the wider pane."""
+        least, readable = (inside + self.gutter.width for inside in widths_of(scene))
+        return width < readable and least <= wider
 
-    def _side(self, layers: int, heads: int, least: int) -> int:
-        """Cells across: as many as fit; the height counts as long as they stay readable. 0 where
-        the width has no room for the least."""
+    def _side(self, layers: int, heads: int) -> int:
+        """Cells across: as many as fit; the height counts as long as they stay readable."""
         wide = (self.room.width - self._label - 1) // max(1, heads) - 1
-        around = self.parent.size.height if isinstance(self.parent, Widget) else 0
+        around = self.query_ancestor("#left", Widget).size.height
         high = 2 * (int(around * TALLEST - 2) // max(1, layers) - 1)
-        return 0 if wide < least else min(LARGEST, wide, max(high, READABLE))
+        return min(LARGEST, wide, max(high, READABLE))
 
     def _said_of_room(self, heads: int, needed: int) -> list[Text]:
         said = (
@@ -163,6 +159,27 @@ class MiniaturesPane(HeadsPane):
 
     def slot_at(self, x: int, y: int) -> Slot:
         return y // (self._high + 1), (x - self._label) // self._cell
+
+
+def widths_of(scene: Scene) -> tuple[int, int]:
+    """The columns that all miniatures side by side need: to be shown, and to be read."""
+    heads = len(scene.grid.heads)
+    least, readable = (side + 1 for side in (_least(scene), READABLE))  # with an edge
+    return _label_of(scene) + least * heads + 1, _label_of(scene) + readable * heads + 1
+
+
+def _shape(scene: Scene) -> tuple[int, int]:
+    return max(1, len(scene.exhibit.queries)), max(1, len(scene.exhibit.keys))
+
+
+def _least(scene: Scene) -> int:
+    """The narrowest miniature, under the head's name."""
+    names = widest([head_name(head) for head in scene.grid.heads])
+    return max(min(SMALLEST, *_shape(scene)), names)
+
+
+def _label_of(scene: Scene) -> int:
+    return widest([layer_name(layer) for layer in scene.grid.layers])
 
 
 def shape_of(shape: tuple[int, int], side: int) -> tuple[int, int]:

@@ -71,9 +71,10 @@ class Panes(Vertical):
         """Give miniatures more of the width if they need it."""
         scene, miniatures = self._scene, self._miniatures
         on = scene is not None and self._heads_shown is miniatures
-        room = self.size.width * 45 // 100  # as in app.tcss
         self.set_class(on, "-miniatures")
-        self.set_class(scene is not None and on and miniatures.wanted_width(scene) > room, "-wider")
+        width, wider = (self.size.width * share // 100 for share in (45, 62))  # as in app.tcss
+        widen = scene is not None and on and miniatures.wants(scene, width, wider)
+        self.set_class(widen, "-wider")
 
     @property
     def editing(self) -> bool:

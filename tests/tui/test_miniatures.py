@@ -64,7 +64,18 @@ def test_each_point_has_the_colour_of_its_weight() -> None:
                 assert style.color == color_of(weights[2, key], COLOR)
                 assert style.bgcolor == color_of(weights[3, key], COLOR)
 
-    explore(opened(), does, size=(60, 50))
+    explore(opened(), does)
+
+
+@pytest.mark.parametrize(("height", "lines"), [(24, 4), (60, 8)])
+def test_miniatures_are_larger_where_all_of_them_stay_in_sight(height: int, lines: int) -> None:
+    async def does(there: Visit) -> None:
+        await there.press("g")
+        seen = there.seen("miniatures")
+        assert next(n for n, line in enumerate(seen) if "L1" in line) == lines + 1
+        assert "▀" in seen[2 * lines + 1]
+
+    explore(opened(), does, size=(120, height))
 
 
 def test_arrows_and_clicks_choose_heads_and_edges_mark_the_chosen_one() -> None:
