@@ -109,8 +109,9 @@ class ExploreApp(RunningApp):
             self._edited(event.text_area.text)
 
     def _show(self, scene: Scene | None) -> None:
-        if scene is None or self.scene is None or scene.exhibit is not self.scene.exhibit:
-            self._find.forget()  # positions have changed
+        before = self.scene
+        if scene is None or before is None or scene.positions != before.positions:
+            self._find.forget()
         self.scene = scene
         self._panes.show(scene)
 

@@ -84,6 +84,11 @@ class Scene:
         return self.exhibit.capture
 
     @property
+    def positions(self) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+        """The tokens that positions count, of the queries and of the keys."""
+        return self.capture.query_tokens, self.capture.key_tokens
+
+    @property
     def head(self) -> Head | None:
         """The chosen head; None where heads are rolled out into one."""
         layer, head = self.map.layer, self.map.head

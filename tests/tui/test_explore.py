@@ -188,6 +188,15 @@ def test_a_slash_finds_a_token_while_it_is_typed_and_n_the_next() -> None:
     explore(saved("the cat saw a blue cat run"), does)
 
 
+def test_matches_are_kept_where_the_tokens_stay_the_same() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("slash", *"cat", "enter", "s", "n")
+        assert there.app.scene
+        assert there.app.scene.query == 5
+
+    explore(saved("the cat saw a blue cat run"), does)
+
+
 def test_a_token_that_is_not_there_is_said_and_escape_leaves() -> None:
     async def does(there: Visit) -> None:
         before = there.app.scene
