@@ -57,12 +57,11 @@ class MiniaturesPane(HeadsPane):
 
     def lay_out(self, scene: Scene) -> Size:
         layers, heads = scene.grid.layers, scene.grid.heads
-        self._label, (least, _) = _label_of(scene), widths_of(scene)
-        self._lacking = []
-        if self.room.width < least:
-            self._lacking = self._said_of_room(len(heads), least)
+        self._label = _label_of(scene)
+        self._lacking = [] if _widest(scene, self.room.width) else self._said_of_room(scene)
+        if self._lacking:
             return Size(self.room.width, len(self._lacking))
-        side = self._side(len(layers), len(heads))
+        side = self._side(scene)
         rows, columns = shape_of(_shape(scene), side)
         self._cell, self._high = max(columns, _least(scene)) + 1, ceil(rows / 2)
         self._reduce(scene, side)
@@ -70,18 +69,23 @@ class MiniaturesPane(HeadsPane):
         return Size(width, (self._high + 1) * len(layers))
 
     def wants(self, scene: Scene, width: int, wider: int) -> bool:
-        """Whether the miniatures can be read, or shown at all, only in the wider pane."""
-        least, readable = (inside + self.gutter.width for inside in widths_of(scene))
-        return width < readable and least <= wider
+        """Whether a pane of the other width shows more of the patterns."""
 
-    def _side(self, layers: int, heads: int) -> int:
+        def points(pane: int) -> int:
+            side = min(_readable(scene), _widest(scene, pane - self.gutter.width))
+            return shape_of(_shape(scene), side)[1] if side else 0
+
+        return points(wider) > points(width)
+
+    def _side(self, scene: Scene) -> int:
         """Cells across: as many as fit; the height counts as long as they stay readable."""
-        wide = (self.room.width - self._label - 1) // max(1, heads) - 1
         around = self.query_ancestor("#left", Widget).size.height
-        high = 2 * (int(around * TALLEST - 2) // max(1, layers) - 1)
-        return min(LARGEST, wide, max(high, READABLE))
+        high = 2 * (int(around * TALLEST - 2) // max(1, len(scene.grid.layers)) - 1)
+        return min(LARGEST, _widest(scene, self.room.width), max(high, _readable(scene)))
 
-    def _said_of_room(self, heads: int, needed: int) -> list[Text]:
+    def _said_of_room(self, scene: Scene) -> list[Text]:
+        heads = len(scene.grid.heads)
+        needed = self._label + (_least(scene) + 1) * heads + 1  # with the edges
         said = (
             f"{heads} miniatures side by side need {needed} columns, and this pane has "
             f"{self.room.width}: widen the terminal, or press g for the list"
@@ -161,11 +165,16 @@ class MiniaturesPane(HeadsPane):
         return y // (self._high + 1), (x - self._label) // self._cell
 
 
-def widths_of(scene: Scene) -> tuple[int, int]:
-    """The columns that all miniatures side by side need: to be shown, and to be read."""
-    heads = len(scene.grid.heads)
-    least, readable = (side + 1 for side in (_least(scene), READABLE))  # with an edge
-    return _label_of(scene) + least * heads + 1, _label_of(scene) + readable * heads + 1
+def _widest(scene: Scene, width: int) -> int:
+    """The widest miniature where all heads share this width; 0 where the least has no room."""
+    side = (width - _label_of(scene) - 1) // max(1, len(scene.grid.heads)) - 1
+    return side if side >= _least(scene) else 0
+
+
+def _readable(scene: Scene) -> int:
+    """A point for each weight, if there are few."""
+    most = max(_shape(scene))
+    return most if most <= LARGEST else READABLE
 
 
 def _shape(scene: Scene) -> tuple[int, int]:
