@@ -1,4 +1,4 @@
-"""Draw docs/explore.svg: the terminal app as it opens on the README's text.
+"""Draw docs/explore.svg and docs/explore-miniatures.svg: the terminal app on the README's text.
 
 python docs/make_explore.py     needs the extra tui
 """
@@ -15,21 +15,26 @@ from attnviz.tui.app import ExploreApp
 from attnviz.tui.runs import Opened
 
 TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
-TARGET = Path(__file__).with_name("explore.svg")
+HERE = Path(__file__).parent
+PICTURES = {
+    "explore.svg": ((100, 28), ["slash", *"creature", "enter", "tab"]),
+    "explore-miniatures.svg": ((100, 40), ["g"]),
+}
 FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
-async def picture() -> str:
+async def picture(size: tuple[int, int], keys: list[str]) -> str:
     """The app's screen, without the fonts that Textual would fetch from a server."""
     opened = Opened.of_text(TEXT, load_model(Source("builtin")), TextOptions())
     app = ExploreApp(opened, Display(color=True), Path())
-    async with app.run_test(size=(100, 28)) as pilot:
+    async with app.run_test(size=size) as pilot:
         await app.workers.wait_for_complete()
         await pilot.pause()
-        await pilot.press("tab", "tab", "tab", *["left"] * 8, "tab")  # the first creature
+        await pilot.press(*keys)
         await pilot.pause(0.5)
         return FONTS.sub("", app.export_screenshot())
 
 
 if __name__ == "__main__":
-    TARGET.write_text(asyncio.run(picture()), encoding="utf-8")
+    for name, shown in PICTURES.items():
+        (HERE / name).write_text(asyncio.run(picture(*shown)), encoding="utf-8")

@@ -73,6 +73,7 @@ def ablate_together(
     heads: HeadOptions,
     cut: Cut,
     top: int,
+    progress: Progress | None = None,
 ) -> BeforeAfter:
     """Ablate some heads at once; raises what `ablate_each` raises."""
     predicting(model)
@@ -80,7 +81,7 @@ def ablate_together(
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     answer = _answer_of(prepared, options, cut)
     next_tokens = _KeepLast(prepared, top)
-    report = _report(prepared, [(), chosen], answer, cut, also=next_tokens)
+    report = _report(prepared, [(), chosen], answer, cut, progress, also=next_tokens)
     probabilities = None
     if answer is not None:
         before, after = (float(np.exp(log_softmax(next_tokens.last[i])[answer])) for i in (0, 1))

@@ -24,6 +24,7 @@ from attnviz.data.transforms import (
     Transforms,
 )
 from attnviz.errors import UsageError, option
+from attnviz.transforms.between import Between, go_on
 from attnviz.transforms.drop import without_keys
 from attnviz.transforms.merge import merged
 from attnviz.transforms.reduce import reduce_maps
@@ -57,6 +58,7 @@ def exhibit_of(
     filters: Filters = EVERYTHING,
     *,
     one_query: bool = False,
+    between: Between = go_on,
 ) -> Exhibit:
     """Put the heads of a capture on show.
 
@@ -66,6 +68,7 @@ def exhibit_of(
         transforms: applied in their order.
         filters: what is shown of the result.
         one_query: exactly one query is shown; the last word's where none is named.
+        between: called between the layers, as each transform takes a while on a long text.
 
     Raises:
         UsageError: a token that is not in the text, an ambiguous one where one position is
@@ -73,12 +76,13 @@ def exhibit_of(
     """
     _check_signed(captured, transforms)
     captured = weighted(captured) if transforms.weighted else captured
-    captured = merged(captured, transforms.merge) if transforms.merge else captured
+    captured = merged(captured, transforms.merge, between) if transforms.merge else captured
     queries = queries_of(captured.query_tokens, filters, one_query=one_query)
     made = replace(_whole(captured, choice, filters), queries=queries)
     if transforms.rollout:
-        made = _with(made, _rolled_out(made, transforms.rollout_layers), RolledOut())
-    made = _without_keys(made, _dropped_keys(captured.key_tokens, transforms))
+        rolled = _rolled_out(made, transforms.rollout_layers, between)
+        made = _with(made, rolled, RolledOut())
+    made = _without_keys(made, _dropped_keys(captured.key_tokens, transforms), between)
     if transforms.reduce is not None:
         over = transforms.over or "all"
         maps = reduce_maps(_head_maps(made), transforms.reduce, over)
@@ -118,14 +122,14 @@ def _check_signed(captured: Capture, transforms: Transforms) -> None:
         raise UsageError("scores are shown unchanged", "leave out all that would change them")
 
 
-def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...]) -> Exhibit:
+def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...], between: Between) -> Exhibit:
     """The exhibit without some keys; a query that attends to nothing else is not shown."""
     keys = tuple(key for key in exhibit.keys if key not in dropped)
     if not dropped or not exhibit.maps:
         return replace(exhibit, keys=keys, dropped=dropped)
     captured, seen = exhibit.capture, exhibit.capture.allowed_count()
     able = [q for q in exhibit.queries if seen[q] > sum(key < seen[q] for key in dropped)]
-    without = without_keys(_head_maps(exhibit), dropped, able)
+    without = without_keys(_head_maps(exhibit), dropped, able, between)
     transform = KeysDropped(
         tuple(captured.key_tokens[key].label for key in dropped),
         without.share,
@@ -139,7 +143,7 @@ def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...]) -> Exhibit:
     )
 
 
-def _rolled_out(exhibit: Exhibit, layers: str | None) -> tuple[HeadMap, ...]:
+def _rolled_out(exhibit: Exhibit, layers: str | None, between: Between) -> tuple[HeadMap, ...]:
     """The rollout to the layers that are named, or to the last.
 
     Raises:
@@ -158,7 +162,7 @@ def _rolled_out(exhibit: Exhibit, layers: str | None) -> tuple[HeadMap, ...]:
             f"{option('rollout')} needs all heads of all layers",
             f"capture the text again with {option('heads', 'all')}",
         )
-    through = list(rollout(_head_maps(exhibit)))
+    through = list(rollout(_head_maps(exhibit), between))
     named = choose_heads([1] * len(through), layers, None) if layers else ()
     return tuple(through[head.layer] for head in named) or tuple(through[-1:])
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from attnviz.data.blocks import FloatArray
 from attnviz.data.exhibit import HeadMap
+from attnviz.transforms.between import Between, each, go_on
 
 NOTHING = 1e-6
 """A row with less left than this attended to nothing else; rounding leaves it no zero."""
@@ -25,16 +26,22 @@ class Dropped:
     empty: tuple[int, ...]
 
 
-def without_keys(maps: Sequence[HeadMap], keys: Sequence[int], queries: Sequence[int]) -> Dropped:
+def without_keys(
+    maps: Sequence[HeadMap],
+    keys: Sequence[int],
+    queries: Sequence[int],
+    between: Between = go_on,
+) -> Dropped:
     """Take keys (columns) out of maps (n_queries, n_keys), and renormalise.
 
     Args:
         maps: at least one.
         keys: the positions to leave out.
         queries: the rows that are shown and that might attend to other keys.
+        between: called before each map.
     """
     kept, shares = [], []
-    for head_map in maps:
+    for head_map in each(maps, between):
         weights = head_map.weights.astype(np.float32, copy=True)
         sums = weights.sum(axis=1)
         weights[:, list(keys)] = 0

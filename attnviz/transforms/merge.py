@@ -15,9 +15,10 @@ from attnviz.data.capture import Capture
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import Merged, Unit
 from attnviz.data.words import groups_of
+from attnviz.transforms.between import Between, each, go_on
 
 
-def merged(capture: Capture, unit: Unit) -> Capture:
+def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
     """The same capture with the pieces of each character, or of each word, as one token.
 
     A token that holds several characters stays one; so does one that reaches over the
@@ -28,7 +29,7 @@ def merged(capture: Capture, unit: Unit) -> Capture:
     queries, keys = groups_of(capture, unit)
     layers = tuple(
         LayerPattern(layer.layer, layer.heads, _pooled(layer.weights, queries, keys))
-        for layer in capture.layers
+        for layer in each(capture.layers, between)
     )
     return replace(
         capture,

@@ -59,10 +59,9 @@ class HeadsPane(ScenePane):
         style = Style(bold=chosen is not None, dim=chosen is None)
         text.append(pad(layer_name(scene.grid.layers[row]), self._label), style)
         for column in range(len(scene.grid.heads)):
-            edge = {chosen: "[", (-1 if chosen is None else chosen + 1): "]"}.get(column, " ")
-            text.append(edge, Style(bold=True))
+            text.append(edge_of(column, chosen), Style(bold=True))
             text.append(*self._content(scene, (row, column)))
-        return text.append("]" if chosen == len(scene.grid.heads) - 1 else "", Style(bold=True))
+        return text.append(edge_of(len(scene.grid.heads), chosen), Style(bold=True))
 
     def _names(self, scene: Scene) -> str:
         room = self._cell - 1
@@ -73,8 +72,8 @@ class HeadsPane(ScenePane):
 
     def _content(self, scene: Scene, slot: Slot) -> tuple[str, Style]:
         room, display = self._cell - 1, self.display_here
-        if slot not in scene.slots:
-            return " " * room, Style()
+        if slot not in scene.computed:
+            return pad("…" if slot in scene.slots else "", room), Style(dim=True)
         key, weight = self._peaks.get(slot, (None, 0.0))
         said = self._said("" if key is None else scene.keys[key], weight, room)
         if display.color:
@@ -104,7 +103,17 @@ class HeadsPane(ScenePane):
         place = self.pointed(event)
         if self.scene is None or place is None:
             return
-        x, y = place
-        slot = y - 1, (x - self._label) // self._cell
+        slot = self.slot_at(*place)
         if slot in self.scene.slots:
             self.post_message(Chosen(slot=slot))
+
+    def slot_at(self, x: int, y: int) -> Slot:
+        """The slot at a column and a line of the whole content, which may be none of the grid."""
+        return y - 1, (x - self._label) // self._cell
+
+
+def edge_of(column: int, chosen: int | None) -> str:
+    """What stands before a column of heads: `[` and `]` around the chosen one."""
+    if chosen is None:
+        return " "
+    return {chosen: "[", chosen + 1: "]"}.get(column, " ")

@@ -41,10 +41,11 @@ class LinksPane(ScenePane):
     def lay_out(self, scene: Scene) -> Size:
         queries, keys = scene.queries, scene.keys
         looks, looked = _telling(scene.looks_at()), _telling(scene.looked_at_by())
+        none = "not computed yet" if scene.waits else "nothing"
         self._lines = [_Row(keys[key], key=key, weight=weight) for key, weight in looks]
-        self._lines += [] if looks else [_Row("nothing")]
-        nothing = "" if looked else " nothing"
-        self._lines += [_Row(""), _Row(f"“{keys[scene.target]}” is attended to by{nothing}")]
+        self._lines += [] if looks else [_Row(none)]
+        self._lines += [_Row(""), _Row(f"“{keys[scene.target]}” is attended to by")]
+        self._lines += [] if looked else [_Row(none)]
         self._lines += [
             _Row(queries[query], query=query, weight=weight) for query, weight in looked
         ]

@@ -19,6 +19,16 @@ class Chosen(Message):
 
 
 @dataclass
+class Growing(Message):
+    """A run goes on: what there is of its patterns, and how many layers of how many they are."""
+
+    text: str
+    scene: Scene
+    layers: int
+    of: int
+
+
+@dataclass
 class Captured(Message):
     """A run has ended."""
 
@@ -36,11 +46,23 @@ class Failed(Message):
 
 @dataclass
 class Presented(Message):
-    """Patterns have been transformed and can be shown; `capture` holds them as they were."""
+    """Patterns have been transformed and can be shown; `capture` holds them as they were.
+
+    `chosen`: the scene is at the head that tells most about the text.
+    """
 
     capture: Capture
     scene: Scene
     toggles: Toggles
+    chosen: bool
+
+
+@dataclass
+class Refused(Message):
+    """A transform is impossible; `instead` are the toggles before it."""
+
+    why: str
+    instead: Toggles
 
 
 @dataclass
@@ -48,13 +70,6 @@ class AblationDone(Message):
     """The model was run without a head."""
 
     effect: BeforeAfter
-
-
-@dataclass
-class Refused(Message):
-    """A transform is impossible."""
-
-    why: str
 
 
 @dataclass

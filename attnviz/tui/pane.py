@@ -40,6 +40,11 @@ class ScenePane(ScrollView, can_focus=True):
         """The display, with the width of this pane."""
         return replace(self._display, width=max(1, self.room.width))
 
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        # Textual adds a line for a horizontal scrollbar whether there is one or not
+        height = super().get_content_height(container, viewport, width)
+        return height - self.styles.scrollbar_size_horizontal
+
     def show(self, scene: Scene | None) -> None:
         """Show another scene, or nothing yet."""
         self.scene = scene

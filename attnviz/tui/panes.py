@@ -9,6 +9,7 @@ from attnviz.console import Display
 from attnviz.renderers.direction import fenced
 from attnviz.tui.heads import HeadsPane
 from attnviz.tui.links import LinksPane
+from attnviz.tui.miniatures import MiniaturesPane
 from attnviz.tui.pattern import PatternPane
 from attnviz.tui.scene import Scene
 from attnviz.tui.words import WordsPane
@@ -23,8 +24,14 @@ class Panes(Vertical):
     def __init__(self, text: str, display: Display) -> None:
         super().__init__(id="panes")
         self._words, self.editor = WordsPane("words", display), TextArea(text, id="editor")
+        self._scene: Scene | None = None
         self._text = ContentSwitcher(self._words, self.editor, initial="words", id="text")
-        self._heads, self._links = HeadsPane("heads", display), LinksPane("links", display)
+        self._list, self._miniatures = (
+            HeadsPane("heads", display),
+            MiniaturesPane("miniatures", display),
+        )
+        self._heads = ContentSwitcher(self._list, self._miniatures, initial="heads", id="switcher")
+        self._links = LinksPane("links", display)
         self._pattern = PatternPane("pattern", display)
 
     def compose(self) -> ComposeResult:
@@ -37,13 +44,37 @@ class Panes(Vertical):
 
     def on_mount(self) -> None:
         self.editor.border_title = Content("text")
-        self._heads.focus()
+        self._list.focus()
 
     def show(self, scene: Scene | None) -> None:
         """Show another scene, or an empty pane for None."""
-        for pane in (self._words, self._heads, self._links, self._pattern):
+        self._scene = scene
+        self._make_room()
+        for pane in (self._words, self._heads_shown, self._links, self._pattern):
             pane.show(scene)
         self._pattern.border_subtitle = Content(_reading(scene) if scene else "")
+
+    @property
+    def _heads_shown(self) -> HeadsPane:
+        return self._miniatures if self._heads.current == "miniatures" else self._list
+
+    def switch_heads(self) -> None:
+        """Show the heads as miniatures, or as a list again."""
+        listed = self._heads_shown is self._list
+        self._heads.current = "miniatures" if listed else "heads"
+        self.show(self._scene)
+
+    def on_resize(self) -> None:
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Give miniatures more of the width if they need it."""
+        scene, miniatures = self._scene, self._miniatures
+        on = scene is not None and self._heads_shown is miniatures
+        self.set_class(on, "-miniatures")
+        width, wider = (self.size.width * share // 100 for share in (45, 62))  # as in app.tcss
+        widen = scene is not None and on and miniatures.wants(scene, width, wider)
+        self.set_class(widen, "-wider")
 
     @property
     def editing(self) -> bool:
@@ -73,5 +104,7 @@ class Panes(Vertical):
 
 def _reading(scene: Scene) -> str:
     """The chosen link: `creature → blue 0.48`."""
+    if scene.waits:
+        return "not computed yet"
     query, key = fenced(scene.queries[scene.query]), fenced(scene.keys[scene.key])
     return f"{query} → {key} {scene.weight(scene.query, scene.key):.2f}"

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from attnviz.data.ablate import BeforeAfter
-from attnviz.data.blocks import KeepEverything, PatternBlock
+from attnviz.data.blocks import KeepEverything, LayerPattern, PatternBlock
 from attnviz.data.capture import Capture
 from attnviz.data.head import Head, every_head
 from attnviz.runs.ablate import Cut, ablate_together
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
 Cancelled: TypeAlias = Callable[[], bool]
 """Whether a thread's result is no longer wanted."""
+
+SoFar: TypeAlias = Callable[[Capture, int], None]
+"""Is given what there is of a capture, and how many layers of it are there: at first none, then
+one more each time. The patterns of the others are NaN, and take no memory."""
 
 CANDIDATES = 8
 
@@ -34,8 +40,8 @@ class Runs:
     options: TextOptions
     _one: Lock = field(default_factory=Lock)
 
-    def capture(self, text: str, cancelled: Cancelled) -> Capture:
-        """The patterns of all heads over a text.
+    def capture(self, text: str, cancelled: Cancelled, so_far: SoFar) -> Capture:
+        """The patterns of all heads over a text; what there is of them goes to `so_far`.
 
         Raises:
             InputError: the text is blank, or longer than the model's context.
@@ -47,20 +53,49 @@ class Runs:
             prepared = prepare(self.model, text, self.options)
             heads = every_head(self.model.identity.heads_per_layer)
             prepared.budget.check(prepared.budget.patterns(heads), "shorten the text")
-            keep = KeepEverything(prepared.shape)
+            keep, last_row = KeepEverything(prepared.shape), prepared.shape[0] - 1
+            so_far(_with_layers(prepared.empty, ()), 0)
 
             def consume(block: PatternBlock) -> None:
                 check(cancelled)
                 keep(block)
+                if block.queries[-1] == last_row:
+                    layers = keep.layers()
+                    so_far(_with_layers(prepared.empty, layers), len(layers))
 
             prepared.run(heads, consume)
             return replace(prepared.empty, layers=keep.layers())
 
-    def without(self, text: str, head: Head) -> BeforeAfter:
-        """The next tokens with and without a head; raises the errors of `ablate_together`."""
+    def without(self, text: str, head: Head, cancelled: Cancelled) -> BeforeAfter:
+        """The next tokens with and without a head.
+
+        Raises:
+            GaveWay: it was cancelled; and the errors of `ablate_together`.
+        """
         with self._one:
-            chosen = HeadOptions(heads=str(head))
-            return ablate_together(self.model, text, self.options, chosen, Cut(), CANDIDATES)
+            check(cancelled)
+            options, chosen = self.options, HeadOptions(heads=str(head))
+            return ablate_together(
+                self.model,
+                text,
+                options,
+                chosen,
+                Cut(),
+                CANDIDATES,
+                lambda _done, _of: check(cancelled),
+            )
+
+
+def _with_layers(empty: Capture, layers: tuple[LayerPattern, ...]) -> Capture:
+    """The capture with these layers, and NaN in all others."""
+    there = {layer.layer: layer for layer in layers}
+    shape = len(empty.query_tokens), len(empty.key_tokens)
+    every = []
+    for layer, heads in enumerate(empty.model.heads_per_layer):
+        nothing = np.broadcast_to(np.float32(np.nan), (heads, *shape))
+        waiting = LayerPattern(layer, tuple(range(heads)), nothing)
+        every += [there.get(layer, waiting)] if heads else []
+    return replace(empty, layers=tuple(every))
 
 
 @dataclass(frozen=True)

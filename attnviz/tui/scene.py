@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from attnviz.analyses.finding import finding_of
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
@@ -23,6 +24,7 @@ from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import shown, strongest
 from attnviz.runs.choose import start_choice
 from attnviz.transforms.apply import exhibit_of
+from attnviz.transforms.between import Between, go_on
 
 Slot: TypeAlias = tuple[int, int]
 """Row and column of a head in the grid of heads."""
@@ -39,6 +41,11 @@ class Toggles:
     def turned(self, name: str) -> "Toggles":
         """These toggles with one of them turned on or off."""
         return replace(self, **{name: not getattr(self, name)})
+
+    @property
+    def any(self) -> bool:
+        """Whether one of them is on."""
+        return self.words or self.sink or self.rollout
 
     @property
     def names(self) -> list[str]:
@@ -61,6 +68,7 @@ class Toggles:
 class Scene:
     """An exhibit of whole maps, and the slot, the query and the key that the user has chosen.
 
+    Of a run that goes on, the maps of layers that are still to come are NaN.
     `query` and `key` are positions among the exhibit's tokens, which may be merged.
     `column`: the head to return to when heads that are rolled out into one come apart again.
     """
@@ -74,6 +82,11 @@ class Scene:
     @property
     def capture(self) -> Capture:
         return self.exhibit.capture
+
+    @property
+    def positions(self) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+        """The tokens that positions count, of the queries and of the keys."""
+        return self.capture.query_tokens, self.capture.key_tokens
 
     @property
     def head(self) -> Head | None:
@@ -105,6 +118,16 @@ class Scene:
     def map(self) -> HeadMap:
         """The chosen head's map."""
         return self.slots[self.slot]
+
+    @property
+    def computed(self) -> frozenset[Slot]:
+        """The slots whose layers have been run."""
+        return frozenset(slot for slot, each in self.slots.items() if _is_computed(each))
+
+    @property
+    def waits(self) -> bool:
+        """Whether the chosen head's layer is still to come."""
+        return not _is_computed(self.map)
 
     @property
     def one(self) -> Exhibit:
@@ -150,14 +173,34 @@ class Scene:
         The query itself, special tokens and, in a causal model, the first token are left out:
         they take the attention that has nowhere else to go.
         """
-        tokens = self.capture.key_tokens
-        telling = [key for key, _ in sorted(self.looks_at()) if not tokens[key].special]
+        seen = int(self.capture.allowed_count()[self.query])
+        telling = [key for key in self._telling_keys if key < seen]
         if self.capture.one_sequence:
-            telling = [k for k in telling if k != self.query and (k or not self.capture.causal)]
-        if not telling:
+            telling = [key for key in telling if key != self.query]
+        if not telling or self.query not in self.exhibit.queries:
             return {}
-        rows = {slot: each.weights[self.query, telling] for slot, each in self.slots.items()}
+        rows = {slot: self.slots[slot].weights[self.query, telling] for slot in self.computed}
         return {s: (telling[int(np.argmax(row))], float(row.max())) for s, row in rows.items()}
+
+    @property
+    def _telling_keys(self) -> list[int]:
+        """The keys that are neither special nor, in a causal model, the first token."""
+        tokens, capture = self.capture.key_tokens, self.capture
+        first = capture.one_sequence and capture.causal
+        return [k for k in self.exhibit.keys if not tokens[k].special and (k or not first)]
+
+    def at_strongest_link(self) -> "Scene":
+        """The scene at the head's strongest link between two tokens of the text; the scene itself
+        where there is none. Links that `peaks` leaves out do not count here, either."""
+        queries = [q for q in self.exhibit.queries if not self.capture.query_tokens[q].special]
+        keys = self._telling_keys
+        if not queries or not keys or self.waits:
+            return self
+        weights = self.map.weights[np.ix_(queries, keys)]  # (queries, keys); masked: 0
+        if self.capture.one_sequence:
+            weights[np.equal.outer(queries, keys)] = 0
+        row, column = divmod(int(np.argmax(weights)), len(keys))
+        return self.at(queries[row], keys[column]) if weights[row, column] > 0 else self
 
     def at(self, query: int | None = None, key: int | None = None) -> "Scene":
         """The scene at another query or key, or the nearest one shown. A query alone comes with
@@ -202,23 +245,43 @@ class Scene:
         return replace(self, key=links[0][0]) if links else self
 
 
-def scene_of(captured: Capture, toggles: Toggles, *, choose: bool = True) -> Scene:
-    """A capture, transformed, at its last word.
+def scene_of(
+    captured: Capture, toggles: Toggles, *, choose: bool = True, between: Between = go_on
+) -> Scene:
+    """A capture, transformed.
 
-    `choose`: with the head that tells most about the text, if the capture holds all heads;
-    otherwise with the first head.
+    `choose`: at the strongest link of the head that tells most about the text, if the capture
+    holds all heads; otherwise of the first head. Else at the last word. `between` is called
+    between the layers of the transforms.
 
     Raises:
         UsageError: a transform is impossible for this capture.
     """
     if toggles.words and Merged("words") in captured.transforms:
         raise UsageError("pieces of words are merged in this capture", "leave them so")
-    made = exhibit_of(captured, Choice(captured.heads), toggles.transforms)
+    made = exhibit_of(captured, Choice(captured.heads), toggles.transforms, between=between)
     start = Scene(made, grid_of(made.maps).slot(made.maps[0]), 0, 0)
-    picked = start_choice(captured) if choose else None
-    if picked is not None:
-        start = start._through(*picked.heads[0])
-    return start.at(last_word(made.capture.query_tokens))
+    start = start.at(last_word(made.capture.query_tokens))
+    if not choose:
+        return start
+    between()
+    picked = start_choice(captured)
+    return _at_what_is_told(start, picked) if picked else start.at_strongest_link()
+
+
+def _at_what_is_told(start: Scene, picked: Choice) -> Scene:
+    """The scene at the strongest link of a head that was picked: of those that show what it is
+    known for, if it was picked for them."""
+    start = start._through(*picked.heads[0]).at(start.query)
+    told = finding_of(start.one, start.map, picked.named)
+    if told is None or told.behaviour is None:
+        return start.at_strongest_link()
+    strongest = max(told.links, key=lambda link: link.weight)
+    return start.at(strongest.query, strongest.key)
+
+
+def _is_computed(head_map: HeadMap) -> bool:
+    return not bool(np.isnan(head_map.weights[0, 0]))
 
 
 def _followed(before: Scene, tokens: Sequence[Token]) -> int:

@@ -29,6 +29,7 @@ HELP = """\
   r                rollout: multiply the layers (on or off)
 
 [b]Actions[/b]
+  g                heads as miniatures, where there is room, or as a list
   e                edit the text; the patterns follow; esc: done
   a                ablate the head: predictions with and without it
   p                save the pattern as a PNG in this folder

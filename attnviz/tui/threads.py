@@ -7,7 +7,7 @@ from typing import Literal
 
 from textual.app import App
 from textual.message import Message
-from textual.worker import WorkerFailed, get_current_worker
+from textual.worker import Worker, WorkerFailed, get_current_worker
 
 from attnviz.errors import AttnvizError, Speller
 from attnviz.tui.messages import Said
@@ -29,21 +29,31 @@ class ThreadedApp(App[None]):
         self.not_saved: AttnvizError | None = None
         """The reason why the last file that leaving waited for was not saved."""
 
-    def _status(self, doing: str = "") -> None:
+    def _status(self) -> None:
         """Show what the app is doing."""
         raise NotImplementedError
+
+    @property
+    def _doing(self) -> list[str]:
+        """What the app's threads do that nobody has stopped, the oldest first."""
+        ours = [worker for worker in self.workers if worker.node is self]
+        working = [each for each in ours if not (each.is_finished or each.is_cancelled)]
+        return list(dict.fromkeys(each.description for each in working))
+
+    def on_worker_state_changed(self, _: Worker.StateChanged) -> None:
+        self._status()
 
     def _tell(self, text: str, *, wrong: bool = True) -> None:
         severity: Literal["warning", "information"] = "warning" if wrong else "information"
         self.notify(text, severity=severity, timeout=5 if wrong else 3, markup=False)
 
     def on_said(self, event: Said) -> None:
-        self._status()
         self._tell(event.text, wrong=event.wrong)
 
     def _off_thread(
         self,
         group: str,
+        doing: str,
         make: Callable[[Cancelled], Message],
         failed: Callable[[AttnvizError], Message] | None = None,
         *,
@@ -51,8 +61,8 @@ class ThreadedApp(App[None]):
     ) -> None:
         """Make a message in a thread and post it, unless the thread was cancelled.
 
-        `failed` makes the message for an error, by default its sentence; `exclusive` cancels
-        older threads of the group.
+        `doing` is what the user reads meanwhile; `failed` makes the message for an error, by
+        default its sentence; `exclusive` cancels older threads of the group.
         """
 
         def work() -> None:
@@ -66,9 +76,9 @@ class ThreadedApp(App[None]):
             if not worker.is_cancelled:
                 self.post_message(message)
 
-        self.run_worker(work, group=group, thread=True, exclusive=exclusive)
+        self.run_worker(work, group=group, description=doing, thread=True, exclusive=exclusive)
 
-    def _save(self, write: Callable[[], Path], more: str = "") -> None:
+    def _save(self, doing: str, write: Callable[[], Path], more: str = "") -> None:
         """Write a file in a thread; `more` follows its path in the notification."""
 
         def save(_: Cancelled) -> Said:
@@ -80,7 +90,7 @@ class ThreadedApp(App[None]):
             self.saved.append(f"saved {path}")
             return Said(f"saved {path}{more}")
 
-        self._off_thread(SAVE, save, exclusive=False)
+        self._off_thread(SAVE, doing, save, exclusive=False)
 
     async def action_quit(self) -> None:
         """Leave once all files are saved; leave at once on the second request."""
@@ -89,14 +99,13 @@ class ThreadedApp(App[None]):
             self.exit()
             return
         self._leaving = True
-        self._status("saving, then leaving; q: at once")
 
         async def leave() -> None:
             with suppress(WorkerFailed):  # raised by the caller as `failure`
                 await self.workers.wait_for_complete(saving)
             self.exit()
 
-        self.run_worker(leave(), group="leave")
+        self.run_worker(leave(), group="leave", description="then leaving; q: at once")
 
     @property
     def failure(self) -> BaseException | None:

@@ -94,14 +94,16 @@ def explore(
     folder: Path = Path("unused"),
     size: tuple[int, int] = (80, 24),
     display: Display = COLORS,
+    wait: bool = True,
 ) -> None:
-    """Open the app, and do something in it."""
+    """Open the app, and do something in it; `wait`: once its first run has ended."""
 
     async def visit() -> None:
         app = ExploreApp(opened, display, folder, as_flag)
         async with app.run_test(size=size) as pilot:
             there = Visit(app, pilot)
-            await there.settle()
+            if wait:
+                await there.settle()
             await does(there)
 
     with patch("textual.app.wait_for_idle", idle), patch("textual.pilot.wait_for_idle", idle):

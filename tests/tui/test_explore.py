@@ -28,7 +28,7 @@ from attnviz.runs.ablate import Cut, ablate_together
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import load_model
 from attnviz.tui.app import ExploreApp
-from attnviz.tui.runs import Cancelled, GaveWay, Opened, Runs
+from attnviz.tui.runs import Cancelled, GaveWay, Opened, Runs, SoFar
 from attnviz.tui.scene import scene_of
 from attnviz.tui.screens import HELP, AblationScreen, HelpScreen
 from tests.builtin import HEADS, NAMED
@@ -103,9 +103,11 @@ def test_the_panes_show_the_weights_of_the_head_that_was_moved_to() -> None:
         scene = there.app.scene
         assert scene
         weights = scene.capture.weights(Head(0, 0))
-        key = int(np.argmax(weights[7]))
+        key = int(np.argmax(weights[scene.query]))
+        query = scene.capture.query_tokens[scene.query].label
         label = scene.capture.key_tokens[key].label
-        assert there.subtitle("pattern") == f"forest → {label} {weights[7, key]:.2f}"
+        link = f"{query} → {label} {weights[scene.query, key]:.2f}"
+        assert there.subtitle("pattern") == link
         assert there.seen("links")[0].startswith(label)
 
     explore(saved(), does)
@@ -127,7 +129,7 @@ def test_tab_goes_through_all_panes_and_back() -> None:
 
 def test_in_the_text_arrows_move_from_token_to_token_and_from_line_to_line() -> None:
     async def does(there: Visit) -> None:
-        await there.press("shift+tab", "left", "left")
+        await there.press("slash", *"39", "enter", "left", "left")
         assert there.app.scene
         assert there.app.scene.query == 37
         await there.press("up")
@@ -186,15 +188,24 @@ def test_a_slash_finds_a_token_while_it_is_typed_and_n_the_next() -> None:
     explore(saved("the cat saw a blue cat run"), does)
 
 
+def test_matches_are_kept_where_the_tokens_stay_the_same() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("slash", *"cat", "enter", "s", "n")
+        assert there.app.scene
+        assert there.app.scene.query == 5
+
+    explore(saved("the cat saw a blue cat run"), does)
+
+
 def test_a_token_that_is_not_there_is_said_and_escape_leaves() -> None:
     async def does(there: Visit) -> None:
+        before = there.app.scene
         await there.press("slash", *"zebra")
         assert there.subtitle("find") == "not in this text"
         await there.press("escape")
         assert not there.app.query_one("#find").display
         assert there.focus in PANES
-        assert there.app.scene
-        assert there.app.scene.query == 7
+        assert there.app.scene is before
 
     explore(saved(), does)
 
@@ -256,7 +267,7 @@ def test_who_moves_while_a_transform_is_made_stays_where_they_went(
         made.set()
         return scene_of(*given, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("attnviz.tui.app.scene_of", slowly)
+    monkeypatch.setattr("attnviz.tui.running.scene_of", slowly)
 
     async def does(there: Visit) -> None:
         await there.pilot.press("s", "j", "l")
@@ -433,7 +444,7 @@ def test_the_patterns_follow_the_text_while_it_is_typed(opened: Opened) -> None:
         await there.settle()
         assert there.app.scene
         assert there.app.scene.capture.text == f"{TEXT} and q"
-        assert there.title("heads") == "heads: top keys of “q”"
+        assert any("q" in line.split() for line in there.seen("pattern"))
         await there.press("escape")
         assert there.focus == "words"
         assert "forest and" in there.seen("words")[0]
@@ -462,7 +473,7 @@ def test_the_next_key_stops_the_run_of_an_older_text(monkeypatch: pytest.MonkeyP
         await there.pilot.press("b")
         while not runs.running.is_set():
             await there.pilot.pause(0.02)
-        monkeypatch.setattr("attnviz.tui.app.PAUSE", 60)  # and not only the run that follows
+        monkeypatch.setattr("attnviz.tui.running.PAUSE", 60)  # and not only the run that follows
         await there.press("c")
         for _ in range(250):  # the older run sees that it is stopped in a thread of its own
             if not runs.stopped:
@@ -494,8 +505,8 @@ def test_a_newer_text_takes_the_place_of_an_older_one() -> None:
 def test_a_run_stops_between_blocks_of_rows_when_it_is_cancelled(model: LoadedModel) -> None:
     asked = iter([False, False, True])
     with pytest.raises(GaveWay):
-        Runs(model, TextOptions()).capture(TEXT, lambda: next(asked))
-    again = Runs(model, TextOptions()).capture(TEXT, lambda: False)  # hooks are off again
+        Runs(model, TextOptions()).capture(TEXT, lambda: next(asked), ignore)
+    again = Runs(model, TextOptions()).capture(TEXT, lambda: False, ignore)  # hooks are off again
     assert again.heads == HEADS
 
 
@@ -508,13 +519,17 @@ def test_runs_of_one_model_wait_for_each_other(model: LoadedModel) -> None:
         time.sleep(0.01)
         return False
 
-    threads = [threading.Thread(target=runs.capture, args=(TEXT, ask)) for _ in "123"]
+    threads = [threading.Thread(target=runs.capture, args=(TEXT, ask, ignore)) for _ in "123"]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     turns = [thread for thread, _ in groupby(asked)]
     assert len(turns) == len(set(turns)) == 3  # none is asked again once another was
+
+
+def ignore(*_: object) -> None:
+    """Take no notice of what there is so far."""
 
 
 class _Runs:
@@ -526,7 +541,7 @@ class _Runs:
         self.stopped: list[str] = []
         self.running = threading.Event()
 
-    def capture(self, text: str, cancelled: Cancelled) -> Capture:
+    def capture(self, text: str, cancelled: Cancelled, so_far: SoFar) -> Capture:
         self.began.append(text)
         if text in self.slow:
             self.running.set()
@@ -541,6 +556,37 @@ def _until(happens: Callable[[], bool], seconds: float = 5) -> None:
     end = time.monotonic() + seconds
     while not happens() and time.monotonic() < end:
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("words", "color", "height"),
+    [
+        (5, True, 1),
+        (30, True, 2),  # 119 letters in 74 columns
+        (5, False, 2),  # a line of numbers below
+        (900, True, 4),  # of 24 lines no more than these, and the rest scrolls
+    ],
+)
+def test_the_pane_of_the_text_is_as_high_as_the_text(words: int, color: bool, height: int) -> None:
+    async def does(there: Visit) -> None:
+        assert there.pane("words").size.height == height
+
+    text = " ".join(["the"] * words)
+    capture = make_capture(text, heads_per_layer=(1,))
+    explore(Opened(capture=capture), does, display=Display(80, color=color))
+
+
+def test_the_editor_grows_with_the_text() -> None:
+    async def does(there: Visit) -> None:
+        await there.press("e")
+        editor = there.app.query_one("#editor", TextArea)
+        heights = [editor.size.height]
+        for _ in range(2):
+            await there.press("enter")
+            heights.append(editor.size.height)
+        assert heights == [1, 2, 3]
+
+    explore(Opened("a", _Runs()), does)  # type: ignore[arg-type]
 
 
 # ---- unusual texts and places ----
@@ -586,7 +632,7 @@ def test_a_text_too_long_for_the_model_is_said_and_can_be_mended(model: LoadedMo
 
 def test_a_very_long_text_scrolls_to_where_the_user_goes() -> None:
     async def does(there: Visit) -> None:
-        await there.settle()
+        await there.press("slash", *"599", "enter")
         assert any("w599" in line for line in there.seen("words"))
         assert any("w599" in line for line in there.seen("pattern"))
         await there.press("slash", *"300", "enter")
@@ -636,8 +682,9 @@ def test_what_was_written_stands_above_what_was_read() -> None:
             "une créature bleue et duveteuse",
             "BOS a fluffy blue creature",
         ]
+        await there.press("slash", *"duveteuse", "enter")
         assert there.subtitle("pattern") == "duveteuse → fluffy 1.00"
-        await there.press("shift+tab", "left", "left")
+        await there.press("left", "left")
         assert there.subtitle("pattern").startswith("bleue → blue")
         await there.press("a")
         assert "does not predict" in there.told[0]
@@ -665,7 +712,7 @@ def test_a_text_that_is_deleted_meanwhile_stays_deleted(monkeypatch: pytest.Monk
         return scene_of(*given, **options)  # type: ignore[arg-type]
 
     async def does(there: Visit) -> None:
-        monkeypatch.setattr("attnviz.tui.app.scene_of", slowly)
+        monkeypatch.setattr("attnviz.tui.running.scene_of", slowly)
         await there.press("e")
         await there.pilot.press("b")
         while not made.is_set():
@@ -707,9 +754,9 @@ def test_one_ablation_is_shown_and_none_over_what_is_typed(
 ) -> None:
     go, without = threading.Event(), Runs.without
 
-    def slowly(runs: Runs, text: str, head: Head) -> BeforeAfter:
+    def slowly(runs: Runs, text: str, head: Head, cancelled: Cancelled) -> BeforeAfter:
         _until(go.is_set)
-        return without(runs, text, head)
+        return without(runs, text, head, cancelled)
 
     monkeypatch.setattr(Runs, "without", slowly)
 
@@ -728,7 +775,7 @@ def test_tokens_that_share_a_letter_are_stepped_through_in_place(model: LoadedMo
     text = "a blue cat " * 12 + "😀 cat"
 
     async def does(there: Visit) -> None:
-        await there.press("shift+tab", "left", "left", "left")
+        await there.press("slash", *"cat#13", "enter", "left", "left", "left")
         assert there.app.scene
         assert there.app.scene.capture.query_tokens[there.app.scene.query].part
         assert any("😀" in line for line in there.seen("words"))
@@ -741,10 +788,10 @@ def test_tokens_that_share_a_letter_are_stepped_through_in_place(model: LoadedMo
 
 def test_an_error_of_a_run_is_a_sentence_and_the_app_goes_on() -> None:
     class Failing(_Runs):
-        def capture(self, text: str, cancelled: Cancelled) -> Capture:
+        def capture(self, text: str, cancelled: Cancelled, so_far: SoFar) -> Capture:
             if "x" in text:
                 raise InputError("there is an x", "leave it out")
-            return super().capture(text, cancelled)
+            return super().capture(text, cancelled, so_far)
 
     async def does(there: Visit) -> None:
         await there.press("e", "x")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
@@ -21,10 +22,49 @@ def scene(**toggles: bool) -> Scene:
     return scene_of(make_capture(TEXT), Toggles(**toggles))
 
 
-def test_a_scene_begins_at_the_last_word_and_the_key_that_it_looks_at_most() -> None:
-    begun = scene()
+def test_a_scene_begins_at_the_strongest_link_between_two_tokens() -> None:
+    begun = scene_of(make_capture(TEXT, bos=True), Toggles())
+    weights = begun.map.weights.copy()
+    weights[0] = weights[:, 0] = 0  # BOS
+    np.fill_diagonal(weights, 0)
+    assert (begun.query, begun.key) == np.unravel_index(np.argmax(weights), weights.shape)
+
+
+def test_the_strongest_link_of_a_head_that_is_known_for_something_is_one_that_shows_it() -> None:
+    pattern = np.eye(9, dtype=np.float32)
+    pattern[4] = [0.02, 0.03, 0.3, 0.6, 0.05, 0, 0, 0, 0]  # creature: its adjective
+    pattern[5] = [0, 0, 0, 0, 1, 0, 0, 0, 0]  # a stronger one, which does not show it
+    card = (NamedHead("adjectives", Head(1, 1), "nouns attend to their adjectives"),)
+    capture = make_capture(TEXT, bos=True, patterns={Head(1, 1): pattern}, named_heads=card)
+    begun = scene_of(capture, Toggles())
+    assert begun.head == Head(1, 1)
+    assert (begun.query, begun.key) == (4, 3)
+
+
+def test_where_no_token_attends_to_another_a_scene_begins_at_the_last_word() -> None:
+    only_itself = make_capture(TEXT, heads_per_layer=(1,), patterns={Head(0, 0): np.eye(8)})
+    assert scene_of(only_itself, Toggles()).query == 7
+    assert scene_of(make_capture("cat"), Toggles()).query == 0
+
+
+def test_an_older_place_is_not_left_for_the_strongest_link() -> None:
+    begun = scene_of(make_capture(TEXT), Toggles(), choose=False)
     assert begun.query == 7
-    assert begun.key == int(np.argmax(begun.map.weights[7]))
+    assert begun.slot == (0, 0)
+
+
+def test_layers_that_are_still_to_come_have_no_weights_and_no_peaks() -> None:
+    nothing = np.full((8, 8), np.nan, np.float32)
+    to_come = {Head(1, 0): nothing, Head(1, 1): nothing}
+    begun = scene_of(make_capture(TEXT, patterns=to_come), Toggles(), choose=False).at(5)
+    assert begun.computed == {(0, 0), (0, 1)}
+    assert set(begun.peaks()) == {(0, 0), (0, 1)}
+    waiting = begun.in_slot((1, 0))
+    assert waiting.waits
+    assert not begun.waits
+    assert waiting.looks_at() == []
+    assert set(waiting.peaks()) == {(0, 0), (0, 1)}
+    assert waiting.at_strongest_link() is waiting
 
 
 def test_moves_go_through_layers_and_heads_and_stop_at_the_edge() -> None:

@@ -43,6 +43,8 @@ SHOTS = {
     "keys": Shot(keys=["question_mark"]),
     "find": Shot(keys=["slash", "b"]),
     "rollout": Shot(keys=["w", "r"]),
+    "miniatures": Shot((100, 40), ["g"]),
+    "no-room": Shot(heads=(12, 12), keys=["g"]),
 }
 
 

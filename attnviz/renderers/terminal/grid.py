@@ -78,10 +78,10 @@ def _repeats(across: int, display: Display) -> tuple[int, int]:
     two characters are wide."""
     across = max(1, across)
     lines = max(1, across // 2)
-    return (lines * _points_a_line(display) if across > 1 else 1), across
+    return (lines * points_a_line(display) if across > 1 else 1), across
 
 
-def _points_a_line(display: Display) -> int:
+def points_a_line(display: Display) -> int:
     """Two where halves of a character have colours of their own."""
     return 2 if display.color and display.unicode else 1
 
@@ -111,7 +111,7 @@ def _band(
 ) -> Iterator[Text]:
     """All layers of some heads: a line of head names, then a row of miniatures per layer."""
     height, width = next(iter(slots.values())).shape
-    step = _points_a_line(display)
+    step = points_a_line(display)
     width = max(width, widest([head_name(grid.heads[head]) for head in heads]))
     names = (pad(head_name(grid.heads[head]), width + GAP) for head in heads)
     yield Text((" " * layout.label + "".join(names)).rstrip(), style="bold", no_wrap=True)
@@ -124,14 +124,14 @@ def _band(
             for place, head in enumerate(heads):
                 line.append(" " * GAP if place else "")
                 points = slots.get((row, head), np.full((height, width), np.nan, np.float32))
-                _append_points(line, points[top : top + step], display)
+                append_points(line, points[top : top + step], display)
                 line.append(" " * (width - points.shape[1]))
             if not display.color:
                 line.rstrip()
             yield line
 
 
-def _append_points(line: Text, points: FloatArray, display: Display) -> None:
+def append_points(line: Text, points: FloatArray, display: Display) -> None:
     """One line of a miniature from its (1 or 2, width) points; NaN leaves the ground."""
     upper = points[0].tolist()
     lower = points[1].tolist() if len(points) > 1 else [float("nan")] * len(upper)
