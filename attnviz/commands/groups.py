@@ -381,7 +381,7 @@ class Canvas:
         "--cmap",
         metavar="NAME",
         help="The Matplotlib colour map of a picture.",
-        show_default="viridis",
+        show_default="Blues; RdBu_r for values with a sign, viridis for layers",
     )
     dpi: int | None = _look(
         None,
@@ -431,8 +431,9 @@ class Looks(Canvas, Views):
         None,
         "--title",
         metavar="TITLE",
-        help="The title of a picture.",
-        show_default="model and head",
+        help="The title of a picture, above the line that says which model, text and head it is "
+        "of; an empty one removes both.",
+        show_default="the head",
     )
 
     @property

@@ -102,6 +102,12 @@ def facts(capture: Capture) -> str:
     return ", ".join(parts)
 
 
+def caption(capture: Capture) -> str:
+    """`builtin, 9 tokens with BOS: “a fluffy …”`: what was run, on how much, and the text."""
+    text = beginning(capture.text)
+    return f"{facts(capture)}: “{text}”" if text else facts(capture)
+
+
 def size_of_answer(capture: Capture) -> str:
     """`74 prompt tokens, 2 new`."""
     return f"{amount(prompt_size(capture), 'prompt token')}, {len(capture.query_tokens):,} new"
@@ -155,6 +161,11 @@ def duration(seconds: float) -> str:
 
 def ablate_title(report: "AblationReport") -> str:
     """What was run, what is measured, and what replaces a head."""
+    return f"{facts(report.capture)}; {ablation(report)}"
+
+
+def ablation(report: "AblationReport") -> str:
+    """What is measured, and what replaces a head."""
     replaced = "0" if report.replacement == "zero" else "its mean over the positions"
     if report.answer is not None and report.first is not None:
         word, best = report.answer, report.first
@@ -169,7 +180,7 @@ def ablate_title(report: "AblationReport") -> str:
             f"{report.baseline:.3f} nats"
         )
     changes = "; change in log-probability (nats); negative = the head helps"
-    return f"{facts(report.capture)}; a head's output replaced by {replaced}; {measured}{changes}"
+    return f"a head's output replaced by {replaced}; {measured}{changes}"
 
 
 def heads_title(report: "HeadReport") -> str:

@@ -90,7 +90,7 @@ def test_a_picture_of_every_score(run: Run, tmp_path: Path, suffix: str) -> None
     assert path.stat().st_size > 2000
     if suffix == "svg":
         drawn = path.read_text()
-        for name in ("entropy", "previous, 0 to 1", "H3"):
+        for name in ("entropy (nats)", ">previous<", "H3"):
             assert name in drawn
 
 

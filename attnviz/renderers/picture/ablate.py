@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from attnviz.data.ablate import AblationReport
 from attnviz.renderers.arrangement import by_head, digits_for, largest
+from attnviz.renderers.colors import DIVERGING
 from attnviz.renderers.picture.headpanes import Pane, draw_panes
-from attnviz.renderers.picture.paint import DIVERGING
-from attnviz.renderers.titles import ablate_title
+from attnviz.renderers.titles import ablation, caption
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,6 +16,10 @@ def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> "F
     """All heads as one picture; raises what `draw_panes` does."""
     values = by_head((effect.heads[0], effect.change) for effect in report.effects)
     most = largest(values) or 1.0
-    title = f"change in nats, -{most:.3g} to {most:.3g}"
-    pane = Pane(title, values, -most, most, digits_for(most))
-    return draw_panes(ablate_title(report), [pane], dpi=dpi, cmap=cmap)
+    pane = Pane("change (nats)", values, -most, most, digits_for(most))
+    about = caption(report.capture)
+    return draw_panes(_title(ablation(report)), [pane], about=about, dpi=dpi, cmap=cmap)
+
+
+def _title(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]

@@ -31,6 +31,7 @@ _SETTINGS = {
     "pdf.fonttype": 42,
     "hatch.linewidth": 0.6,
     "axes.linewidth": 0.6,
+    "axes.unicode_minus": False,  # as in the numbers of cells
 }
 _METADATA: dict[PictureFormat, dict[str, str | None]] = {
     "png": {"Software": "attnviz"},

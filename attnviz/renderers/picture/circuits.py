@@ -6,6 +6,7 @@ import numpy as np
 
 from attnviz.data.circuits import Circuits
 from attnviz.renderers.arrangement import by_head
+from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
 from attnviz.renderers.picture.canvas import place
 from attnviz.renderers.picture.sheet import sheet, write_line
 from attnviz.renderers.titles import circuits_title
@@ -18,7 +19,7 @@ SIDE, GAP = 2.6, 1.15  # inches
 LABELS = 24  # heads along a side that are named at most
 
 
-def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = "viridis") -> "Figure":
+def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> "Figure":
     """The panes side by side: copying first, then the compositions over what chance would give.
 
     Raises:
@@ -41,7 +42,7 @@ def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = "viridis") -> "Figur
 
 def _draw_copying(axes: "Axes", circuits: Circuits) -> None:
     values = by_head((each.head, each.eigenvalues) for each in circuits.copying)
-    shown = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+    shown = axes.imshow(values, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
     axes.figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03).ax.tick_params(labelsize=7)
     axes.set_title("copying (eigenvalues)", fontsize=9, loc="left")
     axes.set_xticks(range(values.shape[1]), [f"H{i}" for i in range(values.shape[1])], fontsize=7)

@@ -13,12 +13,13 @@ from attnviz.data.development import Change, Development
 from attnviz.errors import UsageError
 from attnviz.harmless import readable
 from attnviz.renderers.atlas_titles import development_title
+from attnviz.renderers.colors import LAYERS
 from attnviz.renderers.picture.canvas import place
 from attnviz.renderers.picture.fonts import Lettering
 from attnviz.renderers.picture.frame import GREY
+from attnviz.renderers.picture.headpanes import axis_label
 from attnviz.renderers.picture.layers import draw_layers, layer_color, layer_scale
 from attnviz.renderers.picture.naming import spread
-from attnviz.renderers.picture.scatter import axis_label
 from attnviz.renderers.picture.sheet import sheet, write_line
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ EVEN = 4  # times as large as the smallest gap: the mean gap of steps that are n
 
 
 def draw(
-    development: Development, *, top: int | None = None, dpi: int = 150, cmap: str = "viridis"
+    development: Development, *, top: int | None = None, dpi: int = 150, cmap: str = LAYERS
 ) -> "Figure":
     """A panel for each score that was measured.
 
