@@ -305,7 +305,13 @@ class HeadTransforms:
         help="Norm-based attention: each weight times the norm of the vector that its key "
         "contributes.",
     )
-    chars: bool = _tokens(False, "--chars", help="Merge tokens that are parts of one character.")
+    chars: bool | None = _tokens(
+        None,
+        "--chars/--no-chars",
+        help="Merge tokens that are parts of one character. Default: only show merges them, in the "
+        "terminal and in pictures.",
+        show_default=False,
+    )
     words: bool = _tokens(
         False,
         "--words",

@@ -182,6 +182,7 @@ class Exhibit:
     are and why, `finding` what the one head does here that a rule picked; `caption` names the
     exhibit in its place, where it stands beside others. `subtitle` says what was run, where that
     cannot be told from the capture's own tokens; `sides` what the rows and the columns are.
+    `unasked`: parts of characters were merged although nobody asked for it.
     """
 
     capture: Capture
@@ -197,6 +198,7 @@ class Exhibit:
     subtitle: str = ""
     sides: Sides = Sides()  # frozen
     finding: Finding | None = None
+    unasked: bool = False
 
     @property
     def weakest_left_out(self) -> bool:

@@ -51,7 +51,9 @@ class Needs:
 class Show:
     """What is to be shown of a text or a capture, and what its output needs.
 
-    `kept` is the choice of heads that was made on an earlier line, and is named as such.
+    `kept` is the choice of heads that was made on an earlier line, and is named as such. `legible`:
+    people read it, to whom a part of a character says nothing; `unasked`: such parts are merged for
+    that reason alone.
     """
 
     heads: HeadOptions = field(default_factory=HeadOptions)
@@ -59,6 +61,8 @@ class Show:
     filters: Filters = EVERYTHING
     needs: Needs = field(default_factory=Needs)
     kept: Choice | None = None
+    legible: bool = False
+    unasked: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,8 @@ class Output:
         needs = self.needs(request)
         if needs.norms:  # saved beside the weights, which stay as they are
             transforms = replace(transforms, weighted=False)
-        return Show(heads, transforms, request.filters, needs)
+        legible = self.medium != "file"
+        return Show(heads, transforms, request.filters, needs, legible=legible)
 
     def load(self) -> Callable[..., Any]:
         """What makes it; imported only now, as pictures take a second to."""
@@ -302,7 +307,7 @@ def _check(row: Output, request: Request) -> None:
         name
         for record in (request.transforms, request.filters, request.look)
         for name, plain in vars(type(record)()).items()
-        if getattr(record, name) != plain
+        if getattr(record, name) not in (plain, False)  # what is off changes nothing
     ]
     _check_transforms(request)
     view = request.look.view
