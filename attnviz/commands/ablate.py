@@ -17,7 +17,7 @@ from attnviz.runs.ablate import Cut, Progress, ablate_each, ablate_together
 from attnviz.runs.prepare import load_model
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from attnviz.renderers.picture.canvas import Drawn
 
 EPILOG = """
 [bold]Examples[/]
@@ -128,7 +128,7 @@ def _deliver_each(
     if session.given("top") or to.format.name == "txt":
         effects = effects[: how.top]
 
-    def draw() -> "Figure":
+    def draw() -> "Drawn":
         from attnviz.renderers.picture import ablate as picture
 
         return picture.draw(report, **canvas.given)

@@ -23,7 +23,7 @@ from attnviz.renderers.terminal import atlas as table
 from attnviz.scanning.tables import read_atlas
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from attnviz.renderers.picture.canvas import Drawn
 
 EPILOG = """
 [bold]Examples[/]
@@ -127,7 +127,7 @@ def _show_scores(
     """The scores of every head."""
     found = whole.sorted_by(listed.sort, listed.top)
 
-    def draw() -> "Figure":
+    def draw() -> "Drawn":
         from attnviz.renderers.picture import atlas as picture
 
         return picture.draw(whole, **canvas.given)

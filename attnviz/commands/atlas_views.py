@@ -16,7 +16,7 @@ from attnviz.errors import UsageError, option
 from attnviz.scanning.tables import read_atlas, read_head, read_heads
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from attnviz.renderers.picture.canvas import Drawn
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def show_plot(
 
     scatter = scatter_of(whole, *two_scores(names))
 
-    def draw() -> "Figure":
+    def draw() -> "Drawn":
         from attnviz.renderers.picture import scatter as picture
 
         return picture.draw(whole, scatter, top=top, **canvas.given)
@@ -146,7 +146,7 @@ def show_development(
     heads = found.heads if head is None else (one_head(atlases[0], head),)
     found = found.only(heads, SCORES if score is None else (score,))
 
-    def draw() -> "Figure":
+    def draw() -> "Drawn":
         from attnviz.renderers.picture import development as picture
 
         return picture.draw(found, top=top, **canvas.given)

@@ -28,7 +28,7 @@ from attnviz.runs.compare import compare_models, compare_texts, models_beside, t
 from attnviz.runs.prepare import load_model
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from attnviz.renderers.picture.canvas import Drawn
 
 EPILOG = """
 [bold]Examples[/]
@@ -167,7 +167,7 @@ def _deliver_models(
     )
 
 
-def _drawn(sides: SideBySide, title: str, about: Sequence[str], canvas: g.Canvas) -> "Figure":
+def _drawn(sides: SideBySide, title: str, about: Sequence[str], canvas: g.Canvas) -> "Drawn":
     from attnviz.renderers.picture.beside import draw
 
     return draw(sides, title, about, **canvas.given)

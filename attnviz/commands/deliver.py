@@ -19,7 +19,7 @@ from attnviz.writers.formats import Format, choose_format
 from attnviz.writers.stream import write_stream
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from attnviz.renderers.picture.canvas import Drawn
 
 LINE = "{line}"
 """Stands for the number of the line in the name of a file that each line gets."""
@@ -139,7 +139,7 @@ def deliver_report(
     to: Destination,
     records: Callable[[], Sequence[Mapping[str, object]]],
     shown: Callable[[], Iterable[RenderableType]],
-    draw: "Callable[[], Figure] | None" = None,
+    draw: "Callable[[], Drawn] | None" = None,
 ) -> None:
     """Deliver a list of records: as rows, as a table for a person, or as a picture.
 
@@ -151,7 +151,10 @@ def deliver_report(
     elif to.format.picture and draw is not None:
         from attnviz.renderers.picture.canvas import figure_bytes
 
-        pieces = [figure_bytes(draw(), to.format.name)]
+        drawn = draw()
+        pieces = [figure_bytes(drawn.figure, to.format.name)]
+        for note in drawn.notes:
+            session.note(note)
     else:
         from attnviz.writers.records import record_chunks
 

@@ -25,7 +25,7 @@ from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from attnviz.renderers.picture.canvas import Drawn
 
 EPILOG = """
 [bold]Examples[/]
@@ -201,7 +201,7 @@ def heads(
         report = _over_text(session, text, source, options, heads, transforms.transforms())
     report = _narrowed(report, rows)
 
-    def draw() -> "Figure":
+    def draw() -> "Drawn":
         from attnviz.renderers.picture import heads as picture
 
         return picture.draw(report, **canvas.given)

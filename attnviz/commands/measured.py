@@ -25,7 +25,7 @@ from attnviz.runs.prepare import load_model
 from attnviz.runs.retrieval import measure_retrieval
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from attnviz.renderers.picture.canvas import Drawn
 
 OF_TEXTS = "file", "probe", "sort", "role"
 """Options of a text's, or the probe's, metrics."""
@@ -82,7 +82,7 @@ def read_circuits(
     """Read copying and composition off the weights."""
     circuits = circuits_of(load_model(source))
 
-    def draw() -> "Figure":
+    def draw() -> "Drawn":
         from attnviz.renderers.picture import circuits as picture
 
         return picture.draw(circuits, **look)
@@ -155,7 +155,7 @@ def score_labels(
     report = run.report()
     shown = report.scores[:top]
 
-    def draw() -> "Figure":
+    def draw() -> "Drawn":
         from attnviz.renderers.picture import labels as picture
 
         return picture.draw(report, **look)

@@ -20,7 +20,7 @@ from attnviz.runs.prepare import load_model
 from attnviz.runs.why import Question, ask_why, what_it_writes
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from attnviz.renderers.picture.canvas import Drawn
 
 EPILOG = """
 [bold]Examples[/]
@@ -157,7 +157,7 @@ def _check(session: Session, to: Destination, instead: Written) -> None:
 
 
 def _deliver(session: Session, to: Destination, why: Why, top: int, canvas: g.Canvas) -> None:
-    def draw() -> "Figure":
+    def draw() -> "Drawn":
         from attnviz.renderers.picture import why as picture
 
         return picture.draw(why, **canvas.given)

@@ -1,18 +1,14 @@
 """A picture of what ablating each head does: layers down, heads across."""
 
-from typing import TYPE_CHECKING
-
 from attnviz.data.ablate import AblationReport
 from attnviz.renderers.arrangement import by_head, digits_for, largest
 from attnviz.renderers.colors import DIVERGING
+from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import Pane, draw_panes
 from attnviz.renderers.titles import ablation, caption
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> "Figure":
+def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
     """All heads as one picture; raises what `draw_panes` does."""
     values = by_head((effect.heads[0], effect.change) for effect in report.effects)
     most = largest(values) or 1.0

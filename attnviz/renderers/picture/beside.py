@@ -14,7 +14,7 @@ from attnviz.harmless import readable
 from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import block_maximum
-from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.picture.canvas import Drawn, place
 from attnviz.renderers.picture.fonts import Lettering
 from attnviz.renderers.picture.frame import BOX, GREY, hatch_ground, outline, write
 from attnviz.renderers.picture.paint import (
@@ -43,7 +43,7 @@ def draw(
     *,
     dpi: int = 150,
     cmap: str = SEQUENTIAL,
-) -> "Figure":
+) -> Drawn:
     """All patterns as one figure, with what they are of in smaller letters below the title.
 
     Raises:
@@ -70,7 +70,7 @@ def draw(
         write_line(figure, 0.5, said, size=8, color=GREY)
         top = 0.6 + 0.15 * (said.count("\n") + 1)
         write_line(figure, top, fonts.spell(title), size=11)
-    return figure
+    return Drawn(figure, fonts.notes)
 
 
 def _visible(captured: Capture, weights: FloatArray) -> FloatArray:

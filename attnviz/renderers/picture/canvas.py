@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from attnviz.errors import UsageError, option
@@ -38,6 +39,14 @@ _METADATA: dict[PictureFormat, dict[str, str | None]] = {
     "svg": {"Date": None, "Creator": "attnviz"},
     "pdf": {"CreationDate": None, "Creator": "attnviz", "Producer": None},
 }
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, and what is to be said about it on stderr: one sentence each."""
+
+    figure: "Figure"
+    notes: tuple[str, ...] = ()
 
 
 @contextmanager

@@ -7,19 +7,18 @@ import numpy as np
 from attnviz.data.circuits import Circuits
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
-from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.picture.canvas import Drawn, place
 from attnviz.renderers.picture.sheet import sheet, write_line
 from attnviz.renderers.titles import circuits_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SIDE, GAP = 2.6, 1.15  # inches
 LABELS = 24  # heads along a side that are named at most
 
 
-def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> "Figure":
+def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     """The panes side by side: copying first, then the compositions over what chance would give.
 
     Raises:
@@ -37,7 +36,7 @@ def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> "Figu
             axes.set_title(f"read through the {through}, × chance", fontsize=9, loc="left")
             left += SIDE + GAP
         write_line(figure, SIDE + 0.45, fonts.spell(title))
-    return figure
+    return Drawn(figure, fonts.notes)
 
 
 def _draw_copying(axes: "Axes", circuits: Circuits) -> None:

@@ -14,7 +14,7 @@ from attnviz.errors import UsageError
 from attnviz.harmless import readable
 from attnviz.renderers.atlas_titles import development_title
 from attnviz.renderers.colors import LAYERS
-from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.picture.canvas import Drawn, place
 from attnviz.renderers.picture.fonts import Lettering
 from attnviz.renderers.picture.frame import GREY
 from attnviz.renderers.picture.headpanes import axis_label
@@ -25,7 +25,6 @@ from attnviz.renderers.picture.sheet import sheet, write_line
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
-    from matplotlib.figure import Figure
 
 ACROSS = 3
 WIDTH, HEIGHT = 2.7, 1.7  # inches of a panel
@@ -41,7 +40,7 @@ EVEN = 4  # times as large as the smallest gap: the mean gap of steps that are n
 
 def draw(
     development: Development, *, top: int | None = None, dpi: int = 150, cmap: str = LAYERS
-) -> "Figure":
+) -> Drawn:
     """A panel for each score that was measured.
 
     Args:
@@ -72,7 +71,7 @@ def draw(
         if len(set(layers)) > 1:
             draw_layers(place(figure, right - 0.5, 0, 0.13, HEIGHT), scale, layers)
         write_line(figure, HEIGHT + 0.42, fill(fonts.spell(title), int(right * LETTERS)))
-    return figure
+    return Drawn(figure, fonts.notes)
 
 
 def _measured(development: Development) -> list[str]:

@@ -5,6 +5,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
 from attnviz.data.exhibit import Orient, Sides
+from attnviz.renderers.direction import fenced
 from attnviz.renderers.picture.canvas import place
 from attnviz.renderers.picture.paint import EMPTY, HATCH, LINES, Scale, draw_color_bar
 from attnviz.renderers.picture.ticks import POINTS
@@ -80,7 +81,7 @@ def write(
     """Write a text `off` points from a place on the axes; `$` in it is a letter."""
     if text:
         axes.annotate(
-            text,
+            fenced(text),
             at,
             xycoords=coords,
             xytext=off,

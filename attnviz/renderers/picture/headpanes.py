@@ -11,7 +11,7 @@ import numpy as np
 from attnviz.data.blocks import FloatArray
 from attnviz.data.head import Head
 from attnviz.renderers.colors import is_light
-from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.picture.canvas import Drawn, place
 from attnviz.renderers.picture.frame import BOX, GREY, LEAST_LINE
 from attnviz.renderers.picture.paint import EMPTY
 from attnviz.renderers.picture.sheet import (
@@ -24,7 +24,6 @@ from attnviz.renderers.picture.sheet import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 ACROSS = 4  # panes in a row
@@ -78,7 +77,7 @@ def draw_panes(
     below: Sequence[str] = (),
     dpi: int,
     cmap: str,
-) -> "Figure":
+) -> Drawn:
     """The panes as one figure.
 
     Args:
@@ -109,7 +108,7 @@ def draw_panes(
         small = int(max(LEAST_LINE, line) * SMALL_LETTERS)
         said = "\n".join(fill(fonts.spell(each), small) for each in below)
         write_line(figure, bottom - 0.35, said, size=7.5, va="top", color=GREY)
-    return figure
+    return Drawn(figure, fonts.notes)
 
 
 def _draw_one(axes: "Axes", pane: Pane, cell: float, cmap: str) -> "AxesImage":

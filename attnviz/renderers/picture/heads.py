@@ -1,20 +1,17 @@
 """A picture for each score: layers down, heads across, with the roles that follow."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from attnviz.data.heads import METRICS, HeadReport
 from attnviz.harmless import readable
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.colors import SEQUENTIAL
+from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import draw_panes, score_pane
 from attnviz.renderers.titles import amount, caption, heads_title
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> "Figure":
+def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     """The metrics of all heads: shares from 0 to 1, others from 0 to the largest.
 
     A head is boxed in the metric that gives it its role.

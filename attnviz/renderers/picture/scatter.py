@@ -11,7 +11,7 @@ from attnviz.data.atlas import Atlas
 from attnviz.data.scatter import HeadPoint, Scatter
 from attnviz.renderers.atlas_titles import outliers_said, scatter_title
 from attnviz.renderers.colors import LAYERS
-from attnviz.renderers.picture.canvas import place, renderer_of
+from attnviz.renderers.picture.canvas import Drawn, place, renderer_of
 from attnviz.renderers.picture.frame import GREY
 from attnviz.renderers.picture.headpanes import axis_label
 from attnviz.renderers.picture.layers import draw_layers, layer_scale
@@ -33,7 +33,7 @@ FAR_AWAY = 0.14  # inches; from there on a line joins a name to its point
 
 def draw(
     atlas: Atlas, scatter: Scatter, *, top: int | None = None, dpi: int = 150, cmap: str = LAYERS
-) -> "Figure":
+) -> Drawn:
     """The scatter, with the outliers named.
 
     Args:
@@ -59,7 +59,7 @@ def draw(
         write_line(figure, -0.55, said, size=8, va="top", color=GREY)
         wrapped = fill(fonts.spell(title), int(WIDTH * LETTERS * 0.85))
         write_line(figure, HEIGHT + 0.12, wrapped)
-    return figure
+    return Drawn(figure, fonts.notes)
 
 
 @dataclass(frozen=True)

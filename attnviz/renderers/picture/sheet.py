@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from attnviz.renderers.direction import fenced
 from attnviz.renderers.picture.canvas import (
     check_dpi,
     check_size,
@@ -78,4 +79,4 @@ def write_line(
     """Text at the left edge of the figure, from `bottom` inches on up (or down, `va="top"`)."""
     axes = place(figure, 0, bottom, 0.01, 0.01)
     axes.set_axis_off()
-    axes.text(0, 0, text, fontsize=size, va=va, color=color, parse_math=False)
+    axes.text(0, 0, fenced(text), fontsize=size, va=va, color=color, parse_math=False)

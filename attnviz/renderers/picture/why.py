@@ -15,7 +15,7 @@ from attnviz.data.why import Node, Side, Why
 from attnviz.renderers.colors import DIVERGING
 from attnviz.renderers.labels import names_of
 from attnviz.renderers.parts import asked_why, part_name
-from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.picture.canvas import Drawn, place
 from attnviz.renderers.picture.sheet import draw_bar, sheet, write_heading
 from attnviz.renderers.titles import caption
 
@@ -30,7 +30,7 @@ LEGEND = (
 )
 
 
-def draw(why: Why, *, dpi: int = 150, cmap: str = DIVERGING) -> "Figure":
+def draw(why: Why, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
     """The tree where there is one, else the table of terms.
 
     Raises:
@@ -43,7 +43,7 @@ def draw(why: Why, *, dpi: int = 150, cmap: str = DIVERGING) -> "Figure":
         axes = _circuit(figure, why, names) if why.trees else _table(figure, why, names, cmap)
         box = axes.get_window_extent()
         write_heading(figure, box.height / dpi + 0.1, box.width / dpi, title, about, fonts)
-    return figure
+    return Drawn(figure, fonts.notes)
 
 
 def _table(figure: "Figure", why: Why, names: Sequence[str], cmap: str) -> "Axes":

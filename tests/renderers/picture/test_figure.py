@@ -379,10 +379,10 @@ def test_text_is_escaped_in_svg_and_control_characters_everywhere() -> None:
 def test_a_letter_that_no_font_has_becomes_its_code_point_and_a_note(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(fonts, "_other_fonts", list)
+    monkeypatch.setattr(fonts, "_other_fonts", lambda region: [])
+    monkeypatch.setattr(fonts, "_add_new_fonts", int)
     fonts._lettering.cache_clear()
     drawn = draw(make_exhibit(make_capture("楚留 said")))
-    fonts._lettering.cache_clear()
     assert ticks(drawn)[0] == ["U+695A U+7559", "said"]
     assert len(drawn.notes) == 1
     assert "U+695A, U+7559" in drawn.notes[0]

@@ -56,7 +56,7 @@ def bar(figure: Figure, title: str) -> Axes:
 
 
 def test_a_head_is_boxed_in_the_score_that_gives_it_its_role() -> None:
-    figure = heads.draw(report())
+    figure = heads.draw(report()).figure
     assert boxes(pane(figure, "previous")) == [(-0.5, 0.5)]
     assert boxes(pane(figure, "self")) == []
     assert "first threshold that it meets (previous token: previous ≥ 0.4)" in said(figure)
@@ -64,7 +64,7 @@ def test_a_head_is_boxed_in_the_score_that_gives_it_its_role() -> None:
 
 
 def test_each_score_has_a_colour_bar_and_what_was_not_measured_no_pane() -> None:
-    figure = heads.draw(report())
+    figure = heads.draw(report()).figure
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     panes = [title for title in titles if title]
     assert panes == ["entropy (nats)", "normalised", "distance (tokens)", *METRICS[3:7]]
@@ -73,10 +73,10 @@ def test_each_score_has_a_colour_bar_and_what_was_not_measured_no_pane() -> None
 
 
 def test_scores_say_what_was_measured() -> None:
-    plain = said(heads.draw(report()))
+    plain = said(heads.draw(report()).figure)
     assert "Scores of 4 heads" in plain
     assert "tiny, 3 tokens without BOS: “a blue whale”" in plain
-    probed = said(heads.draw(report("random tokens")))
+    probed = said(heads.draw(report("random tokens")).figure)
     assert "tiny, probe: random tokens" in probed
     assert "whale" not in probed
 
@@ -85,7 +85,7 @@ def test_an_ablation_says_on_what_text_and_has_a_colour_bar_around_zero() -> Non
     effects = [Effect((Head(0, 0),), -0.5), Effect((Head(0, 1),), 0.25)]
     capture = make_capture("a blue whale")
     made = AblationReport(capture, "zero", -2.0, 2, effects)
-    figure = ablate.draw(made)
+    figure = ablate.draw(made).figure
     assert "A head's output replaced by 0; mean log-probability of the 2 tokens" in said(figure)
     assert "tiny, 3 tokens without BOS: “a blue whale”" in said(figure)
     assert np.allclose(bar(figure, "change (nats)").get_ylim(), (-0.5, 0.5))
