@@ -8,6 +8,7 @@ from attnviz.data.circuits import Circuits
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
 from attnviz.renderers.picture.canvas import Drawn, place
+from attnviz.renderers.picture.paint import EMPTY
 from attnviz.renderers.picture.sheet import sheet, write_line
 from attnviz.renderers.titles import circuits_title
 
@@ -54,7 +55,7 @@ def _draw_composition(
     scores: "np.ndarray[tuple[int, ...], np.dtype[np.float32]]",
     cmap: str,
 ) -> None:
-    axes.set_facecolor("#f0f0f0")
+    axes.set_facecolor(EMPTY)
     shown = axes.imshow(scores, cmap=cmap, vmin=0, vmax=float(np.nanmax(scores)), aspect="auto")
     axes.figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03).ax.tick_params(labelsize=7)
     every = max(1, len(circuits.heads) // LABELS + (len(circuits.heads) % LABELS > 0))
