@@ -307,7 +307,7 @@ def _check(row: Output, request: Request) -> None:
         name
         for record in (request.transforms, request.filters, request.look)
         for name, plain in vars(type(record)()).items()
-        if getattr(record, name) not in (plain, False)  # what is off changes nothing
+        if getattr(record, name) != plain and getattr(record, name) is not False  # off: as it was
     ]
     _check_transforms(request)
     view = request.look.view

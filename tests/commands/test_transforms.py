@@ -9,6 +9,7 @@ import pytest
 
 from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
+from attnviz.runs.budget import Budget
 from attnviz.writers.atomic import write_bytes
 from attnviz.writers.npz import npz_chunks
 from tests.builtin import LAYERS, NAMED
@@ -297,6 +298,16 @@ def test_rows_and_captures_hold_every_token_unless_they_are_asked_to_merge(
     assert "parts of characters merged" in " ".join(again.out.split())
     run("show", CHINESE, "--chars", "-o", saved)
     assert MERGED not in run("show", saved).err  # it was asked for
+
+
+def test_patterns_too_large_to_be_kept_are_shown_by_their_tokens(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Budget, "holds_whole", lambda self, heads: False)
+    shown = run("show", CHINESE, "--head", "L3H1")
+    assert shown.status is ExitStatus.OK
+    assert "14 tokens with BOS" in " ".join(shown.out.split())
+    assert MERGED not in shown.err
 
 
 def test_merging_is_said_once_for_many_lines(run: Run) -> None:
