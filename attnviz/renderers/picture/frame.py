@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 TITLE, SUBTITLE = 11.5, 8.5
 GREY, BOX = "#555555", "#e4572e"
-LEAST_FOR_SUMS = 1.7  # inches
-LEAST_LINE, BESIDE = 4.6, 0.6  # inches of a line of text; how far it may go beyond the cells
+LEAST_FOR_SUMS = 1.45  # inches
+LEAST_LINE, BESIDE = 4.6, 1.1  # inches of a line of text; how far it may go beyond the cells
 BAR_LEFT, BAR_WIDTH, BAR_LEAST, BAR_MOST = 0.18, 0.15, 1.1, 4.5  # inches
 SWATCH = 0.15
 
@@ -132,7 +132,7 @@ def add_key(
         hatch_ground(sample)
         _say(sample, empty, (1, 0.5), (4, 0))
     if blank:
-        _say(place(figure, right + BAR_LEFT, down - SWATCH, BAR_WIDTH, SWATCH), blank)
+        _say(place(figure, right + BAR_LEFT, down - SWATCH - 0.05, BAR_WIDTH, SWATCH), blank)
 
 
 def _say(

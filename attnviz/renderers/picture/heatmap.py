@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LARGEST_CELL = 0.62  # inches
+LARGEST_CELL = 0.5  # inches; larger ones make letters small where the picture has to fit a column
 LARGEST_SIDE = 9.0
 # More cells than these are two pixels or less, and a strong link among them is lost to the eye.
 MOST_CELLS = 512
