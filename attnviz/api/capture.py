@@ -129,7 +129,8 @@ class AttentionCapture:
         Raises:
             UsageError: a head that was not recorded, or a `top` under 1.
         """
-        exhibit = self.show(heads=heads or self._every, top=top, least=least).record
+        chosen = heads or self._every
+        exhibit = self.show(heads=chosen, top=top, least=least, chars=False).record
         queries, keys = exhibit.capture.query_tokens, exhibit.capture.key_tokens
         return [
             Link(head.layer, head.head, queries[query], keys[key], weight)
@@ -142,9 +143,14 @@ class AttentionCapture:
         return show(self, view=view, **options)
 
     def to_columns(self, **options: Unpack[ShowOptions]) -> dict[str, Column]:
-        """The links by column; see `Shown.to_columns`. Without `heads`, those of all heads."""
+        """The links by column; see `Shown.to_columns`.
+
+        Without `heads` those of all heads; no parts are merged unless `chars` or `words` says so.
+        """
         if not (options.get("heads") or options.get("layers")):
             options = {**options, "heads": self._every}
+        if "chars" not in options:
+            options = {**options, "chars": False}
         return self.show(**options).to_columns()
 
     def figure(self, view: str = "heatmap", **options: Unpack[ShowOptions]) -> "Figure":

@@ -23,7 +23,7 @@ def compare(
     heads: str | None = None,
     layers: str | None = None,
     weighted: bool = False,
-    chars: bool = False,
+    chars: bool | None = None,
     words: bool = False,
     drop_sink: bool = False,
     drop_key: Names = (),

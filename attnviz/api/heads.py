@@ -41,7 +41,7 @@ def heads(
     heads: str | None = None,
     layers: str | None = None,
     weighted: bool = False,
-    chars: bool = False,
+    chars: bool | None = None,
     words: bool = False,
     drop_sink: bool = False,
     drop_key: Names = (),

@@ -80,10 +80,10 @@ class ScanAtlas:
         if plot is None:
             from attnviz.renderers.picture import atlas as grids
 
-            return grids.draw(self._atlas, **look)
+            return grids.draw(self._atlas, **look).figure
         from attnviz.renderers.picture import scatter
 
-        return scatter.draw(self._atlas, scatter_of(self._atlas, *two_scores(plot)), **look)
+        return scatter.draw(self._atlas, scatter_of(self._atlas, *two_scores(plot)), **look).figure
 
     def head(self, name: str) -> HeadAtlas:
         """All that was found of one head: `row`, `histograms`, `tokens` and `examples`.

@@ -36,7 +36,8 @@ class ShowOptions(TypedDict, total=False):
     query, key: only these rows and columns.
     top, least: the most keys of each query, the smallest weight.
     no_self, no_previous: leave out links to the token itself, to the token before.
-    chars, words: merge the pieces of a character, of a word.
+    chars, words: merge the pieces of a character, of a word; those of a character are merged
+        unless `chars` is False.
     weighted, scores: norm-based attention; scores in place of weights.
     drop_sink, drop_key: take the first token, or these keys, out and scale rows to sum to 1.
     reduce, over: join heads ("mean", "max") over "heads", "layers" or "all".
@@ -53,7 +54,7 @@ class ShowOptions(TypedDict, total=False):
     least: float
     no_self: bool
     no_previous: bool
-    chars: bool
+    chars: bool | None
     words: bool
     weighted: bool
     scores: bool
@@ -198,7 +199,7 @@ def _asked(options: _Viewed) -> Show:
     view = options.get("view")
     request = _request(options, "json" if view is None else "txt", Look(view=view))
     asked = choose_output(request).show(request)
-    return replace(asked, needs=Needs(one_query=asked.needs.one_query))
+    return replace(asked, needs=Needs(one_query=asked.needs.one_query), legible=True)
 
 
 def _request(options: _Viewed, format: str, look: Look) -> Request:

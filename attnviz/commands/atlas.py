@@ -24,7 +24,7 @@ from attnviz.runs.results.result import Result
 from attnviz.scanning.tables import read_atlas
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from attnviz.renderers.picture.canvas import Drawn
 
 EPILOG = """
 [bold]Examples[/]
@@ -128,7 +128,7 @@ def _show_scores(
     """The scores of every head."""
     found = whole.sorted_by(listed.sort, listed.top)
 
-    def draw(**look: Any) -> "Figure":
+    def draw(**look: Any) -> "Drawn":
         from attnviz.renderers.picture import atlas as picture
 
         return picture.draw(whole, **look)

@@ -18,7 +18,7 @@ from attnviz.runs.results.result import Result
 from attnviz.scanning.tables import read_atlas, read_head, read_heads
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from attnviz.renderers.picture.canvas import Drawn
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def show_plot(
 
     scatter = scatter_of(whole, *two_scores(names))
 
-    def draw(**look: Any) -> "Figure":
+    def draw(**look: Any) -> "Drawn":
         from attnviz.renderers.picture import scatter as picture
 
         return picture.draw(whole, scatter, top=top, **look)
@@ -150,7 +150,7 @@ def show_development(
     heads = found.heads if head is None else (one_head(atlases[0], head),)
     found = found.only(heads, SCORES if score is None else (score,))
 
-    def draw(**look: Any) -> "Figure":
+    def draw(**look: Any) -> "Drawn":
         from attnviz.renderers.picture import development as picture
 
         return picture.draw(found, top=top, **look)

@@ -140,6 +140,12 @@ def deliver_result(
     Raises:
         OutputError: the file or the stream cannot take it.
     """
-    look = canvas.given if canvas else {}
-    pieces = result.pieces(to.format.name, to.display(session), **look)
-    deliver(session, to, [(None, pieces)])
+    if to.format.picture:
+        from attnviz.renderers.picture.canvas import figure_bytes
+
+        drawn = result.drawn(**(canvas.given if canvas else {}))
+        deliver(session, to, [(None, [figure_bytes(drawn.figure, to.format.name)])])
+        for note in drawn.notes:
+            session.note(note)
+        return
+    deliver(session, to, [(None, result.pieces(to.format.name, to.display(session)))])

@@ -19,6 +19,8 @@ UNLIKE = {
 
 
 def as_flag(name: str, value: str | None = None) -> str:
-    """A parameter as it is typed: `--drop-sink`, `--top 5`, `-o FILE.png`."""
+    """A parameter as it is typed: `--drop-sink`, `--no-chars`, `--top 5`, `-o FILE.png`."""
     flag = UNLIKE.get(name, f"--{name.replace('_', '-')}")
+    if value == "False":
+        return f"--no-{flag.removeprefix('--')}"
     return flag if value is None else f"{flag} {value}"

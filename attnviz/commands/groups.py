@@ -305,7 +305,13 @@ class HeadTransforms:
         help="Norm-based attention: each weight times the norm of the vector that its key "
         "contributes.",
     )
-    chars: bool = _tokens(False, "--chars", help="Merge tokens that are parts of one character.")
+    chars: bool | None = _tokens(
+        None,
+        "--chars/--no-chars",
+        help="Merge tokens that are parts of one character. Default: only show merges them, in the "
+        "terminal and in pictures.",
+        show_default=False,
+    )
     words: bool = _tokens(
         False,
         "--words",
@@ -381,7 +387,7 @@ class Canvas:
         "--cmap",
         metavar="NAME",
         help="The Matplotlib colour map of a picture.",
-        show_default="viridis",
+        show_default="Blues; RdBu_r for values with a sign, viridis for layers",
     )
     dpi: int | None = _look(
         None,
@@ -431,8 +437,9 @@ class Looks(Canvas, Views):
         None,
         "--title",
         metavar="TITLE",
-        help="The title of a picture.",
-        show_default="model and head",
+        help="The title of a picture, above the line that says which model, text and head it is "
+        "of; an empty one removes both.",
+        show_default="the head",
     )
 
     @property

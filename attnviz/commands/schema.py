@@ -40,8 +40,8 @@ def schema(
 ) -> None:
     """Print the JSON Schema of what a command writes.
 
-    Without a command, those that have one are listed. The schema describes -f json; a line of -f jsonl is its $defs/row, whose properties are the
-    columns of csv and tsv.
+    Without a command, those that have one are listed. The schema describes -f json; a line of
+    -f jsonl is its $defs/row, whose properties are the columns of csv and tsv.
     """
     folder = files("attnviz") / "schemas"
     known = sorted(each.name.removesuffix(".json") for each in folder.iterdir())

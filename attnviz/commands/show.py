@@ -16,6 +16,7 @@ from attnviz.data.verify import FromExact, Verified
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
 from attnviz.inputs.lines import read_lines
 from attnviz.models.catalog import Source
+from attnviz.renderers.notes import MERGED
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Output, Piece, Request, Setting, Show, choose_output
 from attnviz.runs.prepare import load_model, verify
@@ -129,6 +130,8 @@ def _of_text(asked: _Asked, given: g.TextIn) -> Results:
     else:
         made = _made(asked, load_model(asked.source), text, show, setting)
     asked.note(made)
+    if made.merged:
+        asked.session.note(MERGED)
     note_strange(asked.session, [made.strange], "text")
     yield None, made.pieces
 
@@ -185,7 +188,7 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
     check_names(transforms.drop_keys, "drop_keys")
     lines = read_lines(given.text, given.file, session.stdin)
     model = load_model(asked.source)
-    bad, strange = 0, list[bool]()
+    bad, strange, merged = 0, list[bool](), False
     for number, text in session.progress(lines, "line"):
         setting = Setting(asked.output, asked.request, number, first=not strange)
         try:
@@ -205,6 +208,9 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
             show = replace(show, heads=named, kept=kept)
         strange.append(made.strange)
         asked.note(made, f"line {number}: ")
+        if made.merged and not merged:
+            session.note(MERGED)
+        merged = merged or made.merged
         yield number, made.pieces
     note_strange(session, strange, "line")
     if bad and not strange:

@@ -13,6 +13,7 @@ from attnviz.commands import groups as g
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.data.train import Outcome, Plan, Point
+from attnviz.harmless import readable
 from attnviz.inputs.text import read_file
 from attnviz.writers.atomic import write_bytes
 
@@ -120,7 +121,7 @@ def train(
     corpus, plan = own.begin(text, planned.plan, output, resume=resume)
     names = [path.name for path in files]
     outcome = _train(session, corpus, plan, output, names)
-    write_bytes(output / own_folder.CURVE, _curve(outcome))
+    write_bytes(output / own_folder.CURVE, _curve(outcome, output.name, names))
     own_folder.finish(output, plan, outcome, names)
     session.show(_said(output, outcome))
 
@@ -154,14 +155,16 @@ def _train(
         raise
 
 
-def _curve(outcome: Outcome) -> bytes:
+def _curve(outcome: Outcome, model: str, files: Sequence[str]) -> bytes:
     from attnviz.renderers.picture.train import loss_curve
 
+    points = outcome.points
     return loss_curve(
-        [point.progress.step for point in outcome.points],
-        [outcome.bits_per_byte(point) for point in outcome.points],
-        [point.held_out for point in outcome.points],
+        [point.progress.step for point in points],
+        [outcome.bits_per_byte(point) for point in points[1:]],
+        [point.held_out for point in points],
         outcome.trigram,
+        readable(f"{model}, trained from scratch on {', '.join(files)}"),
     )
 
 

@@ -192,6 +192,7 @@ class Exhibit:
     exhibit in its place, where it stands beside others. `subtitle` says what was run, where that
     cannot be told from the capture's own tokens; `sides` what the rows and the columns are.
     `origin` is the capture before its transforms, kept for a page, which names heads by it.
+    `unasked`: parts of characters were merged although nobody asked for it.
     """
 
     capture: Capture
@@ -208,6 +209,7 @@ class Exhibit:
     sides: Sides = Sides()  # frozen
     finding: Finding | None = None
     origin: Capture | None = None
+    unasked: bool = False
 
     @property
     def weakest_left_out(self) -> bool:

@@ -46,9 +46,13 @@ class Progress:
     entropy: float
 
 
+UNTRAINED = Progress(step=0, tokens=0, seconds=0.0, loss=0.0, entropy=0.0)
+"""Before the first step; nothing was measured on the training text."""
+
+
 @dataclass(frozen=True)
 class Point:
-    """A point of the loss curve; `held_out` in bits per byte of text."""
+    """A point of the loss curve, the first that of `UNTRAINED`; `held_out` in bits per byte."""
 
     progress: Progress
     held_out: float

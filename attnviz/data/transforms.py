@@ -22,13 +22,14 @@ class SavedTransforms:
     """The transforms whose result a capture can hold.
 
     `scores` puts scores in the place of weights. `weighted` multiplies each weight by the norm
-    of its key's value. `words` or `chars` merge the pieces of a word or of a character.
+    of its key's value. `words` or `chars` merge the pieces of a word or of a character; with None
+    for `chars`, what shows the result to people may merge them.
     """
 
     scores: bool = False
     weighted: bool = False
     words: bool = False
-    chars: bool = False
+    chars: bool | None = None
 
 
 @dataclass(frozen=True)

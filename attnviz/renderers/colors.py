@@ -1,7 +1,11 @@
-"""Colours that several rooms share: viridis as a small table, and how light a colour is."""
+"""Colours that several rooms share: maps by name, viridis as a table, how light a colour is."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+SEQUENTIAL, DIVERGING, LAYERS = "Blues", "RdBu_r", "viridis"
+"""Matplotlib's maps in pictures: of values from 0 up (white to dark, as paper is white and ink is
+dark), of values with a sign (blue below zero, red above), and of layers, which have no zero."""
 
 _TABLE = bytes.fromhex(
     "440154 470d60 48186a 482374 472e7c 453882 424186 3e4a89 "

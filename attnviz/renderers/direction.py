@@ -21,9 +21,16 @@ MARK = "\u200e"
 
 
 def fenced(text: str) -> str:
-    """The text with a mark around each run of right-to-left letters; of the same width."""
+    """The text with a mark around each run of right-to-left letters; of the same width.
+
+    Each line by itself, as each is laid out by itself.
+    """
     if text.isascii():
         return text
+    return "\n".join(_fenced_line(line.replace(MARK, "")) for line in text.split("\n"))
+
+
+def _fenced_line(text: str) -> str:
     parts, end = [], 0
     for start, stop in runs(text):
         parts += [text[end:start], MARK, text[start:stop], MARK]

@@ -20,6 +20,7 @@ from attnviz.data.words import groups_of
 from attnviz.errors import Speller
 from attnviz.harmless import readable
 from attnviz.renderers.labels import distinct_labels, name_of
+from attnviz.renderers.matrix import key_shares
 
 CHOSEN: Mapping[Why, str] = MappingProxyType(
     {
@@ -36,6 +37,7 @@ HABITS: Mapping[Habit, str] = MappingProxyType(
     }
 )
 LONGEST = 24  # letters of a label
+SINK = 0.3  # of the weight: a column with as much rules the colours
 
 
 def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
@@ -162,6 +164,24 @@ def _part(rows: int, of: int) -> str:
 def share(weight: float) -> str:
     """A weight in two digits, as it stands in a sentence: `.69`, `1.00`."""
     return f"{weight:.2f}".removeprefix("0")
+
+
+def sink_said(exhibit: Exhibit) -> str:
+    """`; 41% of the weight is on BOS`, where a sink has most of it; else nothing.
+
+    A sink is the first token, or a special one such as [SEP]. Rows that cannot attend elsewhere
+    are not counted.
+    """
+    shares = key_shares(exhibit)
+    if shares is None:
+        return ""
+    capture, key = exhibit.capture, exhibit.keys[int(shares.argmax())]
+    token, share = capture.key_tokens[key], float(shares.max())
+    if share < SINK or not (token.special or key == 0):
+        return ""
+    label = distinct_labels(capture.key_tokens)[key]
+    name = label if token.special else f"the first token, “{_cut(label)}”"
+    return f"; {share:.0%} of the weight is on {name}"
 
 
 def _cut(label: str) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.blocks import FloatArray
-from attnviz.data.exhibit import CellMap, Exhibit, Map, Orient, links_of, whole_map
+from attnviz.data.exhibit import CellMap, Exhibit, HeadMap, Map, Orient, links_of, whole_map
+from attnviz.data.transforms import NormBased
 
 
 def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
@@ -87,6 +88,23 @@ def block_maximum(values: FloatArray, rows: int, columns: int) -> FloatArray:
             starts = np.arange(0, values.shape[axis], step)
             values = np.fmax.reduceat(values, starts, axis=axis)
     return values
+
+
+def key_shares(exhibit: Exhibit) -> FloatArray | None:
+    """The share of the weight that each key shown has, (keys); None of what is no weight.
+
+    Over all maps, and over the rows shown that might attend to more than one key. None, too,
+    where only a reduced form was kept.
+    """
+    capture, seen = exhibit.capture, exhibit.capture.allowed_count()
+    rows = [query for query in exhibit.queries if seen[query] > 1]
+    whole = [head_map.weights for head_map in exhibit.maps if isinstance(head_map, HeadMap)]
+    no_shares = capture.signed or capture.transformed_by(NormBased)
+    if no_shares or not rows or not whole or len(whole) < len(exhibit.maps):
+        return None
+    total = sum(weights[rows].sum(axis=0) for weights in whole)  # (n_keys)
+    shares: FloatArray = np.asarray(total / max(float(np.sum(total)), 1e-9), np.float32)
+    return shares[list(exhibit.keys)]
 
 
 def strongest(matrices: list[FloatArray]) -> float:

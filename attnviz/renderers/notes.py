@@ -7,6 +7,11 @@ from attnviz.harmless import readable
 from attnviz.renderers.titles import amount
 
 MOST_NAMED = 8
+MERGED = (
+    "tokens that are parts of one character are merged; "
+    f"{option('chars', value=False)} shows them apart"
+)
+"""That a view merged them although nobody asked for it."""
 
 
 def run_notes(capture: Capture) -> tuple[str, ...]:

@@ -37,7 +37,13 @@ def part_name(part: Part | None, names: Sequence[str]) -> str:
 
 
 def about_why(why: Why, names: Sequence[str]) -> str:
-    """`L3H2: why “creature” attends to “blue” (0.50) rather than to “fluffy” (0.31) · …`."""
+    """What is asked, and what was run on how much."""
+    size = amount(len(why.tokens), "token")
+    return f"{asked_why(why, names)} · {readable(why.model.name)}, {size}"
+
+
+def asked_why(why: Why, names: Sequence[str]) -> str:
+    """`L3H2: why “creature” attends to “blue” (0.50) rather than to “fluffy” (0.31)`."""
     row = why.row
     query, key = in_marks(names[why.query]), in_marks(names[why.key])
     said = f"why {query} attends to {key} ({row.weights[why.key]:.2f})"
@@ -45,8 +51,7 @@ def about_why(why: Why, names: Sequence[str]) -> str:
         rather = "more than its row expects" if why.full > 0 else "less than its row expects"
     else:
         rather = f"rather than to {in_marks(names[why.versus])} ({row.weights[why.versus]:.2f})"
-    size = amount(len(why.tokens), "token")
-    return f"{why.head}: {said} {rather} · {readable(why.model.name)}, {size}"
+    return f"{why.head}: {said} {rather}"
 
 
 def in_marks(name: str) -> str:

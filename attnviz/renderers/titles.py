@@ -102,6 +102,12 @@ def facts(capture: Capture) -> str:
     return ", ".join(parts)
 
 
+def caption(capture: Capture) -> str:
+    """`builtin, 9 tokens with BOS: “a fluffy …”`: what was run, on how much, and the text."""
+    text = beginning(capture.text)
+    return f"{facts(capture)}: “{text}”" if text else facts(capture)
+
+
 def size_of_answer(capture: Capture) -> str:
     """`74 prompt tokens, 2 new`."""
     return f"{amount(prompt_size(capture), 'prompt token')}, {len(capture.query_tokens):,} new"
@@ -155,10 +161,19 @@ def duration(seconds: float) -> str:
 
 def ablate_title(report: "AblationReport") -> str:
     """What was run, what is measured, and what replaces a head."""
+    ran = mean_of_texts(report) if report.lines else facts(report.capture)
+    return f"{ran}; {ablation(report)}"
+
+
+def mean_of_texts(report: "AblationReport") -> str:
+    """`builtin, mean of 3 texts`."""
+    return f"{readable(report.capture.model.name)}, mean of {amount(report.lines or 1, 'text')}"
+
+
+def ablation(report: "AblationReport") -> str:
+    """What is measured, and what replaces a head."""
     replaced = "0" if report.replacement == "zero" else "its mean over the positions"
-    ran = facts(report.capture)
     if report.lines is not None:
-        ran = f"{readable(report.capture.model.name)}, mean of {amount(report.lines, 'text')}"
         said = "each text's answer" if report.own_answers else "the tokens that followed"
         if report.answer is not None:
             said = fenced(name_of(report.answer.label))
@@ -176,7 +191,7 @@ def ablate_title(report: "AblationReport") -> str:
             f"{report.baseline:.3f} nats"
         )
     changes = "; change in log-probability (nats); negative = the head helps"
-    return f"{ran}; a head's output replaced by {replaced}; {measured}{changes}"
+    return f"a head's output replaced by {replaced}; {measured}{changes}"
 
 
 def heads_title(report: "HeadReport") -> str:
@@ -239,11 +254,11 @@ def _unit(comparison: "ModelComparison") -> str:
 
 
 def similarity_title(comparison: "ModelComparison") -> list[str]:
-    """What a matrix of similarities shows."""
+    """What a matrix of similarities shows, and what it is of."""
     ours, theirs = comparison.captures
     return [
-        f"{facts(ours)}, beside {readable(theirs.model.name)}",
-        f"similarity of heads over {_unit(comparison)}; circles: {PAIRED[comparison.pair]}",
+        f"Similarity of heads over {_unit(comparison)}; circles: {PAIRED[comparison.pair]}",
+        f"{caption(ours)}; beside {readable(theirs.model.name)}",
     ]
 
 

@@ -51,7 +51,9 @@ class Needs:
 class Show:
     """What is to be shown of a text or a capture, and what its output needs.
 
-    `kept` is the choice of heads that was made on an earlier line, and is named as such.
+    `kept` is the choice of heads that was made on an earlier line, and is named as such. `legible`:
+    people read it, to whom a part of a character says nothing; `unasked`: such parts are merged for
+    that reason alone.
     """
 
     heads: HeadOptions = field(default_factory=HeadOptions)
@@ -59,6 +61,8 @@ class Show:
     filters: Filters = EVERYTHING
     needs: Needs = field(default_factory=Needs)
     kept: Choice | None = None
+    legible: bool = False
+    unasked: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,8 @@ class Output:
             if switches(transforms).any:
                 transforms = replace(transforms, words=False, chars=False, drop_sink=False)
             filters = EVERYTHING
-        return Show(heads, transforms, filters, needs)
+        legible = self.medium != "file"
+        return Show(heads, transforms, filters, needs, legible=legible)
 
     def load(self) -> Callable[..., Any]:
         """What makes it; imported only now, as pictures take a second to."""
@@ -322,7 +327,7 @@ def _check(row: Output, request: Request) -> None:
         name
         for record in (request.transforms, request.filters, request.look)
         for name, plain in vars(type(record)()).items()
-        if getattr(record, name) != plain
+        if getattr(record, name) != plain and getattr(record, name) is not False  # off: as it was
     ]
     _check_transforms(request)
     view = request.look.view

@@ -48,13 +48,17 @@ HEAVY = 50_000_000
 
 @dataclass(frozen=True)
 class Made:
-    """An exhibit as it goes out; `notes` are sentences to be said beside it, and `strange` says
-    whether its text is none of the model's world."""
+    """An exhibit as it goes out; `notes` are sentences to be said beside it.
+
+    `strange`: its text is none of the model's world; `merged`: parts of characters were merged
+    although nobody asked for it. Both are said once for many lines.
+    """
 
     pieces: Iterable[Piece]
     choice: Choice | None
     notes: tuple[str, ...] = ()
     strange: bool = False
+    merged: bool = False
 
 
 def show_capture(captured: Capture, show: Show) -> Exhibit:
@@ -64,6 +68,7 @@ def show_capture(captured: Capture, show: Show) -> Exhibit:
         UsageError: heads, queries or keys that are not there, or a transform that it cannot have.
     """
     choice = plan_capture(captured, show.heads).pick(captured)
+    show = _legible(show, captured)
     return _exhibit(captured.only(choice.heads), choice, show)
 
 
@@ -77,6 +82,8 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
     prepared = prepare(model, text, options)
     plan = plan_heads(model.identity, model.card.heads, show.heads)
     plan = _pick_before(prepared, plan)
+    if prepared.budget.holds_whole(plan.choice.heads if plan.choice else plan.recorded):
+        show = _legible(show, prepared.empty)
     if plan.choice is not None:
         return _show_heads(prepared, plan.choice, show)
     captured = _recorded(prepared, plan.recorded)
@@ -85,6 +92,20 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
         captured = _recorded(prepared, choice.heads, scores=True)
     captured = captured.only(choice.heads)
     return _exhibit(_with_norms(prepared, captured, show), choice, show)
+
+
+def _legible(show: Show, captured: Capture) -> Show:
+    """The same; tokens that are parts of one character are merged, unless somebody settled that.
+
+    They are not where one of them is named, or where scores are shown, which are unchanged.
+    """
+    asked, filters = show.transforms, show.filters
+    parts = {t.label for t in (*captured.query_tokens, *captured.key_tokens) if t.part}
+    named = parts.intersection((*filters.queries, *filters.keys, *asked.drop_keys))
+    settled = asked.chars is not None or asked.words or asked.scores or captured.signed
+    if not show.legible or settled or named or not parts:
+        return show
+    return replace(show, transforms=replace(asked, chars=True), unasked=True)
 
 
 def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
@@ -141,6 +162,7 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
         show.filters,
         one_query=show.needs.one_query,
     )
+    made = replace(made, unasked=show.unasked)
     if show.needs.one_query and not show.filters.queries:
         every = tuple(range(len(made.capture.query_tokens)))
         query = told_query(found(replace(made, queries=every), choice.heads[0]).finding)
@@ -211,7 +233,7 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
         turned = {"orient": look.orient or "query-rows"} if output.turns else {}
         above = [] if setting.line is None else [line_heading(setting.line, first=setting.first)]
         shown = chain(above, maker(exhibit, request.display, **turned))
-        return Made(shown, exhibit.choice, notes, strange)
+        return Made(shown, exhibit.choice, notes, strange, exhibit.unasked)
     if output.medium == "file":
         pieces = maker(exhibit, setting)
         return Made(pieces, exhibit.choice, (*notes, *_of_size(exhibit, output)), strange)
@@ -220,7 +242,7 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
     options = options_of(look, look.orient, by_row=exhibit.by_row)
     drawn = maker(exhibit, options)
     content = figure_bytes(drawn.figure, request.format, options.dpi)
-    return Made([content], exhibit.choice, (*notes, *drawn.notes), strange)
+    return Made([content], exhibit.choice, (*notes, *drawn.notes), strange, exhibit.unasked)
 
 
 def _of_size(exhibit: Exhibit, output: Output) -> tuple[str, ...]:

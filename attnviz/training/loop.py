@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.multiprocessing import get_context
 from torch.optim import Optimizer
 
-from attnviz.data.train import Progress
+from attnviz.data.train import UNTRAINED, Progress
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.scratch.gpt import GPT
@@ -109,7 +109,7 @@ def _train(
     """One worker's share of the training; the first worker saves and reports."""
     rank = dist.get_rank() if recipe.workers > 1 else 0
     optimizers = optimizers_of(model, recipe)
-    now = Progress(step=0, tokens=0, seconds=0.0, loss=0.0, entropy=0.0)
+    now = UNTRAINED
     if state:
         model.load_state_dict(state["model"])
         for optimizer, its_state in zip(optimizers, state["optimizers"], strict=True):

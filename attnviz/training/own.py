@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from attnviz.data.train import Outcome, Plan, Point, Progress
+from attnviz.data.train import UNTRAINED, Outcome, Plan, Point, Progress
 from attnviz.errors import UsageError, option
 from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.checkpoint import load_checkpoint
@@ -69,10 +69,11 @@ def train_model(
     with writing(folder):
         points = points_of(folder)
         if not points:
+            points = [Point(UNTRAINED, _finite_loss(model, text))]
             keep(folder, model, text, plan, points)
 
     def measure(progress: Progress) -> None:
-        best = min((point.held_out for point in points), default=math.inf)
+        best = min(point.held_out for point in points)
         point = Point(progress, _finite_loss(model, text))
         points.append(point)
         with writing(folder):
@@ -87,7 +88,7 @@ def train_model(
         stepped(step)
 
     source = Windows(text.train, plan.context, plan.batch)
-    done = points[-1].progress.step if points else 0
+    done = points[-1].progress.step
     if not done:
         _keep_reached(folder, model, text, plan, 0)
     with writing(folder), _counted(done, reached):

@@ -251,3 +251,11 @@ def test_the_table_of_options_is_made_of_the_commands() -> None:
         [sys.executable, "docs/make_python.py", "--check"], cwd=ROOT, capture_output=True, text=True
     )
     assert made.returncode == 0, made.stderr
+
+
+def test_parts_of_a_character_are_merged_for_people_and_not_for_programs() -> None:
+    capture = attnviz.capture("她喜欢猫", heads="L3H2")
+    assert any("1/3" in token for token in capture.to_columns()["query_token"])
+    assert "1/3" not in str(capture.show())
+    assert "1/3" in str(capture.show(chars=False))
+    assert not any("1/3" in text.get_text() for text in capture.figure().findobj(_is_text))

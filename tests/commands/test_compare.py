@@ -286,7 +286,7 @@ def test_the_matrix_of_two_models_is_saved_and_drawn(run: Run, tmp_path: Path) -
         assert matrix[at].argmax() == there
     assert run(*options, "-o", str(drawn)).status is ExitStatus.OK
     svg = drawn.read_text()
-    assert "similarity of heads over tokens" in svg
+    assert "Similarity of heads over tokens" in svg
     assert ">L3H2<" in svg
 
 

@@ -9,6 +9,7 @@ import pytest
 from attnviz.analyses.heads import entropy
 from attnviz.errors import ExitStatus
 from attnviz.inputs.capture_file import load_capture
+from attnviz.renderers.picture import fonts
 from tests.builtin import HEADS
 from tests.conftest import Run
 from tests.reading import head_of
@@ -91,8 +92,19 @@ def test_a_picture_of_every_score(run: Run, tmp_path: Path, suffix: str) -> None
     assert path.stat().st_size > 2000
     if suffix == "svg":
         drawn = path.read_text()
-        for name in ("entropy", "previous, 0 to 1", "H3"):
+        for name in ("entropy (nats)", ">previous<", "H3"):
             assert name in drawn
+
+
+def test_a_letter_that_no_font_has_is_told_beside_the_picture(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fonts, "_other_fonts", lambda region: [])
+    monkeypatch.setattr(fonts, "_add_new_fonts", int)
+    fonts._lettering.cache_clear()
+    said = run("heads", "a 楚 creature", "-o", str(tmp_path / "a.svg"))
+    assert "no installed font has U+695A" in said.err
+    assert "a U+695A creature" in (tmp_path / "a.svg").read_text()
 
 
 def test_cross_attention_has_entropy_and_a_first_key(run: Run) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
+from attnviz.runs.budget import Budget
 from attnviz.writers.atomic import write_bytes
 from attnviz.writers.npz import npz_chunks
 from tests.builtin import LAYERS, NAMED
@@ -243,3 +244,83 @@ def test_a_view_of_weights_is_refused_for_scores_before_a_model_is_looked_for(
     ended = run("show", "-", "--lines", "--scores", "--view", view, "-m", "nope", stdin=b"a\nb\n")
     assert ended.status is ExitStatus.USAGE
     assert ended.err.count("\n") == 1
+
+
+CHINESE = "楚留香说"
+MERGED = "tokens that are parts of one character are merged; --no-chars shows them apart"
+
+
+@pytest.mark.parametrize("view", ["table", "heatmap", "text", "grid", "links"])
+def test_the_terminal_merges_the_parts_of_characters_and_says_so(run: Run, view: str) -> None:
+    merged = run("show", CHINESE, "--view", view)
+    assert "parts of characters merged" in " ".join(merged.out.split())
+    assert MERGED in merged.err
+    assert "1/3" not in merged.out
+    asked = run("show", CHINESE, "--view", view, "--chars")
+    assert asked.out == merged.out
+    assert MERGED not in asked.err
+
+
+def test_a_picture_merges_the_parts_of_characters_and_says_so(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.svg"
+    assert MERGED in run("show", CHINESE, "-o", str(path)).err
+    assert "5 tokens with BOS, parts of characters merged" in path.read_text()
+    assert MERGED not in run("show", CHINESE, "--no-chars", "-o", str(path)).err
+    assert "14 tokens with BOS: “" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--no-chars"],
+        ["--query", "楚 2/3"],  # a part that is named is wanted apart
+        ["--scores"],  # which are unchanged
+    ],
+)
+def test_parts_of_characters_stay_apart_where_that_is_asked_for(run: Run, more: list[str]) -> None:
+    shown = run("show", CHINESE, "--head", "L3H1", *more)
+    assert shown.status is ExitStatus.OK
+    assert "14 tokens with BOS" in " ".join(shown.out.split())
+    assert MERGED not in shown.err
+
+
+def test_rows_and_captures_hold_every_token_unless_they_are_asked_to_merge(
+    run: Run, tmp_path: Path
+) -> None:
+    rows = links(run("show", CHINESE, "-f", "jsonl").out)
+    assert "楚 1/3" in {link["query_token"] for link in rows}
+    saved = str(tmp_path / "a.npz")
+    said = run("show", CHINESE, "-o", saved)
+    assert MERGED not in said.err
+    assert "14 tokens" in " ".join(run("show", saved, "--no-chars").out.split())
+    again = run("show", saved)
+    assert MERGED in again.err
+    assert "parts of characters merged" in " ".join(again.out.split())
+    run("show", CHINESE, "--chars", "-o", saved)
+    assert MERGED not in run("show", saved).err  # it was asked for
+
+
+def test_patterns_too_large_to_be_kept_are_shown_by_their_tokens(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Budget, "holds_whole", lambda self, heads: False)
+    shown = run("show", CHINESE, "--head", "L3H1")
+    assert shown.status is ExitStatus.OK
+    assert "14 tokens with BOS" in " ".join(shown.out.split())
+    assert MERGED not in shown.err
+
+
+def test_merging_is_said_once_for_many_lines(run: Run) -> None:
+    said = run("show", "-", "--lines", stdin="a fluffy\n楚留\n香说\n".encode())
+    assert said.err.count(MERGED) == 1
+
+
+def test_a_text_without_such_parts_is_shown_as_it_is(run: Run) -> None:
+    plain = run("show", TEXT)
+    assert MERGED not in plain.err
+    assert plain.out == run("show", TEXT, "--no-chars").out
+
+
+def test_off_is_no_change_to_what_cannot_be_changed(run: Run) -> None:
+    assert run("show", TEXT, "--scores", "--no-chars").status is ExitStatus.OK
+    assert run("show", TEXT, "--scores", "--chars").status is ExitStatus.USAGE

@@ -1,6 +1,7 @@
 """`attnviz why`: why a head attends where it does, and what it does with what it finds."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,9 @@ def test_a_picture_is_written(run: Run, tmp_path: Path, more: tuple[str, ...]) -
     assert run("why", *ASKED, *more, "-o", str(out)).status is ExitStatus.OK
     drawn = out.read_text()
     assert "<svg" in drawn
+    said = " ".join(re.findall("<text[^>]*>([^<]*)<", drawn))
+    assert said.count("builtin") == 1
+    assert f"builtin, 10 tokens with BOS: “{ASKED[0]}”" in said
 
 
 @pytest.mark.parametrize(

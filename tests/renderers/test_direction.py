@@ -134,3 +134,9 @@ def test_other_letters_and_ascii_displays_get_no_marks(view: View) -> None:
     ascii_shown = printed(Group(*view(exhibit_of(WORDS, view), display)), display)
     assert MARK not in "".join(shown)
     assert "".join(ascii_shown).isascii()
+
+
+def test_each_line_of_a_wrapped_text_is_fenced_by_itself_and_once() -> None:
+    once = fenced("a שלום\nעולם b")
+    assert once == f"a {MARK}שלום{MARK}\n{MARK}עולם{MARK} b"
+    assert fenced(once) == once

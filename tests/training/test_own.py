@@ -94,6 +94,14 @@ def test_training_lowers_the_held_out_loss(tmp_path: Path) -> None:
     assert outcome.held_out < untrained - 0.5
 
 
+def test_the_loss_curve_begins_before_the_first_step(tmp_path: Path) -> None:
+    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    outcome = own.train_model(corpus, plan, tmp_path, lambda _: None)
+    assert [point.progress.step for point in outcome.points] == [0, 4, 8, 12]
+    fresh = loop.fresh_model(recipe.sizes(plan, corpus.vocabulary), plan.seed)
+    assert outcome.points[0].held_out == pytest.approx(own.held_out_loss(fresh, corpus))
+
+
 def test_another_text_is_no_text_to_go_on_with(tmp_path: Path) -> None:
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
 

@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator
 from math import nan
-from typing import TYPE_CHECKING
 
 from attnviz.data.atlas import SCORES, Atlas
 from attnviz.data.head import Head
 from attnviz.renderers.arrangement import by_head
+from attnviz.renderers.colors import SEQUENTIAL
+from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import draw_panes, score_pane
 from attnviz.renderers.titles import atlas_title
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = "viridis") -> "Figure":
+def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     """The scores of all heads: shares from 0 to 1, others from 0 to the largest.
 
     Raises:

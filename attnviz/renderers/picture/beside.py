@@ -10,15 +10,14 @@ import numpy as np
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
 from attnviz.data.compare import Side, SideBySide
-from attnviz.data.transforms import NormBased
 from attnviz.harmless import readable
+from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import block_maximum
-from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.picture.canvas import Drawn, place
 from attnviz.renderers.picture.fonts import Lettering
-from attnviz.renderers.picture.frame import GREY, hatch_ground, write
+from attnviz.renderers.picture.frame import BOX, GREY, hatch_ground, outline, write
 from attnviz.renderers.picture.paint import (
-    DIVERGING,
     Scale,
     draw_color_bar,
     scale_for,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 LARGEST_CELL, SIDE = 0.42, 4.2  # inches
 MOST_CELLS = 400
 GAP, BAR = 0.35, 0.13
-BOX = "#e4572e"
 LETTERS = 13  # of the lines above, in an inch
 
 
@@ -44,8 +42,8 @@ def draw(
     about: Sequence[str],
     *,
     dpi: int = 150,
-    cmap: str = "viridis",
-) -> "Figure":
+    cmap: str = SEQUENTIAL,
+) -> Drawn:
     """All patterns as one figure, with what they are of in smaller letters below the title.
 
     Raises:
@@ -56,9 +54,7 @@ def draw(
         [title, *about, *(label for some in labels for label in some)], dpi=dpi, cmap=cmap
     ) as (figure, fonts):
         panes = [_visible(side.capture, side.map.weights) for side in beside.sides]
-        scale = scale_for(cmap, "linear", panes)
-        if beside.sides[0].capture.transformed_by(NormBased):
-            scale = replace(scale, label="weight × norm")
+        scale = scale_for(cmap, "linear", panes, beside.sides[0].capture)
         left = 0.0
         for side, pane, names in zip(beside.sides, panes, labels, strict=True):
             left = _draw_one(figure, left, side, pane, scale, names, fonts)
@@ -74,7 +70,7 @@ def draw(
         write_line(figure, 0.5, said, size=8, color=GREY)
         top = 0.6 + 0.15 * (said.count("\n") + 1)
         write_line(figure, top, fonts.spell(title), size=11)
-    return figure
+    return Drawn(figure, fonts.notes)
 
 
 def _visible(captured: Capture, weights: FloatArray) -> FloatArray:
@@ -103,6 +99,7 @@ def _draw_one(
     axes = place(figure, start, -size, size, size)
     hatch_ground(axes)
     _paint(axes, pane, scale)
+    outline(axes, [(0, 0, *pane.shape)])
     ticks = ticks_for(names, range(len(pane)), cell)
     write_rows(axes, ticks)
     write_columns(axes, ticks, cell)

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from attnviz.errors import UsageError, option
@@ -31,12 +32,21 @@ _SETTINGS = {
     "pdf.fonttype": 42,
     "hatch.linewidth": 0.6,
     "axes.linewidth": 0.6,
+    "axes.unicode_minus": False,  # as in the numbers of cells
 }
 _METADATA: dict[PictureFormat, dict[str, str | None]] = {
     "png": {"Software": "attnviz"},
     "svg": {"Date": None, "Creator": "attnviz"},
     "pdf": {"CreationDate": None, "Creator": "attnviz", "Producer": None},
 }
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, and what is to be said about it on stderr: one sentence each."""
+
+    figure: "Figure"
+    notes: tuple[str, ...] = ()
 
 
 @contextmanager

@@ -6,19 +6,20 @@ import numpy as np
 
 from attnviz.data.circuits import Circuits
 from attnviz.renderers.arrangement import by_head
-from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
+from attnviz.renderers.picture.canvas import Drawn, place
+from attnviz.renderers.picture.paint import EMPTY
 from attnviz.renderers.picture.sheet import sheet, write_line
 from attnviz.renderers.titles import circuits_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SIDE, GAP = 2.6, 1.15  # inches
 LABELS = 24  # heads along a side that are named at most
 
 
-def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = "viridis") -> "Figure":
+def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     """The panes side by side: copying first, then the compositions over what chance would give.
 
     Raises:
@@ -36,12 +37,12 @@ def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = "viridis") -> "Figur
             axes.set_title(f"read through the {through}, × chance", fontsize=9, loc="left")
             left += SIDE + GAP
         write_line(figure, SIDE + 0.45, fonts.spell(title))
-    return figure
+    return Drawn(figure, fonts.notes)
 
 
 def _draw_copying(axes: "Axes", circuits: Circuits) -> None:
     values = by_head((each.head, each.eigenvalues) for each in circuits.copying)
-    shown = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+    shown = axes.imshow(values, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
     axes.figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03).ax.tick_params(labelsize=7)
     axes.set_title("copying (eigenvalues)", fontsize=9, loc="left")
     axes.set_xticks(range(values.shape[1]), [f"H{i}" for i in range(values.shape[1])], fontsize=7)
@@ -54,7 +55,7 @@ def _draw_composition(
     scores: "np.ndarray[tuple[int, ...], np.dtype[np.float32]]",
     cmap: str,
 ) -> None:
-    axes.set_facecolor("#f0f0f0")
+    axes.set_facecolor(EMPTY)
     shown = axes.imshow(scores, cmap=cmap, vmin=0, vmax=float(np.nanmax(scores)), aspect="auto")
     axes.figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03).ax.tick_params(labelsize=7)
     every = max(1, len(circuits.heads) // LABELS + (len(circuits.heads) % LABELS > 0))

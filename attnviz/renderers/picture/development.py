@@ -13,18 +13,18 @@ from attnviz.data.development import Change, Development
 from attnviz.errors import UsageError
 from attnviz.harmless import readable
 from attnviz.renderers.atlas_titles import development_title
-from attnviz.renderers.picture.canvas import place
+from attnviz.renderers.colors import LAYERS
+from attnviz.renderers.picture.canvas import Drawn, place
 from attnviz.renderers.picture.fonts import Lettering
 from attnviz.renderers.picture.frame import GREY
+from attnviz.renderers.picture.headpanes import axis_label
 from attnviz.renderers.picture.layers import draw_layers, layer_color, layer_scale
 from attnviz.renderers.picture.naming import spread
-from attnviz.renderers.picture.scatter import axis_label
 from attnviz.renderers.picture.sheet import sheet, write_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
-    from matplotlib.figure import Figure
 
 ACROSS = 3
 WIDTH, HEIGHT = 2.7, 1.7  # inches of a panel
@@ -39,8 +39,8 @@ EVEN = 4  # times as large as the smallest gap: the mean gap of steps that are n
 
 
 def draw(
-    development: Development, *, top: int | None = None, dpi: int = 150, cmap: str = "viridis"
-) -> "Figure":
+    development: Development, *, top: int | None = None, dpi: int = 150, cmap: str = LAYERS
+) -> Drawn:
     """A panel for each score that was measured.
 
     Args:
@@ -71,7 +71,7 @@ def draw(
         if len(set(layers)) > 1:
             draw_layers(place(figure, right - 0.5, 0, 0.13, HEIGHT), scale, layers)
         write_line(figure, HEIGHT + 0.42, fill(fonts.spell(title), int(right * LETTERS)))
-    return figure
+    return Drawn(figure, fonts.notes)
 
 
 def _measured(development: Development) -> list[str]:

@@ -5,14 +5,13 @@ A link that the mask forbids is hatched grey, never the colour of zero.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from attnviz.data.exhibit import Exhibit, Place
 from attnviz.errors import UsageError
 from attnviz.renderers.arrangement import grid_of
 from attnviz.renderers.picture import grid, heatmap
 from attnviz.renderers.picture.canvas import (
+    Drawn,
     check_dpi,
     check_size,
     drawing,
@@ -21,17 +20,6 @@ from attnviz.renderers.picture.canvas import (
 )
 from attnviz.renderers.picture.paint import check_cmap
 from attnviz.renderers.picture.words import PictureOptions, words_for
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A figure, and what is to be said about it on stderr: one sentence each."""
-
-    figure: "Figure"
-    notes: tuple[str, ...] = ()
 
 
 def most_cells(maps: Sequence[Place], tokens: int, options: PictureOptions) -> int:
@@ -60,5 +48,4 @@ def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
         figure = draw_it(exhibit, options, words)
         fit(figure)
     check_size(figure, options.dpi)
-    note = words.fonts.note
-    return Drawn(figure, (note,) if note else ())
+    return Drawn(figure, words.fonts.notes)

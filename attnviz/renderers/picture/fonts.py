@@ -1,10 +1,14 @@
 """Letters in pictures: which installed fonts have them, and what is written where none has.
 
 DejaVu Sans comes with matplotlib and has Latin, Greek, Cyrillic, Arabic and many signs.
-For other letters (楚) the installed fonts are searched; a letter that none of them has is
-written as its code point, U+695A, instead of as an empty box.
+For other letters (楚) the installed fonts are searched, also those that were installed since
+matplotlib made its list of them; a letter that none of them has is written as its code point,
+U+695A, instead of as an empty box. Matplotlib itself joins, orders and stacks what stands together
+(Arabic, Hebrew, Devanagari, Thai).
 """
 
+import contextlib
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,23 +33,35 @@ class Lettering:
         return " ".join("".join(parts).split())
 
     @property
-    def note(self) -> str | None:
-        """One sentence on what could not be drawn; None where everything could."""
+    def notes(self) -> tuple[str, ...]:
+        """One sentence on what could not be drawn; none where everything could."""
         if not self.missing:
-            return None
+            return ()
         some = sorted(self.missing)
         codes = ", ".join(f"U+{ord(letter):04X}" for letter in some[:3])
         more = f" and {len(some) - 3:,} more" if len(some) > 3 else ""
-        return (
-            f"no installed font has {codes}{more}, so the picture shows code points; "
-            "install a font that has them, such as one of the Noto fonts"
-        )
+        said = f"no installed font has {codes}{more}, so the picture shows code points"
+        return (f"{said}; install one that has them: {' and '.join(_packages(some))}",)
+
+
+_NOTO = {"CJK": "Noto Sans CJK (Debian, Ubuntu: fonts-noto-cjk)", "": "Noto (fonts-noto-core)"}
+_EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC")
+
+
+def _packages(letters: Iterable[str]) -> list[str]:
+    """Fonts that have these letters, and the packages that they are in."""
+    east = {unicodedata.name(letter, "").startswith(_EAST_ASIAN) for letter in letters}
+    return [_NOTO["CJK" if which else ""] for which in sorted(east, reverse=True)]
 
 
 def lettering(texts: Iterable[str]) -> Lettering:
     """The fonts that these texts need."""
-    wanted = {letter for text in texts for letter in text if letter.isprintable()}
-    return _lettering(frozenset(wanted))
+    wanted = frozenset(letter for text in texts for letter in text if letter.isprintable())
+    found = _lettering(wanted)
+    if found.missing:
+        _lettering.cache_clear()  # a font that has them may be installed meanwhile
+        found = _lettering(wanted) if _add_new_fonts() else found
+    return found
 
 
 @lru_cache(maxsize=8)
@@ -54,7 +70,7 @@ def _lettering(wanted: frozenset[str]) -> Lettering:
 
     missing = wanted - _letters_of(findfont(FIRST), wanted)
     families = [FIRST]
-    for name, path in _other_fonts() if missing else ():
+    for name, path in _other_fonts(_region(missing)) if missing else ():
         found = _letters_of(path, missing)
         if found and findfont(name) != path:  # the family's regular face, which will be used
             found = _letters_of(findfont(name), missing)
@@ -66,8 +82,30 @@ def _lettering(wanted: frozenset[str]) -> Lettering:
     return Lettering(tuple(families), frozenset(missing))
 
 
-def _other_fonts() -> list[tuple[str, str]]:
-    """Family and file of every installed upright font: sans-serif, regular, alphabetical first."""
+def _region(letters: Iterable[str]) -> str:
+    """Whose forms of Chinese characters are wanted, as fonts are named: JP, KR or SC."""
+    names = [unicodedata.name(letter, "") for letter in letters]
+    if any(name.startswith(("HIRAGANA", "KATAKANA")) for name in names):
+        return "JP"
+    return "KR" if any(name.startswith("HANGUL") for name in names) else "SC"
+
+
+def _add_new_fonts() -> int:
+    """Make the fonts known that are not in the list which matplotlib keeps; how many there are."""
+    from matplotlib.font_manager import findSystemFonts, fontManager
+
+    known, before = {entry.fname for entry in fontManager.ttflist}, len(fontManager.ttflist)
+    for path in sorted({*findSystemFonts()} - known):
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # one that cannot be read
+            fontManager.addfont(path)
+    return len(fontManager.ttflist) - before
+
+
+def _other_fonts(region: str) -> list[tuple[str, str]]:
+    """Family and file of every installed upright font.
+
+    Sans-serif first, then regular, then those of the region, then alphabetical.
+    """
     from matplotlib.font_manager import fontManager
 
     entries = [
@@ -76,10 +114,11 @@ def _other_fonts() -> list[tuple[str, str]]:
         if entry.style == "normal" and not any(word in entry.name.lower() for word in _UNSUITABLE)
     ]
 
-    def rank(entry: object) -> tuple[bool, bool, str, str]:
+    def rank(entry: object) -> tuple[bool, bool, bool, str, str]:
         name, weight = str(getattr(entry, "name", "")), getattr(entry, "weight", 400)
         plain = weight in (400, "normal", "regular", "book")
-        return "sans" not in name.lower(), not plain, name, str(getattr(entry, "fname", ""))
+        where = region not in name.split()
+        return "sans" not in name.lower(), not plain, where, name, str(getattr(entry, "fname", ""))
 
     return [(entry.name, entry.fname) for entry in sorted(entries, key=rank)]
 

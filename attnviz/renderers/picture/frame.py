@@ -5,8 +5,9 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
 from attnviz.data.exhibit import Orient, Sides
+from attnviz.renderers.direction import fenced
 from attnviz.renderers.picture.canvas import place
-from attnviz.renderers.picture.paint import EMPTY, HATCH, Scale, draw_color_bar
+from attnviz.renderers.picture.paint import EMPTY, HATCH, LINES, Scale, draw_color_bar
 from attnviz.renderers.picture.ticks import POINTS
 from attnviz.renderers.picture.words import Lettered
 
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TITLE, SUBTITLE = 12.0, 8.5
-GREY = "#555555"
-LEAST_FOR_SUMS = 1.7  # inches
+TITLE, SUBTITLE = 11.5, 8.5
+GREY, BOX = "#555555", "#e4572e"
+LEAST_FOR_SUMS = 1.45  # inches
+LEAST_LINE, BESIDE = 4.6, 1.1  # inches of a line of text; how far it may go beyond the cells
 BAR_LEFT, BAR_WIDTH, BAR_LEAST, BAR_MOST = 0.18, 0.15, 1.1, 4.5  # inches
 SWATCH = 0.15
 
@@ -35,10 +37,25 @@ def hatch_ground(axes: "Axes") -> None:
     axes.tick_params(length=0, pad=3)
 
 
+def outline(axes: "Axes", panes: Sequence[Sequence[float]]) -> None:
+    """A thin line around each pane (top, left, height, width), as its lightest cells are white."""
+    from matplotlib.collections import LineCollection
+
+    boxes = [[(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)] for y, x, h, w in panes]
+    lines = LineCollection(boxes, colors=LINES, linewidths=0.7, clip_on=False, zorder=2)
+    axes.add_collection(lines, autolim=False)
+
+
+def rule(axes: "Axes", shape: Sequence[int]) -> None:
+    """Thin lines between (rows, columns) of cells, along which an eye finds a label."""
+    axes.hlines(range(1, shape[0]), 0, shape[1], colors=LINES, linewidth=0.5, zorder=1.5)
+    axes.vlines(range(1, shape[1]), 0, shape[0], colors=LINES, linewidth=0.5, zorder=1.5)
+
+
 def write_titles(axes: "Axes", words: Lettered, width: float, above: float = 0.0) -> None:
     """Title and subtitle over the axes, `above` points higher, wrapped to about `width` inches."""
-    letters = max(40, int(width * POINTS / (TITLE * 0.55)))
-    small = max(50, int(width * POINTS / (SUBTITLE * 0.55)))
+    room = max(LEAST_LINE, width + BESIDE) * POINTS
+    letters, small = int(room / (TITLE * 0.55)), int(room / (SUBTITLE * 0.55))
     subtitle = fill(words.subtitle, small)
     title = fill(words.title, letters)
     height = (subtitle.count("\n") + 1) * SUBTITLE * 1.25 if subtitle else 0.0
@@ -64,7 +81,7 @@ def write(
     """Write a text `off` points from a place on the axes; `$` in it is a letter."""
     if text:
         axes.annotate(
-            text,
+            fenced(text),
             at,
             xycoords=coords,
             xytext=off,
@@ -96,27 +113,34 @@ def name_sides(
     axes.set_ylabel(down, fontsize=9, color=GREY)
 
 
-def add_key(figure: "Figure", scale: Scale, corner: Sequence[float], empty: str) -> None:
+def add_key(
+    figure: "Figure", scale: Scale, corner: Sequence[float], *, empty: str, blank: str = ""
+) -> None:
     """The colour bar to the right of `corner` (right, bottom, height in inches).
 
-    Below it, where some cells are empty, a hatched sample with what that means.
+    Below it a sample of empty cells with what they mean, and which cells hold no number.
     """
     right, bottom, height = corner
-    below = SWATCH + 0.25 if empty else 0.0
+    below = (SWATCH + 0.25 if empty else 0.0) + (SWATCH if blank else 0.0)
     bar = min(BAR_MOST, max(BAR_LEAST, height - below))
     top = bottom + height
     draw_color_bar(place(figure, right + BAR_LEFT, top - bar, BAR_WIDTH, bar), scale)
+    down = top - bar - 0.25
     if empty:
-        sample = place(figure, right + BAR_LEFT, top - bar - below, BAR_WIDTH, SWATCH)
+        down -= SWATCH
+        sample = place(figure, right + BAR_LEFT, down, BAR_WIDTH, SWATCH)
         hatch_ground(sample)
-        sample.set_xticks([])
-        sample.set_yticks([])
-        write(
-            sample,
-            empty,
-            (1, 0.5),
-            (4, 0),
-            size=7,
-            align=("left", "center"),
-            coords="axes fraction",
-        )
+        _say(sample, empty, (1, 0.5), (4, 0))
+    if blank:
+        _say(place(figure, right + BAR_LEFT, down - SWATCH - 0.05, BAR_WIDTH, SWATCH), blank)
+
+
+def _say(
+    axes: "Axes", text: str, at: tuple[float, float] = (0, 0.5), off: tuple[float, float] = (0, 0)
+) -> None:
+    """Small letters of the key."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.patch.set_visible(bool(off[0]))
+    axes.spines[:].set_visible(False)
+    write(axes, text, at, off, size=7, align=("left", "center"), coords="axes fraction")

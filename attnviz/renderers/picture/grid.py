@@ -13,7 +13,14 @@ from attnviz.data.exhibit import Exhibit
 from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
 from attnviz.renderers.matrix import cells_of, farthest
 from attnviz.renderers.picture.canvas import new_figure, place, renderer_of
-from attnviz.renderers.picture.frame import add_key, hatch_ground, name_sides, write, write_titles
+from attnviz.renderers.picture.frame import (
+    add_key,
+    hatch_ground,
+    name_sides,
+    outline,
+    write,
+    write_titles,
+)
 from attnviz.renderers.picture.paint import Scale, scale_of
 from attnviz.renderers.picture.ticks import (
     LEAST_APART,
@@ -92,6 +99,7 @@ def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "
         aspect="auto",
         zorder=1,
     )
+    outline(axes, [(*mosaic.corner(slot), *mosaic.pane) for slot in slots])
     _write_tokens(axes, mosaic, rows, columns)
     if titled:
         _write_titles(axes, mosaic, slots, words)
@@ -101,7 +109,7 @@ def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "
     name_sides(axes, options.orient, exhibit.sides, sums=sums, block=made[0].block)
     write_titles(axes, words, width, above=PANE_TITLE + 7)
     empty = left_out(exhibit) if any(np.isnan(pane).any() for pane in panes) else ""
-    add_key(figure, scale, (width, 0.0, height), empty)
+    add_key(figure, scale, (width, 0.0, height), empty=empty)
     return figure
 
 

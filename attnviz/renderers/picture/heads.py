@@ -1,25 +1,44 @@
-"""A picture for each score: layers down, heads across."""
+"""A picture for each score: layers down, heads across, with the roles that follow."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from attnviz.data.heads import METRICS, HeadReport
+from attnviz.harmless import readable
 from attnviz.renderers.arrangement import by_head
+from attnviz.renderers.colors import SEQUENTIAL
+from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import draw_panes, score_pane
-from attnviz.renderers.titles import heads_title
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from attnviz.renderers.titles import amount, caption, heads_title
 
 
-def draw(report: HeadReport, *, dpi: int = 150, cmap: str = "viridis") -> "Figure":
+def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     """The metrics of all heads: shares from 0 to 1, others from 0 to the largest.
+
+    A head is boxed in the metric that gives it its role.
 
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
     found = (
-        score_pane(name, by_head((each.head, each.metrics[name].mean) for each in report.heads))
+        score_pane(
+            name,
+            by_head((each.head, each.metrics[name].mean) for each in report.heads),
+            [each.head for each in report.heads if each.role and each.role.metric == name],
+        )
         for name in METRICS
     )
     panes = [pane for pane in found if pane is not None]
-    return draw_panes(heads_title(report), panes, dpi=dpi, cmap=cmap)
+    title = f"Scores of {amount(len(report.heads), 'head')}"
+    about = heads_title(report) if report.probe else caption(report.capture)
+    return draw_panes(title, panes, about=about, below=list(_below(report)), dpi=dpi, cmap=cmap)
+
+
+def _below(report: HeadReport) -> Iterator[str]:
+    """What a box means, and which heads have a name."""
+    roles = dict.fromkeys(each.role for each in report.heads if each.role)
+    if roles:
+        passed = (f"{role.name}: {role.metric} ≥ {role.least:g}" for role in roles)
+        yield f"boxed: the head's role, the first threshold that it meets ({', '.join(passed)})"
+    named = [f"{each.head} {', '.join(each.named)}" for each in report.heads if each.named]
+    if named:
+        yield f"known for: {readable('; '.join(named))}"

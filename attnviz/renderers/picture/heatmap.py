@@ -9,7 +9,14 @@ from attnviz.data.exhibit import Exhibit
 from attnviz.renderers.colors import is_light
 from attnviz.renderers.matrix import Cells, cells_of, shown
 from attnviz.renderers.picture.canvas import new_figure, place
-from attnviz.renderers.picture.frame import add_key, hatch_ground, name_sides, write_titles
+from attnviz.renderers.picture.frame import (
+    add_key,
+    hatch_ground,
+    name_sides,
+    outline,
+    rule,
+    write_titles,
+)
 from attnviz.renderers.picture.paint import Scale, scale_of
 from attnviz.renderers.picture.ticks import POINTS, ticks_for, write_columns, write_rows
 from attnviz.renderers.picture.words import Lettered, PictureOptions
@@ -19,12 +26,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LARGEST_CELL = 0.62  # inches
+LARGEST_CELL = 0.5  # inches; larger ones make letters small where the picture has to fit a column
 LARGEST_SIDE = 9.0
 # More cells than these are two pixels or less, and a strong link among them is lost to the eye.
 MOST_CELLS = 512
 # The smallest cells with a number in them, as 0.48 and as .48.
 ROOM_FOR_FOUR, ROOM_FOR_THREE = 0.42, 0.28
+LEAST_WRITTEN = 0.005  # a weight below it rounds to 0.00; a score near zero is written
 
 
 def draw_one(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Figure":
@@ -40,16 +48,21 @@ def draw_one(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Fig
     hatch_ground(axes)
     scale = scale_of(exhibit, options, [cells.values])
     _draw_cells(axes, scale, cells)
+    outline(axes, [(0, 0, *cells.shape)])
     cell = height / cells.shape[0], width / cells.shape[1]
+    blank = False
     if min(cell) >= ROOM_FOR_THREE:
+        rule(axes, cells.shape)
         weights = shown(exhibit, exhibit.maps[0])
-        _write_numbers(axes, scale, weights.T if orient == "key-rows" else weights, cells, cell[1])
+        weights = weights.T if orient == "key-rows" else weights
+        blank = _write_numbers(axes, scale, weights, cells, cell[1])
     write_rows(axes, ticks_for(*rows, cell[0]))
     write_columns(axes, ticks_for(*columns, cell[1]), cell[1])
     name_sides(axes, orient, exhibit.sides, sums=cells.sums, block=cells.block)
     write_titles(axes, words, width)
     empty = left_out(exhibit) if np.isnan(cells.values).any() else ""
-    add_key(figure, scale, (width, 0.0, height), empty)
+    said = f"no number: under {LEAST_WRITTEN:g}" if blank else ""
+    add_key(figure, scale, (width, 0.0, height), empty=empty, blank=said)
     return figure
 
 
@@ -77,12 +90,17 @@ def _draw_cells(axes: "Axes", scale: Scale, cells: Cells) -> None:
 
 def _write_numbers(
     axes: "Axes", scale: Scale, weights: FloatArray, cells: Cells, cell: float
-) -> None:
-    """The weights themselves in the cells, black or white, whichever can be read."""
+) -> bool:
+    """The weights themselves in the cells, black or white, whichever can be read.
+
+    Returns:
+        Whether some are too small to be written.
+    """
+    small = (weights < LEAST_WRITTEN) & (scale.low >= 0)
     size = min(9.0, cell * POINTS * (0.3 if cell >= ROOM_FOR_FOUR else 0.36))
     digits = 1 if scale.low < 0 else 2
     light = is_light(scale.paint(cells.values)[..., :3], 130)
-    for row, column in np.argwhere(~np.isnan(weights)):
+    for row, column in np.argwhere(~np.isnan(weights) & ~small):
         number = f"{weights[row, column]:z.{digits}f}"
         axes.text(
             column + 0.5,
@@ -93,3 +111,4 @@ def _write_numbers(
             fontsize=size,
             color="black" if light[row, column] else "white",
         )
+    return bool(small.any())

@@ -1,17 +1,14 @@
 """A picture of how well each head does on labelled links: layers down, heads across."""
 
-from typing import TYPE_CHECKING
-
 from attnviz.data.labels import LabelReport
 from attnviz.renderers.arrangement import by_head
+from attnviz.renderers.colors import SEQUENTIAL
+from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import Pane, draw_panes
 from attnviz.renderers.titles import labels_title
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def draw(report: LabelReport, *, dpi: int = 150, cmap: str = "viridis") -> "Figure":
+def draw(report: LabelReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     """The two scores of all heads, from 0 to 1.
 
     Raises:

@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.blocks import FloatArray
+from attnviz.data.capture import Capture
 from attnviz.data.exhibit import ColorScale, Exhibit
+from attnviz.data.transforms import NormBased
 from attnviz.errors import UsageError
+from attnviz.renderers.colors import DIVERGING
 from attnviz.renderers.matrix import farthest
 from attnviz.renderers.picture.words import PictureOptions
 
@@ -19,27 +22,19 @@ if TYPE_CHECKING:
 
 # What lies below a thousandth of the strongest weight is drawn alike on a log scale.
 LOG_RANGE = 1000.0
-EMPTY, HATCH = "#f0f0f0", "#d4d4d4"
-
-_BAR_LABELS = {
-    "linear": "weight",
-    "log": "weight, logarithmic",
-    "row": "weight ÷ strongest",
-}
+# Grey, and hatched in white, as some map has any grey among its colours.
+EMPTY, HATCH, LINES = "#e8e8e8", "#f4f4f4", "#d9dce0"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How weights become colours: the map by name, and the weights at its ends.
-
-    `label`: what they are, where they are no weights.
-    """
+    """How weights become colours: the map by name, the weights at its ends, and what they are."""
 
     cmap: str
     kind: ColorScale
     low: float
     high: float
-    label: str = ""
+    label: str
 
     def mappable(self) -> "ScalarMappable":
         """What matplotlib colours and draws colour bars with."""
@@ -60,22 +55,20 @@ class Scale:
         return painted
 
 
-DIVERGING = "RdBu_r"
-"""The colour map of what has a sign: blue below zero, red above."""
-
-
 def signed_scale(cmap: str, matrices: list[FloatArray], label: str) -> Scale:
     """One scale for all these matrices, as far below zero as above."""
     most = farthest(matrices)
     return Scale(cmap, "linear", -most, most, label)
 
 
-def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray]) -> Scale:
+def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray], captured: Capture) -> Scale:
     """One scale for all these matrices: from 0 (or what is less) to the strongest weight."""
     high = max((float(np.fmax.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
     low = min((float(np.fmin.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
     high = high if high > 0 else 1.0
-    return Scale(cmap, kind, high / LOG_RANGE if kind == "log" else low, high)
+    what = "weight × norm" if captured.transformed_by(NormBased) else "weight"
+    label = what + {"linear": "", "log": ", logarithmic", "row": " ÷ strongest"}[kind]
+    return Scale(cmap, kind, high / LOG_RANGE if kind == "log" else low, high, label)
 
 
 def scale_of(exhibit: Exhibit, options: PictureOptions, matrices: list[FloatArray]) -> Scale:
@@ -84,7 +77,7 @@ def scale_of(exhibit: Exhibit, options: PictureOptions, matrices: list[FloatArra
         cmap = DIVERGING if options.cmap == PictureOptions.cmap else options.cmap
         several = len(exhibit.maps) > 1
         return signed_scale(cmap, matrices, "score ÷ the head's largest" if several else "score")
-    return scale_for(options.cmap, options.color_scale, matrices)
+    return scale_for(options.cmap, options.color_scale, matrices, exhibit.capture)
 
 
 def check_cmap(name: str) -> None:
@@ -94,7 +87,7 @@ def check_cmap(name: str) -> None:
     known = list(matplotlib.colormaps)
     if name not in known:
         near = get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"the nearest is {near[0]}" if near else "try viridis, magma, Blues or Greys"
+        hint = f"the nearest is {near[0]}" if near else "try Blues, Greys, viridis or magma"
         raise UsageError(f"there is no colour map {name!r}", hint)
 
 
@@ -104,6 +97,6 @@ def draw_color_bar(axes: "Axes", scale: Scale) -> None:
     bar = figure.colorbar(
         scale.mappable(), cax=axes, extend="min" if scale.kind == "log" else "neither"
     )
-    bar.set_label(scale.label or _BAR_LABELS[scale.kind], fontsize=8)
+    bar.set_label(scale.label, fontsize=8)
     bar.ax.tick_params(labelsize=7, width=0.6, length=3)
     bar.outline.set_linewidth(0.6)

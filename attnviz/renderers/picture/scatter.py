@@ -10,8 +10,10 @@ import numpy as np
 from attnviz.data.atlas import Atlas
 from attnviz.data.scatter import HeadPoint, Scatter
 from attnviz.renderers.atlas_titles import outliers_said, scatter_title
-from attnviz.renderers.picture.canvas import place, renderer_of
+from attnviz.renderers.colors import LAYERS
+from attnviz.renderers.picture.canvas import Drawn, place, renderer_of
 from attnviz.renderers.picture.frame import GREY
+from attnviz.renderers.picture.headpanes import axis_label
 from attnviz.renderers.picture.layers import draw_layers, layer_scale
 from attnviz.renderers.picture.naming import Box, place_names
 from attnviz.renderers.picture.sheet import sheet, write_line
@@ -27,12 +29,11 @@ LETTERS = 15  # of the line below the picture, in an inch
 NAME_SIZE = 7.5
 FEW = 300  # heads; the points of more are smaller
 FAR_AWAY = 0.14  # inches; from there on a line joins a name to its point
-UNITS = {"entropy": "nats", "distance": "tokens", "distance_variance": "tokens²"}
 
 
 def draw(
-    atlas: Atlas, scatter: Scatter, *, top: int | None = None, dpi: int = 150, cmap: str = "viridis"
-) -> "Figure":
+    atlas: Atlas, scatter: Scatter, *, top: int | None = None, dpi: int = 150, cmap: str = LAYERS
+) -> Drawn:
     """The scatter, with the outliers named.
 
     Args:
@@ -58,7 +59,7 @@ def draw(
         write_line(figure, -0.55, said, size=8, va="top", color=GREY)
         wrapped = fill(fonts.spell(title), int(WIDTH * LETTERS * 0.85))
         write_line(figure, HEIGHT + 0.12, wrapped)
-    return figure
+    return Drawn(figure, fonts.notes)
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,6 @@ class _Frame:
         """Where a point stands, from the lower left corner."""
         across = (x - self.left) / (self.right - self.left)
         return across * WIDTH, (y - self.bottom) / (self.top - self.bottom) * HEIGHT
-
-
-def axis_label(score: str) -> str:
-    """The score's name and unit; a share of weight has none."""
-    unit = UNITS.get(score)
-    return score.replace("_", " ") + (f" ({unit})" if unit else "")
 
 
 def _draw_points(

@@ -12,43 +12,46 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.data.why import Node, Side, Why
+from attnviz.renderers.colors import DIVERGING
 from attnviz.renderers.labels import names_of
-from attnviz.renderers.parts import about_why, part_name
-from attnviz.renderers.picture.canvas import place
-from attnviz.renderers.picture.sheet import sheet
+from attnviz.renderers.parts import asked_why, part_name
+from attnviz.renderers.picture.canvas import Drawn, place
+from attnviz.renderers.picture.sheet import draw_bar, sheet, write_heading
+from attnviz.renderers.titles import caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 CELL, LAYER, TOKEN = 0.55, 0.75, 0.95  # inches
-SIGNED = "RdBu_r"
 LEGEND = (
     "below the weights: the strongest parts of the contrast. Solid: what the query asks with; "
     "dashed: what the keys answer with;\nred raises the contrast, blue lowers it"
 )
 
 
-def draw(why: Why, *, dpi: int = 150, cmap: str = SIGNED) -> "Figure":
+def draw(why: Why, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
     """The tree where there is one, else the table of terms.
 
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
     names = names_of(why.tokens)
-    title = about_why(why, names)
-    with sheet([title, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
+    title, about = asked_why(why, names), caption(why.capture)
+    with sheet([title, about, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
         names = tuple(map(fonts.spell, names))
         axes = _circuit(figure, why, names) if why.trees else _table(figure, why, names, cmap)
-        axes.set_title(fonts.spell(title), fontsize=9, loc="left", parse_math=False, wrap=False)
-    return figure
+        box = axes.get_window_extent()
+        write_heading(figure, box.height / dpi + 0.1, box.width / dpi, title, about, fonts)
+    return Drawn(figure, fonts.notes)
 
 
 def _table(figure: "Figure", why: Why, names: Sequence[str], cmap: str) -> "Axes":
     rows, columns = why.table.shape
     axes = place(figure, 0, 0, columns * CELL, rows * CELL)
     most = float(np.abs(why.table).max()) or 1.0
-    axes.imshow(why.table, cmap=cmap, vmin=-most, vmax=most, aspect="auto")
+    image = axes.imshow(why.table, cmap=cmap, vmin=-most, vmax=most, aspect="auto")
+    draw_bar(place(figure, columns * CELL + 0.1, 0, 0.12, rows * CELL), image, "score")
     for (row, column), value in np.ndenumerate(why.table):
         ink = "white" if abs(value) > 0.6 * most else "black"
         said = f"{value:z.2f}"

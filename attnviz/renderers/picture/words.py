@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import ColorScale, Exhibit, Map, Orient, PictureLook
 from attnviz.harmless import readable
-from attnviz.renderers.headlines import map_title
+from attnviz.renderers.colors import SEQUENTIAL
+from attnviz.renderers.headlines import map_title, sink_said
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.picture.fonts import Lettering, lettering
-from attnviz.renderers.titles import beginning, facts, pane_titles, written
+from attnviz.renderers.titles import caption, facts, pane_titles, written
 
 
 @dataclass(frozen=True)
 class PictureOptions:
-    """How a picture is drawn; `title` None means the model and the head, `""` no title."""
+    """How a picture is drawn; `title` None means the head, `""` neither title nor caption."""
 
-    cmap: str = "viridis"
+    cmap: str = SEQUENTIAL
     dpi: int = 150
     title: str | None = None
     color_scale: ColorScale = "linear"
@@ -53,14 +54,7 @@ class Lettered:
 def words_for(exhibit: Exhibit, options: PictureOptions) -> Lettered:
     """The words of this exhibit's picture, in letters that the installed fonts have."""
     capture = exhibit.capture
-    if options.title is not None:
-        title, subtitle = readable(options.title) if options.title else "", ""
-    elif exhibit.subtitle:
-        title, subtitle = exhibit.caption, exhibit.subtitle
-    elif len(exhibit.maps) == 1:
-        title, subtitle = map_title(exhibit, exhibit.maps[0]), _subtitle(capture, options.orient)
-    else:
-        title, subtitle = _title_of_many(exhibit.maps), _subtitle(capture, options.orient)
+    title, subtitle = _titles(exhibit, options)
     queries = distinct_labels(capture.query_tokens)
     keys = distinct_labels(capture.key_tokens)
     panes = [pane_titles(exhibit, head_map) for head_map in exhibit.maps]
@@ -75,11 +69,26 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> Lettered:
     )
 
 
+def _titles(exhibit: Exhibit, options: PictureOptions) -> tuple[str, str]:
+    """The title, and the caption below it, which says whatever title a user gives."""
+    if options.title == "":
+        return "", ""
+    maps = exhibit.maps
+    if exhibit.subtitle:
+        title, subtitle = exhibit.caption, exhibit.subtitle
+    else:
+        title = map_title(exhibit, maps[0]) if len(maps) == 1 else _title_of_many(maps)
+        subtitle = _subtitle(exhibit.capture, options.orient) + sink_said(exhibit)
+    if options.title is None:
+        return title, subtitle
+    which = maps[0].label if len(maps) == 1 else title
+    return readable(options.title), subtitle if exhibit.subtitle else f"{which} · {subtitle}"
+
+
 def _subtitle(capture: Capture, orient: Orient) -> str:
     """What was run, on how much, and the text; of an encoder-decoder what it wrote, too."""
     if not capture.target:
-        text = beginning(capture.text)
-        return f"{facts(capture)}: “{text}”" if text else facts(capture)
+        return caption(capture)
     said = written(capture, row="column" if orient == "key-rows" else "row")
     return f"{facts(capture)}; read: “{readable(capture.text)}”, {said}"
 

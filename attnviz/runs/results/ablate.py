@@ -10,8 +10,9 @@ from attnviz.renderers.titles import facts
 from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import RenderableType
+
+    from attnviz.renderers.picture.canvas import Drawn
 
 SHOWN = 10
 """Heads that the terminal names below the grid of all."""
@@ -30,7 +31,7 @@ def of_ablation(
 
         return table.render(report, report.strongest[: top or SHOWN], display)
 
-    def draw(**look: Any) -> "Figure":
+    def draw(**look: Any) -> "Drawn":
         from attnviz.renderers.picture import ablate as picture
 
         return picture.draw(report, **look)

@@ -11,8 +11,9 @@ from attnviz.runs.compare import models_beside, texts_beside
 from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import RenderableType
+
+    from attnviz.renderers.picture.canvas import Drawn
 
 SHOWN = 8
 """Heads that the terminal shows."""
@@ -28,7 +29,7 @@ def of_texts(comparison: TextComparison, top: int | None = None) -> Result[TextC
         alone = texts_beside(comparison, head) if len(comparison.heads) == 1 else None
         return table.render_texts(comparison, comparison.heads[: top or SHOWN], alone, display)
 
-    def draw(**look: Any) -> "Figure":
+    def draw(**look: Any) -> "Drawn":
         from attnviz.renderers.picture.beside import draw
 
         said = texts_title(comparison), about_texts(comparison)
@@ -51,7 +52,7 @@ def of_models(comparison: ModelComparison, top: int | None = None) -> Result[Mod
         alone = models_beside(comparison, best) if len(comparison.matches) == 1 else None
         return table.render_models(comparison, comparison.matches[: top or SHOWN], alone, display)
 
-    def draw(**look: Any) -> "Figure":
+    def draw(**look: Any) -> "Drawn":
         if len(comparison.heads) > 1:
             from attnviz.renderers.picture import similarity
 

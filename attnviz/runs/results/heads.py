@@ -13,8 +13,9 @@ from attnviz.renderers.titles import amount
 from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import RenderableType
+
+    from attnviz.renderers.picture.canvas import Drawn
 
 
 def of_report(report: HeadReport) -> Result[HeadReport]:
@@ -25,7 +26,7 @@ def of_report(report: HeadReport) -> Result[HeadReport]:
 
         return table.render(report, display)
 
-    def draw(**look: Any) -> "Figure":
+    def draw(**look: Any) -> "Drawn":
         from attnviz.renderers.picture import heads as picture
 
         return picture.draw(report, **look)
@@ -54,7 +55,7 @@ def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
 
         return table.render(circuits, top, display)
 
-    def draw(**look: Any) -> "Figure":
+    def draw(**look: Any) -> "Drawn":
         from attnviz.renderers.picture import circuits as picture
 
         return picture.draw(circuits, **look)
@@ -71,7 +72,7 @@ def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport
 
         return table.render(report, report.scores[:top], display)
 
-    def draw(**look: Any) -> "Figure":
+    def draw(**look: Any) -> "Drawn":
         from attnviz.renderers.picture import labels as picture
 
         return picture.draw(report, **look)

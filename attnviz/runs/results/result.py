@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
+    from attnviz.renderers.picture.canvas import Drawn
+
 T = TypeVar("T")
 Row: TypeAlias = Mapping[str, object]
 Column: TypeAlias = NDArray[Any]
@@ -51,7 +53,7 @@ class Result(Generic[T]):
     about: str
     _rows: Callable[[], Sequence[Row]]
     _shown: "Callable[[Display], Iterable[RenderableType]]"
-    _draw: "Callable[..., Figure] | None" = None
+    _draw: "Callable[..., Drawn] | None" = None
     _whole: Callable[[], Row] | None = None
     _archive: Callable[[], tuple[Row, Mapping[str, Numbers]]] | None = None
 
@@ -77,6 +79,10 @@ class Result(Generic[T]):
         Raises:
             UsageError: there is no picture of it, or no such colour map.
         """
+        return self.drawn(**look).figure
+
+    def drawn(self, **look: Any) -> "Drawn":
+        """The picture, with what is to be said beside it; as `figure`."""
         if self._draw is None:
             raise UsageError(f"attnviz {self.command} draws no picture of this", "use its rows")
         return self._draw(**look)

@@ -10,8 +10,9 @@ from attnviz.renderers.rows import why as rows
 from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import RenderableType
+
+    from attnviz.renderers.picture.canvas import Drawn
 
 
 def of_why(why: Why, top: int) -> Result[Why]:
@@ -22,7 +23,7 @@ def of_why(why: Why, top: int) -> Result[Why]:
 
         return table.render(why, top, display)
 
-    def draw(**look: Any) -> "Figure":
+    def draw(**look: Any) -> "Drawn":
         from attnviz.renderers.picture import why as picture
 
         return picture.draw(why, **look)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.head import Head
+from attnviz.data.transforms import NormBased, Scores
 from attnviz.errors import UsageError
 from attnviz.renderers.direction import MARK
 from attnviz.renderers.picture import fonts
@@ -33,6 +34,7 @@ from attnviz.renderers.picture.words import PictureOptions
 from tests.factories import awkward_pieces as pieces
 from tests.factories import make_capture, make_exhibit
 
+STRONGEST, ZERO = [8, 48, 107, 255], [247, 251, 255, 255]  # the ends of Blues
 PATTERN = np.array([[1, 0, 0], [0, 1, 0], [0.3, 0.1, 0.6]], np.float32)
 
 
@@ -82,10 +84,9 @@ def ticks(drawn: Drawn) -> tuple[list[str], list[str]]:
 
 def test_queries_are_rows_and_keys_are_columns() -> None:
     image = cells(draw(three()))
-    yellow, purple = [253, 231, 36, 255], [68, 1, 84, 255]
-    assert image[0, 0].tolist() == yellow
-    assert image[1, 0].tolist() == purple  # `saw` does not look at `cat`
-    assert image[2, 0].tolist() not in (yellow, purple)
+    assert image[0, 0].tolist() == STRONGEST
+    assert image[1, 0].tolist() == ZERO  # `saw` does not attend to `cat`
+    assert image[2, 0].tolist() not in (STRONGEST, ZERO)
 
 
 def test_key_rows_turn_the_picture_and_say_what_sums_to_1() -> None:
@@ -109,7 +110,7 @@ def test_masked_cells_are_told_apart_from_zero() -> None:
     assert "masked" in written(draw(three()))
 
 
-@pytest.mark.parametrize("cmap", ["viridis", "Greys", "magma"])
+@pytest.mark.parametrize("cmap", ["Blues", "viridis", "Greys", "magma"])
 def test_masked_cells_differ_from_zero_in_the_finished_picture(cmap: str) -> None:
     drawn = draw(three(), PictureOptions(cmap=cmap))
     pixels = imread(io.BytesIO(figure_bytes(drawn.figure, "png")))
@@ -148,10 +149,49 @@ def test_numbers_are_written_where_they_fit() -> None:
     assert not [text for text in many if text.count(".") == 1 and len(text) == 4]
 
 
+def test_numbers_that_would_round_to_nothing_are_left_out_and_said_to_be() -> None:
+    small = np.array([[1, 0, 0], [0.006, 0.994, 0], [0.1, 0.004, 0.896]], np.float32)
+    capture = make_capture("a b c", patterns={Head(0, 0): small})
+    for orient in ("query-rows", "key-rows"):
+        texts = written(draw(make_exhibit(capture), PictureOptions(orient=orient)))  # type: ignore[arg-type]
+        numbers = sorted(text for text in texts if text.startswith(("0.", "1.")) and len(text) == 4)
+        assert numbers == ["0.01", "0.10", "0.90", "0.99", "1.00"]
+        assert "no number: under 0.005" in texts
+    whole = np.array([[1, 0], [0.5, 0.5]], np.float32)
+    some = make_exhibit(make_capture("a b", patterns={Head(0, 0): whole}))
+    assert "no number: under 0.005" not in written(draw(some))
+
+
+def test_scores_near_zero_are_written() -> None:
+    scores = np.array([[-3, 0, 0], [0.001, 2, 0], [0.1, -0.2, 1]], np.float32)
+    capture = make_capture("a b c", patterns={Head(0, 0): scores}, transforms=(Scores(),))
+    texts = written(draw(make_exhibit(capture)))
+    assert "0.0" in texts
+    assert "no number: under 0.005" not in texts
+
+
+def test_the_bar_of_weights_times_norms_says_so() -> None:
+    weighted = make_exhibit(make_capture(transforms=(NormBased(),)))
+
+    def bars(exhibit: Exhibit) -> list[str]:
+        return [axes.get_ylabel() for axes in draw(exhibit).figure.axes[1:]]
+
+    assert "weight × norm" in bars(weighted)
+    assert "weight" in bars(three())
+
+
+def test_each_pane_has_an_outline_as_its_weakest_cells_are_white() -> None:
+    for drawn, panes in ((draw(three()), 1), (draw(model(2, 3)), 6)):
+        boxes = [found for found in main_axes(drawn).collections if len(found.get_paths()) == panes]
+        assert len(boxes) == 1
+        (corner, *_), *_ = [path.vertices for path in boxes[0].get_paths()]
+        assert tuple(corner) == (0, 0)
+
+
 def test_cells_have_sharp_edges() -> None:
     drawn = draw(make_exhibit(make_capture("a b c d e f g", causal=False)))
-    for text in list(main_axes(drawn).texts):
-        text.set_visible(False)
+    for drawn_over in [*main_axes(drawn).texts, *main_axes(drawn).collections]:
+        drawn_over.set_visible(False)
     pixels = imread(io.BytesIO(figure_bytes(drawn.figure, "png")))
     box = main_axes(drawn).get_window_extent()
     inside = pixels[
@@ -207,7 +247,7 @@ def test_a_mosaic_has_layers_down_and_heads_across() -> None:
     patterns[Head(1, 2)] = ones
     capture = make_capture("a b", heads_per_layer=(3, 3), patterns=patterns, causal=False)
     image = cells(draw(make_exhibit(capture, heads=capture.heads)))
-    rows, columns = np.nonzero((image == [253, 231, 36, 255]).all(axis=-1))
+    rows, columns = np.nonzero((image == STRONGEST).all(axis=-1))
     assert rows.min() > image.shape[0] / 2
     assert columns.min() > image.shape[1] * 0.6
 
@@ -217,8 +257,8 @@ def test_heads_of_a_mosaic_share_one_scale() -> None:
     capture = make_capture("a b", heads_per_layer=(2,), patterns={Head(0, 1): weak})
     image = cells(draw(make_exhibit(capture, heads=capture.heads)))
     right = image[:, -2:].reshape(-1, 4).tolist()
-    assert [253, 231, 36, 255] in image.reshape(-1, 4).tolist()
-    assert [253, 231, 36, 255] not in right
+    assert STRONGEST in image.reshape(-1, 4).tolist()
+    assert STRONGEST not in right
 
 
 def test_chosen_heads_leave_the_place_of_the_others_white() -> None:
@@ -259,7 +299,7 @@ def test_a_long_text_is_reduced_to_what_a_picture_can_show_and_says_so() -> None
     drawn = draw(replace(exhibit, maps=(replace(exhibit.maps[0], weights=weights),)))
     image = cells(drawn)
     assert max(image.shape) <= 512
-    assert image[450, 166].tolist() == [253, 231, 36, 255]  # the strong link is still there
+    assert image[450, 166].tolist() == STRONGEST  # the strong link is still there
     assert any("strongest of 2 × 2 weights" in text for text in written(drawn))
     assert max(drawn.figure.get_size_inches()) * 150 < 2500
 
@@ -339,10 +379,10 @@ def test_text_is_escaped_in_svg_and_control_characters_everywhere() -> None:
 def test_a_letter_that_no_font_has_becomes_its_code_point_and_a_note(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(fonts, "_other_fonts", list)
+    monkeypatch.setattr(fonts, "_other_fonts", lambda region: [])
+    monkeypatch.setattr(fonts, "_add_new_fonts", int)
     fonts._lettering.cache_clear()
     drawn = draw(make_exhibit(make_capture("楚留 said")))
-    fonts._lettering.cache_clear()
     assert ticks(drawn)[0] == ["U+695A U+7559", "said"]
     assert len(drawn.notes) == 1
     assert "U+695A, U+7559" in drawn.notes[0]
@@ -448,10 +488,18 @@ def test_a_head_that_is_named_twice_has_both_titles() -> None:
     assert f"L1H1 · known for: {known}" in said
 
 
-@pytest.mark.parametrize(("title", "shown"), [("Mine", True), ("", False)])
-def test_a_given_title_replaces_all_of_it(title: str, shown: bool) -> None:
-    texts = written(draw(three(), PictureOptions(title=title)))
-    assert ("Mine" in texts) == shown
+def test_a_given_title_leaves_the_caption_which_then_names_the_head() -> None:
+    texts = written(draw(three(), PictureOptions(title="Mine")))
+    assert "Mine" in texts
+    said = " ".join(" ".join(texts).split())
+    assert "L0H0 · tiny, 3 tokens without BOS: “cat saw dog”" in said
+    two = make_exhibit(make_capture(), heads=[Head(0, 0), Head(1, 1)])
+    said = " ".join(written(draw(two, PictureOptions(title="Mine"))))
+    assert "L0H0 and L1H1, 2 attention heads · tiny" in said
+
+
+def test_an_empty_title_leaves_nothing_above_the_picture() -> None:
+    texts = written(draw(three(), PictureOptions(title="")))
     assert not [text for text in texts if "L0H0" in text or "tiny" in text]
 
 
@@ -462,8 +510,8 @@ def test_a_long_title_is_wrapped() -> None:
 
 def test_row_scale_gives_each_query_the_whole_range() -> None:
     image = cells(draw(three(), PictureOptions(color_scale="row")))
-    assert image[2, 2].tolist() == [253, 231, 36, 255]
-    assert image[1, 1].tolist() == [253, 231, 36, 255]
+    assert image[2, 2].tolist() == STRONGEST
+    assert image[1, 1].tolist() == STRONGEST
     turned = PictureOptions(color_scale="row", orient="key-rows")
     assert (cells(draw(three(), turned)) == image.transpose(1, 0, 2)).all()
 
@@ -486,7 +534,7 @@ def test_numbers_stay_the_weights_on_any_scale() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("virids", "the nearest is viridis"), ("zzz", "try viridis")]
+    ("name", "hint"), [("virids", "the nearest is viridis"), ("zzz", "try Blues")]
 )
 def test_an_unknown_colour_map_is_refused_with_the_nearest(name: str, hint: str) -> None:
     with pytest.raises(UsageError, match=hint):

@@ -1,11 +1,16 @@
 """The words on a picture: the head as the terminal names it, and what was translated."""
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
+
+from attnviz.data.blocks import FloatArray
 from attnviz.data.card import NamedHead
 from attnviz.data.exhibit import Choice
 from attnviz.data.finding import Finding, FoundLink
 from attnviz.data.head import Head
+from attnviz.data.transforms import NormBased, Scores, Transform
 from attnviz.renderers.picture.words import PictureOptions, words_for
 from tests.factories import make_capture, make_exhibit
 
@@ -28,8 +33,37 @@ def test_a_head_that_was_picked_for_one_behaviour_names_that_one_alone() -> None
 
 def test_a_picture_carries_the_model_and_the_text() -> None:
     exhibit = make_exhibit(make_capture("a b\nc"), heads=[Head(0, 0)])
-    assert words_for(exhibit, PictureOptions()).subtitle.endswith("without BOS: “a b c”")
-    assert words_for(exhibit, PictureOptions()).subtitle.startswith("tiny, ")
+    assert words_for(exhibit, PictureOptions()).subtitle.startswith(
+        "tiny, 3 tokens without BOS: “a b c”"
+    )
+
+
+SINK = np.array([[1, 0, 0], [0.8, 0.2, 0], [0.6, 0.3, 0.1]], np.float32)
+ELSEWHERE = np.array([[1, 0, 0], [0.2, 0.8, 0], [0.2, 0.8, 0]], np.float32)
+
+
+def caption(
+    pattern: FloatArray, *, bos: bool = True, transforms: tuple[Transform, ...] = (), **shown: Any
+) -> str:
+    """The line below the title of the picture of this pattern."""
+    text = "b c" if bos else "a b c"
+    capture = make_capture(text, bos=bos, patterns={Head(0, 0): pattern}, transforms=transforms)
+    return words_for(make_exhibit(capture, heads=[Head(0, 0)], **shown), PictureOptions()).subtitle
+
+
+def test_a_caption_says_how_much_of_the_weight_a_sink_has() -> None:
+    # the first row cannot attend elsewhere, and is not counted
+    assert caption(SINK).endswith("“b c”; 70% of the weight is on BOS")
+    assert caption(SINK, bos=False).endswith("; 70% of the weight is on the first token, “a”")
+    assert caption(SINK, queries=[2]).endswith("; 60% of the weight is on BOS")
+
+
+def test_a_caption_says_nothing_of_other_columns_or_of_what_is_no_weight() -> None:
+    assert "of the weight" not in caption(ELSEWHERE)
+    assert "of the weight" not in caption(SINK, transforms=(NormBased(),))
+    assert "of the weight" not in caption(SINK, transforms=(Scores(),))
+    assert "of the weight" not in caption(SINK, keys=[1, 2])
+    assert "of the weight" not in caption(SINK, queries=[0])
 
 
 def test_a_translation_is_written_out_with_what_its_rows_are() -> None:

@@ -1,0 +1,91 @@
+"""Pictures with a value for each head: what was run, colour bars, and the roles."""
+
+from math import nan
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+
+from attnviz.data.ablate import AblationReport, Effect
+from attnviz.data.head import Head
+from attnviz.data.heads import METRICS, Estimate, HeadMetrics, HeadReport, Role
+from attnviz.renderers.picture import ablate, heads
+from attnviz.renderers.picture.frame import BOX
+from tests.factories import make_capture
+
+PREVIOUS = Role("previous token", "previous", 0.4)
+
+
+def report(probe: str = "") -> HeadReport:
+    """Two layers of two heads; L1H0 is a previous-token head, and its model's card names L0H1."""
+    values = {name: Estimate(0.25) for name in METRICS} | {"induction": Estimate(nan)}
+    found = [
+        HeadMetrics(
+            head,
+            values,
+            PREVIOUS if head == Head(1, 0) else None,
+            ("adjectives",) if head == Head(0, 1) else (),
+        )
+        for head in (Head(0, 0), Head(0, 1), Head(1, 0), Head(1, 1))
+    ]
+    return HeadReport(make_capture("a blue whale"), found, 0.0, probe)
+
+
+def said(figure: Figure) -> str:
+    """Every text of the picture, on one line."""
+    texts = [text.get_text() for text in figure.findobj(Text)]
+    return " ".join(" ".join(texts).split())
+
+
+def boxes(axes: Axes) -> list[tuple[float, float]]:
+    """The lower corners of the marked cells, as (head, layer)."""
+    patches = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    return [patch.get_xy() for patch in patches if to_hex(patch.get_edgecolor()) == BOX]
+
+
+def pane(figure: Figure, title: str) -> Axes:
+    return next(axes for axes in figure.axes if axes.get_title(loc="left") == title)
+
+
+def bar(figure: Figure, title: str) -> Axes:
+    """The colour bar, which is drawn right after its pane."""
+    return figure.axes[figure.axes.index(pane(figure, title)) + 1]
+
+
+def test_a_head_is_boxed_in_the_score_that_gives_it_its_role() -> None:
+    figure = heads.draw(report()).figure
+    assert boxes(pane(figure, "previous")) == [(-0.5, 0.5)]
+    assert boxes(pane(figure, "self")) == []
+    assert "first threshold that it meets (previous token: previous ≥ 0.4)" in said(figure)
+    assert "known for: L0H1 adjectives" in said(figure)
+
+
+def test_each_score_has_a_colour_bar_and_what_was_not_measured_no_pane() -> None:
+    figure = heads.draw(report()).figure
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    panes = [title for title in titles if title]
+    assert panes == ["entropy (nats)", "normalised", "distance (tokens)", *METRICS[3:7]]
+    assert bar(figure, "entropy (nats)").get_ylim() == (0.0, 0.25)
+    assert bar(figure, "normalised").get_ylim() == (0.0, 1.0)
+
+
+def test_scores_say_what_was_measured() -> None:
+    plain = said(heads.draw(report()).figure)
+    assert "Scores of 4 heads" in plain
+    assert "tiny, 3 tokens without BOS: “a blue whale”" in plain
+    probed = said(heads.draw(report("random tokens")).figure)
+    assert "tiny, probe: random tokens" in probed
+    assert "whale" not in probed
+
+
+def test_an_ablation_says_on_what_text_and_has_a_colour_bar_around_zero() -> None:
+    effects = [Effect((Head(0, 0),), -0.5), Effect((Head(0, 1),), 0.25)]
+    capture = make_capture("a blue whale")
+    made = AblationReport(capture, "zero", -2.0, 2, effects)
+    figure = ablate.draw(made).figure
+    assert "A head's output replaced by 0; mean log-probability of the 2 tokens" in said(figure)
+    assert "tiny, 3 tokens without BOS: “a blue whale”" in said(figure)
+    assert np.allclose(bar(figure, "change (nats)").get_ylim(), (-0.5, 0.5))

@@ -1,0 +1,37 @@
+"""The loss curve: from step 0 on, with what was trained."""
+
+import pytest
+from matplotlib.figure import Figure
+
+from attnviz.renderers.picture import train
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Figure:
+    """The curve of a training of ten steps in two shards."""
+    figures: list[Figure] = []
+
+    def caught(figure: Figure, format: str) -> bytes:
+        figures.append(figure)
+        return format.encode()
+
+    monkeypatch.setattr(train, "figure_bytes", caught)
+    title = "mine, trained from scratch on $a.txt"
+    assert train.loss_curve([0, 5, 10], [4.0, 3.0], [6.0, 3.5, 2.5], 2.0, title) == b"png"
+    return figures[0]
+
+
+def test_the_curve_begins_at_step_0_where_nothing_was_trained_on(drawn: Figure) -> None:
+    (axes,) = drawn.axes
+    training, held_out, trigram = axes.lines
+    assert held_out.get_xydata().tolist() == [[0, 6.0], [5, 3.5], [10, 2.5]]
+    assert training.get_xydata().tolist() == [[5, 4.0], [10, 3.0]]
+    assert set(trigram.get_ydata()) == {2.0}
+    assert axes.get_xlim()[0] == 0
+    low, high = axes.get_ylim()
+    assert low < 2.0
+    assert high > 6.0
+
+
+def test_the_curve_says_which_model_it_is_of(drawn: Figure) -> None:
+    assert drawn.axes[0].get_title(loc="left") == "mine, trained from scratch on $a.txt"
