@@ -244,7 +244,10 @@ def _writes_everything(encoding: str) -> bool:
 
 def plain_text(parts: Iterable[RenderableType], width: int) -> str:
     """What a terminal without colours would show, for a file."""
-    console = harmless_console(file=io.StringIO(), width=width, color_system=None)
+    # in a notebook Rich would also show it there
+    console = harmless_console(
+        file=io.StringIO(), width=width, color_system=None, force_jupyter=False
+    )
     with console.capture() as shown:
         for part in parts:
             console.print(part)

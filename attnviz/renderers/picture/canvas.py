@@ -143,7 +143,13 @@ def new_figure(dpi: int) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(0.5, 0.5), dpi=dpi, facecolor="white")
+    class Picture(Figure):
+        """A figure that a notebook shows, whether pyplot was imported there or not."""
+
+        def _repr_png_(self) -> bytes:
+            return figure_bytes(self, "png")
+
+    figure = Picture(figsize=(0.5, 0.5), dpi=dpi, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
