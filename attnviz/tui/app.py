@@ -19,7 +19,7 @@ from textual.widgets import Footer, TextArea
 from attnviz.console import NARROWEST, Display
 from attnviz.errors import Speller, as_argument
 from attnviz.tui.find import Find
-from attnviz.tui.messages import AblationDone, Chosen
+from attnviz.tui.messages import AblationDone, Chosen, Step
 from attnviz.tui.panes import Panes
 from attnviz.tui.running import RunningApp
 from attnviz.tui.runs import Opened
@@ -126,6 +126,11 @@ class ExploreApp(RunningApp):
             scene = scene.at(event.query, event.key)
         self._show(scene)
 
+    def on_step(self, event: Step) -> None:
+        chosen = event.take()
+        if chosen:
+            self.on_chosen(chosen)
+
     def action_find(self) -> None:
         """Ask for a token."""
         if self.scene:
@@ -133,8 +138,9 @@ class ExploreApp(RunningApp):
 
     def action_find_next(self) -> None:
         """Go to the next match."""
-        if self.scene:
-            self._find.next_after(self.scene)
+        chosen = self._find.next_after(self.scene) if self.scene else None
+        if chosen:
+            self.on_chosen(chosen)
 
     def on_input_submitted(self) -> None:
         """End the search."""

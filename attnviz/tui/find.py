@@ -41,11 +41,12 @@ class Find(Input):
         """Forget the matches, because positions have changed."""
         self._places = ()
 
-    def next_after(self, scene: Scene) -> None:
-        """Go to the next match, and from the last to the first."""
+    def next_after(self, scene: Scene) -> Chosen | None:
+        """The next match, and after the last the first; None where there is none."""
         here = scene.key if self._of_keys else scene.query
-        if self._places:
-            self._go_to(next((place for place in self._places if place > here), self._places[0]))
+        if not self._places:
+            return None
+        return self._at(next((place for place in self._places if place > here), self._places[0]))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Go to the first match."""
@@ -58,10 +59,10 @@ class Find(Input):
             self.border_subtitle = Content("not in this text")
             return
         self.border_subtitle = Content(f"{len(self._places)} found; n: next")
-        self._go_to(self._places[0])
+        self.post_message(self._at(self._places[0]))
 
-    def _go_to(self, place: int) -> None:
-        self.post_message(Chosen(key=place) if self._of_keys else Chosen(query=place))
+    def _at(self, place: int) -> Chosen:
+        return Chosen(key=place) if self._of_keys else Chosen(query=place)
 
 
 def matches_of(scene: Scene, name: str) -> tuple[tuple[int, ...], bool]:

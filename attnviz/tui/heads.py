@@ -94,10 +94,9 @@ class HeadsPane(ScenePane):
         label = pad(fenced(cut(key, longest)), longest)
         return f"{label} {number}".rstrip()
 
-    def action_move(self, down: int, across: int) -> None:
-        """Go to the next head."""
-        if self.scene:
-            self.post_message(Chosen(slot=self.scene.moved(down, across).slot))
+    def step(self, down: int, across: int) -> Chosen | None:
+        """To the next head."""
+        return Chosen(slot=self.scene.moved(down, across).slot) if self.scene else None
 
     def on_click(self, event: Click) -> None:
         place = self.pointed(event)

@@ -13,7 +13,7 @@ from attnviz.renderers.bars import bar_of
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.colors import bar_style
-from attnviz.tui.messages import Chosen
+from attnviz.tui.messages import Chosen, Step
 from attnviz.tui.pane import MOVES, ScenePane
 from attnviz.tui.scene import Scene
 
@@ -79,18 +79,22 @@ class LinksPane(ScenePane):
         bar = bar_of(row.weight, room, display.unicode)
         return text.append(bar, bar_style(row.weight, display))
 
-    def action_move(self, down: int, across: int) -> None:
-        """Go to the next link of the query."""
+    def step(self, down: int, across: int) -> Chosen | None:
+        """To the next link of the query."""
         if self.scene is None:
-            return
+            return None
         at = self._at(self.scene) + down
         if 0 <= at < len(self._lines) and self._lines[at].key is not None:
-            self.post_message(Chosen(query=self.scene.query, key=self._lines[at].key))
+            return Chosen(query=self.scene.query, key=self._lines[at].key)
+        return None
 
     def action_follow(self) -> None:
         """Make the chosen key the query."""
-        if self.scene and self.scene.capture.one_sequence:
-            self.post_message(Chosen(query=self.scene.key))
+        self.post_message(Step(self._followed))
+
+    def _followed(self) -> Chosen | None:
+        one_text = self.scene is not None and self.scene.capture.one_sequence
+        return Chosen(query=self.scene.key) if self.scene and one_text else None
 
     def on_click(self, event: Click) -> None:
         place = self.pointed(event)

@@ -1,5 +1,6 @@
 """The messages to the app: where the user goes, and the results of threads."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from textual.message import Message
@@ -16,6 +17,13 @@ class Chosen(Message):
     slot: Slot | None = None
     query: int | None = None
     key: int | None = None
+
+
+@dataclass
+class Step(Message):
+    """A key that moves, from wherever the user is by then: keys may come faster than frames."""
+
+    take: Callable[[], Chosen | None]
 
 
 @dataclass

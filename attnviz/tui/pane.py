@@ -1,6 +1,7 @@
 """The base of all panes: a border with a title, and lines made when they come into sight."""
 
 from dataclasses import replace
+from functools import partial
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
@@ -11,6 +12,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from attnviz.console import Display
+from attnviz.tui.messages import Chosen, Step
 from attnviz.tui.scene import Scene
 
 MOVES: list[BindingType] = [
@@ -19,7 +21,7 @@ MOVES: list[BindingType] = [
     Binding("left,h", "move(0, -1)", "Left", show=False),
     Binding("right,l", "move(0, 1)", "Right", show=False),
 ]
-"""The keys that move within a pane, by its `action_move`."""
+"""The keys that move within a pane, by its `step`."""
 
 
 class ScenePane(ScrollView, can_focus=True):
@@ -70,6 +72,10 @@ class ScenePane(ScrollView, can_focus=True):
                 region, spacing=spacing, animate=False, immediate=True, force=True
             )
 
+    def action_move(self, down: int, across: int) -> None:
+        """Go in a direction."""
+        self.post_message(Step(partial(self.step, down, across)))
+
     covered = (0, 0, 0, 0)
     """Cells at the top, right, bottom and left that do not scroll, and cover cells that do."""
 
@@ -87,6 +93,10 @@ class ScenePane(ScrollView, can_focus=True):
 
     def line(self, scene: Scene, y: int) -> Text:
         """Line `y` of the whole content."""
+        raise NotImplementedError
+
+    def step(self, down: int, across: int) -> Chosen | None:
+        """Where a step in this direction leads from the scene; None at the edge."""
         raise NotImplementedError
 
     def render_line(self, y: int) -> Strip:

@@ -109,12 +109,12 @@ class PatternPane(ScenePane):
         lines = column_labels(labels, indices, self._cell, self.display_here, self._tallest)
         return [""] * (self._tallest - len(lines)) + lines
 
-    def action_move(self, down: int, across: int) -> None:
-        """Go to the next query, or to the next key."""
+    def step(self, down: int, across: int) -> Chosen | None:
+        """To the next query, or to the next key."""
         if self.scene is None:
-            return
+            return None
         row, column = self._place(self.scene)
-        self._choose(row + down, column + across)
+        return self._chosen(row + down, column + across)
 
     def on_click(self, event: Click) -> None:
         place = self.pointed(event)
@@ -122,11 +122,14 @@ class PatternPane(ScenePane):
             return
         row, column = place[1] - self._top, (place[0] - self._label) // self._cell
         if place[0] - self.scroll_offset.x >= self._label:
-            self._choose(row, column)
+            chosen = self._chosen(row, column)
+            if chosen:
+                self.post_message(chosen)
         elif 0 <= row < len(self._rows):  # a label
             self.post_message(Chosen(query=self.scene.exhibit.queries[row]))
 
-    def _choose(self, row: int, column: int) -> None:
+    def _chosen(self, row: int, column: int) -> Chosen | None:
         if self.scene and 0 <= row < len(self._rows) and 0 <= column < len(self._columns):
             exhibit = self.scene.exhibit
-            self.post_message(Chosen(query=exhibit.queries[row], key=exhibit.keys[column]))
+            return Chosen(query=exhibit.queries[row], key=exhibit.keys[column])
+        return None

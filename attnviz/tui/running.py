@@ -172,4 +172,5 @@ class RunningApp(ThreadedApp):
     def on_refused(self, event: Refused) -> None:
         self._tell(event.why)
         self._wanted = event.instead if event.instead != self._wanted else Toggles()
-        self._present()
+        if self._wanted != self.toggles or self._presented is not self._capture:
+            self._present()

@@ -82,16 +82,14 @@ class WordsPane(ScenePane):
     def line(self, scene: Scene, y: int) -> Text:
         return self._lines[y] if y < len(self._lines) else Text()
 
-    def action_move(self, down: int, across: int) -> None:
-        """Go to the next token, or to the one above or below."""
+    def step(self, down: int, across: int) -> Chosen | None:
+        """To the next token, or to the one above or below."""
         if self.scene is None:
-            return
+            return None
         if across:
             queries = self.scene.exhibit.queries
             at = queries.index(self.scene.query) + across if self.scene.query in queries else 0
-            if 0 <= at < len(queries):
-                self.post_message(Chosen(query=queries[at]))
-            return
+            return Chosen(query=queries[at]) if 0 <= at < len(queries) else None
         here = self.place_of(self.scene)
         y = here.y + down
         while 0 <= y < len(self._places):
@@ -100,9 +98,9 @@ class WordsPane(ScenePane):
             # without colour, the numbers below a line belong to it
             if others and self._places[y] is not self._places[here.y]:
                 near = min(others, key=lambda place: abs(place.start - here.x))
-                self.post_message(Chosen(query=near.queries[-1]))
-                return
+                return Chosen(query=near.queries[-1])
             y += down
+        return None
 
     def on_click(self, event: Click) -> None:
         clicked = self.pointed(event)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from textual.binding import Binding
+from textual.events import Key
 from textual.widgets import TextArea
 from textual.worker import WorkerCancelled
 
@@ -111,6 +112,26 @@ def test_the_panes_show_the_weights_of_the_head_that_was_moved_to() -> None:
         assert there.seen("links")[0].startswith(label)
 
     explore(saved(), does)
+
+
+def test_keys_that_come_faster_than_frames_are_all_taken() -> None:
+    async def does(there: Visit) -> None:
+        for keys in ("kkkhh", "jjll", "jl"):
+            for key in keys:  # without a pause between them
+                there.app.post_message(Key(key, key))
+            await there.settle()
+        assert head_of(there) == Head(3, 3)
+        await there.press("tab", "tab", "slash", *"the", "enter", "tab", "tab", "tab")
+        assert there.focus == "pattern"
+        before = there.app.scene
+        for key in "kkkll":
+            there.app.post_message(Key(key, key))
+        await there.settle()
+        assert before
+        assert there.app.scene
+        assert (there.app.scene.query, there.app.scene.key) == (before.query - 3, before.key + 2)
+
+    explore(saved(heads_per_layer=(4,) * 4), does)
 
 
 def test_tab_goes_through_all_panes_and_back() -> None:

@@ -122,7 +122,8 @@ def test_a_saved_capture_is_explored_without_torch(tmp_path: Path, capture_file:
 
 
 def test_a_text_is_explored_and_its_page_saved(tmp_path: Path) -> None:
-    ended = in_terminal(tmp_path, "a fluffy blue creature", keys=b"oq")
+    computed = "→ fluffy".encode()  # in the border of the pattern
+    ended = in_terminal(tmp_path, "a fluffy blue creature", keys=b"oq", until=computed)
     assert ended.status == ExitStatus.OK
     assert "transformers" not in ended.loaded
     assert (tmp_path / "attnviz.html").read_text().lower().startswith("<!doctype html>")
