@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from attnviz.commands.flags import as_flag
+from attnviz.commands.help import HelpedCommand, HelpedGroup
 from attnviz.commands.session import Session, process_session
 from attnviz.errors import AttnvizError, ExitStatus, OutputError
 from attnviz.writers.stream import as_output_error
@@ -48,7 +48,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 """Each command, a function in a module of its name, and the first line of its help."""
 
 
-class Commands(TyperGroup):
+class Commands(HelpedGroup):
     """Imports a command when it is called; to list them needs none of them."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -61,8 +61,10 @@ def command(name: str) -> Any:
     """A command of the list, whole."""
     module = importlib.import_module(f"attnviz.commands.{name}")
     alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
-    alone.command(name, epilog=module.EPILOG)(getattr(module, name))
-    return typer.main.get_command(alone)
+    alone.command(name, cls=HelpedCommand, epilog=module.EPILOG)(getattr(module, name))
+    made: Any = typer.main.get_command(alone)
+    made.common = module.COMMON
+    return made
 
 
 app = typer.Typer(
@@ -92,7 +94,7 @@ def _print_version(value: bool) -> None:
 
 
 @app.callback(
-    epilog='Try first: attnviz show "a fluffy blue creature roamed the verdant forest"',
+    epilog='[bold]Try first[/]\n\nattnviz show "a fluffy blue creature roamed the verdant forest"',
 )
 def _main(
     version: Annotated[

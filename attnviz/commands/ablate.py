@@ -32,6 +32,8 @@ attnviz ablate "some text" --model gpt2 -f jsonl | jq -r 'select(.change < -0.1)
 
 attnviz ablate "Bark is very cute and he is a dog" -o ablation.png
 """
+COMMON = "file answer model heads replacement together top format output quiet".split()
+"""The options that the short help lists."""
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ attnviz compare "American shrew mole" "a biopsy of the mole" --query mole -f jso
 
 attnviz compare "the cat sat" "the dog sat" --head L3H2 -o beside.png
 """
+COMMON = "query against model heads top words drop_sink format output quiet".split()
+"""The options that the short help lists."""
 TOP = 8
 
 

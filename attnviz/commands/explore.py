@@ -31,6 +31,8 @@ attnviz explore --model gpt2 --file sample_texts/mystery.txt
 
 attnviz explore capture.npz
 """
+COMMON = "file model target kind".split()
+"""The options that the short help lists."""
 
 
 @command

@@ -13,7 +13,16 @@ from typing import Annotated, Any
 
 import typer
 
+from attnviz.commands.help import show_whole
 from attnviz.commands.session import session_of
+
+HELP_ALL = typer.Option(
+    "--help-all",
+    help="Show every option, and exit.",
+    callback=show_whole,
+    is_eager=True,
+    expose_value=False,
+)
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -49,6 +58,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             ]
         else:
             spread.append(_parameter(each.name, each.annotation, each.default))
+    spread.append(_parameter("help_all", Annotated[bool, HELP_ALL], False))
     run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in spread}
     return run

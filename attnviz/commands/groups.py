@@ -404,7 +404,7 @@ class Views:
     view: str | None = _look(
         None,
         "--view",
-        metavar=f"<{'|'.join(VIEWS)}>",
+        metavar="|".join(VIEWS),
         help=" ".join(f"{name}: {what}." for name, what in VIEWS.items()),
         callback=_known_view,
     )

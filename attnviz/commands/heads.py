@@ -38,6 +38,8 @@ attnviz heads --probe --model gpt2 --role induction -f jsonl | jq -r '[.head, .i
 
 attnviz heads -o heads.png
 """
+COMMON = "file probe labels model heads sort top role format output quiet".split()
+"""The options that the short help lists."""
 
 Convention: TypeAlias = Literal["second", "whole"]
 Metric: TypeAlias = Literal[

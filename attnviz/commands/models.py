@@ -24,6 +24,8 @@ attnviz models builtin
 
 attnviz models builtin -f json | jq '.[].named_heads'
 """
+COMMON = "format output quiet".split()
+"""The options that the short help lists."""
 
 ABOUT_EMBEDDINGS = (
     "The token embeddings of builtin, compared with each other: attention without W_Q, W_K and "

@@ -22,6 +22,8 @@ attnviz params gpt3
 
 attnviz params ./my-model -f json | jq '.[0].total'
 """
+COMMON = "format output quiet".split()
+"""The options that the short help lists."""
 
 
 @command

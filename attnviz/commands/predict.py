@@ -25,6 +25,8 @@ attnviz predict "Bark is very cute and he is a" --lens
 
 attnviz predict "Harry Potter went to" --model gpt2 --top 3 -f jsonl | jq -r .token
 """
+COMMON = "file each lens attribute top model format output quiet".split()
+"""The options that the short help lists."""
 
 
 @dataclass(frozen=True)
