@@ -21,7 +21,6 @@ HELP_ALL = typer.Option(
     help="Show every option, and exit.",
     callback=show_whole,
     is_eager=True,
-    expose_value=False,
 )
 
 
@@ -47,6 +46,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         session = session_of(context)
         screens = (vars(each) for each in packed.values() if hasattr(each, "no_color"))
         session.begin(context, **next(screens, {}))
+        values.pop("help_all")
         function(session, **packed, **values)
 
     spread = [_parameter("context", typer.Context, inspect.Parameter.empty)]
