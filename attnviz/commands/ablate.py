@@ -127,7 +127,7 @@ def _deliver_each(
     session: Session, to: Destination, report: AblationReport, how: HowAblated, canvas: g.Canvas
 ) -> None:
     effects = sorted(report.effects, key=lambda effect: (-abs(effect.change), effect.heads))
-    if session.given("top") or to.format.name == "txt":
+    if session.chosen("top") or to.format.name == "txt":
         effects = effects[: how.top]
 
     def draw() -> "Figure":

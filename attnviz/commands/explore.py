@@ -46,7 +46,7 @@ def explore(
     target: g.Target,
     kind: g.Kind,
     causal: g.Causal,
-    no_color: g.NoColor,
+    color: g.Color,
     noise: g.Noise,
 ) -> None:
     r"""Explore a text's attention in a terminal app, with keyboard and mouse.

@@ -14,6 +14,7 @@ import typer
 
 from attnviz.commands.grouping import option_field
 from attnviz.commands.session import Session
+from attnviz.console import ColorMode
 from attnviz.data.exhibit import ColorScale, Filters, Look, Orient
 from attnviz.data.transforms import How, Over, Transforms
 from attnviz.errors import UsageError, option
@@ -442,14 +443,20 @@ class Looks(Canvas, Views):
 
 
 @dataclass(frozen=True)
-class NoColor:
+class Color:
     """Whether the terminal shows colours."""
 
-    no_color: bool = _look(False, "--no-color", help="Do not use colours (also: NO_COLOR=1).")
+    color: ColorMode = _look(
+        "auto",
+        "--color",
+        help="Whether to use colours. auto: on a terminal, unless NO_COLOR is set. always: in a "
+        "pipe, too.",
+    )
+    no_color: bool = _look(False, "--no-color", help="The same as --color never.")
 
 
 @dataclass(frozen=True)
-class Screen(NoColor):
+class Screen(Color):
     """What the terminal shows."""
 
     width: int | None = _look(
@@ -546,3 +553,18 @@ class CalculationOutput(OutputOptions):
 
     formats = ("txt", "json", "npz")
     format: str | None = _format("json", "npz (every number, in full)")
+
+
+@dataclass(frozen=True)
+class ObjectOutput(OutputOptions):
+    """Where one object goes."""
+
+    formats = ("txt", "json")
+    format: str | None = _output(
+        None,
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="txt (as in the terminal) or json.",
+        show_default="txt",
+    )

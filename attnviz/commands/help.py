@@ -81,7 +81,8 @@ def _lines(
         yield Text()
         yield from _wrapped(console, Text.from_markup(" ".join(paragraph.split())))
     arguments = [p for p in command.params if isinstance(p, TyperArgument)]
-    for title, parameters in {"Arguments": arguments, **panels}.items():
+    titled: dict[str, Sequence[TyperArgument | TyperOption]] = {"Arguments": arguments, **panels}
+    for title, parameters in titled.items():
         rows = [(_typed(p), _told(p, ctx)) for p in parameters]
         yield from _panel(console, title, rows)
     if isinstance(command, TyperGroup):

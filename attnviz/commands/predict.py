@@ -94,7 +94,7 @@ def predict(
     reading = Reading(**vars(candidates))
     prediction = predict_text(loaded, given, tokens.options(run), reading)
     note_texts(session, [prediction.capture])
-    most = candidates.top if session.given("top") else None
+    most = candidates.top if session.chosen("top") else None
     deliver_report(
         session,
         to,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from attnviz.data.blocks import FloatArray
 from attnviz.data.exhibit import ColorScale, Exhibit
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 from attnviz.renderers.matrix import farthest
 from attnviz.renderers.picture.words import PictureOptions
 
@@ -95,7 +95,7 @@ def check_cmap(name: str) -> None:
     if name not in known:
         near = get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"the nearest is {near[0]}" if near else "try viridis, magma, Blues or Greys"
-        raise UsageError(f"there is no colour map {name!r}", hint)
+        raise UsageError(f"{option('cmap', repr(name))} is no colour map", hint)
 
 
 def draw_color_bar(axes: "Axes", scale: Scale) -> None:
