@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attnviz.commands import completion
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_report, destination_of
 from attnviz.commands.grouping import command, option_field
@@ -65,6 +66,7 @@ class WhatCompared:
         "--against",
         metavar="NAME",
         help="Another model to run on the same text, given as for --model.",
+        autocompletion=completion.models,
     )
     top: int | None = option_field(
         g.LOOK,

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperOption
 
+from attnviz.commands import completion
 from attnviz.commands import groups as g
 from attnviz.commands.configuration import NOT_HERE, key_of
 from attnviz.commands.deliver import deliver, destination_of
@@ -47,7 +48,11 @@ def config(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="COMMAND", help="The command whose defaults to list."),
+        typer.Argument(
+            metavar="COMMAND",
+            help="The command whose defaults to list.",
+            autocompletion=completion.commands,
+        ),
     ] = None,
     screen: g.Screen,
     output: g.ObjectOutput,

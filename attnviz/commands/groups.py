@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import typer
 
+from attnviz.commands import completion
 from attnviz.commands.grouping import option_field
 from attnviz.commands.session import Session
 from attnviz.console import ColorMode
@@ -43,6 +44,7 @@ class TextIn:
         metadata={
             "typer": typer.Argument(
                 metavar="TEXT",
+                autocompletion=completion.captures,
                 help="The text, - for standard input, or the name of a saved capture (.npz).",
                 show_default=False,
             )
@@ -96,6 +98,7 @@ class Named:
         "-m",
         metavar="NAME",
         envvar="ATTNVIZ_MODEL",
+        autocompletion=completion.models,
         help="builtin, translator, embeddings, a hub id such as gpt2, or a model's folder.",
     )
 
@@ -239,6 +242,7 @@ class WhichHeads:
         "--head",
         "-H",
         metavar="HEADS",
+        autocompletion=completion.heads,
         help="Heads, counted from 0: L1H2 or 1.2; 2 (head 2 of every chosen layer); 0-3; 0,2; "
         "or all.",
     )
@@ -258,6 +262,7 @@ class OneRow:
         "--head",
         "-H",
         metavar="HEAD",
+        autocompletion=completion.heads,
         help="The head: L1H2 or 1.2. Default: the one that show picks.",
     )
     query: str | None = _tokens(
@@ -382,6 +387,7 @@ class Canvas:
         "--cmap",
         metavar="NAME",
         help="The Matplotlib colour map of a picture.",
+        autocompletion=completion.cmaps,
         show_default="viridis",
     )
     dpi: int | None = _look(
@@ -408,6 +414,7 @@ class Views:
         metavar="|".join(VIEWS),
         help=" ".join(f"{name}: {what}." for name, what in VIEWS.items()),
         callback=_known_view,
+        autocompletion=completion.views,
     )
     orient: Orient | None = _look(
         None,
@@ -499,10 +506,18 @@ class Noise:
     )
 
 
-def _format(*formats: str) -> Any:
-    *first, last = formats
-    said = f"txt (as in the terminal), {', '.join(first)} or {last}."
-    return _output(None, "--format", "-f", metavar="FORMAT", help=said, show_default="txt")
+def _format(*formats: str, note: str = "") -> Any:
+    *first, last = ("txt (as in the terminal)", *formats)
+    said = f"{', '.join(first)} or {last}{note}."
+    return _output(
+        None,
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help=said,
+        show_default="txt",
+        autocompletion=completion.formats(("txt", *formats)),
+    )
 
 
 RECORDS = ("txt", "json", *ROWS)
@@ -519,7 +534,7 @@ class OutputOptions:
         "--output",
         "-o",
         metavar="FILE",
-        help="Write to a file; its suffix sets the format.",
+        help="Write to a file; its suffix sets the format. -: to standard output.",
     )
 
 
@@ -552,7 +567,7 @@ class CalculationOutput(OutputOptions):
     """Where a calculation goes."""
 
     formats = ("txt", "json", "npz")
-    format: str | None = _format("json", "npz (every number, in full)")
+    format: str | None = _format("json", "npz", note=" (every number, in full)")
 
 
 @dataclass(frozen=True)
@@ -560,11 +575,4 @@ class ObjectOutput(OutputOptions):
     """Where one object goes."""
 
     formats = ("txt", "json")
-    format: str | None = _output(
-        None,
-        "--format",
-        "-f",
-        metavar="FORMAT",
-        help="txt (as in the terminal) or json.",
-        show_default="txt",
-    )
+    format: str | None = _format("json")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from attnviz.commands import completion
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
 from attnviz.commands.grouping import command
@@ -41,7 +42,10 @@ def models(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="builtin, a hub id, or a model's folder.", show_default=False
+            metavar="NAME",
+            help="builtin, a hub id, or a model's folder.",
+            show_default=False,
+            autocompletion=completion.models,
         ),
     ] = None,
     screen: g.Screen,

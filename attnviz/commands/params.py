@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from attnviz.commands import completion
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_report, destination_of
 from attnviz.commands.grouping import command
@@ -36,6 +37,7 @@ def params(
             metavar="NAME",
             help=f"{', '.join(COUNTED)}, a hub id, or a model's folder.",
             show_default=False,
+            autocompletion=completion.models,
         ),
     ] = None,
     fetched: g.Fetched,

@@ -87,11 +87,16 @@ def scale_of(exhibit: Exhibit, options: PictureOptions, matrices: list[FloatArra
     return scale_for(options.cmap, options.color_scale, matrices)
 
 
-def check_cmap(name: str) -> None:
-    """Refuse a colour map that matplotlib doesn't have, and name the nearest that it has."""
+def known_cmaps() -> list[str]:
+    """The names of matplotlib's colour maps."""
     import matplotlib
 
-    known = list(matplotlib.colormaps)
+    return list(matplotlib.colormaps)
+
+
+def check_cmap(name: str) -> None:
+    """Refuse a colour map that matplotlib doesn't have, and name the nearest that it has."""
+    known = known_cmaps()
     if name not in known:
         near = get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"the nearest is {near[0]}" if near else "try viridis, magma, Blues or Greys"
