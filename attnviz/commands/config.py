@@ -170,7 +170,11 @@ def _rows_set(session: Session, defaults: dict[str, Defaults]) -> Iterator[tuple
     for key, value in session.configuration.values.items():
         if not isinstance(value, dict):
             count = sum(key in options for options in defaults.values())
-            yield f"{count} commands", key, _spelled(Default(value, configured=True))
+            yield (
+                "1 command" if count == 1 else f"{count} commands",
+                key,
+                _spelled(Default(value, configured=True)),
+            )
     for name, options in defaults.items():
         for key in session.configuration.values.get(name, {}):
             yield name, key, _spelled(options[key])
