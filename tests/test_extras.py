@@ -9,6 +9,7 @@ import pytest
 
 from attnviz import extras
 from attnviz.extras import command_to_install, missing, requirements_of
+from attnviz.harmless import shortened
 
 TEXTUAL = "textual<9,>=8"
 
@@ -78,3 +79,15 @@ def test_the_error_is_one_sentence_with_the_command() -> None:
     error = missing("the app needs textual", "tui")
     assert str(error).startswith("the app needs textual, which is not installed; install it: ")
     assert str(error).endswith('"textual<9,>=8".')
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        (f"/{'a' * 200}/attnviz.whl", f"/{'a' * 200}/attnviz.whl"),
+        (f"/{'a' * 400}", f"/{'a' * 39}…{'a' * 39}"),
+        ("b" * 200, f"{'b' * 40}…{'b' * 39}"),
+    ],
+)
+def test_a_command_is_told_with_its_paths_whole(word: str, shown: str) -> None:
+    assert shortened(f"uv tool install {word}") == f"uv tool install {shown}"
