@@ -11,11 +11,13 @@ from types import MappingProxyType
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperOption
 
+from attnviz.commands.configuration import read_configuration, shared_keys
 from attnviz.commands.flags import as_flag
+from attnviz.commands.help import HelpedCommand, HelpedGroup
 from attnviz.commands.session import Session, process_session
-from attnviz.errors import AttnvizError, ExitStatus, OutputError
+from attnviz.errors import AttnvizError, ExitStatus, ModelError, OutputError, UsageError
 from attnviz.writers.stream import as_output_error
 
 ISSUES = "https://github.com/attnviz/attnviz/issues"
@@ -44,26 +46,46 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "models": "List the available models, or show one model's card: named heads and figures.",
         "params": "Count a model's parameters: per matrix, per head, per layer and in total.",
         "schema": "Print the JSON Schema of what a command writes.",
+        "config": "Show your own defaults of options, and the file that sets them.",
     }
 )
 """Each command, a function in a module of its name, and the first line of its help."""
 
 
-class Commands(TyperGroup):
+class Commands(HelpedGroup):
     """Imports a command when it is called; to list them needs none of them."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in COMMANDS:
-            self.commands[args[0]] = command(args[0])
+            self.commands[args[0]] = made = command(args[0])
+            session = ctx.find_root().obj
+            if isinstance(session, Session):
+                made.context_settings["default_map"] = _configured(session, made)
         return super().resolve_command(ctx, args)
+
+
+def _configured(session: Session, made: Any) -> dict[str, Any]:
+    """The user's own defaults for a command; what is wrong with them is told when it begins."""
+    try:
+        session.configuration = read_configuration(session.environment.variables)
+        if not session.configuration.values:
+            return {}
+        session.configuration.check(COMMANDS, shared_keys())
+        options = [each for each in made.params if isinstance(each, TyperOption)]
+        return session.configuration.defaults(made.name, options)
+    except UsageError as error:
+        session.misconfigured = error
+        return {}
 
 
 def command(name: str) -> Any:
     """A command of the list, whole."""
     module = importlib.import_module(f"attnviz.commands.{name}")
     alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
-    alone.command(name, epilog=module.EPILOG)(getattr(module, name))
-    return typer.main.get_command(alone)
+    alone.command(name, cls=HelpedCommand, epilog=module.EPILOG)(getattr(module, name))
+    made: Any = typer.main.get_command(alone)
+    made.common = module.COMMON
+    return made
 
 
 app = typer.Typer(
@@ -93,7 +115,7 @@ def _print_version(value: bool) -> None:
 
 
 @app.callback(
-    epilog='Try first: attnviz show "a fluffy blue creature roamed the verdant forest"',
+    epilog='[bold]Try first[/]\n\nattnviz show "a fluffy blue creature roamed the verdant forest"',
 )
 def _main(
     version: Annotated[
@@ -118,9 +140,11 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
             )
             session.environment.stdout.flush()
     except AttnvizError as error:
-        return _ended(session, error.spelled(as_flag), error.status)
+        about = error.about or ("model" if isinstance(error, ModelError) else None)
+        told = error.spelled(as_flag) + session.where_set(about)
+        return _ended(session, told, error.status)
     except typer.TyperException as error:
-        return _ended(session, _usage(error), ExitStatus.USAGE)
+        return _ended(session, _usage(session, error), ExitStatus.USAGE)
     except BrokenPipeError:
         return ExitStatus.OK
     except SystemExit as ended:
@@ -156,9 +180,9 @@ def _ended(session: Session, message: str, status: ExitStatus) -> ExitStatus:
     return status
 
 
-def _usage(error: typer.TyperException) -> str:
+def _usage(session: Session, error: typer.TyperException) -> str:
     """Typer's own usage errors, in the form of all others."""
-    context = getattr(error, "ctx", None)
+    context = session.context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "attnviz"
     wrong = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
     hint = f"see {command} --help"
@@ -166,7 +190,8 @@ def _usage(error: typer.TyperException) -> str:
         hint = f"put the text in quotes, or {hint}"
     elif "No such command" in wrong:
         hint = f'attnviz show "a text" shows a text, or {hint}'
-    return f"{wrong[:1].lower()}{wrong[1:]}; {hint}."
+    where = session.where_set(getattr(getattr(error, "param", None), "name", None))
+    return f"{wrong[:1].lower()}{wrong[1:]}{f'.{where}' if where else f'; {hint}.'}"
 
 
 def run() -> NoReturn:

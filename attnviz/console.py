@@ -38,6 +38,7 @@ NARROWEST, WIDEST = 40, 100_000
 DEFAULT_WIDTH = 80
 DEFAULT_HEIGHT = 25
 
+ColorMode: TypeAlias = Literal["auto", "always", "never"]
 ColorSystem: TypeAlias = Literal["auto", "standard", "256", "truecolor"]
 
 
@@ -99,7 +100,7 @@ class Consoles:
 
 
 def make_consoles(
-    environment: Environment, *, width: int | None = None, no_color: bool = False
+    environment: Environment, *, width: int | None = None, color: ColorMode = "auto"
 ) -> Consoles:
     """Both consoles, as the environment and the options for width and colour say.
 
@@ -115,8 +116,8 @@ def make_consoles(
         raise UsageError(f"{option('width', width)} is too wide", f"give {WIDEST:,} or less")
     cells = width or _width(environment)
     return Consoles(
-        out=_console(environment.stdout, environment.variables, cells, no_color),
-        err=_console(environment.stderr, environment.variables, cells, no_color),
+        out=_console(environment.stdout, environment.variables, cells, color),
+        err=_console(environment.stderr, environment.variables, cells, color),
     )
 
 
@@ -131,19 +132,20 @@ def display_of(console: Console, speller: Speller = as_argument) -> Display:
     )
 
 
-def _console(stream: TextIO, variables: Mapping[str, str], width: int, no_color: bool) -> Console:
+def _console(stream: TextIO, variables: Mapping[str, str], width: int, color: ColorMode) -> Console:
     if not _writes_everything(getattr(stream, "encoding", None) or "utf-8"):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-    no_color = no_color or bool(variables.get("NO_COLOR"))
-    forced = variables.get("FORCE_COLOR", "") not in ("", "0")
+    no_color = color == "never" or (color == "auto" and bool(variables.get("NO_COLOR")))
+    forced = color == "always" or variables.get("FORCE_COLOR", "") not in ("", "0")
     terminal = _is_terminal(stream) or (forced and not no_color)
+    system = _color_system(variables) or ("standard" if color == "always" else None)
     return harmless_console(
         file=stream,
         width=width,
         height=DEFAULT_HEIGHT,
-        color_system=_color_system(variables) if terminal else None,
+        color_system=system if terminal else None,
         force_terminal=terminal,
         force_jupyter=False,
         force_interactive=terminal and variables.get("TERM") != "dumb",

@@ -90,6 +90,18 @@ class UsageError(AttnvizError):
     status = ExitStatus.USAGE
 
 
+class IdleOption(UsageError):
+    """An option that has no meaning beside the others that were given.
+
+    A default of the user's own is then left out; what was typed is an error.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that the message names, first the one that is rather to be left out."""
+        return tuple(found[1] for found in _OPTION.finditer(f"{self.wrong} {self.hint}"))
+
+
 class InputError(AttnvizError):
     """The text, or the file it comes from, cannot be used."""
 

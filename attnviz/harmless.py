@@ -8,7 +8,7 @@ import re
 import unicodedata
 
 LAYOUT = "\n\u200e"
-_LONG = re.compile(r"(?<=')[^'\n]{81,}(?=')|\S{81,}")
+_LONG = re.compile(r"(?<=')[^'\n]{81,}(?=')|(?<!\S)/\S{300,}|(?<!\S)[^/\s]\S{80,}")
 NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -44,7 +44,8 @@ def harmless(text: str) -> str:
 def shortened(message: str) -> str:
     """A message in which no quotation, and no single word, has more than 80 characters.
 
-    Of a longer one the beginning and the end stay, as the end of a path is its name.
+    Of a longer one the beginning and the end stay, as the end of a path is its name. A full path
+    that is not quoted is part of a command to type, and may have 300.
     """
     return _LONG.sub(lambda found: f"{found[0][:40]}…{found[0][-39:]}", message)
 

@@ -25,7 +25,8 @@ def main() -> int:
     """Write or compare; the exit code."""
     parts = [HEADER]
     for command in ("", *COMMANDS):
-        shown = CliRunner().invoke(app, [*command.split(), "--help"], prog_name="attnviz")
+        asked = [command, "--help-all"] if command else ["--help"]
+        shown = CliRunner().invoke(app, asked, prog_name="attnviz")
         lines = [line.rstrip() for line in shown.stdout.strip().splitlines()]
         name = f"attnviz {command}".strip()
         parts.append("\n".join([f"## `{name}`", "", "```text", *lines, "```", ""]))

@@ -56,6 +56,7 @@ def _ended(command: str, folder: Path, stderr: int) -> subprocess.CompletedProce
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "HOME": os.environ.get("HOME", "/"),
+        "ATTNVIZ_CONFIG": "",
         "LANG": "C.UTF-8",
         "COLUMNS": "80",
         "NO_COLOR": "1",

@@ -44,6 +44,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _no_settings(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     """No test sees the settings of whoever runs it, or what the program remembers for them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("ATTNVIZ_CONFIG", "")
     for name in ("ATTNVIZ_MODEL", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
 

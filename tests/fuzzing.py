@@ -1,17 +1,20 @@
 """Seeded changes to files, and seeded command lines.
 
 In files, bytes are flipped, ends cut off, and JSON values swapped for others. A command line has a
-random text and any options that the documents name, with values that fit and values that do not.
+random text and any options of its command, with values that fit and values that do not.
 """
 
 import io
 import json
 import random
-import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typer.core import TyperOption
+
+from attnviz.cli import command
 
 ODD: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 7, 1 << 31, 1 << 62, 10**18, 10**30, 0.5, -1e300, 1e-300),
@@ -114,10 +117,9 @@ def _places(content: Any, rng: random.Random) -> Any:
             yield from _places(content[key], rng)
 
 
-OPTIONS = Path(__file__).parents[1] / "docs/cli.md"
 LEFT_OUT = (
-    "--debug --output --model --against --revision --offline --help --matrices --samples --length "
-    "--example --file --verify"
+    "--debug --output --model --against --revision --offline --help-all --matrices --samples "
+    "--length --example --file --verify"
 ).split()
 """Options that write, fetch, take minutes, or stand on their own."""
 FITTING: dict[str, tuple[str, ...]] = {
@@ -171,25 +173,22 @@ def random_text(rng: random.Random) -> str:
     return "".join(rng.sample([*drawn, *(f" {word} " for word in words)], len(drawn) + len(words)))
 
 
-def documented_options() -> dict[str, list[tuple[str, bool]]]:
-    """The options of each command, and whether they take a value, as its help shows them."""
-    found: dict[str, list[tuple[str, bool]]] = {}
-    for part in OPTIONS.read_text(encoding="utf-8").split("## `attnviz ")[1:]:
-        lines = re.findall(r"^│ [* ]*(--[a-z-]+)(.*)", part, re.MULTILINE)
-        options = {flag: "<bool>" not in rest for flag, rest in lines}
-        found[part.split("`")[0]] = [o for o in options.items() if o[0] not in LEFT_OUT]
-    return found
+@cache
+def options_of(name: str) -> list[tuple[str, bool]]:
+    """The options of a command, and whether they take a value."""
+    options = [each for each in command(name).params if isinstance(each, TyperOption)]
+    flags = ((max(each.opts, key=len), not each.is_flag) for each in options)
+    return [(flag, takes) for flag, takes in flags if flag not in LEFT_OUT]
 
 
 def random_command(rng: random.Random, model: str) -> list[str]:
     """A command with its texts, a model, and up to four options with any values."""
-    options = documented_options()
     name = rng.choice("show show show show tokens predict ablate compare explain heads".split())
     texts = [random_text(rng) for _ in range(2 if name == "compare" else 1)]
     arguments = [name, *(["--"] if rng.random() < 0.1 else []), *texts]
     if arguments[1] == "--":
         return arguments
-    for flag, takes in rng.choices(options[name], k=rng.choice((0, 1, 1, 2, 3, 4))):
+    for flag, takes in rng.choices(options_of(name), k=rng.choice((0, 1, 1, 2, 3, 4))):
         arguments.append(flag)
         if takes:
             pools = (FITTING.get(flag, NUMBERS), FITTING.get(flag, NUMBERS), NUMBERS, WORDS)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from attnviz.console import Consoles, Environment, display_of, make_consoles
+from attnviz.console import ColorMode, Consoles, Environment, display_of, make_consoles
 from attnviz.errors import UsageError
 
 
@@ -33,10 +33,10 @@ def consoles(
     stdout: Stream | None = None,
     columns: int | None = 120,
     width: int | None = None,
-    no_color: bool = False,
+    color: ColorMode = "auto",
 ) -> Consoles:
     environment = Environment(stdout or Stream(), Stream(), variables or {}, columns)
-    return make_consoles(environment, width=width, no_color=no_color)
+    return make_consoles(environment, width=width, color=color)
 
 
 @pytest.mark.parametrize(
@@ -71,40 +71,43 @@ TRUE = {"COLORTERM": "truecolor"}
 
 
 @pytest.mark.parametrize(
-    ("terminal", "variables", "no_color", "system"),
+    ("terminal", "variables", "color", "system"),
     [
-        (True, {}, False, "standard"),
-        (True, {"TERM": "xterm-256color"}, False, "256"),
-        (True, {"TERM": "xterm-256color", "COLORTERM": "24bit"}, False, "truecolor"),
-        (True, {"TERM": "dumb", **TRUE}, False, None),
-        (False, TRUE, False, None),
-        (False, {"FORCE_COLOR": "1", **TRUE}, False, "truecolor"),
-        (False, {"FORCE_COLOR": "3"}, False, "truecolor"),
-        (False, {"FORCE_COLOR": "", **TRUE}, False, None),  # empty means that it is not set
-        (False, {"FORCE_COLOR": "0", **TRUE}, False, None),  # as Node reads it
-        (True, {"FORCE_COLOR": "0", **TRUE}, False, "truecolor"),  # not forced, and not forbidden
-        (False, {"FORCE_COLOR": "true", **TRUE}, False, "truecolor"),
-        (False, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, None),  # no wins over force
-        (False, {"FORCE_COLOR": "1"}, True, None),
+        (True, {}, "auto", "standard"),
+        (True, {"TERM": "xterm-256color"}, "auto", "256"),
+        (True, {"TERM": "xterm-256color", "COLORTERM": "24bit"}, "auto", "truecolor"),
+        (True, {"TERM": "dumb", **TRUE}, "auto", None),
+        (False, TRUE, "auto", None),
+        (False, {"FORCE_COLOR": "1", **TRUE}, "auto", "truecolor"),
+        (False, {"FORCE_COLOR": "3"}, "auto", "truecolor"),
+        (False, {"FORCE_COLOR": "", **TRUE}, "auto", None),  # empty means that it is not set
+        (False, {"FORCE_COLOR": "0", **TRUE}, "auto", None),  # as Node reads it
+        (True, {"FORCE_COLOR": "0", **TRUE}, "auto", "truecolor"),  # not forced, and not forbidden
+        (False, {"FORCE_COLOR": "true", **TRUE}, "auto", "truecolor"),
+        (False, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, "auto", None),  # no wins over force
+        (False, {"FORCE_COLOR": "1"}, "never", None),
+        (False, TRUE, "always", "truecolor"),
+        (False, {"TERM": "dumb"}, "always", "standard"),
+        (True, {"NO_COLOR": "1", **TRUE}, "always", "truecolor"),  # the option wins over it
     ],
 )
 def test_the_number_of_colours_comes_from_the_environment(
-    terminal: bool, variables: dict[str, str], no_color: bool, system: str | None
+    terminal: bool, variables: dict[str, str], color: ColorMode, system: str | None
 ) -> None:
-    made = consoles(variables, stdout=Stream(terminal=terminal), no_color=no_color)
+    made = consoles(variables, stdout=Stream(terminal=terminal), color=color)
     assert made.out.color_system == system
     assert display_of(made.out).color == (system is not None)
     assert display_of(made.out).sixteen == (system == "standard")
 
 
 @pytest.mark.parametrize(
-    ("variables", "no_color"), [({"NO_COLOR": "1", **TRUE}, False), (TRUE, True)]
+    ("variables", "color"), [({"NO_COLOR": "1", **TRUE}, "auto"), (TRUE, "never")]
 )
 def test_no_color_means_that_a_terminal_gets_no_colour(
-    variables: dict[str, str], no_color: bool
+    variables: dict[str, str], color: ColorMode
 ) -> None:
     stream = Stream()
-    made = consoles(variables, stdout=stream, no_color=no_color)
+    made = consoles(variables, stdout=stream, color=color)
     made.out.print("word", style="red on blue")
     assert not display_of(made.out).color
     assert b"31" not in stream.written()

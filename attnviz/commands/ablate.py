@@ -39,6 +39,8 @@ attnviz ablate "Bark is very cute and he is a dog" -o ablation.png
 
 attnviz ablate --lines --file sample_texts/moles.txt --layer 2
 """
+COMMON = "file lines answer model heads replacement together top format output quiet".split()
+"""The options that the short help lists."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def ablate(
     refusal = "a saved capture cannot be run again"
     given = None if lines else text_alone(session, text, refusal)
     loaded = load_model(g.source_of(session, model, run))
-    top = how.top if session.given("top") else None
+    top = how.top if session.chosen("top") else None
     asked = _Asked(loaded, tokens.options(run), heads.options, how)
     if given is None:
         found = list[AblationReport]()

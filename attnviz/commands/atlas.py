@@ -45,6 +45,8 @@ attnviz atlas step-100 step-400 step-1600 -o development.png
 
 attnviz atlas scanned --export headvis -o tree
 """
+COMMON = "head sort top plot format output quiet".split()
+"""The options that the short help lists."""
 Score: TypeAlias = Literal[
     "entropy",
     "normalised",

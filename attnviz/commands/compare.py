@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from attnviz.commands import completion
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field
@@ -29,6 +30,8 @@ attnviz compare "a shrew mole" "a mole biopsy" --query mole -f jsonl | jq -c '[.
 
 attnviz compare "the cat sat" "the dog sat" --head L3H2 -o beside.png
 """
+COMMON = "query against pair model heads top words drop_sink format output quiet".split()
+"""The options that the short help lists."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class WhatCompared:
         "--against",
         metavar="NAME",
         help="Another model to run on the same text, given as for --model.",
+        autocompletion=completion.models,
     )
     pair: Pairing = option_field(
         g.HEADS,

@@ -16,9 +16,10 @@ from attnviz.errors import UsageError, option
 from attnviz.runs.outputs import Piece
 from attnviz.runs.results.result import Result
 from attnviz.writers.atomic import check_target, encoded, is_terminal, write_bytes
-from attnviz.writers.formats import Format, choose_format
+from attnviz.writers.formats import FORMATS, Format, choose_format
 from attnviz.writers.stream import write_stream
 
+STDOUT = "-"
 LINE = "{line}"
 """Stands for the number of the line in the name of a file that each line gets."""
 
@@ -49,7 +50,9 @@ def destination_of(session: Session, given: OutputOptions) -> Destination:
         UsageError: a format that the command does not write, or bytes for a terminal.
         OutputError: the file cannot be written.
     """
-    form = choose_format(given.output, given.format, session.environment.stdout.isatty())
+    output = None if str(given.output) == STDOUT else given.output
+    name = _wanted(session, given, output)
+    form = choose_format(output, name, session.environment.stdout.isatty())
     if form.name not in given.formats:
         *first, last = given.formats
         raise UsageError(
@@ -58,14 +61,25 @@ def destination_of(session: Session, given: OutputOptions) -> Destination:
     if isinstance(given, ReportOutput) and not form.picture:
         hint = f"leave it out, or add {option('output', 'FILE.png')}"
         session.refuse(Canvas, wrong="is for pictures", hint=hint)
-    if given.output is not None:
-        check_target(Path(str(given.output).replace(LINE, "1")))
-        if form.binary and is_terminal(given.output):
+    if output is not None:
+        check_target(Path(str(output).replace(LINE, "1")))
+        if form.binary and is_terminal(output):
             raise UsageError(
                 f"{form.name} is not text, and a terminal cannot show it",
                 f"write it to a file with {option('output', f'FILE{form.suffix}')}",
             )
-    return Destination(form, given.output)
+    return Destination(form, output)
+
+
+def _wanted(session: Session, given: OutputOptions, output: Path | None) -> str | None:
+    """The format that was asked for; a configured one yields to a file, and to what is written."""
+    if given.format is None or not session.configured("format"):
+        return given.format
+    if given.format not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise UsageError(f"{option('format', given.format)} is no format", f"formats are {known}")
+    elsewhere = given.format not in given.formats or (output is not None and output.suffix)
+    return None if elsewhere else given.format
 
 
 def check_lines(to: Destination, *, alone: bool, lines: bool) -> None:
@@ -118,9 +132,11 @@ def deliver(
         for line, pieces in results:
             path = Path(str(to.output).replace(LINE, str(line or 1)))
             write_bytes(path, _encoded(session, to, pieces))
+            session.wrote(path)
     else:
         of_all = (_encoded(session, to, pieces) for _, pieces in results)
         write_bytes(to.output, chain.from_iterable(of_all))
+        session.wrote(to.output)
 
 
 def _encoded(session: Session, to: Destination, pieces: Iterable[Piece]) -> Iterator[bytes]:

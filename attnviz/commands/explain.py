@@ -46,6 +46,8 @@ attnviz explain --example three-inputs --rounded
 
 attnviz explain "a fluffy blue creature" -f json | jq '.arrays.pattern[-1]'
 """
+COMMON = "file model head query only digits example matrices format output quiet".split()
+"""The options that the short help lists."""
 
 
 STEPS, EXAMPLES = "The steps", "Examples without a model"

@@ -1,7 +1,6 @@
 """`attnviz explore`: a text's attention in a terminal app."""
 
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from attnviz.commands.texts import text_or_capture
 from attnviz.console import Display, display_of
 from attnviz.data.capture import Capture
 from attnviz.errors import UsageError
+from attnviz.extras import missing
 from attnviz.runs.prepare import load_model
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ attnviz explore --model gpt2 --file sample_texts/mystery.txt
 
 attnviz explore capture.npz
 """
+COMMON = "file model target kind".split()
+"""The options that the short help lists."""
 
 
 @command
@@ -44,13 +46,13 @@ def explore(
     target: g.Target,
     kind: g.Kind,
     causal: g.Causal,
-    no_color: g.NoColor,
+    color: g.Color,
     noise: g.Noise,
 ) -> None:
-    r"""Explore a text's attention in a terminal app, with keyboard and mouse.
+    """Explore a text's attention in a terminal app, with keyboard and mouse.
 
     Type a text and its patterns follow; ? lists all keys, among them those that save a
-    picture or a page. It needs an extra: pip install "attnviz\[tui]".
+    picture or a page. It needs the extra tui; without it, it says how to install that.
     """
     display = _check_terminal(session)
     explore_app, opened = _textual(display, session)
@@ -109,10 +111,7 @@ def _textual(display: Display, session: Session) -> tuple[type["ExploreApp"], ty
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise
-        raise UsageError(
-            "the terminal app needs the package textual",
-            f"install it with: {shlex.quote(sys.executable)} -m pip install 'attnviz[tui]'",
-        ) from None
+        raise missing("the terminal app needs textual", "tui") from None
     return ExploreApp, Opened
 
 

@@ -37,6 +37,8 @@ attnviz generate "Who wrote it?" --doc letter.txt --doc diary.txt --model gpt2
 
 attnviz generate "a fluffy blue creature roamed . the creature was" -f jsonl | jq -r .segment
 """
+COMMON = "file lines docs segments by model target most heads view format output quiet".split()
+"""The options that the short help lists."""
 ANSWER = "The answer"
 
 

@@ -13,14 +13,24 @@ from typing import Annotated, Any
 
 import typer
 
-from attnviz.commands.session import session_of
+from attnviz.commands.help import show_whole
+from attnviz.commands.session import Session, session_of
+from attnviz.errors import IdleOption
+
+HELP_ALL = typer.Option(
+    "--help-all",
+    help="Show every option, and exit.",
+    callback=show_whole,
+    is_eager=True,
+)
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a typer command of a function of a session, groups and single options.
 
     The session gets the consoles that the group with `no_color` asks for, and knows which
-    parameters the user gave.
+    parameters the user gave. A configured default that does nothing for what was asked is left
+    out; commands check their options before they read or run anything.
     """
     _, *parameters = inspect.signature(function).parameters.values()
     groups: dict[str, type[Any]] = {
@@ -29,16 +39,28 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         if isinstance(p.annotation, type) and is_dataclass(p.annotation)
     }
 
-    @wraps(function)
-    def run(context: typer.Context, **values: Any) -> None:
+    def call(session: Session, context: typer.Context, values: dict[str, Any]) -> None:
         packed = {
             name: group(**{each.name: values.pop(each.name) for each in fields(group)})
             for name, group in groups.items()
         }
-        session = session_of(context)
         screens = (vars(each) for each in packed.values() if hasattr(each, "no_color"))
         session.begin(context, **next(screens, {}))
         function(session, **packed, **values)
+
+    @wraps(function)
+    def run(context: typer.Context, **values: Any) -> None:
+        session = session_of(context)
+        values.pop("help_all")
+        while True:
+            try:
+                return call(session, context, dict(values))
+            except IdleOption as error:
+                idle = next(filter(session.configured, error.names), None)
+                if idle is None:
+                    raise
+                session.leave_out(idle)  # this default was meant for other calls
+                values[idle] = defaults[idle]
 
     spread = [_parameter("context", typer.Context, inspect.Parameter.empty)]
     for each in parameters:
@@ -49,6 +71,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             ]
         else:
             spread.append(_parameter(each.name, each.annotation, each.default))
+    spread.append(_parameter("help_all", Annotated[bool, HELP_ALL], False))
+    defaults = {each.name: each.default for each in spread}
     run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in spread}
     return run
@@ -66,6 +90,5 @@ def panel_option(panel: str, *flags: str, help: str, **more: Any) -> Any:
 
 def option_field(panel: str, default: Any, *flags: str, help: str, **more: Any) -> Any:
     """A field of a group: an option in a panel of the help."""
-    return field(
-        default=default, metadata={"typer": panel_option(panel, *flags, help=help, **more)}
-    )
+    made = panel_option(panel, *flags, help=help, **more)
+    return field(default=default, metadata={"typer": made, "flags": flags})

@@ -12,8 +12,10 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import typer
 
+from attnviz.commands import completion
 from attnviz.commands.grouping import option_field
 from attnviz.commands.session import Session
+from attnviz.console import ColorMode
 from attnviz.data.exhibit import ColorScale, Filters, Look, Orient
 from attnviz.data.transforms import How, Over, Transforms
 from attnviz.errors import UsageError, option
@@ -42,6 +44,7 @@ class TextIn:
         metadata={
             "typer": typer.Argument(
                 metavar="TEXT",
+                autocompletion=completion.captures,
                 help="The text, - for standard input, or the name of a saved capture (.npz).",
                 show_default=False,
             )
@@ -95,6 +98,7 @@ class Named:
         "-m",
         metavar="NAME",
         envvar="ATTNVIZ_MODEL",
+        autocompletion=completion.models,
         help="builtin, translator, embeddings, a hub id such as gpt2, or a model's folder.",
     )
 
@@ -238,6 +242,7 @@ class WhichHeads:
         "--head",
         "-H",
         metavar="HEADS",
+        autocompletion=completion.heads,
         help="Heads, counted from 0: L1H2 or 1.2; 2 (head 2 of every chosen layer); 0-3; 0,2; "
         "or all.",
     )
@@ -257,6 +262,7 @@ class OneRow:
         "--head",
         "-H",
         metavar="HEAD",
+        autocompletion=completion.heads,
         help="The head: L1H2 or 1.2. Default: the one that show picks.",
     )
     query: str | None = _tokens(
@@ -388,6 +394,7 @@ class Canvas:
         metavar="NAME",
         help="The Matplotlib colour map of a picture.",
         show_default="Blues; RdBu_r for values with a sign, viridis for layers",
+        autocompletion=completion.cmaps,
     )
     dpi: int | None = _look(
         None,
@@ -410,9 +417,10 @@ class Views:
     view: str | None = _look(
         None,
         "--view",
-        metavar=f"<{'|'.join(VIEWS)}>",
+        metavar="|".join(VIEWS),
         help=" ".join(f"{name}: {what}." for name, what in VIEWS.items()),
         callback=_known_view,
+        autocompletion=completion.views,
     )
     orient: Orient | None = _look(
         None,
@@ -449,14 +457,20 @@ class Looks(Canvas, Views):
 
 
 @dataclass(frozen=True)
-class NoColor:
+class Color:
     """Whether the terminal shows colours."""
 
-    no_color: bool = _look(False, "--no-color", help="Do not use colours (also: NO_COLOR=1).")
+    color: ColorMode = _look(
+        "auto",
+        "--color",
+        help="Whether to use colours. auto: on a terminal, unless NO_COLOR is set. always: in a "
+        "pipe, too.",
+    )
+    no_color: bool = _look(False, "--no-color", help="The same as --color never.")
 
 
 @dataclass(frozen=True)
-class Screen(NoColor):
+class Screen(Color):
     """What the terminal shows."""
 
     width: int | None = _look(
@@ -499,10 +513,18 @@ class Noise:
     )
 
 
-def _format(*formats: str) -> Any:
-    *first, last = formats
-    said = f"txt (as in the terminal), {', '.join(first)} or {last}."
-    return _output(None, "--format", "-f", metavar="FORMAT", help=said, show_default="txt")
+def _format(*formats: str, note: str = "") -> Any:
+    *first, last = ("txt (as in the terminal)", *formats)
+    said = f"{', '.join(first)} or {last}{note}."
+    return _output(
+        None,
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help=said,
+        show_default="txt",
+        autocompletion=completion.formats(("txt", *formats)),
+    )
 
 
 RECORDS = ("txt", "json", *ROWS)
@@ -519,7 +541,7 @@ class OutputOptions:
         "--output",
         "-o",
         metavar="FILE",
-        help="Write to a file; its suffix sets the format.",
+        help="Write to a file; its suffix sets the format. -: to standard output.",
     )
 
 
@@ -560,4 +582,12 @@ class CalculationOutput(OutputOptions):
     """Where a calculation goes."""
 
     formats = ("txt", "json", "npz")
-    format: str | None = _format("json", "npz (every number, in full)")
+    format: str | None = _format("json", "npz", note=" (every number, in full)")
+
+
+@dataclass(frozen=True)
+class ObjectOutput(OutputOptions):
+    """Where one object goes."""
+
+    formats = ("txt", "json")
+    format: str | None = _format("json")

@@ -32,6 +32,8 @@ attnviz heads --probe --model gpt2 --role induction -f jsonl | jq -c '[.layer, .
 
 attnviz heads -o heads.png
 """
+COMMON = "file probe labels model heads sort top role format output quiet".split()
+"""The options that the short help lists."""
 
 Convention: TypeAlias = Literal["second", "whole"]
 PROBE = "The probe"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from attnviz.commands import completion
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command
@@ -28,6 +29,8 @@ attnviz models builtin
 
 attnviz models builtin -f json | jq '.rows[].named_heads'
 """
+COMMON = "format output quiet".split()
+"""The options that the short help lists."""
 
 ABOUT_EMBEDDINGS = (
     "The token embeddings of builtin, compared with each other: attention without W_Q, W_K and "
@@ -43,7 +46,10 @@ def models(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="builtin, a hub id, or a model's folder.", show_default=False
+            metavar="NAME",
+            help="builtin, a hub id, or a model's folder.",
+            show_default=False,
+            autocompletion=completion.models,
         ),
     ] = None,
     screen: g.Screen,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from attnviz.commands import completion
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command
@@ -23,6 +24,8 @@ attnviz params gpt3
 
 attnviz params ./my-model -f json | jq '.rows[0].total'
 """
+COMMON = "format output quiet".split()
+"""The options that the short help lists."""
 
 
 @command
@@ -35,6 +38,7 @@ def params(
             metavar="NAME",
             help=f"{', '.join(COUNTED)}, a hub id, or a model's folder.",
             show_default=False,
+            autocompletion=completion.models,
         ),
     ] = None,
     fetched: g.Fetched,

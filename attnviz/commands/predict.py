@@ -28,6 +28,8 @@ attnviz predict --lines --file sample_texts/moles.txt --each --top 1
 
 attnviz predict "Harry Potter went to" --model gpt2 --top 3 -f jsonl | jq -r .token
 """
+COMMON = "file lines each lens attribute top model format output quiet".split()
+"""The options that the short help lists."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def predict(
     given = None if lines else text_alone(session, text, refusal)
     loaded = load_model(g.source_of(session, model, run))
     reading, options = Reading(**vars(candidates)), tokens.options(run)
-    most = candidates.top if session.given("top") else None
+    most = candidates.top if session.chosen("top") else None
     if given is not None:
         prediction = predict_text(loaded, given, options, reading)
         note_texts(session, [prediction.capture])

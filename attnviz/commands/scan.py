@@ -39,6 +39,8 @@ attnviz scan reviews.jsonl.gz --field body --model gpt2 --workers 2 -o scanned
 
 attnviz atlas scanned
 """
+COMMON = "output split length max_docs model layers heads workers quiet".split()
+"""The options that the short help lists."""
 CORPUS, RUN = "The corpus", "The scan"
 
 

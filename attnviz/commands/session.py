@@ -4,14 +4,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, TypeVar
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from attnviz.commands.configuration import Configuration
 from attnviz.commands.flags import as_flag
 from attnviz.console import (
+    ColorMode,
     Consoles,
     Display,
     Environment,
@@ -31,7 +34,9 @@ class Session:
     """One run of the program.
 
     `debug` and `quiet` are set by their options; `status` is what the program ends
-    with where it comes to its end.
+    with where it comes to its end. `configuration` is what the user's file sets;
+    `misconfigured`, what is wrong with it, is raised when a command begins, so that help and
+    completion work beside it.
     """
 
     environment: Environment
@@ -39,34 +44,80 @@ class Session:
     debug: bool = False
     quiet: bool = False
     status: ExitStatus = ExitStatus.OK
+    configuration: Configuration = field(default_factory=Configuration)
+    misconfigured: UsageError | None = None
     consoles: Consoles = field(init=False)
 
-    _context: typer.Context | None = None
+    context: typer.Context | None = None
+    _left_out: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.consoles = make_consoles(self.environment)
 
     def begin(
-        self, context: typer.Context, *, width: int | None = None, no_color: bool = False
+        self,
+        context: typer.Context,
+        *,
+        width: int | None = None,
+        color: ColorMode = "auto",
+        no_color: bool = False,
     ) -> None:
         """Take over what a command was given.
 
         Raises:
-            UsageError: the width is too small.
+            UsageError: the width is too small, colour is wanted and not wanted, or the user's
+                file is wrong.
         """
-        self._context = context
-        self.consoles = make_consoles(self.environment, width=width, no_color=no_color)
+        self.context = context
+        if self.misconfigured is not None:
+            raise self.misconfigured
+        if no_color and color != "never" and self.given("color"):
+            raise UsageError(
+                f"{option('no_color')} and {option('color', color)} disagree", "give one of them"
+            )
+        color = "never" if no_color else color
+        self.consoles = make_consoles(self.environment, width=width, color=color)
 
     def given(self, *options: str | type[Any]) -> tuple[str, ...]:
-        """The parameters that the user gave, among these names and the fields of these groups."""
-        assert self._context is not None
+        """The parameters that the user typed, among these names and the fields of these groups.
+
+        What is configured was not typed: where it means nothing, it is no reason to refuse.
+        """
         names = [
             name
             for each in options
             for name in ([each] if isinstance(each, str) else [f.name for f in fields(each)])
         ]
-        sources = ((name, self._context.get_parameter_source(name)) for name in names)
-        return tuple(name for name, source in sources if source and source.name == "COMMANDLINE")
+        return tuple(name for name in names if self._source(name) == "COMMANDLINE")
+
+    @property
+    def root(self) -> Any:
+        """The context of the program, whose command is the list of commands."""
+        assert self.context is not None
+        return self.context.find_root()
+
+    def configured(self, name: str) -> bool:
+        """Whether a parameter has its value from the user's file."""
+        return self._source(name) == "DEFAULT_MAP" and name not in self._left_out
+
+    def chosen(self, name: str) -> bool:
+        """Whether the user said what a parameter is to be: now, or in their file."""
+        return bool(self.given(name)) or self.configured(name)
+
+    def leave_out(self, name: str) -> None:
+        """Go on as if a parameter were not configured, as it means nothing here."""
+        self._left_out.add(name)
+
+    def where_set(self, name: str | None) -> str:
+        """Where the value of a parameter comes from, for the end of an error's sentence."""
+        if name is None or self.context is None or not self.configured(name):
+            return ""
+        return f" ({as_flag(name)} is set in {self.configuration.path}.)"
+
+    def _source(self, name: str) -> str:
+        assert self.context is not None
+        source = self.context.get_parameter_source(name)
+        return source.name if source else ""
 
     def spelled(self, *options: str | type[Any]) -> str:
         """The parameters that the user gave among these, as they are typed."""
@@ -107,6 +158,11 @@ class Session:
         """One line on stderr about something that a user may want to know."""
         if not self.quiet:
             self._say(f"note: {spelled(message, as_flag)}")
+
+    def wrote(self, path: Path) -> None:
+        """One line that names a file, for a person: a script sees it by the exit code."""
+        if not self.quiet and self.environment.stderr.isatty() and path.is_file():
+            self._say(f"wrote {path}")
 
     def progress(self, items: Iterable[T], what: str) -> Iterator[T]:
         """The same items; while stdout goes elsewhere, a terminal shows how many are done."""

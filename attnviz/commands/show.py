@@ -38,6 +38,8 @@ attnviz show --file sample_texts/mystery.txt --head all -o heads.png
 
 echo "a fluffy blue creature" | attnviz show - -f jsonl | jq -c 'select(.weight > 0.3)'
 """
+COMMON = "file lines model heads queries view top drop_sink words format output quiet".split()
+"""The options that the short help lists."""
 
 
 @command

@@ -18,6 +18,8 @@ attnviz tokens "a fluffy blue creature"
 
 attnviz tokens --file sample_texts/chuliuxiang.txt -f jsonl | jq -r .label
 """
+COMMON = "file model format output quiet".split()
+"""The options that the short help lists."""
 
 
 @command

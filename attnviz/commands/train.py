@@ -33,6 +33,8 @@ attnviz train book.txt -o my-model --keep-every 100
 
 attnviz show --model ./my-model "a sentence of the book"
 """
+COMMON = "output resume n_layer n_head n_embd context_size max_steps seed quiet".split()
+"""The options that the short help lists."""
 SIZES, RUN = "The model", "The training"
 PLAN = Plan()
 

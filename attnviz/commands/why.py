@@ -24,6 +24,8 @@ attnviz why "a fluffy blue creature roamed . the creature was" --depth 3 -o circ
 
 attnviz why "a fluffy blue creature roamed . the creature was" --head L4H0 --writes
 """
+COMMON = "file model head query key versus top check format output quiet".split()
+"""The options that the short help lists."""
 ASKED = "What is asked"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from attnviz.errors import UsageError, option
+from attnviz.errors import IdleOption, UsageError, option
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Sampling:
             raise UsageError(f"{option('top_p', self.top_p)} is no share", "give one up to 1")
         idle = "top_p" if self.top_p < 1 else "seed" if self.seed else ""
         if idle and not self.temperature:
-            raise UsageError(
+            raise IdleOption(
                 f"{option(idle)} does nothing without {option('temperature')}",
                 f"add {option('temperature', 1)}, or leave it out",
             )

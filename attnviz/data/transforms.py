@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
-from attnviz.errors import UsageError, option
+from attnviz.errors import IdleOption, option
 
 Unit: TypeAlias = Literal["chars", "words"]
 How: TypeAlias = Literal["mean", "max"]
@@ -54,7 +54,7 @@ class Transforms(SavedTransforms):
 
     def __post_init__(self) -> None:
         if self.words and self.chars:
-            raise UsageError(
+            raise IdleOption(
                 f"{option('words')} merges what {option('chars')} does, and more",
                 "give one of them",
             )

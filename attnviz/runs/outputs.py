@@ -15,7 +15,7 @@ from attnviz.console import Display
 from attnviz.data.exhibit import Choice, Exhibit, Filters, Look, PictureLook, Place
 from attnviz.data.head import Head
 from attnviz.data.transforms import PLAIN, SavedTransforms, Transforms
-from attnviz.errors import UsageError, as_argument, option, spelled
+from attnviz.errors import IdleOption, as_argument, option, spelled
 from attnviz.renderers.headlines import about
 from attnviz.renderers.notes import text_notes
 from attnviz.runs.options import HeadOptions
@@ -278,7 +278,7 @@ def choose_output(request: Request) -> Output:
     if view is not None and row.view is not None:
         named = [row for row in rows if row.view == view]
         if not named:
-            raise UsageError(
+            raise IdleOption(
                 f"{option('view', view)} cannot be a picture",
                 f"use {' or '.join(option('view', row.view) for row in rows)}",
             )
@@ -313,7 +313,7 @@ def for_signed(
     if output.shows_signed or not signed:
         return output
     if view is not None:
-        raise UsageError(f"{option('view', view)} shows weights, and these are scores", hint)
+        raise IdleOption(f"{option('view', view)} shows weights, and these are scores", hint)
     return next(row for row in OUTPUTS if row.formats == output.formats and row.shows_signed)
 
 
@@ -333,22 +333,22 @@ def _check(row: Output, request: Request) -> None:
     view = request.look.view
     for name in changed:
         if request.transforms.scores and name not in SHOWN_OF_SCORES:
-            raise UsageError("scores are shown unchanged", f"leave {option(name)} out")
+            raise IdleOption("scores are shown unchanged", f"leave {option(name)} out")
         if name in row.refuses:
             where = option("view", view) if view and row.view else request.format
-            raise UsageError(f"{option(name)} does nothing for {where}", row.refuses[name])
+            raise IdleOption(f"{option(name)} does nothing for {where}", row.refuses[name])
 
 
 def _check_transforms(request: Request) -> None:
     transforms = request.transforms
     if transforms.over and not transforms.reduce:
-        raise UsageError(
+        raise IdleOption(
             f"{option('over')} needs {option('reduce')}",
             f"add {option('reduce', 'mean')} or {option('reduce', 'max')}",
         )
     for name, value in (("heads", request.heads.heads), ("reduce", transforms.reduce)):
         if transforms.rollout and value is not None:
-            raise UsageError(f"{option('rollout')} combines all heads", f"leave {option(name)} out")
+            raise IdleOption(f"{option('rollout')} combines all heads", f"leave {option(name)} out")
 
 
 SHOWN_OF_SCORES = ("scores", *_names(Filters, "least"), *_names(Look, "color_scale"))

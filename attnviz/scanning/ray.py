@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from attnviz.errors import AttnvizError, ModelError, UsageError
+from attnviz.errors import AttnvizError, ModelError
+from attnviz.extras import missing
 from attnviz.scanning.tasks import Done, Task
 from attnviz.scanning.worker import Job, Worker
 
@@ -181,8 +182,5 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise UsageError(
-            "a Ray cluster needs ray, which is not installed",
-            "install it: pip install 'attnviz[ray]'",
-        ) from None
+        raise missing("a Ray cluster needs ray", "ray") from None
     return ray

@@ -10,7 +10,8 @@ import numpy as np
 
 from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
 from attnviz.data.head import Head
-from attnviz.errors import InputError, UsageError
+from attnviz.errors import InputError
+from attnviz.extras import missing
 from attnviz.scanning.manifest import read_manifest
 from attnviz.scanning.store import Store
 from attnviz.writers.atomic import write_bytes
@@ -34,10 +35,7 @@ def import_parquet() -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
-        raise UsageError(
-            "the result of a scan needs pyarrow, which is not installed",
-            "install it: pip install 'attnviz[scan]'",
-        ) from None
+        raise missing("the result of a scan needs pyarrow", "scan") from None
 
 
 @cache

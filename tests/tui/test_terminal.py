@@ -262,8 +262,8 @@ def test_without_its_extra_one_line_says_how_to_install_it(
     status, said = on_terminal("explore", "a text")
     assert status == ExitStatus.USAGE
     assert said == (
-        "attnviz: the terminal app needs the package textual; install it with: "
-        f"{shlex.quote(sys.executable)} -m pip install 'attnviz[tui]'.\n"
+        "attnviz: the terminal app needs textual, which is not installed; install it: "
+        f'{shlex.quote(sys.executable)} -m pip install "textual<9,>=8".\n'
     )
 
 

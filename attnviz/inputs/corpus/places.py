@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 from attnviz.errors import AttnvizError, InputError, UsageError, option
+from attnviz.extras import command_to_install
 from attnviz.inputs.files import as_input_error
 
 Kind: TypeAlias = Literal["text", "json", "table"]
@@ -103,7 +104,8 @@ def file_system(url: str) -> tuple[Any, str]:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
         package = known_implementations.get(scheme, {}).get("class", "").partition(".")[0]
-        hint = f"install it: pip install {package}" if package != "fsspec" else "install them"
+        known = package and package != "fsspec"
+        hint = f"install it: {command_to_install([package])}" if known else "install them"
         raise UsageError(f"{scheme}:// needs a package: {_first_line(error)}", hint) from None
     except ValueError:
         hint = "give a file, a folder, or a URL as s3://bucket/folder"

@@ -50,6 +50,15 @@ def cached(name: str, revision: str | None = None) -> Path | None:
     return folder if _complete(folder) else None
 
 
+def cached_names() -> list[str]:
+    """The models in the cache of the hub, whether all their files are there or not."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    found = sorted(Path(HF_HUB_CACHE).glob("models--*/snapshots/*"))
+    names = (each.parts[-3].removeprefix("models--").replace("--", "/") for each in found)
+    return [*dict.fromkeys(names)]
+
+
 def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
     """The folder in the cache that holds a hub model's config.json, and perhaps nothing else.
 

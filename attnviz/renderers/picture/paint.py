@@ -11,7 +11,7 @@ from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import ColorScale, Exhibit
 from attnviz.data.transforms import NormBased
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 from attnviz.renderers.colors import DIVERGING
 from attnviz.renderers.matrix import farthest
 from attnviz.renderers.picture.words import PictureOptions
@@ -80,15 +80,20 @@ def scale_of(exhibit: Exhibit, options: PictureOptions, matrices: list[FloatArra
     return scale_for(options.cmap, options.color_scale, matrices, exhibit.capture)
 
 
-def check_cmap(name: str) -> None:
-    """Refuse a colour map that matplotlib doesn't have, and name the nearest that it has."""
+def known_cmaps() -> list[str]:
+    """The names of matplotlib's colour maps."""
     import matplotlib
 
-    known = list(matplotlib.colormaps)
+    return list(matplotlib.colormaps)
+
+
+def check_cmap(name: str) -> None:
+    """Refuse a colour map that matplotlib doesn't have, and name the nearest that it has."""
+    known = known_cmaps()
     if name not in known:
         near = get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"the nearest is {near[0]}" if near else "try Blues, Greys, viridis or magma"
-        raise UsageError(f"there is no colour map {name!r}", hint)
+        raise UsageError(f"{option('cmap', repr(name))} is no colour map", hint)
 
 
 def draw_color_bar(axes: "Axes", scale: Scale) -> None:

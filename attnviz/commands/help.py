@@ -1,0 +1,187 @@
+"""The help of a command: the options that most people use, or (`--help-all`) every one.
+
+Typer's own help lays each option out in six columns, which breaks names apart at 80. Here an
+option has two: how it is typed, and what it does.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+from attnviz.commands.session import Session, process_session
+
+WIDEST_NAME = 24
+"""Cells for how an option is typed; a longer one has a line of its own."""
+MOST_CHOICES = 40
+"""Cells for choices beside an option; more stand in what is said of it."""
+Row: TypeAlias = tuple[Text, Text]
+"""How something is typed, and what it does."""
+
+
+class HelpedCommand(TyperCommand):
+    """A command whose help is written here."""
+
+    common: Sequence[str] = ()
+    """The parameters that its short help lists, in this order."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the short help; typer prints an empty line after it."""
+        options = {p.name: p for p in self.get_params(ctx) if isinstance(p, TyperOption)}
+        listed = {"Options": [options[name] for name in (*self.common, "help")]}
+        more = len(options) - len(listed["Options"])
+        note = f"{ctx.command_path} --help-all lists all {len(options)} options." if more else ""
+        _print(ctx, _lines(self, ctx, listed, note))
+
+    def print_whole_help(self, ctx: Any) -> None:
+        """Print the help of every option, in panels."""
+        panels: dict[str, list[TyperOption]] = {}
+        for each in self.get_params(ctx):
+            if isinstance(each, TyperOption):
+                panels.setdefault(each.rich_help_panel or "Options", []).append(each)
+        _print(ctx, (*_lines(self, ctx, panels), Text()))
+
+
+class HelpedGroup(TyperGroup):
+    """The list of commands, whose help is written here."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help; typer prints an empty line after it."""
+        options = [p for p in self.get_params(ctx) if isinstance(p, TyperOption)]
+        _print(ctx, _lines(self, ctx, {"Options": options}))
+
+
+def show_whole(context: typer.Context, value: bool) -> None:
+    """The callback of `--help-all`."""
+    if value and not context.resilient_parsing:
+        assert isinstance(context.command, HelpedCommand)
+        context.command.print_whole_help(context)
+        raise typer.Exit
+
+
+def _print(ctx: Any, lines: Iterable[Text]) -> None:
+    session = ctx.find_root().obj
+    session = session if isinstance(session, Session) else process_session()
+    for line in lines:
+        session.consoles.out.print(line, soft_wrap=True)
+
+
+def _lines(
+    command: Any, ctx: Any, panels: dict[str, list[TyperOption]], note: str = ""
+) -> Iterator[Text]:
+    """The lines of the help; only examples may be longer than the terminal is wide."""
+    session = ctx.find_root().obj
+    console = (session if isinstance(session, Session) else process_session()).consoles.out
+    usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
+    yield from _wrapped(console, Text.assemble(("Usage: ", "bold"), usage))
+    for paragraph in (command.help or "").split("\n\n"):
+        yield Text()
+        yield from _wrapped(console, Text.from_markup(" ".join(paragraph.split())))
+    arguments = [p for p in command.params if isinstance(p, TyperArgument)]
+    titled: dict[str, Sequence[TyperArgument | TyperOption]] = {"Arguments": arguments, **panels}
+    for title, parameters in titled.items():
+        rows = [(_typed(p), _told(p, ctx)) for p in parameters]
+        yield from _panel(console, title, rows)
+    if isinstance(command, TyperGroup):
+        listed = ((name, command.commands[name]) for name in command.list_commands(ctx))
+        rows = [(Text(name, "bold cyan"), Text(each.help or "")) for name, each in listed]
+        yield from _panel(console, "Commands", rows)
+    yield from _examples(command.epilog or "")
+    if note:
+        yield Text()
+        yield from _wrapped(console, Text(note))
+
+
+def _panel(console: Console, title: str, rows: list[Row]) -> Iterator[Text]:
+    """A title and its rows in two columns."""
+    if not rows:
+        return
+    most = min(WIDEST_NAME, console.width // 2)
+    left = max(typed.cell_len for typed, _ in rows if typed.cell_len <= most or rows[1:] == [])
+    left = min(left, most)
+    yield Text()
+    yield Text(title, "bold")
+    for typed, told in rows:
+        lines = list(_wrapped(console, told, console.width - left - 4)) or [Text()]
+        if typed.cell_len > left:
+            if typed.cell_len > console.width - 2:  # choices may be broken after a bar
+                typed = Text("| ").join(typed.split("|"))
+            yield from (Text("  ") + each for each in _wrapped(console, typed, console.width - 2))
+        else:
+            gap = " " * (left - typed.cell_len + 2)
+            yield Text.assemble("  ", typed, gap, lines.pop(0))
+        yield from (Text(" " * (left + 4)) + each for each in lines)
+
+
+def _typed(parameter: TyperArgument | TyperOption) -> Text:
+    """How a parameter is typed: `-m, --model NAME`."""
+    if isinstance(parameter, TyperArgument):
+        return Text(parameter.metavar or parameter.name, "bold cyan")
+    names = sorted(parameter.opts, key=lambda name: name.startswith("--"))
+    typed = Text(", ").join(Text(name, "bold cyan") for name in names + parameter.secondary_opts)
+    if not parameter.is_flag:
+        choices = "|".join(_choices(parameter))
+        kind = choices if 0 < len(choices) <= MOST_CHOICES else parameter.name.upper()
+        typed.append(f" {parameter.metavar or kind}", "yellow")
+    return typed
+
+
+def _choices(parameter: TyperOption) -> list[str]:
+    return list(map(str, parameter.type_descriptor.choices or ()))
+
+
+def _told(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
+    """What a parameter does, with its bounds, its variable and its default."""
+    told = Text.from_markup(parameter.help or "")
+    extra = [_bounds(parameter), f"env: {parameter.envvar}" if parameter.envvar else ""]
+    if isinstance(parameter, TyperOption) and len("|".join(_choices(parameter))) > MOST_CHOICES:
+        extra.append(f"one of: {', '.join(_choices(parameter))}")
+    default = _default(parameter, ctx)
+    extra += [f"default: {default}" if default else "", "required" if parameter.required else ""]
+    said = "; ".join(filter(None, extra))
+    return told.append(f" [{said}]", "dim") if said else told
+
+
+def _bounds(parameter: TyperArgument | TyperOption) -> str:
+    least, most = parameter.min, parameter.max
+    if least is None:
+        return "" if most is None else f"{most:g} or less"
+    return f"{least:g} or more" if most is None else f"{least:g} to {most:,g}"
+
+
+def _default(parameter: TyperArgument | TyperOption, ctx: Any) -> str:
+    """The default as it is typed; that of the configuration before the built-in one."""
+    configured = ctx.lookup_default(parameter.name)
+    if configured is not None:
+        return f"{_spelled(configured)}, configured"
+    if isinstance(parameter.show_default, str):
+        return parameter.show_default
+    default = parameter.default
+    if not parameter.show_default or default in (None, False):
+        return ""
+    return _spelled(default)
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _examples(epilog: str) -> Iterator[Text]:
+    """A title, and commands that are never broken, as they are there to be copied."""
+    for number, paragraph in enumerate(filter(None, map(str.strip, epilog.split("\n\n")))):
+        example = Text.from_markup(paragraph)
+        if number == 0:
+            yield Text()
+        yield Text("  ") + example if number else example
+
+
+def _wrapped(console: Console, text: Text, width: int | None = None) -> Iterator[Text]:
+    """The lines of a text."""
+    for line in text.wrap(console, width or console.width):
+        line.rstrip()
+        yield line

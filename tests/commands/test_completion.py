@@ -1,0 +1,129 @@
+"""What a shell offers on Tab, asked for in the way that shells ask."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnviz.cli import main
+from attnviz.commands.session import process_session
+from attnviz.errors import ExitStatus
+from attnviz.models.folder.files import CONFIG
+
+PROGRAM = """
+import json, sys
+sys.argv = ["attnviz"]
+try:
+    from attnviz.cli import run
+    run()
+finally:
+    names = ("torch", "transformers", "matplotlib")
+    print(json.dumps([n for n in names if n in sys.modules]), file=sys.stderr)
+"""
+
+
+class Shell:
+    """A shell in a working folder with models, captures, and a cache of the hub."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+        self.folder, self._set, self._capsys = folder, monkeypatch.setenv, capsys
+        for name in ("own", "other", "hub/models--openai--tiny/snapshots/1"):
+            (folder / name).mkdir(parents=True)
+        (folder / "own" / CONFIG).write_text("{}")
+        for name in ("bark.npz", "with space.npz", "$(touch x).npz", "';x;'.npz", "book.txt"):
+            (folder / name).touch()
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(folder / "hub"))
+
+    def asks(self, kind: str, **variables: str) -> str:
+        for name, value in {"_ATTNVIZ_COMPLETE": f"complete_{kind}", **variables}.items():
+            self._set(name, value)
+        assert main([], process_session()) is ExitStatus.OK
+        said = self._capsys.readouterr()
+        assert said.err == ""
+        return str(said.out)
+
+    def bash(self, line: str) -> list[str]:
+        """The words that bash offers at the end of a line."""
+        return self.asks("bash", COMP_WORDS=line, COMP_CWORD=str(line.count(" "))).split()
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    return Shell(tmp_path, monkeypatch, capsys)
+
+
+CASES = [
+    # the line, what is offered
+    ("attnviz sh", "show"),
+    ("attnviz show --vie", "--view"),
+    ("attnviz show --help-a", "--help-all"),
+    ("attnviz show --model tr", "translator"),
+    ("attnviz show -m o", "openai/tiny own"),
+    ("attnviz show -m ./o", "./own"),
+    ("attnviz params d", "distilgpt2"),
+    ("attnviz models b", "builtin"),
+    ("attnviz compare --against t", "translator"),
+    ("attnviz tokens a -f ", "txt json jsonl csv tsv"),
+    ("attnviz show a -f n", "npz"),
+    ("attnviz explain a -f ", "txt json npz"),
+    ("attnviz config show -f ", "txt json"),
+    ("attnviz show --view g", "grid"),
+    ("attnviz show --engine n", "native"),
+    ("attnviz show --cmap viri", "viridis viridis_r"),
+    ("attnviz show -H L5", ""),
+    ("attnviz show -H L3", "L3H0 L3H1 L3H2 L3H3"),
+    ("attnviz show -m translator -H L1", "L1H0 L1H1 L1H2 L1H3"),
+    ("attnviz show -m embeddings -H L", "L0H0"),
+    ("attnviz show -m gpt2 -H L", ""),
+    ("attnviz show -H L0H1,L1H", "L0H1,L1H0 L0H1,L1H1 L0H1,L1H2 L0H1,L1H3"),
+    ("attnviz explain a --head L4H3", "L4H3"),
+    ("attnviz show b", "bark.npz"),
+    ("attnviz show w", ""),  # a name that wants quotes is left to the shell
+    ("attnviz show ", "bark.npz"),
+    ("attnviz show --file b", ""),
+    ("attnviz config sho", "show"),
+]
+
+
+@pytest.mark.parametrize(("line", "offered"), CASES, ids=[case[0] for case in CASES])
+def test_bash_is_offered_what_fits(shell: Shell, line: str, offered: str) -> None:
+    assert shell.bash(line) == offered.split()
+
+
+def test_the_heads_are_those_of_a_configured_model(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = shell.folder / "config.toml"
+    monkeypatch.setenv("ATTNVIZ_CONFIG", str(file))
+    file.write_text("model = 'translator'")
+    assert len(shell.bash("attnviz show -H ")) == 8
+    file.write_text("mdl = 'translator'")
+    assert len(shell.bash("attnviz show -H ")) == 20  # Tab is no place for an error
+
+
+def test_zsh_and_fish_are_told_what_a_head_is_known_for(shell: Shell) -> None:
+    line = {"_TYPER_COMPLETE_ARGS": "attnviz show -H L3H1"}
+    assert '"L3H1":"each token attends to the one before it"' in shell.asks("zsh", **line)
+    fish = shell.asks("fish", _TYPER_COMPLETE_FISH_ACTION="get-args", **line)
+    assert fish.strip() == "L3H1\teach token attends to the one before it"
+
+
+@pytest.mark.parametrize("line", ["attnviz show -H ", "attnviz show -m b", "attnviz show --v"])
+def test_a_real_shell_is_answered_without_anything_heavy(line: str) -> None:
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "_ATTNVIZ_COMPLETE": "complete_bash", **asked},
+        check=True,
+    )
+    assert ended.stdout.strip()
+    assert json.loads(ended.stderr) == []

@@ -1,0 +1,71 @@
+"""Help: the usual options first, every option on request, and nothing broken apart."""
+
+import re
+from typing import Any
+
+import pytest
+from typer.core import TyperOption
+
+from attnviz.cli import COMMANDS, command
+from tests.conftest import Run
+
+
+def _options(name: str) -> list[Any]:
+    return [each for each in command(name).params if isinstance(each, TyperOption)]
+
+
+def _prose(help: str) -> list[str]:
+    """The lines of a help but those of its examples, which are there to be copied."""
+    return [line for line in help.splitlines() if not re.match("  (attnviz|echo) ", line)]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_short_help_says_how_many_options_there_are_and_how_to_see_them(
+    run: Run, name: str
+) -> None:
+    short = run(name, "--help", variables={"COLUMNS": "80"}).out.rstrip().splitlines()
+    count = len(_options(name)) + 1  # --help is typer's own
+    assert short[-1] == f"attnviz {name} --help-all lists all {count} options."
+    assert len(short) <= 48
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_whole_help_has_every_option_and_choice_and_breaks_none_apart_at_80(
+    run: Run, name: str
+) -> None:
+    help = run(name, "--help-all", variables={"COLUMNS": "80"}).out
+    for each in _options(name):
+        typed = ", ".join(sorted(each.opts, key=len) + each.secondary_opts)
+        kind = "" if each.is_flag else r" \S*[^ |]"
+        assert re.search(rf"^  {typed}{kind}( |$)", help, re.M), typed
+        for choice in each.type_descriptor.choices or ():
+            assert re.search(rf"[ |]{choice}[ |,\]\n]".replace(" t", r"\s+t"), help), choice
+
+
+@pytest.mark.parametrize("asked", ["--help", "--help-all"])
+@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_a_help_keeps_to_the_width_and_leaves_out_what_says_nothing(
+    run: Run, name: str, columns: int, asked: str
+) -> None:
+    if not name and asked == "--help-all":
+        pytest.skip("the list of commands has one help")
+    help = run(*name.split(), asked, variables={"COLUMNS": str(columns)}).out
+    assert max(map(len, _prose(help))) <= columns
+    assert not re.search(r"<(bool|str|int)>|default: \(|x>=", help)
+
+
+def test_an_example_stays_in_one_line_so_that_it_can_be_copied(run: Run) -> None:
+    narrow, wide = (
+        run("show", "--help", variables={"COLUMNS": str(width)}).out for width in (40, 200)
+    )
+    examples = [line for line in wide.splitlines() if line.startswith("  attnviz ")]
+    assert len(examples) == 4
+    assert set(examples) <= set(narrow.splitlines())
+
+
+def test_the_short_help_has_the_usual_options_in_the_order_of_the_command(run: Run) -> None:
+    short = run("tokens", "--help", variables={"COLUMNS": "80"}).out
+    assert re.findall("^  (?:-., )?(--[a-z-]+)", short, re.M) == [
+        *("--file", "--model", "--format", "--output", "--quiet", "--help")
+    ]
