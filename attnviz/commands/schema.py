@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from attnviz.commands import groups as g
+from attnviz.commands.deliver import STDOUT
 from attnviz.commands.grouping import command, panel_option
 from attnviz.commands.session import Session
 from attnviz.errors import UsageError
@@ -20,6 +21,8 @@ attnviz schema
 
 attnviz schema heads | jq '."$defs".HeadRow.properties | keys'
 """
+COMMON = ["output"]
+"""The options that the short help lists."""
 
 
 @command
@@ -51,8 +54,9 @@ def schema(
         text = (folder / f"{name}.json").read_text(encoding="utf-8")
     else:
         raise UsageError(f"{name!r} has no schema", f"those that have one are {', '.join(known)}")
-    if output is None:
+    if output is None or str(output) == STDOUT:
         write_stream(session.environment.stdout.buffer, [text])
     else:
         check_target(output)
         write_bytes(output, [text.encode()])
+        session.wrote(output)
