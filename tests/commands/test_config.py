@@ -36,7 +36,7 @@ def test_the_file_is_looked_for_in_the_users_folder_and_never_in_the_working_one
     home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     home.set("[tokens]\nformat = 'json'\n")
-    assert home.run("tokens", "a").out.startswith("[")
+    assert home.run("tokens", "a").out.startswith("{")
     (tmp_path / "here" / "attnviz").mkdir(parents=True)
     home.file.rename(tmp_path / "here" / "attnviz" / "config.toml")
     monkeypatch.chdir(tmp_path / "here")
