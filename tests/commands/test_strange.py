@@ -8,7 +8,7 @@ import pytest
 import attnviz
 from tests.conftest import Run
 
-STRANGE = "Tu n'aurais pas vu mes clés, par hasard ?"
+STRANGE = "Tu n'aurais pas vu mes chaussures, par hasard ?"
 KNOWN = "a fluffy blue creature"
 NOTE = "note: the built-in model is small and has not seen text like this; --model gpt2 has\n"
 

@@ -21,6 +21,7 @@ from attnviz.training.tokenizer import WordEncoder
 from attnviz.training.translation.evaluate import ALIGNED, EXACT, alignment, exact_match, held_out
 from tests.conftest import Run
 from tests.factories import recorded_heads
+from tests.reading import rows_of
 
 CREATURE = "a fluffy blue creature"
 
@@ -162,13 +163,12 @@ def test_every_format_has_both_sequences(run: Run, tmp_path: Path) -> None:
 
 
 def test_its_card_has_its_figures_above_their_bars(run: Run) -> None:
-    (card,) = json.loads(run("models", "translator", "-f", "json").out)
+    (card,) = rows_of(run("models", "translator", "-f", "json").out)
     figures = {figure["measure"]: figure for figure in card["figures"]}
     for measure in ("exact match", "strongest word is the true one"):
         assert figures[measure]["value"] >= figures[measure]["bar"]
     (named,) = card["named_heads"]
-    layer, head = named["head"].removeprefix("L").split("H")
-    assert Head(int(layer), int(head)) < Head(2, 0)
+    assert Head(named["layer"], named["head"]) < Head(2, 0)
 
 
 def test_it_translates_what_it_never_saw_as_well_as_its_card_says() -> None:
