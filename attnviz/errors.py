@@ -39,8 +39,13 @@ def spelled(message: str, speller: Speller) -> str:
     return _OPTION.sub(lambda found: speller(found[1], found[2]), message)
 
 
+ARGUMENTS = {"queries": "query", "keys": "key", "drop_keys": "drop_key"}
+"""Parameters that Python names for one of several values."""
+
+
 def as_argument(name: str, value: str | None) -> str:
     """A parameter as Python writes it: `top=5`, `heads='all'`."""
+    name = ARGUMENTS.get(name, name)
     if value is None:
         return name
     number = re.fullmatch(r"-?\d+(\.\d+)?|None|True|False|['\"].*", value, re.DOTALL)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from attnviz.api.generate import check_one_of
+from attnviz.api.given import HeadNames, check_count, check_one_of, check_text, which_heads
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.data.ablate import Replacement
 from attnviz.errors import UsageError
 from attnviz.runs.ablate import Cut, ablate_each, ablate_together
-from attnviz.runs.options import HeadOptions, Truncation
+from attnviz.runs.options import Truncation
 from attnviz.runs.results.ablate import SHOWN, of_ablation, of_together
 from attnviz.runs.results.result import Result
 
@@ -16,8 +16,8 @@ def ablate(
     text: str,
     model: str | Model = "builtin",
     *,
-    heads: str | None = None,
-    layers: str | None = None,
+    heads: HeadNames | None = None,
+    layers: HeadNames | None = None,
     answer: str | None = None,
     replacement: Replacement = "zero",
     together: bool = False,
@@ -49,9 +49,14 @@ def ablate(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
+    check_text(text)
+    check_count("top", top)
     check_one_of("replacement", replacement, Replacement)
     model = loaded(model)
-    options, which = text_options(model, bos, special, truncate), HeadOptions(layers, heads)
+    options, which = (
+        text_options(model, bos, special, truncate),
+        which_heads(layers, heads),
+    )
     cut = Cut(replacement, answer)
     if not together:
         return of_ablation(ablate_each(model._loaded, text, options, which, cut), top)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
+from attnviz.api.given import HeadNames, check_text, which_heads
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.api.show import Shown, ShowOptions, show
 from attnviz.data.blocks import FloatArray
@@ -18,7 +19,7 @@ from attnviz.inputs.arrays import capture_of
 from attnviz.inputs.capture_file import load_capture
 from attnviz.renderers.notes import text_notes
 from attnviz.runs.choose import plan_heads
-from attnviz.runs.options import HeadOptions, Truncation
+from attnviz.runs.options import Truncation
 from attnviz.runs.prepare import prepare
 from attnviz.runs.results.result import Column
 from attnviz.runs.show import pieces_of
@@ -117,7 +118,7 @@ class AttentionCapture:
         return ",".join(map(str, self.heads))
 
     def links(
-        self, top: int | None = None, *, least: float = 0.0, heads: str | None = None
+        self, top: int | None = None, *, least: float = 0.0, heads: HeadNames | None = None
     ) -> list[Link]:
         """The links by head and query, strongest first; never one that the mask forbids.
 
@@ -186,8 +187,8 @@ def capture(
     text: str,
     model: str | Model = "builtin",
     *,
-    heads: str | None = None,
-    layers: str | None = None,
+    heads: HeadNames | None = None,
+    layers: HeadNames | None = None,
     scores: bool = False,
     weighted: bool = False,
     bos: bool | None = None,
@@ -216,8 +217,12 @@ def capture(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
+    check_text(text)
     model = loaded(model)
-    inner, which = model._loaded, HeadOptions(layers, heads, everything=True)
+    inner, which = (
+        model._loaded,
+        which_heads(layers, heads, everything=True),
+    )
     plan = plan_heads(inner.identity, inner.card.heads, which)
     prepared = prepare(inner, text, text_options(model, bos, special, truncate, target))
     recorded = prepared.record(plan.recorded, scores=scores)

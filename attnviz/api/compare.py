@@ -2,14 +2,22 @@
 
 from typing import Any
 
-from attnviz.api.generate import check_one_of
+from attnviz.api.given import (
+    HeadNames,
+    Names,
+    check_count,
+    check_one_of,
+    check_text,
+    names,
+    one_name,
+    which_heads,
+)
 from attnviz.api.model import Model, loaded, text_options
-from attnviz.api.show import Names, names
 from attnviz.data.compare import Pairing
 from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError
 from attnviz.runs.compare import compare_models, compare_texts
-from attnviz.runs.options import HeadOptions, Truncation
+from attnviz.runs.options import Truncation
 from attnviz.runs.results.compare import of_models, of_texts
 from attnviz.runs.results.result import Result
 
@@ -20,8 +28,8 @@ def compare(
     against: str | Model | None = None,
     pair: Pairing = "best",
     query: str | int | None = None,
-    heads: str | None = None,
-    layers: str | None = None,
+    heads: HeadNames | None = None,
+    layers: HeadNames | None = None,
     weighted: bool = False,
     chars: bool | None = None,
     words: bool = False,
@@ -56,6 +64,9 @@ def compare(
         AttnvizError: a text, a model or an option cannot be used; the message says
             what to do instead.
     """
+    for text in texts:
+        check_text(text)
+    check_count("top", top)
     check_one_of("pair", pair, Pairing)
     model = loaded(model)
     done = Transforms(
@@ -65,10 +76,13 @@ def compare(
         drop_sink=drop_sink,
         drop_keys=names(drop_key),
     )
-    how = text_options(model, bos, special, truncate), HeadOptions(layers, heads), done
+    how = (
+        text_options(model, bos, special, truncate),
+        which_heads(layers, heads),
+        done,
+    )
     if against is None:
-        word = None if query is None else str(query)
-        return of_texts(compare_texts(model._loaded, texts, word, *how), top)
+        return of_texts(compare_texts(model._loaded, texts, one_name(query), *how), top)
     if len(texts) != 1 or query is not None:
         raise UsageError(
             "against compares two models over one text, row by row", "give one text, and no query"

@@ -4,7 +4,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from attnviz.api.generate import check_one_of
+from attnviz.api.given import HeadName, check_one_of, check_text, head_names, one_name
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.data.worked import Initialisation, Similarity, Way
 from attnviz.errors import UsageError
@@ -31,7 +31,7 @@ def explain(
     text: str | None = None,
     model: str | Model = "builtin",
     *,
-    head: str | None = None,
+    head: HeadName | None = None,
     query: str | int | None = None,
     similarity: Similarity | None = None,
     example: Example | None = None,
@@ -93,13 +93,14 @@ def explain(
         way = Way(similarity or "scaled-dot", causal, rounded)
         worked = work_matrices(read_matrices(Path(matrices)), way)
         return of_matrices(worked, str(matrices), telling)
+    check_text(text)
     assert text is not None
     model = loaded(model)
     options = text_options(model, bos, special, truncate, target)
-    named = None if query is None else str(query)
+    named = one_name(query)
     if model.name == EMBEDDINGS:
         embeddings = cast("EmbeddingModel", model._loaded)
         trace, _ = explain_embeddings(embeddings, text, named, options)
         return of_embeddings(trace, telling)
-    subject = Subject(head, named, similarity)
+    subject = Subject(head_names(head), named, similarity)
     return of_head(trace_head(model._loaded, text, subject, options), telling)

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from attnviz.api.capture import AttentionCapture
+from attnviz.api.given import HeadNames, check_count, check_one_of, which_heads
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.data.check import Check
 from attnviz.data.exhibit import PictureLook
@@ -13,7 +14,7 @@ from attnviz.data.head import listed
 from attnviz.data.shares import Unit
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import How
-from attnviz.errors import UsageError, option
+from attnviz.errors import UsageError
 from attnviz.inputs.chat import chat_of
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
@@ -21,22 +22,11 @@ from attnviz.renderers.answers import by_segment
 from attnviz.renderers.rows.generate import share_rows
 from attnviz.runs.answer import Answer
 from attnviz.runs.generate import Answering, Writing, answering, chat_prompt
-from attnviz.runs.options import HeadOptions, Truncation
+from attnviz.runs.options import Truncation
 from attnviz.runs.results.result import Column, Row, columns_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-def check_one_of(name: str, value: str, choices: Any) -> None:
-    """Check what the command line's own parser checks there.
-
-    Raises:
-        UsageError: the value is none of these literals.
-    """
-    if value not in get_args(choices):
-        known = ", ".join(map(repr, get_args(choices)))
-        raise UsageError(f"{option(name, repr(value))} is not known", f"give one of {known}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,8 +115,8 @@ def generate(
     top_p: float = Sampling.top_p,
     seed: int = Sampling.seed,
     stop: Sequence[str] = (),
-    heads: str | None = None,
-    layers: str | None = None,
+    heads: HeadNames | None = None,
+    layers: HeadNames | None = None,
     reduce: How = "mean",
     bos: bool | None = None,
     special: bool = False,
@@ -160,6 +150,7 @@ def generate(
     """
     check_one_of("reduce", reduce, How)
     check_one_of("by", by or "sentence", By)
+    check_count("max_new_tokens", max_new_tokens)
     model = loaded(model)
     options = text_options(model, bos, special, truncate)
     if not isinstance(prompt, str):
@@ -170,7 +161,7 @@ def generate(
     else:
         read = _prompt(prompt, docs, segments, by)
     writing = Writing(Sampling(max_new_tokens, temperature, top_p, seed), tuple(stop), target)
-    which = HeadOptions(layers, heads)
+    which = which_heads(layers, heads)
     asked = answering(model._loaded, read, options, writing, which, reduce, each_head=True)
     return AttentionAnswer(asked, asked.answer(asked.tokens_with_rows()))
 

@@ -3,10 +3,18 @@
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from attnviz.api.given import (
+    HeadNames,
+    Names,
+    check_count,
+    check_one_of,
+    check_text,
+    names,
+    which_heads,
+)
 from attnviz.api.model import Model, loaded, text_options
-from attnviz.api.show import Names, names
 from attnviz.data.heads import HeadReport, Metric, RoleName
 from attnviz.data.labels import LabelledText
 from attnviz.data.retrieval import Needles
@@ -22,6 +30,8 @@ from attnviz.runs.results.heads import of_circuits, of_labels, of_report, of_ret
 from attnviz.runs.results.result import Result
 from attnviz.runs.retrieval import measure_retrieval
 
+Convention: TypeAlias = Literal["second", "whole"]
+
 if TYPE_CHECKING:
     from attnviz.api.capture import AttentionCapture, FilePath
 
@@ -34,12 +44,12 @@ def heads(
     retrieval: bool = False,
     circuits: bool = False,
     labels: "FilePath | Iterable[Mapping[str, Any]] | None" = None,
-    convention: Literal["second", "whole"] = "second",
+    convention: Convention = "second",
     length: int = Probe.length,
     samples: int = Probe.samples,
     seed: int = Probe.seed,
-    heads: str | None = None,
-    layers: str | None = None,
+    heads: HeadNames | None = None,
+    layers: HeadNames | None = None,
     weighted: bool = False,
     chars: bool | None = None,
     words: bool = False,
@@ -86,11 +96,20 @@ def heads(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
+    check_count("top", top)
+    check_one_of("convention", convention, Convention)
+    if sort is not None:
+        check_one_of("sort", sort, Metric)
+    if role is not None:
+        check_one_of("role", role, RoleName)
     instead = [retrieval, circuits, labels is not None]
     if sum((text is not None, probe, *instead)) > 1:
         raise UsageError("these are several measurements", "ask for one of them")
     model = loaded(model)
-    options, which = text_options(model, bos, special, truncate, target), HeadOptions(layers, heads)
+    options, which = (
+        text_options(model, bos, special, truncate, target),
+        which_heads(layers, heads),
+    )
     if retrieval:
         return of_retrieval(measure_retrieval(model._loaded, Needles(), options), top)
     if circuits:
@@ -122,9 +141,10 @@ def _over(
     which: HeadOptions,
     transforms: Transforms,
 ) -> HeadReport:
-    if isinstance(text, str):
-        return score_text(model._loaded, text, options, which, transforms)
-    return score_capture(text.record, which, transforms)
+    if not isinstance(text, str) and hasattr(text, "record"):
+        return score_capture(text.record, which, transforms)
+    check_text(text)
+    return score_text(model._loaded, str(text), options, which, transforms)
 
 
 def _labelled(labels: "FilePath | Iterable[Mapping[str, Any]]") -> Iterable[LabelledText]:

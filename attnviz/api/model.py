@@ -23,19 +23,23 @@ if TYPE_CHECKING:
     from attnviz.runs.results.result import Result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """A model in memory, made by `load_model`; each method is the function of its name.
 
     >>> model = attnviz.load_model("builtin")
-    >>> model.name, model.heads_per_layer
-    ('builtin', (4, 4, 4, 4, 4))
+    >>> model
+    <Model builtin, 5 layers, 20 heads>
     >>> model.capture("a fluffy blue creature")
     <AttentionCapture builtin, 5 tokens, L0H0 to L4H3 (20 heads)>
     """
 
     _loaded: "LoadedModel"
     _max_memory: int | None = None
+
+    def __repr__(self) -> str:
+        heads = sum(self.heads_per_layer)
+        return f"<Model {self.name}, {len(self.heads_per_layer)} layers, {heads} heads>"
 
     @property
     def name(self) -> str:

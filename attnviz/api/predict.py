@@ -1,5 +1,6 @@
 """`attnviz.predict`: which token comes next, and what the model attended to for it."""
 
+from attnviz.api.given import check_count, check_text
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.data.predict import Prediction
 from attnviz.errors import UsageError
@@ -46,6 +47,8 @@ def predict(
         raise UsageError("attribute, each and lens are several readings", "ask for one of them")
     if versus is not None and not attribute:
         raise UsageError("versus is for attribute", "add attribute=True")
+    check_count("top", top)
+    check_text(text)
     model = loaded(model)
     reading = Reading(top, each, lens, attribute, versus)
     options = text_options(model, bos, special, truncate)

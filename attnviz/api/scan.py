@@ -6,12 +6,12 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attnviz.analyses.atlas import one_head, scatter_of, two_scores
+from attnviz.api.given import HeadNames, which_heads
 from attnviz.data.atlas import Atlas, HeadAtlas
 from attnviz.data.capture import Kind
 from attnviz.data.scan import Split
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
-from attnviz.runs.options import HeadOptions
 from attnviz.scanning.estimate import Estimated
 from attnviz.scanning.executors import HowRun
 from attnviz.scanning.plan import make_plan
@@ -107,8 +107,8 @@ def scan(
     length: int = Request.length,
     max_docs: int | None = None,
     seed: int = Request.seed,
-    heads: str | None = None,
-    layers: str | None = None,
+    heads: HeadNames | None = None,
+    layers: HeadNames | None = None,
     workers: int | None = None,
     ray: str | None = None,
     max_bad: float = HowRun.max_bad,
@@ -164,7 +164,7 @@ def scan(
         length=length,
         documents=max_docs,
         seed=seed,
-        heads=HeadOptions(layers, heads),
+        heads=which_heads(layers, heads),
     )
     placement = Placement(device, dtype, max_memory)
     source = Source(

@@ -1,19 +1,21 @@
 """`attnviz.show`: which tokens attend to which, as links, columns, pictures and text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
+from attnviz.api.given import HeadNames, Names, check_count, check_text, names, which_heads
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.console import Display, plain_text
 from attnviz.data.exhibit import ColorScale, Exhibit, Filters, Look, Orient
 from attnviz.data.transforms import How, Over, Transforms
-from attnviz.errors import as_argument, spelled
+from attnviz.errors import UsageError, as_argument, option, spelled
 from attnviz.renderers.notes import text_notes
 from attnviz.renderers.rows.links import link_columns
-from attnviz.runs.options import HeadOptions, Truncation
-from attnviz.runs.outputs import Needs, Piece, Request, Setting, Show, choose_output
+from attnviz.runs.options import Truncation
+from attnviz.runs.outputs import VIEWS, Needs, Piece, Request, Setting, Show, choose_output
 from attnviz.runs.results.result import Column
 from attnviz.runs.show import make, show_capture, show_text
 from attnviz.writers.atomic import encoded, write_bytes
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from attnviz.api.capture import AttentionCapture
-
-Names = str | int | Sequence[str | int]
-"""One token or several: `"creature"`, `"creature#2"`, `4`, `-1`, `"/^c/"`."""
 
 
 class ShowOptions(TypedDict, total=False):
@@ -46,8 +45,8 @@ class ShowOptions(TypedDict, total=False):
     cmap, color_scale, dpi, title: how a picture is drawn.
     """
 
-    heads: str | None
-    layers: str | None
+    heads: HeadNames | None
+    layers: HeadNames | None
     query: Names
     key: Names
     top: int | None
@@ -114,6 +113,9 @@ class Shown:
         Raises:
             UsageError: nothing is left to draw, or no such colour map.
         """
+        view = self._options.get("view")
+        if view in ("table", "text", "links"):
+            raise UsageError(f"{option('view', view)} cannot be a picture", "use heatmap or grid")
         from attnviz.renderers.picture.figure import draw
         from attnviz.renderers.picture.words import options_of
 
@@ -143,6 +145,9 @@ class Shown:
         maps = ", ".join(each.label for each in self.record.maps[:8])
         more = ", …" if len(self.record.maps) > 8 else ""
         return f"<Shown {captured.model.name}, {len(captured.query_tokens)} tokens, {maps}{more}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         look = _look(self._options)
@@ -185,10 +190,17 @@ def show(
     unknown = [name for name in options if name not in ShowOptions.__annotations__]
     if unknown:
         raise TypeError(f"show() has no option {unknown[0]!r}")
+    check_count("top", options.get("top"))
+    if view is not None and view not in VIEWS:
+        raise UsageError(
+            f"{option('view', repr(view))} is not known",
+            f"give one of {', '.join(map(repr, VIEWS))}",
+        )
     viewed: _Viewed = {**options, "view": view}
     asked = _asked(viewed)
-    if not isinstance(given, str):
+    if hasattr(given, "record"):
         return Shown(show_capture(given.record, asked), viewed)
+    check_text(given)
     model = loaded(model)
     how = text_options(model, bos, special, truncate, target)
     return Shown(show_text(model._loaded, given, how, asked), viewed)
@@ -207,7 +219,7 @@ def _request(options: _Viewed, format: str, look: Look) -> Request:
     return Request(
         format,
         look,
-        HeadOptions(options.get("layers"), options.get("heads")),
+        which_heads(options.get("layers"), options.get("heads")),
         _transforms(options),
         _filters(options),
         Display(),
@@ -232,8 +244,3 @@ def _filters(options: _Viewed) -> Filters:
         options.get("no_self", False),
         options.get("no_previous", False),
     )
-
-
-def names(given: Names) -> tuple[str, ...]:
-    """The names of tokens; a number is a position."""
-    return (str(given),) if isinstance(given, str | int) else tuple(map(str, given))

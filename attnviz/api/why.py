@@ -1,6 +1,6 @@
 """`attnviz.why` and `attnviz.writes`: why a head attends, and what it does with it."""
 
-from attnviz.api.generate import check_one_of
+from attnviz.api.given import HeadName, check_one_of, check_text, head_names, one_name
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.data.why import Group, Why, Write
 from attnviz.runs.options import Truncation
@@ -13,7 +13,7 @@ def why(
     text: str,
     model: str | Model = "builtin",
     *,
-    head: str | None = None,
+    head: HeadName | None = None,
     query: str | int | None = None,
     key: str | int | None = None,
     versus: str | int | None = None,
@@ -49,10 +49,11 @@ def why(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
+    check_text(text)
     check_one_of("group", group, Group)
     model = loaded(model)
-    named = _named(query), _named(key), _named(versus)
-    asked = Question(head, *named, group, top, depth, check)
+    named = one_name(query), one_name(key), one_name(versus)
+    asked = Question(head_names(head), *named, group, top, depth, check)
     found = ask_why(model._loaded, text, asked, text_options(model, bos, special, truncate))
     return of_why(found, top)
 
@@ -61,7 +62,7 @@ def writes(
     text: str,
     model: str | Model = "builtin",
     *,
-    head: str | None = None,
+    head: HeadName | None = None,
     query: str | int | None = None,
     bos: bool | None = None,
     special: bool = False,
@@ -81,11 +82,9 @@ def writes(
     Raises:
         AttnvizError: as `why`.
     """
+    check_text(text)
     model = loaded(model)
     options = text_options(model, bos, special, truncate)
-    return of_write(what_it_writes(model._loaded, text, Question(head, _named(query)), options))
-
-
-def _named(position: str | int | None) -> str | None:
-    """A token's name, or its index as one."""
-    return None if position is None else str(position)
+    return of_write(
+        what_it_writes(model._loaded, text, Question(head_names(head), one_name(query)), options)
+    )

@@ -61,11 +61,12 @@ class HeadReport:
     """The metrics of a model's heads, over a text or a probe.
 
     `capture` is the run that was measured, without its patterns; `probe` names the convention by
-    which a probe was measured, and is empty for a text; `sinks` is the share of heads that put
-    more than 0.3 of their weight on the first token.
+    which a probe was measured, and is empty for a text; `sinks` of all `measured` heads put
+    more than 0.3 of their weight on the first token; `heads` may be some of them.
     """
 
     capture: Capture
     heads: Sequence[HeadMetrics]
-    sinks: float
+    sinks: int
+    measured: int
     probe: str = ""

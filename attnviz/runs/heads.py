@@ -177,7 +177,7 @@ def _repeated(
 def narrow(
     report: HeadReport, sort: Metric | None, role: RoleName | None, top: int | None
 ) -> HeadReport:
-    """The first `top` heads of a role, sorted; the share of sinks stays that of all heads.
+    """The first `top` heads of a role, sorted; the sinks stay those of all heads.
 
     Args:
         report: the heads.
@@ -239,5 +239,5 @@ def _report(
         metrics = estimates([sample[head] for sample in samples])
         named = tuple(each.behaviour for each in empty.named(*head))
         heads.append(HeadMetrics(head, metrics, role_of(metrics), named))
-    sinks = sum(head.metrics["first"].mean > SINK for head in heads) / len(heads)
-    return HeadReport(empty, heads, sinks, probe)
+    sinks = sum(head.metrics["first"].mean > SINK for head in heads)
+    return HeadReport(empty, heads, sinks, len(heads), probe)

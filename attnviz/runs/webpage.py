@@ -75,23 +75,24 @@ def start_of(
     Args:
         exhibit: whole patterns.
         switched: which of the page's switches are on.
-        filters: the query that is pinned, and the least weight that is shown.
+        filters: the query whose first occurrence is pinned, and the least weight that is shown.
 
     Raises:
-        UsageError: several queries, or one that is not in the text.
+        UsageError: a query that is not in the text.
     """
     start = _telling_start(exhibit)
-    query = start.query
+    query, merged_to = start.query, switched.merge
+    if switched.chars is None and any(token.part for token in exhibit.capture.query_tokens):
+        merged_to = merged_to or "chars"  # as for all that people read
     if filters.queries:
         captured = replace(exhibit.capture, layers=())
-        merged_to = switched.merge
         tokens = (merged(captured, merged_to) if merged_to else captured).query_tokens
-        (query,) = queries_of(tokens, filters, one_query=True)
-    elif query is not None and switched.merge:
-        groups, _ = groups_of(exhibit.capture, switched.merge)
+        query = queries_of(tokens, filters)[0]
+    elif query is not None and merged_to:
+        groups, _ = groups_of(exhibit.capture, merged_to)
         query = next(n for n, group in enumerate(groups) if query in group)
     return replace(
-        start, sink=switched.drop_sink, unit=switched.merge, query=query, least=filters.least
+        start, sink=switched.drop_sink, unit=merged_to, query=query, least=filters.least
     )
 
 

@@ -13,7 +13,7 @@ from attnviz.errors import Speller
 from attnviz.harmless import readable
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import heads_title
+from attnviz.renderers.titles import amount, heads_title
 
 SHORT: Mapping[str, str] = MappingProxyType(
     {
@@ -73,7 +73,7 @@ def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Itera
     named = [f"{head.head} {', '.join(head.named)}" for head in report.heads if head.named]
     if named:
         yield f"known for: {readable('; '.join(named))}"
-    yield f"sinks (first > 0.3): {report.sinks:.0%} of these heads"
+    yield f"sinks (first > 0.3): {report.sinks} of {amount(report.measured, 'head')}"
     errors = [_largest_error(head, measured) for head in report.heads]
     if any(errors):
         every = speller("format", "json")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -62,6 +63,9 @@ class Calculation(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<Calculation of {self.about}, {len(self.arrays)} arrays>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         return plain_text(self._shown(Display()), Display().width)

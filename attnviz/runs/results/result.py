@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -134,6 +135,9 @@ class Result(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<Result of {self.command}: {self.about}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         return plain_text(self.shown(Display()), Display().width)

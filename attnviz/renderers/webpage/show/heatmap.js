@@ -8,8 +8,11 @@ let picture = null;
 const sidesShown = () => state.turn ? ["keys", "queries"] : ["queries", "keys"];
 const inside = () => ({ width: map.clientWidth - view.left, height: map.clientHeight - view.below });
 
+const READ = ["a query, the token that attends", "a key, a token that it attends to"];
+
 function paint() {
-  const pattern = patterns[0];
+  const pattern = patterns[0], [row, column] = state.turn ? [READ[1], READ[0]] : READ;
+  byId("reading").textContent = `heatmap: a row is ${row}; a column is ${column}`;
   picture = pictureOf(pattern.rows, pattern.columns, (query, key) => weight(pattern, query, key));
 }
 

@@ -1,0 +1,93 @@
+"""What a user gives in Python, checked as the command line's own parser checks it there."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, get_args
+
+from attnviz.data.head import Head
+from attnviz.errors import UsageError, option
+from attnviz.runs.options import HeadOptions
+
+Names: TypeAlias = str | int | Sequence[str | int]
+"""One token or several: `"creature"`, `"creature#2"`, `4`, `-1`, `"/^c/"`."""
+HeadName: TypeAlias = str | tuple[int, int]
+"""One head: `"L1H2"`, `"1.2"`, `(1, 2)`."""
+HeadNames: TypeAlias = str | int | tuple[int, int] | Sequence[str | int | tuple[int, int]]
+"""Heads: `"L1H2,L2H0"`, `"0-3"`, `"all"`, `2`, `(1, 2)`, or a list of these; layers likewise."""
+
+
+def check_text(text: object) -> None:
+    """Check that a text is one.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    if not isinstance(text, str):
+        several = isinstance(text, list | tuple)
+        hint = "give the texts one by one" if several else "give a str"
+        raise UsageError(f"a {type(text).__name__} is no text", hint)
+
+
+def check_one_of(name: str, value: object, choices: Any) -> None:
+    """Check a value that is one of several words.
+
+    Raises:
+        UsageError: the value is none of these literals.
+    """
+    if value not in get_args(choices):
+        known = ", ".join(map(repr, get_args(choices)))
+        raise UsageError(f"{option(name, repr(value))} is not known", f"give one of {known}")
+
+
+def check_count(name: str, value: object) -> None:
+    """Check a number of things, None for all.
+
+    Raises:
+        UsageError: it is no whole number from 1 on.
+    """
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if value is not None and not (whole and int(str(value)) > 0):
+        raise UsageError(f"{option(name, repr(value))} is no such number", "give 1 or more")
+
+
+def names(given: Names) -> tuple[str, ...]:
+    """The names of tokens; a number is a position."""
+    return (str(given),) if isinstance(given, str | int) else tuple(map(str, given))
+
+
+def one_name(given: str | int | None) -> str | None:
+    """The name of a token; a number is a position."""
+    return None if given is None else str(given)
+
+
+def head_names(given: HeadNames | None) -> str | None:
+    """The names of heads, or of layers, as the command line has them.
+
+    Raises:
+        UsageError: it is nothing of that kind.
+    """
+    if given is None or isinstance(given, str):
+        return given
+    several = given if isinstance(given, Sequence) and not _is_head(given) else [given]
+    return ",".join(_head_name(each) for each in several)
+
+
+def which_heads(
+    layers: HeadNames | None, heads: HeadNames | None, *, everything: bool = False
+) -> HeadOptions:
+    """The record that runs take; raises what `head_names` raises."""
+    return HeadOptions(head_names(layers), head_names(heads), everything)
+
+
+def _head_name(given: object) -> str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, int) and not isinstance(given, bool):
+        return str(given)
+    if _is_head(given):
+        return str(Head(*given))  # type: ignore[misc]
+    raise UsageError(f"{given!r} names no head", 'give one as "L1H2" or (1, 2)')
+
+
+def _is_head(given: object) -> bool:
+    two = isinstance(given, tuple) and len(given) == 2
+    return two and all(isinstance(each, int) for each in given)  # type: ignore[attr-defined]
