@@ -9,7 +9,7 @@ import importlib.util
 import shlex
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -93,13 +93,25 @@ def _as_before(receipt: Path, requirements: Sequence[str]) -> list[str]:
     program, beside = [NAME], list(requirements)
     for each in _receipt(receipt):
         if each.get("name") != NAME:
-            beside.append(f"{each.get('name')}{each.get('specifier', '')}")
+            beside.append(_requirement(each))
         elif "editable" in each:
             program = ["--editable", str(each["editable"])]
         else:
-            source = each.get("path") or each.get("directory") or each.get("url")
-            program = [str(source or f"{NAME}{each.get('specifier', '')}")]
+            program = [_requirement(each)]
     return [word for one in dict.fromkeys(beside) for word in ("--with", one)] + program
+
+
+def _requirement(entry: Mapping[str, Any]) -> str:
+    """A requirement as it was given: by name and version, or from where."""
+    extras = f"[{','.join(entry['extras'])}]" if entry.get("extras") else ""
+    source = entry.get("path") or entry.get("directory") or entry.get("url")
+    if entry.get("git"):
+        source = f"git+{entry['git']}"
+    if source:
+        return (
+            f"{entry.get('name')}{extras} @ {source}" if extras or "git" in entry else str(source)
+        )
+    return f"{entry.get('name')}{extras}{entry.get('specifier', '')}"
 
 
 def _quoted(word: str) -> str:

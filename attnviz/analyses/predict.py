@@ -51,7 +51,7 @@ class KeepNextTokens:
 
 def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
     """The mean over several texts, with standard errors."""
-    sure = [prediction.last.candidates[0].probability for prediction in predictions]
+    sure = [fmean(map(_likeliest, _asked(prediction))) for prediction in predictions]
     followed = [
         fmean(each.followed.probability for each in prediction.each if each.followed)
         for prediction in predictions
@@ -59,7 +59,17 @@ def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
     ]
     name = predictions[0].capture.model.name
     mean = Estimate.of(followed) if followed else None
-    return PredictionMean(name, len(predictions), Estimate.of(sure), mean)
+    fills = predictions[0].fills
+    return PredictionMean(name, len(predictions), Estimate.of(sure), mean, fills)
+
+
+def _asked(prediction: Prediction) -> Sequence[NextTokens]:
+    """What was asked of a text: the next token, or that of each mask."""
+    return [*prediction.each, prediction.last] if prediction.fills else [prediction.last]
+
+
+def _likeliest(next_tokens: NextTokens) -> float:
+    return next_tokens.candidates[0].probability
 
 
 def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:

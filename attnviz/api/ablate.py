@@ -39,7 +39,7 @@ def ablate(
         answer: measure the probability of this token after the text; None: of all its tokens.
         replacement: "zero", or the "mean" of the head's output over the positions.
         together: all of the heads at once.
-        top: only the so many that matter most; with `together`, how many candidates.
+        top: how many of the heads that matter most; with `together`, how many candidates.
         bos, special, truncate: as for `attnviz.capture`.
 
     Returns:

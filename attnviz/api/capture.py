@@ -18,6 +18,7 @@ from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.arrays import capture_of
 from attnviz.inputs.capture_file import load_capture
 from attnviz.renderers.notes import text_notes
+from attnviz.renderers.titles import amount
 from attnviz.runs.choose import plan_heads
 from attnviz.runs.options import Truncation
 from attnviz.runs.prepare import prepare
@@ -82,8 +83,8 @@ class AttentionCapture:
         return self.record.heads
 
     def __repr__(self) -> str:
-        held = listed(self.heads)
-        return f"<AttentionCapture {self.record.model.name}, {len(self.tokens)} tokens, {held}>"
+        held, size = listed(self.heads), amount(len(self.tokens), "token")
+        return f"<AttentionCapture {self.record.model.name}, {size}, {held}>"
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: the page, in a frame that can reach nothing outside."""

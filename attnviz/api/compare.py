@@ -5,8 +5,8 @@ from typing import Any
 from attnviz.api.given import (
     HeadNames,
     Names,
+    check_choices,
     check_count,
-    check_one_of,
     check_text,
     names,
     one_name,
@@ -26,7 +26,7 @@ def compare(
     *texts: str,
     model: str | Model = "builtin",
     against: str | Model | None = None,
-    pair: Pairing = "best",
+    pair: Pairing | None = None,
     query: str | int | None = None,
     heads: HeadNames | None = None,
     layers: HeadNames | None = None,
@@ -50,11 +50,11 @@ def compare(
         texts: two or more; one with `against`.
         model: a name as for `load_model`, or a loaded model.
         against: another model to run on the one text.
-        pair: compare each head with that of the "same" name in it, or with the "best" match.
+        pair: compare each head with that of the "same" name in it, or with the "best" match (None).
         query: the word to compare; None compares all rows.
         heads, layers: as for `attnviz.capture`.
         weighted, chars, words, drop_sink, drop_key: transforms, as for `attnviz.show`.
-        top: only the so many heads that differ most, or are most alike.
+        top: how many of the heads that differ most, or are most alike.
         bos, special, truncate: as for `attnviz.capture`.
 
     Returns:
@@ -67,7 +67,9 @@ def compare(
     for text in texts:
         check_text(text)
     check_count("top", top)
-    check_one_of("pair", pair, Pairing)
+    check_choices(pair=(pair, Pairing))
+    if pair is not None and against is None:
+        raise UsageError("pair is for two models", "add against, or leave it out")
     model = loaded(model)
     done = Transforms(
         weighted=weighted,
@@ -88,4 +90,6 @@ def compare(
             "against compares two models over one text, row by row", "give one text, and no query"
         )
     other = loaded(against)
-    return of_models(compare_models(model._loaded, other._loaded, texts[0], *how, pair), top)
+    return of_models(
+        compare_models(model._loaded, other._loaded, texts[0], *how, pair or "best"), top
+    )

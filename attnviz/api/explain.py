@@ -4,8 +4,16 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from attnviz.api.given import HeadName, check_one_of, check_text, head_names, one_name
-from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.given import (
+    HeadName,
+    check_choices,
+    check_count,
+    check_one_of,
+    check_text,
+    head_names,
+    one_name,
+)
+from attnviz.api.model import Model, load_model, loaded, text_options
 from attnviz.data.worked import Initialisation, Similarity, Way
 from attnviz.errors import UsageError
 from attnviz.inputs.examples import Example
@@ -81,6 +89,9 @@ def explain(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
+    check_choices(similarity=(similarity, Similarity), init=(init, Initialisation))
+    check_count("seed", seed, 0)
+    check_count("digits", digits, 0)
     telling = Telling(only, digits, columns, as_lookup)
     if sum(given is not None for given in (text, example, matrices)) != 1:
         raise UsageError("there is not one thing to explain", "give a text, an example or matrices")
@@ -95,9 +106,13 @@ def explain(
         return of_matrices(worked, str(matrices), telling)
     check_text(text)
     assert text is not None
+    if model == EMBEDDINGS:
+        model = load_model(EMBEDDINGS, causal=causal)
     model = loaded(model)
     options = text_options(model, bos, special, truncate, target)
     named = one_name(query)
+    if causal and model.name != EMBEDDINGS:
+        raise UsageError("causal is for embeddings and for examples", "leave it out")
     if model.name == EMBEDDINGS:
         embeddings = cast("EmbeddingModel", model._loaded)
         trace, _ = explain_embeddings(embeddings, text, named, options)

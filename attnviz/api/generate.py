@@ -19,11 +19,12 @@ from attnviz.inputs.chat import chat_of
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
 from attnviz.renderers.answers import by_segment
-from attnviz.renderers.rows.generate import share_rows
+from attnviz.renderers.rows.generate import ShareRow, share_rows
+from attnviz.renderers.titles import amount
 from attnviz.runs.answer import Answer
 from attnviz.runs.generate import Answering, Writing, answering, chat_prompt
 from attnviz.runs.options import Truncation
-from attnviz.runs.results.result import Column, Row, columns_of
+from attnviz.runs.results.result import Column, Row, columns_of, notes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,9 +57,14 @@ class AttentionAnswer:
         """The rows of each head: one for each token of the answer, over prompt and answer."""
         return AttentionCapture(self._answer.capture)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the prompt: that it was cut, or is none of the model's world."""
+        return notes_of([self._answer.capture])
+
     def __repr__(self) -> str:
-        name, n = self._answer.capture.model.name, len(self.tokens)
-        return f"<AttentionAnswer {name}, {n} tokens, {listed(self._answer.choice.heads)}>"
+        name, size = self._answer.capture.model.name, amount(len(self.tokens), "token")
+        return f"<AttentionAnswer {name}, {size}, {listed(self._answer.choice.heads)}>"
 
     def shares(self, rows: Unit = "sentence") -> list[Row]:
         """A row for each part of the answer and each segment, as `-f jsonl` writes them.
@@ -74,7 +80,7 @@ class AttentionAnswer:
 
     def to_columns(self, rows: Unit = "sentence") -> dict[str, Column]:
         """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
-        return columns_of(self.shares(rows))
+        return columns_of(self.shares(rows), (ShareRow,))
 
     def figure(self, rows: Unit = "sentence", **look: Any) -> "Figure":
         """The shares as a picture.
@@ -125,7 +131,7 @@ def generate(
     """Let a model go on with a prompt, and record what each new token attended to.
 
     >>> attnviz.generate("the creature was", target="blue")
-    <AttentionAnswer builtin, 1 tokens, L4H0>
+    <AttentionAnswer builtin, 1 token, L4H0>
 
     Args:
         prompt: a text; or the messages of a chat, which go through the model's own template.
@@ -151,6 +157,9 @@ def generate(
     check_one_of("reduce", reduce, How)
     check_one_of("by", by or "sentence", By)
     check_count("max_new_tokens", max_new_tokens)
+    check_count("seed", seed, 0)
+    if not (0 <= temperature <= 100 and 0 <= top_p <= 1):
+        raise UsageError("temperature or top_p is out of range", "give 0 to 100, and 0 to 1")
     model = loaded(model)
     options = text_options(model, bos, special, truncate)
     if not isinstance(prompt, str):

@@ -38,15 +38,26 @@ def check_one_of(name: str, value: object, choices: Any) -> None:
         raise UsageError(f"{option(name, repr(value))} is not known", f"give one of {known}")
 
 
-def check_count(name: str, value: object) -> None:
-    """Check a number of things, None for all.
+def check_choices(**given: tuple[object, Any]) -> None:
+    """Check values that are each one of several words: each with its literals; None passes.
 
     Raises:
-        UsageError: it is no whole number from 1 on.
+        UsageError: naming the first that is none of them.
+    """
+    for name, (value, choices) in given.items():
+        if value is not None:
+            check_one_of(name, value, choices)
+
+
+def check_count(name: str, value: object, least: float = 1) -> None:
+    """Check a whole number; None, for all, passes.
+
+    Raises:
+        UsageError: it is none, or under `least`.
     """
     whole = isinstance(value, int) and not isinstance(value, bool)
-    if value is not None and not (whole and int(str(value)) > 0):
-        raise UsageError(f"{option(name, repr(value))} is no such number", "give 1 or more")
+    if value is not None and not (whole and value >= least):  # type: ignore[operator]
+        raise UsageError(f"{option(name, repr(value))} is no such number", f"give {least} or more")
 
 
 def names(given: Names) -> tuple[str, ...]:

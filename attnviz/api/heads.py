@@ -86,7 +86,7 @@ def heads(
         weighted, chars, words, drop_sink, drop_key: transforms, as for `attnviz.show`.
         sort: by this metric, the largest first; None: by layer and head.
         role: only heads that have it.
-        top: only the first so many.
+        top: how many heads; None: all.
         bos, special, truncate, target: as for `attnviz.capture`.
 
     Returns:
@@ -97,6 +97,9 @@ def heads(
             what to do instead.
     """
     check_count("top", top)
+    check_count("length", length, 2)
+    check_count("samples", samples)
+    check_count("seed", seed, 0)
     check_one_of("convention", convention, Convention)
     if sort is not None:
         check_one_of("sort", sort, Metric)

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from attnviz.api.given import check_choices
 from attnviz.data.capture import Kind
 from attnviz.data.card import NamedHead
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.runs.options import TextOptions, Truncation
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
     from attnviz.runs.results.calculation import Calculation
     from attnviz.runs.results.result import Result
+
+PAIR_KINDS = ("cross", "encoder", "decoder")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,6 +156,11 @@ def load_model(
         ModelError: it cannot be found, fetched or loaded, or there is no such device.
         UsageError: this engine does not run in this type.
     """
+    check_choices(engine=(engine, Engine), device=(device, Device), dtype=(dtype, DType))
+    if kind is not None and kind not in PAIR_KINDS:
+        raise UsageError(
+            f"{option('kind', repr(kind))} is not known", "give cross, encoder or decoder"
+        )
     placement = Placement(device, dtype, max_memory)
     if not isinstance(name, str):
         from attnviz.models.huggingface.load import wrap_huggingface

@@ -12,6 +12,7 @@ from attnviz.data.capture import Kind
 from attnviz.data.scan import Split
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
+from attnviz.renderers.titles import amount
 from attnviz.scanning.estimate import Estimated
 from attnviz.scanning.executors import HowRun
 from attnviz.scanning.plan import make_plan
@@ -44,8 +45,8 @@ class ScanAtlas:
     def __repr__(self) -> str:
         documents, tokens = self._atlas.size
         return (
-            f"<ScanAtlas of {self.model}: {len(self.rows)} heads, {documents:,} documents, "
-            f"{tokens:,} tokens>"
+            f"<ScanAtlas of {self.model}: {amount(len(self.rows), 'head')}, "
+            f"{amount(documents, 'document')}, {amount(tokens, 'token')}>"
         )
 
     @property
@@ -128,7 +129,7 @@ def scan(
     >>> with open("words.txt", "w") as file:
     ...     print("the cat sat on the mat and the cat ran", file=file)
     >>> attnviz.scan("words.txt", output="scanned", workers=1)
-    <ScanAtlas of builtin: 20 heads, 1 documents, 11 tokens>
+    <ScanAtlas of builtin: 20 heads, 1 document, 11 tokens>
 
     Args:
         corpus: files, folders, patterns or URLs.
@@ -137,7 +138,7 @@ def scan(
         split: what a document of a text file is: "file", "paragraph" or "line".
         field: the field of JSON lines, or the column of Parquet, that holds the text.
         length: the most tokens of a window.
-        max_docs: read only the first so many documents.
+        max_docs: how many documents are read; None: all.
         seed: another number draws other windows as examples and for the tokens.
         heads: `"L1H2"`, `"1.2,1.3"`, `"0-3"`; None means all.
         layers: `"1"`, `"0-2"`; None means all.

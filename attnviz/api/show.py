@@ -6,7 +6,15 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
-from attnviz.api.given import HeadNames, Names, check_count, check_text, names, which_heads
+from attnviz.api.given import (
+    HeadNames,
+    Names,
+    check_choices,
+    check_count,
+    check_text,
+    names,
+    which_heads,
+)
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.console import Display, plain_text
 from attnviz.data.exhibit import ColorScale, Exhibit, Filters, Look, Orient
@@ -191,6 +199,13 @@ def show(
     if unknown:
         raise TypeError(f"show() has no option {unknown[0]!r}")
     check_count("top", options.get("top"))
+    check_choices(
+        reduce=(options.get("reduce"), How),
+        over=(options.get("over"), Over),
+        orient=(options.get("orient"), Orient),
+        color_scale=(options.get("color_scale"), ColorScale),
+        truncate=(truncate, Truncation),
+    )
     if view is not None and view not in VIEWS:
         raise UsageError(
             f"{option('view', repr(view))} is not known",

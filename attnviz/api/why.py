@@ -41,7 +41,7 @@ def why(
         group: sum parts up by "head", "part" (heads apart by the token that they took from),
             "layer" or "source".
         top: how many parts are told apart.
-        depth: follow the strongest parts back through so many heads.
+        depth: through how many heads the strongest parts are followed back.
         check: take the strongest part of each side away, and compute anew.
         bos, special, truncate: as for `attnviz.capture`.
 

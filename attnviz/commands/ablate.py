@@ -14,7 +14,7 @@ from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.ablate import AblationReport, BeforeAfter, Replacement
 from attnviz.data.predict import NextTokens
-from attnviz.errors import InputError, UsageError, option
+from attnviz.errors import IdleOption, InputError, UsageError, option
 from attnviz.runs.ablate import Cut, Progress, ablate_each, ablate_together
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import load_model
@@ -152,23 +152,11 @@ class _Asked:
 
     def each(self, line: str, progress: Progress | None = None) -> AblationReport:
         text, cut = self._cut(line)
-        with self._own_answer():
-            return ablate_each(self.model, text, self.options, self.heads, cut, progress)
+        return ablate_each(self.model, text, self.options, self.heads, cut, progress)
 
     def together(self, line: str) -> BeforeAfter:
         text, cut = self._cut(line)
-        with self._own_answer():
-            return ablate_together(self.model, text, self.options, self.heads, cut, self.how.top)
-
-    @contextmanager
-    def _own_answer(self) -> Iterator[None]:
-        """Makes a wrong answer an error of its line, where each has one."""
-        try:
-            yield
-        except UsageError as error:
-            if not self.how.answers or error.about != "answer":
-                raise
-            raise InputError(error.wrong, error.hint) from None
+        return ablate_together(self.model, text, self.options, self.heads, cut, self.how.top)
 
     def _cut(self, line: str) -> tuple[str, Cut]:
         """The text of a line, and what is measured.
@@ -197,7 +185,8 @@ def _of_lines(
         found.append(asked.each(line))
         return number, of_ablation(found[-1], top, number)
 
-    return each_line(session, text, run, lambda _: found[-1].capture)
+    own = "answer" if asked.how.answers else ""
+    return each_line(session, text, run, lambda _: found[-1].capture, own)
 
 
 def _mean(asked: _Asked, found: Sequence[AblationReport], top: int | None) -> Result[Any]:
@@ -212,10 +201,10 @@ def _mean(asked: _Asked, found: Sequence[AblationReport], top: int | None) -> Re
 def _check_together(heads: g.WhichHeads, to: Destination) -> None:
     together = option("together")
     if to.format.picture:
-        raise UsageError(f"{together} gives one number, not a picture", "leave one of them out")
+        raise IdleOption(f"{together} gives one number, not a picture", "leave one of them out")
     if not heads.options.named:
         hint = f"name them, as in {option('heads', 'L1H2,L3H0')}"
-        raise UsageError(f"{together} needs heads", hint)
+        raise IdleOption(f"{together} needs heads", hint)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from attnviz.commands.deliver import Destination, deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.data.atlas import Atlas
+from attnviz.renderers.rows.atlas import AtlasRow
 from attnviz.renderers.terminal import atlas as table
 from attnviz.runs.results.result import Result
 from attnviz.scanning.tables import read_atlas
@@ -139,6 +140,7 @@ def _show_scores(
         "atlas",
         found,
         whole.model,
+        (AtlasRow,),
         lambda: list(found.rows),
         lambda display: table.render(found, display),
         draw,

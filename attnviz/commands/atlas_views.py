@@ -13,6 +13,7 @@ from attnviz.commands.grouping import option_field
 from attnviz.commands.session import Session
 from attnviz.data.atlas import SCORES, Atlas
 from attnviz.errors import UsageError, option
+from attnviz.renderers.rows.atlas import DevelopmentRow, HeadPartRow, ScatterRow
 from attnviz.renderers.titles import amount
 from attnviz.runs.results.result import Result
 from attnviz.scanning.tables import read_atlas, read_head, read_heads
@@ -91,6 +92,7 @@ def show_head(session: Session, to: Destination, folder: str, name: str, top: in
         "atlas",
         found,
         str(found.head),
+        (HeadPartRow,),
         lambda: head_rows(found, top),
         lambda display: atlas_head.render(whole, found, top, display),
     )
@@ -119,6 +121,7 @@ def show_plot(
         "atlas",
         scatter,
         f"{scatter.x} and {scatter.y}",
+        (ScatterRow,),
         scatter.records,
         lambda display: table.render(whole, scatter, top, display),
         draw,
@@ -159,6 +162,7 @@ def show_development(
         "atlas",
         found,
         amount(len(folders), "scan"),
+        (DevelopmentRow,),
         lambda: list(found.records()),
         lambda display: table.render(found, top, display),
         draw,

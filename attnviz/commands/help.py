@@ -100,8 +100,7 @@ def _panel(console: Console, title: str, rows: list[Row]) -> Iterator[Text]:
     if not rows:
         return
     most = min(WIDEST_NAME, console.width // 2)
-    left = max(typed.cell_len for typed, _ in rows if typed.cell_len <= most or rows[1:] == [])
-    left = min(left, most)
+    left = max((typed.cell_len for typed, _ in rows if typed.cell_len <= most), default=most)
     yield Text()
     yield Text(title, "bold")
     for typed, told in rows:
@@ -148,8 +147,12 @@ def _told(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
 def _bounds(parameter: TyperArgument | TyperOption) -> str:
     least, most = parameter.min, parameter.max
     if least is None:
-        return "" if most is None else f"{most:g} or less"
-    return f"{least:g} or more" if most is None else f"{least:g} to {most:,g}"
+        return "" if most is None else f"{_number(most)} or less"
+    return f"{_number(least)} or more" if most is None else f"{_number(least)} to {_number(most)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def _default(parameter: TyperArgument | TyperOption, ctx: Any) -> str:

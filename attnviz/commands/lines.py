@@ -36,7 +36,11 @@ def check_one_file(to: Destination, *, lines: bool) -> None:
 
 
 def each_line(
-    session: Session, given: g.TextIn, found: Callable[[str, int], T], of: Callable[[T], Capture]
+    session: Session,
+    given: g.TextIn,
+    found: Callable[[str, int], T],
+    of: Callable[[T], Capture],
+    of_a_text: str = "",
 ) -> Iterator[T]:
     """What is found of each line; a bad line is reported on stderr and left out.
 
@@ -45,6 +49,7 @@ def each_line(
         given: where the lines are.
         found: runs a text, the number of whose line it gets.
         of: the capture of what was found, for notes.
+        of_a_text: an option that may be wrong for one text and right for another.
 
     Raises:
         InputError: at the end, where no line was good.
@@ -55,7 +60,9 @@ def each_line(
             if isinstance(text, InputError):  # it names the line
                 raise text
             answer = found(text, number)
-        except InputError as error:
+        except (InputError, UsageError) as error:
+            if isinstance(error, UsageError) and error.about != of_a_text:
+                raise
             where = "" if error is text else f"line {number}: "
             session.complain(where + error.spelled(as_flag))
             bad += 1
@@ -65,8 +72,9 @@ def each_line(
         strange.append(captured.strange)
         yield answer
     note_strange(session, strange, "line")
-    if bad and not strange:
-        raise InputError("no line could be run", "see the errors above")
+    if not strange:
+        hint = "see the errors above" if bad else "give a text on each line"
+        raise InputError("no line could be run", hint)
     if bad:
         session.status = ExitStatus.INPUT
 

@@ -15,7 +15,7 @@ from attnviz.data.card import ModelCard, ModelFacts
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, describe, known_models, parameters_of
 from attnviz.models.known import BUILTIN, COUNTED, EMBEDDINGS, NAMES
-from attnviz.renderers.rows.models import card_row, model_row
+from attnviz.renderers.rows.models import CardRow, ModelRow, card_row, model_row
 from attnviz.renderers.terminal import models as table
 from attnviz.renderers.titles import amount
 from attnviz.runs.results.result import Result
@@ -67,6 +67,7 @@ def _every_model() -> Result[Sequence[ModelFacts]]:
         "models",
         known,
         amount(len(known), "model"),
+        (ModelRow,),
         lambda: [model_row(model) for model in known],
         lambda display: table.listed(known, display.width),
     )
@@ -78,6 +79,7 @@ def _one_model(name: str) -> Result[tuple[ModelFacts, ModelCard]]:
         "models",
         (facts, card),
         name,
+        (CardRow,),
         lambda: [card_row(facts, card)],
         lambda display: table.card(facts, card, display.width),
     )

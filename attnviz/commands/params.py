@@ -11,7 +11,7 @@ from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.models.catalog import Source, parameters_of
 from attnviz.models.known import BUILTIN, COUNTED
-from attnviz.renderers.rows.params import count_row, matrix_rows
+from attnviz.renderers.rows.params import CountRow, MatrixRow, count_row, matrix_rows
 from attnviz.renderers.terminal import params as table
 from attnviz.runs.results.result import Result
 
@@ -56,6 +56,7 @@ def params(
         "params",
         count,
         count.name,
+        (MatrixRow, CountRow),
         lambda: [count_row(count, sums)] if whole else matrix_rows(count),
         lambda display: table.render(count, display.width),
     )

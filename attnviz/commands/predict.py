@@ -11,7 +11,7 @@ from attnviz.commands.lines import check_one_file, deliver_lines, each_line
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.predict import Prediction
-from attnviz.errors import UsageError, option
+from attnviz.errors import IdleOption, option
 from attnviz.runs.predict import Reading, predict_text
 from attnviz.runs.prepare import load_model
 from attnviz.runs.results.predict import of_mean, of_prediction
@@ -111,7 +111,7 @@ def predict(
         found.append(predict_text(loaded, line, options, reading))
         return number, of_prediction(found[-1], most, number)
 
-    answers = each_line(session, text, predicted, lambda _: found[-1].capture)
+    answers = each_line(session, text, predicted, lambda _: found[-1].capture, "versus")
     # parts of logits of different tokens have no mean
     mean = (lambda: None) if candidates.attribute else lambda: of_mean(mean_of(found))
     deliver_lines(session, to, answers, mean)
@@ -120,9 +120,9 @@ def predict(
 def _check(candidates: Candidates) -> None:
     """Only readings that go together."""
     if candidates.versus is not None and not candidates.attribute:
-        raise UsageError(
+        raise IdleOption(
             f"{option('versus')} is for {option('attribute')}", f"add {option('attribute')}"
         )
     if candidates.attribute and (candidates.each or candidates.lens):
         other = option("each" if candidates.each else "lens")
-        raise UsageError(f"{option('attribute')} and {other} are two readings", "leave one out")
+        raise IdleOption(f"{option('attribute')} and {other} are two readings", "leave one out")

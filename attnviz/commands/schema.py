@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from attnviz.commands import completion
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import STDOUT
 from attnviz.commands.grouping import command, panel_option
@@ -32,7 +33,10 @@ def schema(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="COMMAND", help="One of the commands that are listed.", show_default=False
+            metavar="COMMAND",
+            help="One of the commands that are listed.",
+            show_default=False,
+            autocompletion=completion.commands,
         ),
     ] = None,
     output: Annotated[

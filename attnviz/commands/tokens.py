@@ -7,6 +7,7 @@ from attnviz.commands.session import Session
 from attnviz.commands.texts import text_alone
 from attnviz.data.serial import token_to_dict
 from attnviz.models.catalog import tokenizer_of
+from attnviz.renderers.rows.objects import TokenObject
 from attnviz.renderers.terminal import tokens as table
 from attnviz.runs.fit import encode, fit
 from attnviz.runs.results.result import Result
@@ -49,6 +50,7 @@ def tokens(
         "tokens",
         cut,
         model.model,
+        (TokenObject,),
         lambda: [token_to_dict(token) for token in cut],
         lambda display: table.render(model.model, cut, display.width),
     )

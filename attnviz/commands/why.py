@@ -57,7 +57,7 @@ class Keys:
         metavar="N",
         min=1,
         max=64,
-        help="Also tell what the strongest parts are made of, through so many heads.",
+        help="Also tell what the strongest parts are made of, through up to N heads.",
     )
     check: bool = option_field(
         ASKED,

@@ -114,11 +114,12 @@ class PredictionMean:
     """How sure a model is, over several texts; errors are those of means over texts.
 
     `model`: its name. `texts`: how many. `likeliest`: the probability of the likeliest next token
-    after a text; `followed`: the probability of the tokens that really followed within it, where
-    wanted.
+    after a text, or (`fills`) in place of its masks; `followed`: the probability of the tokens that
+    really followed within it, where wanted.
     """
 
     model: str
     texts: int
     likeliest: Estimate
     followed: Estimate | None = None
+    fills: bool = False

@@ -1,6 +1,6 @@
 """Captures of weights that another program computed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,8 @@ def capture_of(
         query_tokens=queries,
         key_tokens=keys,
         layers=tuple(LayerPattern(n, tuple(range(len(array))), array) for n, array in layers),
-        model=ModelIdentity(model, "array", tuple(per_layer), 0, "array"),
-        bos=queries[0].special,
+        model=ModelIdentity(str(model), "array", tuple(per_layer), 0, "array"),
+        bos=queries[0].special and queries[0].name not in ("[PAD]", "<pad>"),
         kind=kind,
         causal=masked if causal is None else causal,
         sinks=bool(min(float(each.min()) for each in sums) < 1 - ROUNDED),
@@ -65,9 +65,10 @@ def _tokens(spelled: Sequence[str], name: str) -> tuple[str, tuple[Token, ...]]:
     Raises:
         UsageError: there is none, or something that is no text.
     """
-    listed = [] if isinstance(spelled, str) else list(spelled)
+    listed = [] if isinstance(spelled, str) or not isinstance(spelled, Iterable) else list(spelled)
     if not listed or not all(isinstance(each, str) for each in listed):
-        raise UsageError(f"{name} is not a list of texts", f'give {name}=["the", "cat"]')
+        hint = "give what the tokenizer's convert_ids_to_tokens returns"
+        raise UsageError(f"{name} is not a list of texts", hint)
     return tokens_of(listed)
 
 
@@ -119,8 +120,11 @@ def _array(given: Any) -> FloatArray:
     if hasattr(given, "detach"):  # a tensor of torch, on any device, in any type
         given = given.detach().float().cpu().numpy()
     try:
-        array = np.array(given, dtype=np.float32)
-    except (TypeError, ValueError):
+        found = np.array(given)
+        if found.dtype.kind not in "fiub":
+            raise TypeError
+        array = found.astype(np.float32)
+    except (TypeError, ValueError, RuntimeError):
         raise UsageError("attention is not an array of numbers", "give weights") from None
     array.setflags(write=False)
     return array

@@ -8,10 +8,9 @@ from dataclasses import replace
 from attnviz.data.tokens import Token, numbered
 from attnviz.harmless import readable
 
-SPECIAL = re.compile(
-    r"<\|[^<>]{1,100}\|>|</?s>|<(?:pad|bos|eos|mask|unk)>|\[(?:CLS|SEP|PAD|MASK|UNK)\]"
-)
-"""The special tokens of GPT-2, Llama, T5, BERT and their like."""
+SPECIAL = re.compile(r"<\|[^<>]{1,100}\|>|</?s>|<(?:pad|bos|eos)>|\[(?:CLS|SEP|PAD)\]")
+"""The special tokens of GPT-2, Llama, T5, BERT and their like that stand for no text."""
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 WORDPIECE, SENTENCEPIECE, SPACE = "##", "▁", "Ġ"
 
 
@@ -22,6 +21,7 @@ def tokens_of(spelled: Sequence[str]) -> tuple[str, tuple[Token, ...]]:
         spelled: as `convert_ids_to_tokens` gives them; or texts, which are words where none of
             them holds a space.
     """
+    spelled = [name.encode(errors="replace").decode() for name in spelled]  # no lone surrogates
     special = [bool(SPECIAL.fullmatch(name)) for name in spelled]
     pieces = _pieces(["" if gone else name for name, gone in zip(spelled, special, strict=True)])
     text, character_of = _decoded(b"".join(pieces))
@@ -42,8 +42,9 @@ def _pieces(spelled: Sequence[str]) -> list[bytes]:
         byte_of = _bytes_of_letters()
         if all(letter in byte_of for name in spelled for letter in name):
             return [bytes(byte_of[letter] for letter in name) for name in spelled]
-    if any(name.startswith(SENTENCEPIECE) for name in spelled):
-        return [name.replace(SENTENCEPIECE, " ").encode() for name in spelled]
+    if any(name.startswith(SENTENCEPIECE) or BYTE.fullmatch(name) for name in spelled):
+        bytes_of = [(BYTE.fullmatch(name), name.replace(SENTENCEPIECE, " ")) for name in spelled]
+        return [bytes([int(byte[1], 16)]) if byte else name.encode() for byte, name in bytes_of]
     if any(" " in name for name in spelled):
         return [name.encode() for name in spelled]
     pieces, begun = list[bytes](), False

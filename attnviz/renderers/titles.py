@@ -97,7 +97,12 @@ def facts(capture: Capture) -> str:
     if before or after:
         parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
     if capture.sinks:
-        parts.append("rows sum to less than 1: the rest goes to a sink that is not a token")
+        rest = (
+            ""
+            if capture.model.engine == "array"
+            else ": the rest goes to a sink that is not a token"
+        )
+        parts.append(f"rows sum to less than 1{rest}")
     parts += [readable(transform_title(transform)) for transform in capture.transforms]
     return ", ".join(parts)
 
@@ -130,6 +135,8 @@ BEGINNING = 80  # letters
 
 def written(capture: Capture, *, row: str = "row") -> str:
     """What an encoder-decoder wrote, and what its rows stand for (columns, where it is turned)."""
+    if capture.model.engine == "array":  # nothing is known of how its rows were made
+        return f"queries: “{readable(capture.target)}”"
     rows = f"each {row} is the word that a position predicts; its input is the previous word"
     return f"written: “{readable(capture.target)}” ({rows})"
 

@@ -28,6 +28,7 @@ from attnviz.data.heads import HeadMetrics, HeadReport, Metric, RoleName
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import PLAIN, Transforms
 from attnviz.errors import InputError, UsageError, option
+from attnviz.renderers.titles import amount
 from attnviz.runs.choose import plan_capture
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare, prepare_tokens
@@ -225,8 +226,8 @@ def _marks(captured: Capture, *, merged: bool = False) -> Marks:
 def _check_length(captured: Capture) -> None:
     if len(captured.query_tokens) < (2 if captured.kind == "cross" else 3):
         raise InputError(
-            f"with {len(captured.query_tokens)} tokens there is no choice that would say something "
-            "about a head",
+            f"with {amount(len(captured.query_tokens), 'token')} there is no choice that would say "
+            "something about a head",
             f"give a longer text, or {option('probe')}",
         )
 

@@ -78,7 +78,7 @@ def start_of(
         filters: the query whose first occurrence is pinned, and the least weight that is shown.
 
     Raises:
-        UsageError: a query that is not in the text.
+        UsageError: several queries, or one that is not in the text.
     """
     start = _telling_start(exhibit)
     query, merged_to = start.query, switched.merge
@@ -87,13 +87,13 @@ def start_of(
     if filters.queries:
         captured = replace(exhibit.capture, layers=())
         tokens = (merged(captured, merged_to) if merged_to else captured).query_tokens
+        if len(filters.queries) > 1:
+            raise UsageError("a page pins one query", f"give {option('queries')} once")
         query = queries_of(tokens, filters)[0]
     elif query is not None and merged_to:
         groups, _ = groups_of(exhibit.capture, merged_to)
         query = next(n for n, group in enumerate(groups) if query in group)
-    return replace(
-        start, sink=switched.drop_sink, unit=merged_to, query=query, least=filters.least
-    )
+    return replace(start, sink=switched.drop_sink, unit=merged_to, query=query, least=filters.least)
 
 
 def _sentences(captured: Capture) -> Sequence[tuple[int, int]]:

@@ -78,7 +78,9 @@ def test_cross_attention_has_two_texts() -> None:
     assert capture.record.kind == "cross"
     assert [t.label for t in capture.key_tokens] == WORDS
     assert capture.record.texts == (" le chat s", "the cat sat down")
-    assert "chat" in str(capture.show(heads="L0H1"))
+    shown = str(capture.show(heads="L0H1"))
+    assert "queries: “le chat s”" in shown
+    assert "written" not in shown  # nothing is known of how the rows were made
 
 
 def test_such_a_capture_is_saved_scored_and_drawn_like_any_other(tmp_path: Path) -> None:
@@ -96,6 +98,10 @@ def test_such_a_capture_is_saved_scored_and_drawn_like_any_other(tmp_path: Path)
 def test_rows_that_a_sink_takes_a_part_of_sum_to_less_than_one() -> None:
     assert attnviz.from_attention(weights(4, 4) * 0.7, WORDS).record.sinks
     assert not attnviz.from_attention(weights(4, 4), WORDS).record.sinks
+    part = attnviz.from_attention(weights(4, 4)[:, :3], WORDS, WORDS[:3])
+    shown = str(part.show()).replace("\n", " ")
+    assert "rows sum to less than 1" in shown
+    assert "sink" not in shown
 
 
 @pytest.mark.parametrize(
@@ -110,7 +116,9 @@ def test_rows_that_a_sink_takes_a_part_of_sum_to_less_than_one() -> None:
         (np.log(weights(4, 4) + 1e-9), WORDS, "is no row of attention"),
         (np.full((4, 4), np.nan), WORDS, "is no row of attention"),
         ("weights", WORDS, "attention is not an array of numbers"),
-        ([None, None], WORDS, "an array of shape (2,) is no attention"),
+        (weights(4, 4) + 1j, WORDS, "attention is not an array of numbers"),
+        (weights(4, 4), None, "tokens is not a list of texts; give what the tokenizer's"),
+        ([None, None], WORDS, "attention is not an array of numbers"),
         (np.empty((0, 4, 4)), WORDS, "no attention"),
         ([weights(4, 4), weights(5, 5)], WORDS, "layer 1 has 5 queries"),
     ],
@@ -139,6 +147,8 @@ def test_what_is_no_attention_is_told(given: Any, tokens: Any, said: str) -> Non
         (["<|endoftext|>", "a"], "a", ["<|endoftext|>", "a"]),
         (["##", "a"], "## a", ["##", "a"]),
         (["我", "Ġ是"], "我 Ġ是", ["我", "Ġ是"]),
+        (["▁", "<0xE6>", "<0xA5>", "<0x9A>"], " 楚", ["␣", "楚 1/3", "楚 2/3", "楚 3/3"]),
+        (["[UNK]", "a"], "[UNK] a", ["[UNK]", "a"]),
     ],
 )
 def test_spellings_of_tokenizers_are_read(spelled: list[str], text: str, labels: list[str]) -> None:

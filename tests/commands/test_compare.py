@@ -275,7 +275,7 @@ def test_the_matrix_of_two_models_is_saved_and_drawn(run: Run, tmp_path: Path) -
     assert run(*options, "-o", str(saved)).status is ExitStatus.OK
     with np.load(saved) as archive:
         meta, matrix = json.loads(archive["meta"].item()), archive["similarity"]
-    heads = [tuple(head) for head in meta["heads"]]
+    heads = [(head["layer"], head["head"]) for head in meta["heads"]]
     assert heads == list(HEADS)
     assert matrix.shape == (len(HEADS), len(meta["against_heads"]))
     best = rows(run(*options, "-f", "jsonl").out)

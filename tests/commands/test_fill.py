@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -125,12 +126,17 @@ def test_either_spelling_of_a_mask_is_read(run: Run, roberta: Path) -> None:
     assert rows(out[0])[0]["probability"] == pytest.approx(expected[2].max())
 
 
-def test_lines_are_filled_each_and_their_mean_is_of_the_last_mask(run: Run, bert: Path) -> None:
+def test_the_mean_over_lines_is_of_all_masks_of_each_text(run: Run, bert: Path) -> None:
     given = b"the [MASK] sat\nno mask here\na [MASK] and a [MASK]\n"
     ended = run("predict", "--lines", "-m", str(bert), "--top", "1", "-f", "jsonl", stdin=given)
     assert ended.status is ExitStatus.INPUT
     assert "line 2" in ended.err
-    assert [row["line"] for row in rows(ended.out)] == [1, 3, 3, None]
+    *lines, mean = rows(ended.out)
+    assert [row["line"] for row in lines] == [1, 3, 3]
+    first, *other = (row["probability"] for row in lines)
+    assert mean["probability"] == pytest.approx(fmean([first, fmean(other)]))
+    shown = run("predict", "--lines", "-m", str(bert), stdin=given).out
+    assert "probability of the likeliest token in place of a mask" in shown
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,10 @@ def test_a_bad_line_is_reported_and_left_out(run: Run) -> None:
     assert "line 2: --answer 'foo bar' is" in without.err
     assert "no line could be run" in without.err
     assert not without.out
+    for command in ("predict", "ablate"):
+        empty = run(command, "--lines", stdin=b"")
+        assert empty.status is ExitStatus.INPUT
+        assert empty.err.count("\n") == 1
 
 
 def test_json_is_one_document_and_a_table_has_one_header(run: Run) -> None:
@@ -143,3 +147,11 @@ def test_options_that_do_not_go_together_are_told(
     ended = run(*arguments, stdin=STDIN)
     assert ended.status is ExitStatus.USAGE
     assert said in ended.err
+
+
+def test_an_option_that_is_wrong_for_one_line_stops_no_other(run: Run) -> None:
+    options = ("--attribute", "--versus", "blue", "--top", "1", "-f", "jsonl")
+    given = f"{TEXTS[1]}\n{TEXTS[0].replace('fluffy ', '')}\n{TEXTS[2]}\n".encode()
+    ended = run("predict", "--lines", *options, stdin=given)
+    assert {row["line"] for row in rows(ended.out)} == {1, 3}
+    assert "line 2: --versus 'blue' is the likeliest token itself" in ended.err

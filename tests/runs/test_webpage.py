@@ -96,17 +96,16 @@ def test_a_query_is_pinned_and_every_row_is_there(
     assert told["queries"]["labels"] == plain["queries"]["labels"]
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [("is", "stands at 2 positions"), ("zebra", "is not in the text")],
-)
-def test_a_query_that_is_not_one_word_is_refused(
-    run: Run, tmp_path: Path, query: str, said: str
-) -> None:
+def test_of_a_query_that_stands_twice_the_first_is_pinned(run: Run, tmp_path: Path) -> None:
+    told = page(run, tmp_path / "a.html", "--query", "is")
+    assert told["initial"]["pin"] == {"side": "q", "index": 2}
+
+
+def test_a_query_that_is_not_in_the_text_is_refused(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "p.html"
-    ended = run("show", TEXT, "--query", query, "-o", str(out))
+    ended = run("show", TEXT, "--query", "zebra", "-o", str(out))
     assert ended.status is ExitStatus.USAGE
-    assert said in ended.err
+    assert "is not in the text" in ended.err
     assert not out.exists()
 
 
@@ -133,3 +132,13 @@ def test_heads_that_are_joined_have_one_map_and_a_word_to_begin_with(
         assert len(told["heads"]) == 1
         assert told["initial"]["pin"] is not None
         assert told["initial"]["unit"] == "tokens"  # what is on the page is merged already
+
+
+def test_a_page_opens_in_characters_where_tokens_are_parts_of_them(
+    run: Run, tmp_path: Path
+) -> None:
+    for number, (text, options, unit) in enumerate(
+        [("她喜欢猫", (), "chars"), ("她喜欢猫", ("--no-chars",), "tokens"), (TEXT, (), "tokens")]
+    ):
+        told = page(run, tmp_path / f"{number}.html", *options, text=text)
+        assert told["initial"]["unit"] == unit

@@ -60,4 +60,4 @@ def test_the_queries_of_the_document_work_as_printed(
     (sql,) = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
     rows = duckdb.sql(sql).fetchall()
     assert rows
-    assert all(re.fullmatch(r"L\dH\d", head) for head, _, _ in rows)
+    assert all(0 <= layer < 5 and 0 <= head < 4 for layer, head, _, _ in rows)

@@ -1,7 +1,7 @@
 """What a model loses without some heads, as rows."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, TypeAlias, TypedDict
 
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect, Replacement
 from attnviz.data.predict import Candidate
@@ -15,6 +15,10 @@ from attnviz.renderers.rows.common import (
     head_name,
 )
 
+Answer: TypeAlias = Annotated[
+    str | None, "The token that is measured; null: all tokens, or each text's own answer."
+]
+
 
 class EffectRow(TypedDict):
     """The effect of ablating one head."""
@@ -25,8 +29,12 @@ class EffectRow(TypedDict):
     head: HeadNumber
     card: Annotated[list[str], "The behaviours for which the model's card names the head."]
     replacement: Annotated[Replacement, "What replaces the head's output."]
-    answer: Annotated[str | None, "The token whose probability is measured; null: all tokens."]
-    tokens: Annotated[int, "How many tokens the mean is over."]
+    answer: Annotated[
+        str | None,
+        "The token whose probability is measured; null: all tokens, or each text's own answer.",
+    ]
+    tokens: Annotated[int, "How many tokens were measured."]
+    texts: Annotated[int, "Of how many texts it is the mean, each with the same weight."]
     before: Annotated[float, "Mean log-probability with the head, in nats."]
     after: Annotated[float, "The same without it."]
     change: Annotated[float, "The difference, in nats; negative: the head helps."]
@@ -48,6 +56,7 @@ def effect_rows(
             "replacement": report.replacement,
             "answer": report.answer.label if report.answer else None,
             "tokens": report.tokens,
+            "texts": report.lines or 1,
             "before": report.baseline,
             "after": report.baseline + effect.change,
             "change": effect.change,
@@ -70,8 +79,12 @@ class TogetherRow(TypedDict):
     heads: list[HeadName]
     card: Annotated[list[str], "The behaviours for which the model's card names the heads."]
     replacement: Annotated[Replacement, "What replaces the heads' outputs."]
-    answer: Annotated[str | None, "The token whose probability is measured; null: all tokens."]
-    tokens: Annotated[int, "How many tokens the mean is over."]
+    answer: Annotated[
+        str | None,
+        "The token whose probability is measured; null: all tokens, or each text's own answer.",
+    ]
+    tokens: Annotated[int, "How many tokens were measured."]
+    texts: Annotated[int, "Of how many texts it is the mean, each with the same weight."]
     before: Annotated[float, "Mean log-probability with the heads, in nats."]
     after: Annotated[float, "The same without them."]
     change: Annotated[float, "The difference, in nats; negative: the heads help."]
@@ -107,6 +120,7 @@ def together_rows(both: BeforeAfter, line: int | None = 1) -> list[TogetherRow]:
             "replacement": report.replacement,
             "answer": report.answer.label if report.answer else None,
             "tokens": report.tokens,
+            "texts": report.lines or 1,
             "before": report.baseline,
             "after": report.baseline + effect.change,
             "change": effect.change,

@@ -15,7 +15,7 @@ from attnviz.data.compare import (
 )
 from attnviz.data.serial import SCHEMA, model_to_dict
 from attnviz.data.transforms import transform_to_dict
-from attnviz.renderers.rows.common import HeadNumber, LayerNumber, ModelName
+from attnviz.renderers.rows.common import HeadNumber, LayerNumber, ModelName, head_name
 
 Transforms = Annotated[list[dict[str, Any]], "The transforms of the patterns, each with a kind."]
 Difference = Annotated[float, "From 0 (the head attends alike) to 1 (disjoint)."]
@@ -177,8 +177,8 @@ def comparison_facts(comparison: ModelComparison) -> dict[str, Any]:
         "text": ours.text,
         "over": "words" if comparison.words else "tokens",
         "pair": comparison.pair,
-        "heads": [list(head) for head in comparison.heads],
-        "against_heads": [list(head) for head in comparison.others],
+        "heads": [head_name(head) for head in comparison.heads],
+        "against_heads": [head_name(head) for head in comparison.others],
         "transforms": _transforms(ours),
         "against_transforms": _transforms(theirs),
     }

@@ -27,7 +27,7 @@ class HeadRow(TypedDict):
     role: Annotated[str | None, "The first role whose threshold is met."]
     passed: Annotated[str | None, "That threshold: 'induction ≥ 0.4'."]
     card: Annotated[list[str], "The behaviours for which the model's card names the head."]
-    entropy: Annotated[float | None, "Mean entropy of a row, in bits."]
+    entropy: Annotated[float | None, "Mean entropy of a row, in nats."]
     entropy_error: Error
     normalised: Annotated[float | None, "Entropy as a share of the largest possible one."]
     normalised_error: Error

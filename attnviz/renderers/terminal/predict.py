@@ -48,7 +48,8 @@ def render(prediction: Prediction, display: Display, top: int = 10) -> Iterator[
     yield from _candidates(prediction.last, display)
     if prediction.lens:
         yield Text()
-        yield Text("prediction if the model ended after each layer", style="bold")
+        of = f" in place of {fenced(asked)}" if prediction.fills else ""
+        yield Text(f"prediction{of} if the model ended after each layer", style="bold")
         yield from _lens(prediction.lens, display)
     if prediction.attribution is not None:
         yield Text()
@@ -65,7 +66,8 @@ def render_mean(mean: PredictionMean, display: Display) -> Iterator[Text]:
     """How sure the model is over several texts."""
     title = f"{readable(mean.model)}, mean of {amount(mean.texts, 'text')} ± standard error"
     yield from folded(Text(title, style="dim"), display.width)
-    named = ("likeliest next token", mean.likeliest), ("tokens that followed", mean.followed)
+    what = "likeliest token in place of a mask" if mean.fills else "likeliest next token"
+    named = (what, mean.likeliest), ("tokens that followed", mean.followed)
     for name, found in named:
         if found is not None:
             error = "" if found.error is None else f" ± {found.error:.3f}"

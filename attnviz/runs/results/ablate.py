@@ -41,9 +41,11 @@ def of_ablation(
         "ablate",
         report,
         about,
+        (rows.EffectRow,),
         lambda: rows.effect_rows(report, report.strongest[:top], line),
         shown,
         draw,
+        _captures=(report.capture,),
     )
 
 
@@ -56,4 +58,12 @@ def of_together(both: BeforeAfter, line: int | None = 1) -> Result[BeforeAfter]:
         return table.render_together(both, display)
 
     about = facts(both.report.capture)
-    return Result("ablate", both, about, lambda: rows.together_rows(both, line), shown)
+    return Result(
+        "ablate",
+        both,
+        about,
+        (rows.TogetherRow,),
+        lambda: rows.together_rows(both, line),
+        shown,
+        _captures=(both.report.capture,),
+    )

@@ -1,14 +1,16 @@
 """A calculation: a record, all of its arrays, and how it is written out."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from attnviz.console import Display, plain_text
+from attnviz.data.capture import Capture
 from attnviz.errors import UsageError
 from attnviz.runs.outputs import Piece
+from attnviz.runs.results.result import notes_of
 from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.explain import Numbers, calculation_json, calculation_npz
 from attnviz.writers.formats import choose_format
@@ -40,6 +42,12 @@ class Calculation(Generic[T]):
     facts: Mapping[str, object]
     arrays: Mapping[str, Numbers]
     _shown: "Callable[[Display], Iterable[RenderableType]]"
+    _captures: Sequence[Capture] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the text: that it was cut, or is none of the model's world."""
+        return notes_of(self._captures)
 
     def pieces(self, format: str, display: Display | None = None) -> Iterable[Piece]:
         """It in a format: the steps as renderables, or every number as `json` or `npz`."""

@@ -38,7 +38,14 @@ def of_texts(comparison: TextComparison, top: int | None = None) -> Result[TextC
     model = comparison.captures[0].model.name
     about = f"{model}, {amount(len(comparison.captures), 'text')}"
     return Result(
-        "compare", comparison, about, lambda: rows.difference_rows(comparison, top), shown, draw
+        "compare",
+        comparison,
+        about,
+        (rows.DifferenceRow, rows.SightRow),
+        lambda: rows.difference_rows(comparison, top),
+        shown,
+        draw,
+        _captures=comparison.captures,
     )
 
 
@@ -67,8 +74,10 @@ def of_models(comparison: ModelComparison, top: int | None = None) -> Result[Mod
         "compare",
         comparison,
         f"{ours} and {theirs}",
+        (rows.MatchRow,),
         lambda: rows.match_rows(comparison, comparison.matches[:top]),
         shown,
         draw,
         _archive=lambda: (rows.comparison_facts(comparison), {"similarity": comparison.similarity}),
+        _captures=comparison.captures,
     )

@@ -94,7 +94,7 @@ def of_head(traced: Traced, telling: Telling = PLAINLY) -> Calculation[Traced]:
         arrays |= {"other_scores": traced.other.scores, "other_weights": traced.other.weights}
     query = trace.query_tokens[trace.query].label
     about = f"{traced.choice.heads[0]} at {query}, {trace.model.name}"
-    return Calculation(traced, about, facts, arrays, shown)
+    return Calculation(traced, about, facts, arrays, shown, (traced.capture,))
 
 
 def of_embeddings(trace: EmbeddingTrace, telling: Telling = PLAINLY) -> Calculation[EmbeddingTrace]:

@@ -32,7 +32,16 @@ def of_report(report: HeadReport) -> Result[HeadReport]:
         return picture.draw(report, **look)
 
     about = f"{report.capture.model.name}, {amount(len(report.heads), 'head')}"
-    return Result("heads", report, about, lambda: rows.head_rows(report), shown, draw)
+    return Result(
+        "heads",
+        report,
+        about,
+        (rows.HeadRow,),
+        lambda: rows.head_rows(report),
+        shown,
+        draw,
+        _captures=(report.capture,),
+    )
 
 
 def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retrieval]:
@@ -44,7 +53,14 @@ def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retriev
         return table.render(retrieval, retrieval.ranked[:top], display)
 
     about = f"{retrieval.model.name}, retrieval"
-    return Result("heads", retrieval, about, lambda: rows.retrieval_rows(retrieval, top), shown)
+    return Result(
+        "heads",
+        retrieval,
+        about,
+        (rows.RetrievalRow,),
+        lambda: rows.retrieval_rows(retrieval, top),
+        shown,
+    )
 
 
 def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
@@ -61,7 +77,15 @@ def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
         return picture.draw(circuits, **look)
 
     about = f"{circuits.model.name}, circuits"
-    return Result("heads", circuits, about, lambda: rows.circuit_rows(circuits, top), shown, draw)
+    return Result(
+        "heads",
+        circuits,
+        about,
+        (rows.CircuitRow,),
+        lambda: rows.circuit_rows(circuits, top),
+        shown,
+        draw,
+    )
 
 
 def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport]:
@@ -78,4 +102,12 @@ def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport
         return picture.draw(report, **look)
 
     about = f"{report.model.name}, {amount(report.texts, 'labelled text')}"
-    return Result("heads", report, about, lambda: rows.label_rows(report, top), shown, draw)
+    return Result(
+        "heads",
+        report,
+        about,
+        (rows.LabelRow,),
+        lambda: rows.label_rows(report, top),
+        shown,
+        draw,
+    )

@@ -37,7 +37,9 @@ def of_prediction(
 
         return table.render(prediction, display, top or PARTS)
 
-    return Result("predict", prediction, facts(prediction.capture), made, shown)
+    kinds = rows.LogitPartRow, rows.CandidateRow
+    captured = prediction.capture
+    return Result("predict", prediction, facts(captured), kinds, made, shown, _captures=(captured,))
 
 
 def of_mean(mean: PredictionMean) -> Result[PredictionMean]:
@@ -49,4 +51,4 @@ def of_mean(mean: PredictionMean) -> Result[PredictionMean]:
         return table.render_mean(mean, display)
 
     about = f"{mean.model}, mean of {amount(mean.texts, 'text')}"
-    return Result("predict", mean, about, lambda: rows.mean_rows(mean), shown)
+    return Result("predict", mean, about, (rows.CandidateRow,), lambda: rows.mean_rows(mean), shown)

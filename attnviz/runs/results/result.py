@@ -4,14 +4,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    NotRequired,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.console import Display, plain_text
+from attnviz.data.capture import Capture
 from attnviz.data.serial import to_json
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, as_argument, spelled
+from attnviz.renderers.notes import text_notes
 from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.explain import Numbers, calculation_npz
 from attnviz.writers.formats import PICTURES, ROWS, choose_format
@@ -45,18 +59,25 @@ class Result(Generic[T]):
         record: the frozen record of what was found; everything else is made of it.
         about: what it is of, in a few words.
 
-    `_whole` makes the JSON object of a result that is more than its rows, `_archive` the facts and
-    arrays of one that has a matrix.
+    `_kinds` declare the rows. `_whole` makes the JSON object of a result that is more than its
+    rows, `_archive` the facts and arrays of one that has a matrix.
     """
 
     command: str
     record: T
     about: str
+    _kinds: Sequence[type[Any]]
     _rows: Callable[[], Sequence[Row]]
     _shown: "Callable[[Display], Iterable[RenderableType]]"
     _draw: "Callable[..., Drawn] | None" = None
     _whole: Callable[[], Row] | None = None
     _archive: Callable[[], tuple[Row, Mapping[str, Numbers]]] | None = None
+    _captures: Sequence[Capture] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the texts: that one was cut, or is none of the model's world."""
+        return notes_of(self._captures)
 
     @property
     def rows(self) -> list[Row]:
@@ -67,9 +88,10 @@ class Result(Generic[T]):
         """The rows by column, as `pandas.DataFrame` and `polars.DataFrame` take them.
 
         Returns:
-            arrays (n_rows,) by name; a number that is missing is NaN.
+            arrays (n_rows,) by name, in the types that `attnviz schema` gives them; a number that
+            is missing is NaN, a text that is missing is empty.
         """
-        return columns_of(self.rows)
+        return columns_of(self.rows, self._kinds)
 
     def figure(self, **look: Any) -> "Figure":
         """The picture that the command draws.
@@ -118,7 +140,8 @@ class Result(Generic[T]):
         """Write it to a file: rows, a picture, or the text that the terminal shows.
 
         Args:
-            path: its suffix decides: json, jsonl, csv, tsv, txt, png, svg or pdf.
+            path: its suffix decides: json, jsonl, csv, tsv, txt, png, svg or pdf; npz, where there
+                is a matrix.
             look: for a picture, as for `figure`.
 
         Raises:
@@ -126,6 +149,8 @@ class Result(Generic[T]):
             OutputError: the file cannot be written.
         """
         form = choose_format(Path(path), None, False)
+        if look and not form.picture:
+            raise UsageError(f"{next(iter(look))} is for pictures", "leave it out")
         if form.name == "txt":
             write_bytes(Path(path), [str(self).encode()])
             return
@@ -143,21 +168,38 @@ class Result(Generic[T]):
         return plain_text(self.shown(Display()), Display().width)
 
 
-def columns_of(rows: Sequence[Row]) -> dict[str, Column]:
-    """Rows by column, in their order; a value that a row lacks is missing."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: _column([row.get(name) for row in rows]) for name in names}
+def notes_of(captures: Iterable[Capture]) -> tuple[str, ...]:
+    """What is to be said of the texts of captures, each once, as Python spells it."""
+    said = (note for captured in captures for note in text_notes(captured))
+    return tuple(dict.fromkeys(spelled(note, as_argument) for note in said))
 
 
-def _column(values: Sequence[object]) -> Column:
-    """Numbers as numbers (NaN where one is missing), truth as truth, lists joined as in csv."""
-    values = [joined(value) if isinstance(value, list) else value for value in values]
-    known = [value for value in values if value is not None]
-    if all(isinstance(value, bool) for value in known) and len(known) == len(values):
+def columns_of(rows: Sequence[Row], kinds: Sequence[type[Any]]) -> dict[str, Column]:
+    """Rows by column, each in the type that one of their declarations gives it.
+
+    Args:
+        rows: the rows.
+        kinds: the `TypedDict`s that declare them; of several, the first that has their names.
+    """
+    present = set(rows[0]) if rows else None
+    kind = next(k for k in kinds if present is None or present <= set(k.__annotations__))
+    hints = get_type_hints(kind)
+    names = [name for name in hints if present is None or name in present]
+    return {name: _column([row[name] for row in rows], hints[name]) for name in names}
+
+
+def _column(values: Sequence[object], hint: Any) -> Column:
+    """Truth and numbers, NaN where one is missing; else texts, as the cells of csv have them."""
+    if get_origin(hint) is NotRequired:
+        (hint,) = get_args(hint)
+    kinds = set(get_args(hint)) if get_origin(hint) in (Union, UnionType) else {hint}
+    known = kinds - {NoneType}
+    if known == {bool} and NoneType not in kinds:
         return np.array(values, dtype=np.bool_)
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
-        whole = len(known) == len(values) and all(isinstance(value, int) for value in known)
+    if known <= {int, float}:
+        whole = float not in known and None not in values
         return np.array(values, dtype=np.int64 if whole else np.float64)
+    texts = (joined(value) if isinstance(value, list) else value for value in values)
     column = np.empty(len(values), dtype=object)
-    column[:] = values
+    column[:] = ["" if text is None else text for text in texts]
     return column

@@ -29,7 +29,15 @@ def of_why(why: Why, top: int) -> Result[Why]:
         return picture.draw(why, **look)
 
     return Result(
-        "why", why, why.about, lambda: rows.pair_rows(why), shown, draw, lambda: why_to_dict(why)
+        "why",
+        why,
+        why.about,
+        (rows.PairRow,),
+        lambda: rows.pair_rows(why),
+        shown,
+        draw,
+        lambda: why_to_dict(why),
+        _captures=(why.capture,),
     )
 
 
@@ -45,8 +53,10 @@ def of_write(write: Write) -> Result[Write]:
         "why",
         write,
         write.about,
+        (rows.ReaderRow,),
         lambda: rows.reader_rows(write),
         shown,
         None,
         lambda: write_to_dict(write),
+        _captures=(write.capture,),
     )
