@@ -4,6 +4,7 @@
 """
 
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,17 +27,14 @@ FUNCTIONS = {
     "compare": ("compare", "load_model"),
 }
 """The functions that take a command's options: the first that has one is named."""
-RENAMED = {
-    "queries": "query",
-    "keys": "key",
-    "drop_keys": "drop_key",
-    "texts": "texts",
-    "most": "max_new_tokens",
-    "corpus": "corpus",
-    "documents": "max_docs",
-    "key": "key",
+RETURNS = {
+    "show": attnviz.Shown,
+    "explain": attnviz.Calculation,
+    "generate": attnviz.AttentionAnswer,
+    "scan": attnviz.ScanAtlas,
+    "atlas": attnviz.ScanAtlas,
 }
-"""Parameters of a command that have another name in Python than in the command's code."""
+"""What functions return that give no `Result`."""
 ELSEWHERE = {
     "file": "read the file: `Path(…).read_text()`",
     "lines": "a loop",
@@ -66,6 +64,14 @@ OF = {
     ("generate", "title"): "`.figure(title)`",
     ("generate", "chat"): "`generate(prompt)`, a list of messages",
     ("generate", "text"): "`generate(prompt)`",
+    ("generate", "format"): "`.shares(…)`, `.to_columns(…)`, `.figure(…)`",
+    ("generate", "output"): "`.capture`, whose `save` writes it; `.figure(…)`",
+    ("explain", "format"): "`.arrays`, `.save(…)`",
+    ("atlas", "format"): "`.rows`, `.to_columns()`",
+    ("atlas", "output"): "`.to_columns()`, `.figure(…)`",
+    ("show", "format"): "`.to_columns()`, `.save(…)`",
+    ("atlas", "quiet"): "nothing is printed",
+    ("scan", "quiet"): "nothing is printed",
     ("show", "text"): "`show(given)`",
     ("why", "writes"): "`writes(…)`",
     ("compare", "text"): "`compare(texts)`",
@@ -74,13 +80,22 @@ PICTURES = {"cmap", "dpi"}
 
 
 def place_of(name: str, option: str, of: str) -> str:
-    """Where an option of a command is in Python."""
+    """Where an option of a command is in Python; what it names there exists."""
+    place = _place_of(name, option, of)
+    for attribute in re.findall(r"`\.(\w+)", place):
+        returned = RETURNS.get(of, attnviz.Result)
+        if not (hasattr(returned, attribute) or attribute in returned.__annotations__):
+            raise LookupError(f"what {of} returns has no {attribute}, where {option} is to be")
+    return place
+
+
+def _place_of(name: str, option: str, of: str) -> str:
     if (of, name) in OF:
         return OF[of, name]
     flag = option.lstrip("-").replace("-", "_")
     for function in FUNCTIONS[of]:
         taken = parameters_of(function)
-        for candidate in (flag, name, RENAMED.get(name, name)):
+        for candidate in (flag, name):
             if candidate in taken:
                 return f"`{function}({candidate})`"
     if name in PICTURES:
@@ -121,12 +136,25 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def only_in_python(places: str) -> str:
+    """The arguments that no command has."""
+    functions = dict.fromkeys(name for names in FUNCTIONS.values() for name in names)
+    found = [
+        f"`{function}({name})`"
+        for function in functions
+        for name in inspect.signature(getattr(attnviz, function)).parameters
+        if name not in ("options", "model") and not re.search(rf"\({name}\)`", places)
+    ]
+    return f"Only in Python: {', '.join(['`from_attention`', '`load`', *found])}.\n"
+
+
 def main() -> int:
     """Write or compare; the exit code."""
     text = TARGET.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    made = before + BEGIN + "\n" + table() + "\n" + END + after
+    places = table()
+    made = before + BEGIN + "\n" + places + "\n" + only_in_python(places) + END + after
     if "--check" not in sys.argv:
         TARGET.write_text(made, encoding="utf-8")
     elif made != text:
