@@ -46,7 +46,6 @@ ELSEWHERE = {
     "quiet": "`.notes` holds the notes; nothing is printed",
     "debug": "Python shows its own tracebacks",
     "verify": "the command's alone",
-    "answers": "a loop, with `answer`",
     "shard": "the command's alone: parts are processes of their own",
     "merge": "the command's alone: parts are processes of their own",
 }
@@ -63,6 +62,9 @@ OF = {
     ("generate", "view"): "`.figure(…)`, or `.shares(…)`",
     ("generate", "title"): "`.figure(title)`",
     ("generate", "chat"): "`generate(prompt)`, a list of messages",
+    ("predict", "lines"): "`predict(text)`, a list of texts",
+    ("ablate", "lines"): "`ablate(text)`, a list of texts",
+    ("ablate", "answers"): "`ablate(answer)`, a list of answers",
     ("generate", "text"): "`generate(prompt)`",
     ("generate", "format"): "`.shares(…)`, `.to_columns(…)`, `.figure(…)`",
     ("generate", "output"): "`.capture`, whose `save` writes it; `.figure(…)`",

@@ -1,24 +1,26 @@
 """`attnviz.ablate`: does a head matter? The model's predictions without it."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from attnviz.api.given import HeadNames, check_count, check_one_of, check_text, which_heads
+from attnviz.api.given import HeadNames, check_count, check_one_of, texts_of, which_heads
 from attnviz.api.model import Model, loaded, text_options
-from attnviz.data.ablate import Replacement
+from attnviz.data.ablate import AblationReport, Replacement
 from attnviz.errors import UsageError
+from attnviz.renderers.titles import amount
 from attnviz.runs.ablate import Cut, ablate_each, ablate_together
 from attnviz.runs.options import Truncation
-from attnviz.runs.results.ablate import SHOWN, of_ablation, of_together
+from attnviz.runs.results.ablate import SHOWN, of_ablation, of_mean, of_together
 from attnviz.runs.results.result import Result
 
 
 def ablate(
-    text: str,
+    text: str | Sequence[str],
     model: str | Model = "builtin",
     *,
     heads: HeadNames | None = None,
     layers: HeadNames | None = None,
-    answer: str | None = None,
+    answer: str | Sequence[str] | None = None,
     replacement: Replacement = "zero",
     together: bool = False,
     top: int | None = None,
@@ -33,10 +35,11 @@ def ablate(
     0
 
     Args:
-        text: the text.
+        text: a text; or several, each of which is measured, and then their mean.
         model: a name as for `load_model`, or a loaded model.
         heads, layers: as for `attnviz.capture`.
-        answer: measure the probability of this token after the text; None: of all its tokens.
+        answer: measure the probability of this token after the text, or of one for each text; None:
+            of all tokens of the text.
         replacement: "zero", or the "mean" of the head's output over the positions.
         together: all of the heads at once.
         top: how many of the heads that matter most; with `together`, how many candidates.
@@ -49,18 +52,39 @@ def ablate(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
-    check_text(text)
+    texts = texts_of(text)
     check_count("top", top)
     check_one_of("replacement", replacement, Replacement)
+    answers = _answers(answer, len(texts))
     model = loaded(model)
-    options, which = (
-        text_options(model, bos, special, truncate),
-        which_heads(layers, heads),
-    )
-    cut = Cut(replacement, answer)
-    if not together:
-        return of_ablation(ablate_each(model._loaded, text, options, which, cut), top)
-    if not which.named:
+    options = text_options(model, bos, special, truncate)
+    which = which_heads(layers, heads)
+    if together and not which.named:
         raise UsageError("together needs heads", 'name them, as in heads="L1H2,L3H0"')
-    both = ablate_together(model._loaded, text, options, which, cut, top or SHOWN)
-    return of_together(both)
+    reports, results = list[AblationReport](), list[Result[Any]]()
+    for number, (each, word) in enumerate(zip(texts, answers, strict=True), start=1):
+        given = model._loaded, each, options, which, Cut(replacement, word)
+        if together:
+            both = ablate_together(*given, top or SHOWN)
+            reports.append(both.report)
+            results.append(of_together(both, number))
+        else:
+            reports.append(ablate_each(*given))
+            results.append(of_ablation(reports[-1], top, number))
+    if isinstance(text, str):
+        return results[0]
+    return of_mean(reports, top, together=together).after(results)
+
+
+def _answers(answer: str | Sequence[str] | None, texts: int) -> list[str | None]:
+    """What is measured after each text.
+
+    Raises:
+        UsageError: there is another number of answers.
+    """
+    if answer is None or isinstance(answer, str):
+        return [answer] * texts
+    if len(answer) != texts:
+        said = f"there are {amount(texts, 'text')} and {amount(len(answer), 'answer')}"
+        raise UsageError(said, "give one answer, or one for each text")
+    return list(answer)

@@ -27,6 +27,20 @@ def check_text(text: object) -> None:
         raise UsageError(f"a {type(text).__name__} is no text", hint)
 
 
+def texts_of(text: str | Sequence[str]) -> list[str]:
+    """One text or several.
+
+    Raises:
+        UsageError: there is none, or something that is no text.
+    """
+    texts = [text] if isinstance(text, str) or not isinstance(text, Sequence) else list(text)
+    for each in texts:
+        check_text(each)
+    if not texts:
+        raise UsageError("there is no text", "give one or more")
+    return texts
+
+
 def check_one_of(name: str, value: object, choices: Any) -> None:
     """Check a value that is one of several words.
 

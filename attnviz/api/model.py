@@ -1,5 +1,6 @@
 """A model in memory, to run many texts with."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,13 +78,13 @@ class Model:
 
         return heads(text, self, **options)
 
-    def predict(self, text: str, **options: Any) -> "Result[Any]":
+    def predict(self, text: "str | Sequence[str]", **options: Any) -> "Result[Any]":
         """`attnviz.predict` with this model."""
         from attnviz.api.predict import predict
 
         return predict(text, self, **options)
 
-    def ablate(self, text: str, **options: Any) -> "Result[Any]":
+    def ablate(self, text: "str | Sequence[str]", **options: Any) -> "Result[Any]":
         """`attnviz.ablate` with this model."""
         from attnviz.api.ablate import ablate
 

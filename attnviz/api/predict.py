@@ -1,17 +1,20 @@
 """`attnviz.predict`: which token comes next, and what the model attended to for it."""
 
-from attnviz.api.given import check_count, check_text
+from collections.abc import Sequence
+from typing import Any
+
+from attnviz.analyses.predict import mean_of
+from attnviz.api.given import check_count, texts_of
 from attnviz.api.model import Model, loaded, text_options
-from attnviz.data.predict import Prediction
 from attnviz.errors import UsageError
 from attnviz.runs.options import Truncation
 from attnviz.runs.predict import Reading, predict_text
-from attnviz.runs.results.predict import of_prediction
+from attnviz.runs.results.predict import of_mean, of_prediction
 from attnviz.runs.results.result import Result
 
 
 def predict(
-    text: str,
+    text: str | Sequence[str],
     model: str | Model = "builtin",
     *,
     top: int = Reading.top,
@@ -22,7 +25,7 @@ def predict(
     bos: bool | None = None,
     special: bool = False,
     truncate: Truncation | None = None,
-) -> Result[Prediction]:
+) -> Result[Any]:
     """Predict the next tokens, with their probabilities.
 
     >>> found = attnviz.predict("Bark is very cute and he is a", top=3)
@@ -30,7 +33,7 @@ def predict(
     'Bark'
 
     Args:
-        text: the text.
+        text: a text; or several, each of which is read, and then their mean.
         model: a name as for `load_model`, or a loaded model.
         top: how many candidates.
         each: also after every position, with the token that really followed.
@@ -39,18 +42,25 @@ def predict(
         versus: with `attribute`, the difference from this token's logit.
         bos, special, truncate: as for `attnviz.capture`.
 
+    Returns:
+        a result whose record is a `Prediction`; of several texts a `PredictionMean`.
+
     Raises:
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
     if attribute and (each or lens):
         raise UsageError("attribute, each and lens are several readings", "ask for one of them")
+    if attribute and not isinstance(text, str):
+        raise UsageError("parts of logits of several texts have no mean", "give one text")
     if versus is not None and not attribute:
         raise UsageError("versus is for attribute", "add attribute=True")
     check_count("top", top)
-    check_text(text)
+    texts = texts_of(text)
     model = loaded(model)
     reading = Reading(top, each, lens, attribute, versus)
     options = text_options(model, bos, special, truncate)
-    found = predict_text(model._loaded, text, options, reading)
-    return of_prediction(found, top if attribute else None)
+    found = [predict_text(model._loaded, one, options, reading) for one in texts]
+    parts = top if attribute else None
+    results = [of_prediction(one, parts, line) for line, one in enumerate(found, start=1)]
+    return results[0] if isinstance(text, str) else of_mean(mean_of(found)).after(results)

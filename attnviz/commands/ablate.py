@@ -1,11 +1,11 @@
 """`attnviz ablate`: does a head matter? The model's predictions without it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from attnviz.analyses.ablate import mean_of
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field, panel_option
@@ -13,12 +13,11 @@ from attnviz.commands.lines import check_one_file, deliver_lines, each_line
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.ablate import AblationReport, BeforeAfter, Replacement
-from attnviz.data.predict import NextTokens
 from attnviz.errors import IdleOption, InputError, UsageError, option
 from attnviz.runs.ablate import Cut, Progress, ablate_each, ablate_together
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import load_model
-from attnviz.runs.results.ablate import of_ablation, of_together
+from attnviz.runs.results.ablate import of_ablation, of_mean, of_together
 from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
@@ -128,7 +127,8 @@ def ablate(
     if given is None:
         found = list[AblationReport]()
         answers = _of_lines(session, asked, text, top, found)
-        deliver_lines(session, to, answers, lambda: _mean(asked, found, top), canvas)
+        mean = partial(of_mean, found, top, together=how.together)
+        deliver_lines(session, to, answers, mean, canvas)
         return
     if how.together:
         both = asked.together(given)
@@ -187,15 +187,6 @@ def _of_lines(
 
     own = "answer" if asked.how.answers else ""
     return each_line(session, text, run, lambda _: found[-1].capture, own)
-
-
-def _mean(asked: _Asked, found: Sequence[AblationReport], top: int | None) -> Result[Any]:
-    """The mean over the lines."""
-    report = mean_of(found)
-    if asked.how.together:
-        nothing = NextTokens(0, None, ())
-        return of_together(BeforeAfter(report, nothing, nothing), None)
-    return of_ablation(report, top, None)
 
 
 def _check_together(heads: g.WhichHeads, to: Destination) -> None:

@@ -314,3 +314,28 @@ def test_a_model_and_its_results_show_themselves_in_a_line_and_in_a_notebook() -
     found = attnviz.predict("a < b & c")
     assert found._repr_html_().startswith("<pre>")
     assert "<" not in found._repr_html_()[5:-6]
+
+
+def test_several_texts_have_the_rows_of_lines_and_their_mean(run: Run) -> None:
+    texts = [TEXT, "Bark is very cute and he is a"]
+    stdin = "\n".join(texts).encode()
+    for found, arguments in (
+        (attnviz.ablate(texts, layers=2), ("ablate", "--layer", "2")),
+        (
+            attnviz.ablate(texts, heads="L2H0", together=True, top=2),
+            ("ablate", "--head", "L2H0", "--together", "--top", "2"),
+        ),
+        (attnviz.predict(texts, each=True, top=2), ("predict", "--each", "--top", "2")),
+    ):
+        lines = run(*arguments, "--lines", "-f", "jsonl", stdin=stdin).out.splitlines()
+        assert found.rows == [json.loads(line) for line in lines]
+        assert "mean of 2 texts" in str(found)
+        assert len(found.to_columns()["line"]) == len(lines)
+    own = attnviz.ablate(texts, answer=["blue", "Bark"], layers=2)
+    stdin = "\n".join(f"{t}\t{a}" for t, a in zip(texts, ("blue", "Bark"), strict=True)).encode()
+    lines = run("ablate", "--lines", "--answers", "--layer", "2", "-f", "jsonl", stdin=stdin).out
+    assert own.rows == [json.loads(line) for line in lines.splitlines()]
+    with pytest.raises(attnviz.AttnvizError, match="2 texts and 1 answer"):
+        attnviz.ablate(texts, answer=["blue"])
+    with pytest.raises(attnviz.AttnvizError, match="there is no text"):
+        attnviz.predict([])

@@ -1,10 +1,12 @@
 """Ablations as results."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from attnviz.analyses.ablate import mean_of
 from attnviz.console import Display
 from attnviz.data.ablate import AblationReport, BeforeAfter
+from attnviz.data.predict import NextTokens
 from attnviz.renderers.rows import ablate as rows
 from attnviz.renderers.titles import facts
 from attnviz.runs.results.result import Result
@@ -67,3 +69,14 @@ def of_together(both: BeforeAfter, line: int | None = 1) -> Result[BeforeAfter]:
         shown,
         _captures=(both.report.capture,),
     )
+
+
+def of_mean(
+    reports: Sequence[AblationReport], top: int | None = None, *, together: bool = False
+) -> Result[Any]:
+    """The mean over several texts, of single heads or of all of them `together`."""
+    report = mean_of(reports)
+    if together:
+        nothing = NextTokens(0, None, ())
+        return of_together(BeforeAfter(report, nothing, nothing), None)
+    return of_ablation(report, top, None)

@@ -1,7 +1,7 @@
 """A result: a record, and the forms in which it goes out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from types import NoneType, UnionType
@@ -157,6 +157,16 @@ class Result(Generic[T]):
         if form.name not in WRITTEN:
             raise UsageError(f"attnviz {self.command} writes no {form.name}", "choose another file")
         write_bytes(Path(path), encoded(self.pieces(form.name, **look)))
+
+    def after(self, texts: "Sequence[Result[Any]]") -> "Result[T]":
+        """The same mean, with the rows of each text before its own."""
+        captures = [captured for each in texts for captured in each._captures]
+        before = [each._rows for each in texts]
+
+        def every() -> list[Row]:
+            return [row for made in (*before, self._rows) for row in made()]
+
+        return replace(self, _rows=every, _captures=captures)
 
     def __repr__(self) -> str:
         return f"<Result of {self.command}: {self.about}>"
