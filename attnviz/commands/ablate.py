@@ -113,6 +113,8 @@ def ablate(
     to = destination_of(session, output)
     if how.together:
         _check_together(heads, to)
+    if to.format.picture:
+        session.refuse("top", wrong="does nothing for a picture, which shows every head")
     check_one_file(to, lines=lines)
     if how.answers and (how.answer is not None or not lines):
         raise UsageError(

@@ -102,6 +102,8 @@ def compare(
     the picture of two models is the similarity of all their heads, as -f npz has it.
     """
     to = destination_of(session, output)
+    if to.format.binary or to.format.picture:
+        session.refuse("top", wrong=f"does nothing for {to.format.name}")
     refusal = "saved captures are not compared"
     hint = "give the texts again"
     given = [

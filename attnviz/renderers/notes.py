@@ -68,7 +68,7 @@ def strange_note(strange: int, texts: int, what: str) -> str:
     if not strange:
         return ""
     where = f"{strange:,} of {amount(texts, what)}: " if texts > 1 else ""
-    other = f"{option('model', 'gpt2')} has"
+    other = f"try {option('model', 'gpt2')}"
     return f"{where}the built-in model is small and has not seen text like this; {other}"
 
 

@@ -39,8 +39,8 @@ def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None
     plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=named))
     if named is not None and len(plan.recorded) != 1:
         raise UsageError(
-            f"{option('heads', named)} names {len(plan.recorded)} heads",
-            f"name one, as in {option('heads', 'L1H2')}",
+            f"{option('head', named)} names {len(plan.recorded)} heads",
+            f"name one, as in {option('head', 'L1H2')}",
         )
     if plan.choice and not plan.choice.picked:
         return plan.choice, None

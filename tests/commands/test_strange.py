@@ -10,7 +10,7 @@ from tests.conftest import Run
 
 STRANGE = "Tu n'aurais pas vu mes chaussures, par hasard ?"
 KNOWN = "a fluffy blue creature"
-NOTE = "note: the built-in model is small and has not seen text like this; --model gpt2 has\n"
+NOTE = "note: the built-in model is small and has not seen text like this; try --model gpt2\n"
 
 
 def test_it_is_said_on_stderr_and_the_picture_is_shown(run: Run) -> None:
@@ -42,7 +42,7 @@ def test_json_has_the_loss_and_the_note(run: Run) -> None:
     assert found["loss"]["strange"] is True
     assert found["loss"]["nats_per_character"] > found["loss"]["limit"]
     assert found["notes"] == [
-        "the built-in model is small and has not seen text like this; model='gpt2' has"
+        "the built-in model is small and has not seen text like this; try model='gpt2'"
     ]
     assert json.loads(run("show", KNOWN, "-f", "json").out)["notes"] == []
 
@@ -50,14 +50,14 @@ def test_json_has_the_loss_and_the_note(run: Run) -> None:
 def test_a_page_and_a_saved_capture_say_it_too(run: Run, tmp_path: Path) -> None:
     page, saved = tmp_path / "page.html", tmp_path / "saved.npz"
     run("show", STRANGE, "-o", str(page))
-    assert "has not seen text like this; gpt2 has" in page.read_text(encoding="utf-8")
+    assert "has not seen text like this; try gpt2" in page.read_text(encoding="utf-8")
     run("show", STRANGE, "-o", str(saved))
     assert run("show", str(saved), "--head", "L0H0").err == NOTE
 
 
 def test_python_has_it_as_a_note() -> None:
     (note,) = attnviz.capture(STRANGE).notes
-    assert note.endswith("model='gpt2' has")
+    assert note.endswith("try model='gpt2'")
     assert attnviz.capture(KNOWN).notes == ()
 
 
