@@ -80,7 +80,7 @@ REFUSED: list[tuple[str, str]] = [
     ("creature#0", "count from 1 to 2"),
     ("zebra#1", "'zebra' is not in the text"),
     ("roa", "'roa' is not in the text"),  # no part of a token
-    (" ", "queries names no token"),
+    (" ", "query names no token"),
 ]
 
 

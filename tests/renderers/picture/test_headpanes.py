@@ -31,7 +31,7 @@ def report(probe: str = "") -> HeadReport:
         )
         for head in (Head(0, 0), Head(0, 1), Head(1, 0), Head(1, 1))
     ]
-    return HeadReport(make_capture("a blue whale"), found, 0.0, probe)
+    return HeadReport(make_capture("a blue whale"), found, 0, len(found), probe)
 
 
 def said(figure: Figure) -> str:

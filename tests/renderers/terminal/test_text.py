@@ -267,7 +267,7 @@ def test_bos_is_set_apart_from_the_text() -> None:
 
 @pytest.mark.parametrize("queries", [[], [0, 1]])
 def test_more_or_fewer_queries_than_one_are_refused(queries: list[int]) -> None:
-    with pytest.raises(UsageError, match=r"one query at a time.*queries"):
+    with pytest.raises(UsageError, match=r"one query at a time.*query"):
         render(make_exhibit(queries=queries))
 
 
