@@ -153,7 +153,7 @@ def test_the_readme_is_short() -> None:
 def test_the_readmes_set_up_is_two_lines_that_end_as_they_should() -> None:
     first, second = re.findall(r"^python3 -m venv .*$", README, flags=re.MULTILINE)
     assert first.endswith('attnviz show "a fluffy blue creature"')
-    assert second.endswith("pytest")
+    assert second.endswith(".venv/bin/pytest -n auto --dist loadfile")
     assert all("-c constraints.txt" in line for line in (first, second))
 
 
@@ -168,4 +168,4 @@ def test_ci_takes_the_test_command_from_the_readme() -> None:
         check=True,
     )
     assert ended.stdout in README
-    assert ended.stdout.endswith("pytest")
+    assert ended.stdout.endswith(".venv/bin/pytest -n auto --dist loadfile")
