@@ -8,13 +8,12 @@ from attnviz.api.given import (
     check_choices,
     check_count,
     check_text,
-    names,
     one_name,
+    transforms,
     which_heads,
 )
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.data.compare import Pairing
-from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError
 from attnviz.runs.compare import compare_models, compare_texts
 from attnviz.runs.options import Truncation
@@ -71,12 +70,12 @@ def compare(
     if pair is not None and against is None:
         raise UsageError("pair is for two models", "add against, or leave it out")
     model = loaded(model)
-    done = Transforms(
+    done = transforms(
         weighted=weighted,
         chars=chars,
         words=words,
         drop_sink=drop_sink,
-        drop_keys=names(drop_key),
+        drop_key=drop_key,
     )
     how = (
         text_options(model, bos, special, truncate),

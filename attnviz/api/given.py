@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, get_args
 
 from attnviz.data.head import Head
+from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError, option
 from attnviz.runs.options import HeadOptions
 
@@ -82,6 +83,19 @@ def names(given: Names) -> tuple[str, ...]:
 def one_name(given: str | int | None) -> str | None:
     """The name of a token; a number is a position."""
     return None if given is None else str(given)
+
+
+def transforms(
+    *, weighted: bool, chars: bool | None, words: bool, drop_sink: bool, drop_key: Names
+) -> Transforms:
+    """The transforms that keep heads apart."""
+    return Transforms(
+        weighted=weighted,
+        chars=chars,
+        words=words,
+        drop_sink=drop_sink,
+        drop_keys=names(drop_key),
+    )
 
 
 def head_names(given: HeadNames | None) -> str | None:

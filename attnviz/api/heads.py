@@ -11,7 +11,7 @@ from attnviz.api.given import (
     check_count,
     check_one_of,
     check_text,
-    names,
+    transforms,
     which_heads,
 )
 from attnviz.api.model import Model, loaded, text_options
@@ -126,12 +126,12 @@ def heads(
         drawn = Probe(length, samples, seed, whole=convention == "whole")
         report = score_probe(model._loaded, drawn, options, which)
     else:
-        done = Transforms(
+        done = transforms(
             weighted=weighted,
             chars=chars,
             words=words,
             drop_sink=drop_sink,
-            drop_keys=names(drop_key),
+            drop_key=drop_key,
         )
         report = _over(text, model, options, which, done)
     return of_report(narrow(report, sort, role, top))

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_result, destination_of
-from attnviz.commands.grouping import command, option_field, panel_option
-from attnviz.commands.lines import check_one_file, deliver_lines, each_line
+from attnviz.commands.grouping import command, option_field
+from attnviz.commands.lines import Lines, check_one_file, deliver_lines, each_line
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.ablate import AblationReport, BeforeAfter, Replacement
@@ -87,14 +87,7 @@ def ablate(
     session: Session,
     *,
     text: g.TextIn,
-    lines: Annotated[
-        bool,
-        panel_option(
-            g.TEXT,
-            "--lines",
-            help="Treat each line of the input as a separate text; the mean over all comes last.",
-        ),
-    ] = False,
+    lines: Lines = False,
     tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,

@@ -1,11 +1,12 @@
 """Each line of the input as a text of its own, and the mean over all of them."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, check_lines, deliver, deliver_result
 from attnviz.commands.flags import as_flag
+from attnviz.commands.grouping import panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, say
 from attnviz.data.capture import Capture
@@ -18,6 +19,14 @@ from attnviz.runs.results.result import Result
 from attnviz.writers.records import record_chunks
 
 T = TypeVar("T")
+Lines: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        g.TEXT,
+        "--lines",
+        help="Treat each line of the input as a separate text; the mean over all comes last.",
+    ),
+]
 Answered = tuple[int, Result[Any]]
 """A line's number, and what was found of its text."""
 

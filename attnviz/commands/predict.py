@@ -1,13 +1,12 @@
 """`attnviz predict`: which token comes next, and what the model attended to for it."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from attnviz.analyses.predict import mean_of
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_result, destination_of
-from attnviz.commands.grouping import command, option_field, panel_option
-from attnviz.commands.lines import check_one_file, deliver_lines, each_line
+from attnviz.commands.grouping import command, option_field
+from attnviz.commands.lines import Lines, check_one_file, deliver_lines, each_line
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.predict import Prediction
@@ -72,14 +71,7 @@ def predict(
     session: Session,
     *,
     text: g.TextIn,
-    lines: Annotated[
-        bool,
-        panel_option(
-            g.TEXT,
-            "--lines",
-            help="Treat each line of the input as a separate text; the mean over all comes last.",
-        ),
-    ] = False,
+    lines: Lines = False,
     candidates: Candidates,
     tokens: g.Tokens,
     model: g.WhichModel,
