@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from attnviz.api.generate import AttentionAnswer, generate
     from attnviz.api.heads import heads
     from attnviz.api.model import Model, load_model
+    from attnviz.api.patch import patch
     from attnviz.api.predict import predict
     from attnviz.api.scan import ScanAtlas, atlas, scan
     from attnviz.api.show import Shown, ShowOptions, show
@@ -55,6 +56,7 @@ __all__ = [
     "heads",
     "load",
     "load_model",
+    "patch",
     "predict",
     "scan",
     "show",
@@ -70,6 +72,7 @@ _HOME = {
     "attnviz.api.generate": ("AttentionAnswer", "generate"),
     "attnviz.api.heads": ("heads",),
     "attnviz.api.model": ("Model", "load_model"),
+    "attnviz.api.patch": ("patch",),
     "attnviz.api.predict": ("predict",),
     "attnviz.api.scan": ("ScanAtlas", "atlas", "scan"),
     "attnviz.api.show": ("ShowOptions", "Shown", "show"),

@@ -24,6 +24,7 @@ FUNCTIONS = {
     "predict": ("predict", "load_model"),
     "generate": ("generate", "load_model"),
     "ablate": ("ablate", "load_model"),
+    "patch": ("patch", "load_model"),
     "compare": ("compare", "load_model"),
 }
 """The functions that take a command's options: the first that has one is named."""
@@ -64,7 +65,8 @@ OF = {
     ("generate", "chat"): "`generate(prompt)`, a list of messages",
     ("predict", "lines"): "`predict(text)`, a list of texts",
     ("ablate", "lines"): "`ablate(text)`, a list of texts",
-    ("ablate", "answers"): "`ablate(answer)`, a list of answers",
+    ("ablate", "pairs"): "`ablate(text, answer, versus)`, a list of each",
+    ("patch", "pairs"): "`patch(text, source, answer, versus)`, a list of each",
     ("generate", "text"): "`generate(prompt)`",
     ("generate", "format"): "`.shares(…)`, `.to_columns(…)`, `.figure(…)`",
     ("generate", "output"): "`.capture`, whose `save` writes it; `.figure(…)`",

@@ -1,4 +1,4 @@
-"""The effect of ablated heads on a model's log-probabilities."""
+"""The effect of ablations on what a model predicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -8,27 +8,22 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.analyses.predict import log_softmax
-from attnviz.data.ablate import Ablated, AblatedRun, AblationReport, Effect
+from attnviz.analyses.outcome import mean_outcome
+from attnviz.data.ablate import AblationReport, Effect
 from attnviz.data.heads import Estimate
+from attnviz.data.interventions import ChangedRun
+from attnviz.data.outcome import Outcome
+from attnviz.data.why import Part
 
 
 @dataclass
-class KeepLogProbabilities:
-    """Consumes runs, and keeps log-probabilities in nats.
+class KeepFollowed:
+    """Consumes runs, and keeps the log-probabilities, in nats, of the tokens that followed."""
 
-    `answer`: keep that of this token after the last position; None: those of the tokens that
-    really followed.
-    """
-
-    answer: int | None
     kept: dict[int, NDArray[np.float64]] = field(default_factory=dict)
 
-    def __call__(self, run: AblatedRun) -> None:
-        if self.answer is None:
-            self.kept[run.index] = run.followed.astype(np.float64)
-        else:
-            self.kept[run.index] = log_softmax(run.last)[[self.answer]]
+    def __call__(self, run: ChangedRun) -> None:
+        self.kept[run.index] = run.followed.astype(np.float64)
 
 
 def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
@@ -36,12 +31,16 @@ def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
     effects = []
     for same in zip(*(report.effects for report in reports), strict=True):
         found = Estimate.of([effect.change for effect in same])
-        effects.append(Effect(same[0].heads, found.mean, found.error))
-    answers = [report.answer.id for report in reports if report.answer]
-    differ = len(set(answers)) > 1
+        own = [effect.own for effect in same if effect.own]
+        changes = mean_outcome(own) if own else None
+        effects.append(Effect(same[0].parts, found.mean, found.error, changes))
+    asked = {(report.answer, report.versus) for report in reports}
+    ids = {tuple(each.id for each in pair if each) for pair in asked}
+    differ = len(ids) > 1
     return replace(
         reports[0],
         answer=None if differ else reports[0].answer,
+        versus=None if differ else reports[0].versus,
         own_answers=differ,
         baseline=fmean(report.baseline for report in reports),
         tokens=sum(report.tokens for report in reports),
@@ -50,9 +49,16 @@ def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
     )
 
 
-def effect_of(heads: Ablated, before: NDArray[np.float64], after: NDArray[np.float64]) -> Effect:
+def effect_on_tokens(
+    parts: tuple[Part, ...], before: NDArray[np.float64], after: NDArray[np.float64]
+) -> Effect:
     """The mean change of log-probabilities, (tokens), and its standard error over the tokens."""
     change = after - before
     n = len(change)
     error = float(change.std(ddof=1)) / sqrt(n) if n > 1 else None
-    return Effect(heads, float(change.mean()), error)
+    return Effect(parts, float(change.mean()), error)
+
+
+def effect_on_answer(parts: tuple[Part, ...], before: Outcome, after: Outcome) -> Effect:
+    """The change of what is measured, with the changes that it is made of."""
+    return Effect(parts, after.measured - before.measured, own=after.less(before))

@@ -8,13 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.heads import Estimate
-from attnviz.data.predict import (
-    Candidate,
-    LogitRows,
-    NextTokens,
-    Prediction,
-    PredictionMean,
-)
+from attnviz.data.outcome import Candidate
+from attnviz.data.predict import LogitRows, NextTokens, Prediction, PredictionMean
 
 
 @dataclass
@@ -60,7 +55,13 @@ def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
     name = predictions[0].capture.model.name
     mean = Estimate.of(followed) if followed else None
     fills = predictions[0].fills
-    return PredictionMean(name, len(predictions), Estimate.of(sure), mean, fills)
+    asked = [prediction.asked for prediction in predictions if prediction.asked]
+    return PredictionMean(
+        *(name, len(predictions), Estimate.of(sure), mean),
+        asked[0].question if asked else None,
+        Estimate.of([each.outcome.measured for each in asked]) if asked else None,
+        fills,
+    )
 
 
 def _asked(prediction: Prediction) -> Sequence[NextTokens]:

@@ -1,16 +1,24 @@
-"""`attnviz.ablate`: does a head matter? The model's predictions without it."""
+"""`attnviz.ablate`: does a part matter? The model's predictions without it."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from attnviz.api.given import HeadNames, check_count, check_one_of, texts_of, which_heads
+from attnviz.api.given import (
+    HeadNames,
+    check_count,
+    check_one_of,
+    head_names,
+    texts_of,
+    which_heads,
+    words_of,
+)
 from attnviz.api.model import Model, loaded, text_options
-from attnviz.data.ablate import AblationReport, Replacement
+from attnviz.data.ablate import Found, link_named
+from attnviz.data.interventions import Replacement
 from attnviz.errors import UsageError
-from attnviz.renderers.titles import amount
-from attnviz.runs.ablate import Cut, ablate_each, ablate_together
+from attnviz.runs.ablate import Ablating, Targets, ablate_each, ablate_together
 from attnviz.runs.options import Truncation
-from attnviz.runs.results.ablate import SHOWN, of_ablation, of_mean, of_together
+from attnviz.runs.results.ablate import SHOWN, of_found, of_mean
 from attnviz.runs.results.result import Result
 
 
@@ -20,15 +28,20 @@ def ablate(
     *,
     heads: HeadNames | None = None,
     layers: HeadNames | None = None,
+    mlps: HeadNames | None = None,
+    whole_layers: HeadNames | None = None,
     answer: str | Sequence[str] | None = None,
+    versus: str | Sequence[str] | None = None,
     replacement: Replacement = "zero",
+    cut: str | None = None,
+    renormalise: bool = False,
     together: bool = False,
     top: int | None = None,
     bos: bool | None = None,
     special: bool = False,
     truncate: Truncation | None = None,
 ) -> Result[Any]:
-    """Ablate heads one at a time, or several at once, and measure the effect on predictions.
+    """Ablate parts of a model one at a time, or several at once, and measure the effect.
 
     >>> text = "a fluffy blue creature roamed the forest . the creature was"
     >>> attnviz.ablate(text, answer="blue", top=1).rows[0]["head"]
@@ -38,11 +51,17 @@ def ablate(
         text: a text; or several, each of which is measured, and then their mean.
         model: a name as for `load_model`, or a loaded model.
         heads, layers: as for `attnviz.capture`.
-        answer: measure the probability of this token after the text, or of one for each text; None:
-            of all tokens of the text.
-        replacement: "zero", or the "mean" of the head's output over the positions.
-        together: all of the heads at once.
-        top: how many of the heads that matter most; with `together`, how many candidates.
+        mlps, whole_layers: the layers whose MLPs are ablated, or all that they add: a number, a
+            list, or a text such as "0-3" or "all".
+        answer: measure the log-probability of this token after the text, or of one for each text;
+            None: of all tokens of the text.
+        versus: measure by how much the logit of `answer` exceeds that of this token, or of one for
+            each text.
+        replacement: "zero", or the "mean" of the output over the positions.
+        cut: remove the heads' links "QUERY:KEY", in place of their outputs.
+        renormalise: with `cut`, the other weights of the row sum to 1.
+        together: all of the parts at once.
+        top: how many of the parts that matter most; with `together`, how many candidates.
         bos, special, truncate: as for `attnviz.capture`.
 
     Returns:
@@ -55,36 +74,21 @@ def ablate(
     texts = texts_of(text)
     check_count("top", top)
     check_one_of("replacement", replacement, Replacement)
-    answers = _answers(answer, len(texts))
+    answers = words_of("answer", answer, len(texts))
+    others = words_of("versus", versus, len(texts))
+    link = None if cut is None else link_named(cut, renormalise=renormalise)
+    if renormalise and cut is None:
+        raise UsageError("renormalise is for cut", 'add cut="QUERY:KEY"')
     model = loaded(model)
     options = text_options(model, bos, special, truncate)
     which = which_heads(layers, heads)
-    if together and not which.named:
+    targets = Targets(which, head_names(mlps), head_names(whole_layers))
+    if together and not (targets.named or cut):
         raise UsageError("together needs heads", 'name them, as in heads="L1H2,L3H0"')
-    reports, results = list[AblationReport](), list[Result[Any]]()
-    for number, (each, word) in enumerate(zip(texts, answers, strict=True), start=1):
-        given = model._loaded, each, options, which, Cut(replacement, word)
-        if together:
-            both = ablate_together(*given, top or SHOWN)
-            reports.append(both.report)
-            results.append(of_together(both, number))
-        else:
-            reports.append(ablate_each(*given))
-            results.append(of_ablation(reports[-1], top, number))
-    if isinstance(text, str):
-        return results[0]
-    return of_mean(reports, top, together=together).after(results)
-
-
-def _answers(answer: str | Sequence[str] | None, texts: int) -> list[str | None]:
-    """What is measured after each text.
-
-    Raises:
-        UsageError: there is another number of answers.
-    """
-    if answer is None or isinstance(answer, str):
-        return [answer] * texts
-    if len(answer) != texts:
-        said = f"there are {amount(texts, 'text')} and {amount(len(answer), 'answer')}"
-        raise UsageError(said, "give one answer, or one for each text")
-    return list(answer)
+    found = list[Found]()
+    for each, word, other in zip(texts, answers, others, strict=True):
+        how = Ablating(replacement, word, other, link)
+        given = model._loaded, each, options, targets, how
+        found.append(ablate_together(*given, top or SHOWN) if together else ablate_each(*given))
+    results = [of_found(one, top, number) for number, one in enumerate(found, start=1)]
+    return results[0] if isinstance(text, str) else of_mean(found, top).after(results)

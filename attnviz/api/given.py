@@ -42,6 +42,23 @@ def texts_of(text: str | Sequence[str]) -> list[str]:
     return texts
 
 
+def words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[str | None]:
+    """A word for each text, from one for all or from one for each.
+
+    Raises:
+        UsageError: there is another number of them, or something that is no word.
+    """
+    if given is None or isinstance(given, str):
+        return [given] * texts
+    words = list(given) if isinstance(given, Sequence) else [given]
+    if len(words) != texts or not all(isinstance(word, str) for word in words):
+        raise UsageError(
+            f"{option(name)} is not one text, or one for each of {texts}",
+            "give one, or a list of as many as there are texts",
+        )
+    return list(words)
+
+
 def check_one_of(name: str, value: object, choices: Any) -> None:
     """Check a value that is one of several words.
 

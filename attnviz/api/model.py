@@ -90,6 +90,14 @@ class Model:
 
         return ablate(text, self, **options)
 
+    def patch(
+        self, text: "str | Sequence[str]", source: "str | Sequence[str]", **options: Any
+    ) -> "Result[Any]":
+        """`attnviz.patch` with this model."""
+        from attnviz.api.patch import patch
+
+        return patch(text, source, self, **options)
+
     def compare(self, *texts: str, **options: Any) -> "Result[Any]":
         """`attnviz.compare` with this model."""
         from attnviz.api.compare import compare

@@ -20,8 +20,9 @@ def predict(
     top: int = Reading.top,
     each: bool = False,
     lens: bool = False,
-    attribute: bool = False,
+    answer: str | None = None,
     versus: str | None = None,
+    attribute: bool = False,
     bos: bool | None = None,
     special: bool = False,
     truncate: Truncation | None = None,
@@ -38,8 +39,10 @@ def predict(
         top: how many candidates.
         each: also after every position, with the token that really followed.
         lens: also after each layer, as if the model ended there.
-        attribute: instead the likeliest token's logit as a sum over the parts of the model.
-        versus: with `attribute`, the difference from this token's logit.
+        answer: also the logit and log-probability of this token after the text; as rows, these.
+        versus: also those of this token, and the difference.
+        attribute: instead the logit of `answer` (by default the likeliest token) as a sum over the
+            parts of the model; with `versus` the difference.
         bos, special, truncate: as for `attnviz.capture`.
 
     Returns:
@@ -53,12 +56,12 @@ def predict(
         raise UsageError("attribute, each and lens are several readings", "ask for one of them")
     if attribute and not isinstance(text, str):
         raise UsageError("parts of logits of several texts have no mean", "give one text")
-    if versus is not None and not attribute:
-        raise UsageError("versus is for attribute", "add attribute=True")
+    if versus is not None and not (attribute or answer):
+        raise UsageError("versus is for answer or attribute", "add an answer")
     check_count("top", top)
     texts = texts_of(text)
     model = loaded(model)
-    reading = Reading(top, each, lens, attribute, versus)
+    reading = Reading(top, each, lens, attribute, answer, versus)
     options = text_options(model, bos, special, truncate)
     found = [predict_text(model._loaded, one, options, reading) for one in texts]
     parts = top if attribute else None

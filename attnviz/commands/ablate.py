@@ -1,24 +1,34 @@
-"""`attnviz ablate`: does a head matter? The model's predictions without it."""
+"""`attnviz ablate`: does a part matter? The model's predictions without it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field
-from attnviz.commands.lines import Lines, check_one_file, deliver_lines, each_line
+from attnviz.commands.lines import (
+    OF_A_TEXT,
+    Answered,
+    Lines,
+    captured,
+    check_one_file,
+    deliver_lines,
+    each_line,
+)
+from attnviz.commands.pairs import Pairs, check_pairs, each_pair
+from attnviz.commands.progress import progress
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
-from attnviz.data.ablate import AblationReport, BeforeAfter, Replacement
-from attnviz.errors import IdleOption, InputError, UsageError, option
-from attnviz.runs.ablate import Cut, Progress, ablate_each, ablate_together
-from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.data.ablate import Found, LinkNames, link_named
+from attnviz.data.interventions import Replacement
+from attnviz.errors import IdleOption, option
+from attnviz.inputs.pairs import Prompt
+from attnviz.runs.ablate import Ablating, Progress, Targets, ablate_each, ablate_together
+from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
-from attnviz.runs.results.ablate import of_ablation, of_mean, of_together
-from attnviz.runs.results.result import Result
+from attnviz.runs.results.ablate import of_found, of_mean
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -28,49 +38,73 @@ EPILOG = r"""
 
 attnviz ablate "a fluffy blue creature roamed the verdant forest"
 
-attnviz ablate "a fluffy blue creature roamed . the creature was" --answer blue
+attnviz ablate "a fluffy blue creature roamed . the creature was" --answer blue --versus red
 
 attnviz ablate "Bark is very cute and he is a" --head L3H2,L4H0 --together
 
-attnviz ablate "some text" --model gpt2 -f jsonl | jq -c 'select(.change < -0.1) | [.layer, .head]'
+attnviz ablate "a blue creature slept . the creature was" --cut creature#2:blue --answer blue
 
-attnviz ablate "Bark is very cute and he is a dog" -o ablation.png
+attnviz ablate "Bark is very cute and he is a dog" --mlp all --head all -o ablation.png
 
-attnviz ablate --lines --file sample_texts/moles.txt --layer 2
+attnviz ablate --pairs sample_texts/colors.jsonl --layer 2 -f jsonl | jq 'select(.line == null)'
 """
-COMMON = "file lines answer model heads replacement together top format output quiet".split()
+COMMON = (
+    "file lines pairs answer versus model heads mlps cut replacement together top "
+    "format output quiet"
+).split()
 """The options that the short help lists."""
 
 
 @dataclass(frozen=True)
-class HowAblated:
-    """What is done to heads, and which prediction is measured."""
+class OtherParts:
+    """Parts other than heads."""
 
-    answer: str | None = option_field(
-        g.TEXT,
+    mlps: str | None = option_field(
+        g.HEADS,
         None,
-        "--answer",
-        metavar="TOKEN",
-        help="Measure the probability of this token after the text. Default: all tokens of the "
-        "text.",
+        "--mlp",
+        metavar="LAYERS",
+        help="Ablate the MLPs of these layers: 1, 0-3, 0,2 or all. Heads only if they are named, "
+        "too.",
     )
-    answers: bool = option_field(
-        g.TEXT,
-        False,
-        "--answers",
-        help="With --lines, each line is a text, a tab, and the --answer to measure after it.",
+    whole_layers: str | None = option_field(
+        g.HEADS,
+        None,
+        "--whole-layer",
+        metavar="LAYERS",
+        help="Ablate these layers, attention and MLP together. Given as for --mlp.",
     )
+
+
+@dataclass(frozen=True)
+class HowAblated(g.Measured):
+    """What is done to the parts."""
+
     replacement: Replacement = option_field(
         g.HEADS,
         "zero",
         "--with",
-        help="What replaces a head's output: zero, or its mean over the text's positions.",
+        help="What replaces an output: zero, or its mean over the text's positions.",
+    )
+    cut: str | None = option_field(
+        g.HEADS,
+        None,
+        "--cut",
+        metavar="QUERY:KEY",
+        help="Remove the heads' links between these tokens, in place of their outputs. Tokens are "
+        "given as for show --query.",
+    )
+    renormalise: bool = option_field(
+        g.HEADS,
+        False,
+        "--renormalise",
+        help="With --cut, rescale the other weights of the row to sum to 1.",
     )
     together: bool = option_field(
         g.HEADS,
         False,
         "--together",
-        help="Ablate the chosen heads at once, and show the next tokens before and after.",
+        help="Ablate the chosen parts at once, and show the next tokens before and after.",
     )
     top: int = option_field(
         g.LOOK,
@@ -78,8 +112,21 @@ class HowAblated:
         "--top",
         metavar="K",
         min=1,
-        help="Show the K heads that matter most; with --together, K candidates.",
+        help="Show the K parts that matter most; with --together, K candidates.",
     )
+
+    @property
+    def record(self) -> Ablating:
+        """The record that runs take.
+
+        Raises:
+            UsageError: the link cannot be read.
+        """
+        return Ablating(self.replacement, self.answer, self.versus, self._link)
+
+    @property
+    def _link(self) -> LinkNames | None:
+        return None if self.cut is None else link_named(self.cut, renormalise=self.renormalise)
 
 
 @command
@@ -88,52 +135,50 @@ def ablate(
     *,
     text: g.TextIn,
     lines: Lines = False,
+    pairs: Pairs = None,
     tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
     heads: g.WhichHeads,
+    others: OtherParts,
     how: HowAblated,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.ReportOutput,
     noise: g.Noise,
 ) -> None:
-    """Ablate heads one at a time and measure the effect on predictions.
+    """Ablate heads, MLPs or layers and measure the effect on predictions.
 
     The effect is the change in log-probability, in nats, of the tokens that followed or of an
-    --answer. A negative change means that the head helps.
+    --answer; with --versus, the change of the difference of both logits. A negative change means
+    that the part helps.
     """
     to = destination_of(session, output)
-    if how.together:
-        _check_together(heads, to)
-    if to.format.picture:
-        session.refuse("top", wrong="does nothing for a picture, which shows every head")
-    check_one_file(to, lines=lines)
-    if how.answers and (how.answer is not None or not lines):
-        raise UsageError(
-            f"{option('answers')} takes the answers from the lines",
-            f"add {option('lines')}, and leave {option('answer')} out",
-        )
-    refusal = "a saved capture cannot be run again"
-    given = None if lines else text_alone(session, text, refusal)
-    loaded = load_model(g.source_of(session, model, run))
+    targets = Targets(heads.options, others.mlps, others.whole_layers)
+    _check(session, targets, how, to)
     top = how.top if session.chosen("top") else None
-    asked = _Asked(loaded, tokens.options(run), heads.options, how)
-    if given is None:
-        found = list[AblationReport]()
-        answers = _of_lines(session, asked, text, top, found)
-        mean = partial(of_mean, found, top, together=how.together)
-        deliver_lines(session, to, answers, mean, canvas)
+    if pairs is not None:
+        check_pairs(session, to, lines=lines)
+    else:
+        check_one_file(to, lines=lines)
+    alone = pairs is None and not lines
+    given = text_alone(session, text, "a saved capture cannot be run again") if alone else ""
+    loaded = load_model(g.source_of(session, model, run))
+    asked = _Asked(loaded, tokens.options(run), targets, how)
+    if alone:
+        with progress(session, "ablating") as tell:
+            found = asked.about(given, how.record, tell)
+        note_texts(session, [found.capture])
+        deliver_result(session, to, of_found(found, top), canvas)
         return
-    if how.together:
-        both = asked.together(given)
-        note_texts(session, [both.report.capture])
-        deliver_result(session, to, of_together(both))
-        return
-    with _progress(session) as progress:
-        report = asked.each(given, progress)
-    note_texts(session, [report.capture])
-    deliver_result(session, to, of_ablation(report, top), canvas)
+    every = list[Found]()
+    answers = (
+        _of_lines(session, asked, text, top, every)
+        if pairs is None
+        else each_pair(session, pairs, partial(_of_pair, asked, top, every))
+    )
+    mean_alone = pairs is not None
+    deliver_lines(session, to, answers, lambda: of_mean(every, top), canvas, mean_alone=mean_alone)
 
 
 @dataclass(frozen=True)
@@ -142,66 +187,49 @@ class _Asked:
 
     model: "LoadedModel"
     options: TextOptions
-    heads: HeadOptions
+    targets: Targets
     how: HowAblated
 
-    def each(self, line: str, progress: Progress | None = None) -> AblationReport:
-        text, cut = self._cut(line)
-        return ablate_each(self.model, text, self.options, self.heads, cut, progress)
+    def about(self, text: str, how: Ablating, tell: Progress | None = None) -> Found:
+        given = self.model, text, self.options, self.targets, how
+        if self.how.together:
+            return ablate_together(*given, self.how.top, tell)
+        return ablate_each(*given, tell)
 
-    def together(self, line: str) -> BeforeAfter:
-        text, cut = self._cut(line)
-        return ablate_together(self.model, text, self.options, self.heads, cut, self.how.top)
 
-    def _cut(self, line: str) -> tuple[str, Cut]:
-        """The text of a line, and what is measured.
-
-        Raises:
-            InputError: the line has no answer of its own, where each is to have one.
-        """
-        if not self.how.answers:
-            return line, Cut(self.how.replacement, self.how.answer)
-        text, tab, answer = line.rpartition("\t")
-        if not (tab and text.strip() and answer.strip()):
-            raise InputError("there is no text, tab and answer", "separate the two by a tab")
-        return text, Cut(self.how.replacement, answer)
+def _of_pair(
+    asked: _Asked, top: int | None, every: list[Found], prompt: Prompt, number: int
+) -> Answered:
+    how = asked.how.record
+    own = replace(how, answer=prompt.answer or how.answer, versus=prompt.versus or how.versus)
+    every.append(asked.about(prompt.text, own))
+    return number, of_found(every[-1], top, number)
 
 
 def _of_lines(
-    session: Session, asked: _Asked, text: g.TextIn, top: int | None, found: list[AblationReport]
-) -> Iterator[tuple[int, Result[Any]]]:
-    """The result of each line; the reports are kept for their mean."""
+    session: Session, asked: _Asked, text: g.TextIn, top: int | None, every: list[Found]
+) -> Iterator[Answered]:
+    """The result of each line; what was found is kept for the mean."""
 
-    def run(line: str, number: int) -> tuple[int, Result[Any]]:
-        if asked.how.together:
-            both = asked.together(line)
-            found.append(both.report)
-            return number, of_together(both, number)
-        found.append(asked.each(line))
-        return number, of_ablation(found[-1], top, number)
+    def run(line: str, number: int) -> Answered:
+        every.append(asked.about(line, asked.how.record))
+        return number, of_found(every[-1], top, number)
 
-    own = "answer" if asked.how.answers else ""
-    return each_line(session, text, run, lambda _: found[-1].capture, own)
+    return each_line(session, text, run, captured, OF_A_TEXT)
 
 
-def _check_together(heads: g.WhichHeads, to: Destination) -> None:
+def _check(session: Session, targets: Targets, how: HowAblated, to: Destination) -> None:
+    """Only options that mean something together."""
     together = option("together")
     if to.format.picture:
-        raise IdleOption(f"{together} gives one number, not a picture", "leave one of them out")
-    if not heads.options.named:
+        session.refuse("top", wrong="does nothing for a picture, which shows every part")
+        if how.together:
+            raise IdleOption(f"{together} gives one number, not a picture", "leave one of them out")
+    if how.together and not (targets.named or how.cut):
         hint = f"name them, as in {option('heads', 'L1H2,L3H0')}"
         raise IdleOption(f"{together} needs heads", hint)
-
-
-@contextmanager
-def _progress(session: Session) -> Iterator[Progress | None]:
-    """A bar on stderr, where that is a terminal; None where nobody would see it."""
-    console = session.consoles.err
-    if session.quiet or not console.is_interactive:
-        yield None
-        return
-    from rich.progress import Progress as Bar
-
-    with Bar(console=console, transient=True) as bar:
-        task = bar.add_task("ablating", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    if how.cut is None and how.renormalise:
+        cut = option("cut", "QUERY:KEY")
+        raise IdleOption(f"{option('renormalise')} is for {option('cut')}", f"add {cut}")
+    if how.cut is not None:
+        session.refuse("replacement", wrong="does nothing for a link, which is removed")

@@ -99,7 +99,7 @@ def atlas(
     viewed: Viewed,
     canvas: g.Canvas,
     screen: g.Screen,
-    output: g.AtlasOutput,
+    output: g.PageOutput,
     noise: g.Noise,
 ) -> None:
     """Show what a scan found: every head's scores, the means over documents."""

@@ -5,6 +5,8 @@ UNLIKE = {
     "format": "-f",
     "layers": "--layer",
     "heads": "--head",
+    "mlps": "--mlp",
+    "source": "--from",
     "queries": "--query",
     "keys": "--key",
     "drop_keys": "--drop-key",

@@ -275,6 +275,24 @@ class OneRow:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What is measured after a text."""
+
+    answer: str | None = _text(
+        None,
+        "--answer",
+        metavar="TOKEN",
+        help="Measure the log-probability of this token after the text.",
+    )
+    versus: str | None = _text(
+        None,
+        "--versus",
+        metavar="TOKEN",
+        help="With --answer, measure by how much its logit exceeds this token's.",
+    )
+
+
+@dataclass(frozen=True)
 class Joining:
     """Transforms that join heads, or show what their weights are made of."""
 
@@ -570,7 +588,7 @@ class ComparisonOutput(ReportOutput):
 
 
 @dataclass(frozen=True)
-class AtlasOutput(ReportOutput):
+class PageOutput(ReportOutput):
     """Where records go, a picture of them, or a page."""
 
     formats = (*RECORDS, "html", *PICTURES)

@@ -1,6 +1,6 @@
 """Each line of the input as a text of its own, and the mean over all of them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from attnviz.commands import groups as g
@@ -29,6 +29,13 @@ Lines: TypeAlias = Annotated[
 ]
 Answered = tuple[int, Result[Any]]
 """A line's number, and what was found of its text."""
+OF_A_TEXT = "answer", "versus", "cut", "align", "queries"
+"""Options that may be wrong for one text and right for another."""
+
+
+def captured(answered: Answered) -> Capture:
+    """The run of a line, for notes."""
+    return answered[1].captures[0]
 
 
 def check_one_file(to: Destination, *, lines: bool) -> None:
@@ -49,7 +56,7 @@ def each_line(
     given: g.TextIn,
     found: Callable[[str, int], T],
     of: Callable[[T], Capture],
-    of_a_text: str = "",
+    of_a_text: Sequence[str] = (),
 ) -> Iterator[T]:
     """What is found of each line; a bad line is reported on stderr and left out.
 
@@ -58,7 +65,7 @@ def each_line(
         given: where the lines are.
         found: runs a text, the number of whose line it gets.
         of: the capture of what was found, for notes.
-        of_a_text: an option that may be wrong for one text and right for another.
+        of_a_text: options that may be wrong for one text and right for another.
 
     Raises:
         InputError: at the end, where no line was good.
@@ -70,7 +77,7 @@ def each_line(
                 raise text
             answer = found(text, number)
         except (InputError, UsageError) as error:
-            if isinstance(error, UsageError) and error.about != of_a_text:
+            if isinstance(error, UsageError) and error.about not in of_a_text:
                 raise
             where = "" if error is text else f"line {number}: "
             session.complain(where + error.spelled(as_flag))
@@ -94,13 +101,17 @@ def deliver_lines(
     answers: Iterable[Answered],
     mean: Callable[[], Result[Any] | None],
     canvas: g.Canvas | None = None,
+    *,
+    mean_alone: bool = False,
 ) -> None:
     """Deliver the result of each line as it comes, and at the end the mean; a picture is of that.
+
+    `mean_alone`: the terminal shows the mean, and no line of its own.
 
     Raises:
         OutputError: the file or the stream cannot take them.
     """
-    if to.format.picture:
+    if to.format.picture or (mean_alone and to.format.name == "txt"):
         for _ in answers:
             pass
         result = mean()

@@ -6,7 +6,7 @@ from attnviz.analyses.predict import mean_of
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field
-from attnviz.commands.lines import Lines, check_one_file, deliver_lines, each_line
+from attnviz.commands.lines import OF_A_TEXT, Lines, check_one_file, deliver_lines, each_line
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.predict import Prediction
@@ -21,18 +21,20 @@ EPILOG = """
 
 attnviz predict "a fluffy blue creature roamed the verdant forest . the creature was"
 
+attnviz predict "a blue bird slept . the bird was" --answer blue --versus red
+
 attnviz predict "Bark is very cute and he is a" --lens
 
 attnviz predict --lines --file sample_texts/moles.txt --each --top 1
 
 attnviz predict "Harry Potter went to" --model gpt2 --top 3 -f jsonl | jq -r .token
 """
-COMMON = "file lines each lens attribute top model format output quiet".split()
+COMMON = "file lines answer versus each lens attribute top model format output quiet".split()
 """The options that the short help lists."""
 
 
 @dataclass(frozen=True)
-class Candidates:
+class Candidates(g.Measured):
     """Which predictions are listed."""
 
     each: bool = option_field(
@@ -51,15 +53,8 @@ class Candidates:
         g.LOOK,
         False,
         "--attribute",
-        help="Also show the likeliest token's logit as a sum over embeddings, heads and MLPs; as "
-        "rows, these alone.",
-    )
-    versus: str | None = option_field(
-        g.LOOK,
-        None,
-        "--versus",
-        metavar="TOKEN",
-        help="With --attribute, the difference from this token's logit.",
+        help="Also show the logit of the --answer (by default the likeliest token) as a sum over "
+        "embeddings, heads and MLPs; as rows, these alone.",
     )
     top: int = option_field(
         g.LOOK, Reading.top, "--top", metavar="K", min=1, help="Number of candidates."
@@ -103,17 +98,19 @@ def predict(
         found.append(predict_text(loaded, line, options, reading))
         return number, of_prediction(found[-1], most, number)
 
-    answers = each_line(session, text, predicted, lambda _: found[-1].capture, "versus")
+    answers = each_line(session, text, predicted, lambda _: found[-1].capture, OF_A_TEXT)
     # parts of logits of different tokens have no mean
-    mean = (lambda: None) if candidates.attribute else lambda: of_mean(mean_of(found))
+    apart = candidates.attribute
+    mean = (lambda: None) if apart else lambda: of_mean(mean_of(found))
     deliver_lines(session, to, answers, mean)
 
 
 def _check(candidates: Candidates) -> None:
     """Only readings that go together."""
-    if candidates.versus is not None and not candidates.attribute:
+    if candidates.versus is not None and not (candidates.attribute or candidates.answer):
         raise IdleOption(
-            f"{option('versus')} is for {option('attribute')}", f"add {option('attribute')}"
+            f"{option('versus')} is for an {option('answer')} or {option('attribute')}",
+            f"add {option('answer', 'TOKEN')}",
         )
     if candidates.attribute and (candidates.each or candidates.lens):
         other = option("each" if candidates.each else "lens")

@@ -58,6 +58,17 @@ def choose_heads(
     return tuple(sorted(set(chosen)))
 
 
+def choose_layers(n_layers: int, layers: str, parameter: str) -> tuple[int, ...]:
+    """The layers that a user's list such as `1`, `0-3`, `0,2` or `all` names, in order, each once.
+
+    `parameter` is the Python name of the parameter that holds them, for messages.
+
+    Raises:
+        UsageError: it cannot be read, or is out of range.
+    """
+    return tuple(_numbers(layers, n_layers, "layer", parameter))
+
+
 def by_layer(heads: Iterable[Head]) -> dict[int, tuple[int, ...]]:
     """The numbers of some heads, by layer, in order."""
     layers: dict[int, tuple[int, ...]] = {}
@@ -94,7 +105,9 @@ def _no_attention(layer: int, heads_per_layer: Sequence[int]) -> UsageError:
     return UsageError(f"layer {layer} of this model has no attention", f"choose among {others}")
 
 
-def _numbers(spec: str, count: int, what: Literal["layer", "head"]) -> list[int]:
+def _numbers(
+    spec: str, count: int, what: Literal["layer", "head"], parameter: str = ""
+) -> list[int]:
     """The numbers that `0-3`, `0,2` or `all` name, each below `count`."""
     numbers: list[int] = []
     for item in spec.split(","):
@@ -104,7 +117,7 @@ def _numbers(spec: str, count: int, what: Literal["layer", "head"]) -> list[int]
         elif limits is None:
             full_names = ", a name (L1H2 or 1.2)" if what == "head" else ""
             raise UsageError(
-                f"{option(f'{what}s', repr(spec))} cannot be read",
+                f"{option(parameter or f'{what}s', repr(spec))} cannot be read",
                 f"give a number, a range (0-3), a list (0,2){full_names} or all",
             )
         else:

@@ -8,8 +8,8 @@ from attnviz.data.blocks import FloatArray, IntArray
 from attnviz.data.capture import Capture
 from attnviz.data.head import Head
 from attnviz.data.heads import Estimate
+from attnviz.data.outcome import Asked, Candidate, Question
 from attnviz.data.why import Shares
-from attnviz.harmless import in_quotes
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,25 +26,6 @@ class LogitRows:
 
 
 LogitConsumer: TypeAlias = Callable[[LogitRows], None]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A token that may come next.
-
-    `label` is the token as a person reads it, `exact` its own text with its leading space; empty
-    where it has none of its own (a special token, a part of a letter).
-    """
-
-    id: int
-    label: str
-    probability: float
-    exact: str = ""
-
-    @property
-    def quoted(self) -> str:
-        """The exact text in quotes, or the label where there is no text."""
-        return in_quotes(self.exact) if self.exact else self.label
 
 
 @dataclass(frozen=True)
@@ -96,7 +77,8 @@ class Prediction:
 
     `each`: the next tokens after every position, where wanted; `lens`: those after each layer,
     where wanted; `evidence`: the strongest links of the last position, layer by layer;
-    `attribution`: the likeliest token's logit by part, where wanted. `fills`: the tokens stand at
+    `attribution`: the likeliest token's logit by part, where wanted. `asked`: what is predicted of
+    an answer, where wanted. `fills`: the tokens stand at
     their positions, which hold masks: `last` is of the last mask, `each` of those before it.
     """
 
@@ -106,6 +88,7 @@ class Prediction:
     lens: Sequence[NextTokens] = ()
     evidence: Sequence[Evidence] = ()
     attribution: Attribution | None = None
+    asked: Asked | None = None
     fills: bool = False
 
 
@@ -115,11 +98,14 @@ class PredictionMean:
 
     `model`: its name. `texts`: how many. `likeliest`: the probability of the likeliest next token
     after a text, or (`fills`) in place of its masks; `followed`: the probability of the tokens that
-    really followed within it, where wanted.
+    really followed within it, where wanted. `measured`: the mean of what is measured of a
+    `question`, where one was asked.
     """
 
     model: str
     texts: int
     likeliest: Estimate
     followed: Estimate | None = None
+    question: Question | None = None
+    measured: Estimate | None = None
     fills: bool = False

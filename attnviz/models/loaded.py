@@ -8,13 +8,13 @@ for it here: `predicting(model)`, `valuing(model)`, `tracing(model)`, `freezing(
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from attnviz.data.ablate import Ablated, Replacement, RunConsumer
 from attnviz.data.blocks import Consumer, FloatArray, Wanted
 from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace
 from attnviz.data.generate import GoOn, Sampling
 from attnviz.data.head import Head
+from attnviz.data.interventions import Intervention, RunConsumer, SourceRun
 from attnviz.data.predict import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError, option
@@ -88,22 +88,22 @@ class Predicts(Protocol):
         there: the logit lens (nostalgebraist 2020).
         """
 
-    def ablate(
+    def intervene(
         self,
         ids: Sequence[int],
-        ablations: Sequence[Ablated],
-        replacement: Replacement,
+        interventions: Sequence[Intervention],
         consume: RunConsumer,
         *,
         whole: bool,
+        source: SourceRun | None = None,
     ) -> None:
-        """Run the tokens once for each ablation, without the output of its heads.
+        """Run the tokens once for each intervention.
 
         The consumer is given the runs in no particular order; `whole`: with the
-        log-probabilities of all tokens that followed.
+        log-probabilities of all tokens that followed. `source`: where edits take vectors from.
 
         Raises:
-            ModelError: the heads' output cannot be found in this architecture.
+            ModelError: what is to be changed cannot be found in this architecture.
         """
 
 

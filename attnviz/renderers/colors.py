@@ -16,6 +16,19 @@ _TABLE = bytes.fromhex(
 VIRIDIS = tuple((_TABLE[i], _TABLE[i + 1], _TABLE[i + 2]) for i in range(0, len(_TABLE), 3))
 
 
+_BELOW, _ABOVE, _ZERO = (33, 102, 172), (178, 24, 43), (247, 247, 247)
+PALE = 0.55
+"""Up to this share of a value with a sign, black letters stand out."""
+
+
+def signed_color(share: float) -> tuple[int, int, int]:
+    """Red, green and blue of a value from -1 (blue) to 1 (red), near the ends of RdBu."""
+    end = _BELOW if share < 0 else _ABOVE
+    return tuple(  # type: ignore[return-value]
+        round(zero + (far - zero) * abs(share)) for zero, far in zip(_ZERO, end, strict=True)
+    )
+
+
 def is_light(color: ArrayLike, least: float = 110) -> NDArray[np.bool_]:
     """Whether black letters stand out on a colour better than white ones.
 

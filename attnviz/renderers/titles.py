@@ -18,11 +18,8 @@ from attnviz.data.transforms import (
 )
 from attnviz.harmless import readable
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import name_of
-from attnviz.renderers.numbers import probability
 
 if TYPE_CHECKING:
-    from attnviz.data.ablate import AblationReport
     from attnviz.data.atlas import Atlas
     from attnviz.data.circuits import Circuits
     from attnviz.data.compare import ModelComparison, TextComparison
@@ -164,41 +161,6 @@ def duration(seconds: float) -> str:
         if seconds < most * size:
             return amount(max(1, round(seconds / size)), unit)
     return amount(round(seconds / 86400), "day")
-
-
-def ablate_title(report: "AblationReport") -> str:
-    """What was run, what is measured, and what replaces a head."""
-    ran = mean_of_texts(report) if report.lines else facts(report.capture)
-    return f"{ran}; {ablation(report)}"
-
-
-def mean_of_texts(report: "AblationReport") -> str:
-    """`builtin, mean of 3 texts`."""
-    return f"{readable(report.capture.model.name)}, mean of {amount(report.lines or 1, 'text')}"
-
-
-def ablation(report: "AblationReport") -> str:
-    """What is measured, and what replaces a head."""
-    replaced = "0" if report.replacement == "zero" else "its mean over the positions"
-    if report.lines is not None:
-        said = "each text's answer" if report.own_answers else "the tokens that followed"
-        if report.answer is not None:
-            said = fenced(name_of(report.answer.label))
-        measured = f"mean log-probability of {said}: {report.baseline:.3f} nats"
-    elif report.answer is not None and report.first is not None:
-        word, best = report.answer, report.first
-        likely = probability(word.probability)
-        measured = f"P({fenced(name_of(word.label))}) = {likely}, rank {report.rank:,}"
-        if report.rank != 1:
-            measured += f"; top: {fenced(name_of(best.label))}, {probability(best.probability)}"
-    else:
-        n = report.tokens
-        measured = (
-            f"mean log-probability of the {amount(n, 'token')} that followed: "
-            f"{report.baseline:.3f} nats"
-        )
-    changes = "; change in log-probability (nats); negative = the head helps"
-    return f"a head's output replaced by {replaced}; {measured}{changes}"
 
 
 def heads_title(report: "HeadReport") -> str:

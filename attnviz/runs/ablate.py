@@ -1,33 +1,40 @@
-"""Does a head matter? What the model says without it.
+"""Does a part of a model matter? What the model says without it.
 
-text ─► tokens ─► a run for each ablation ─► log-probabilities ─► effects
+text ─► tokens ─► a run for each intervention ─► log-probabilities or an outcome ─► effects
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import exp
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.analyses.ablate import KeepLogProbabilities, effect_of
+from attnviz.analyses.ablate import KeepFollowed, effect_on_answer, effect_on_tokens
+from attnviz.analyses.outcome import KeepOutcomes
 from attnviz.analyses.predict import KeepNextTokens, log_softmax
-from attnviz.data.ablate import (
-    Ablated,
-    AblatedRun,
-    AblationReport,
-    BeforeAfter,
+from attnviz.data.ablate import AblationReport, BeforeAfter, LinkNames
+from attnviz.data.blocks import FloatArray
+from attnviz.data.head import Head, choose_heads, choose_layers
+from attnviz.data.interventions import (
+    ChangedRun,
+    CutLink,
+    Edit,
+    Intervention,
     Replacement,
     RunConsumer,
+    Site,
 )
-from attnviz.data.blocks import FloatArray
-from attnviz.data.head import choose_heads
-from attnviz.data.predict import Candidate, LogitRows, NextTokens
-from attnviz.errors import InputError, option
+from attnviz.data.outcome import Question
+from attnviz.data.positions import find_positions
+from attnviz.data.predict import LogitRows, NextTokens
+from attnviz.data.why import Part
+from attnviz.errors import InputError, UsageError, option
 from attnviz.models.loaded import predicting
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare
-from attnviz.runs.token_after import token_after
+from attnviz.runs.question import question_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -37,56 +44,224 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Cut:
-    """How heads are ablated, and what is measured: all that follows, or one `answer`."""
+class Targets:
+    """What is ablated: heads, the MLPs of some layers, or whole layers; as users name them.
+
+    Heads are left out where only the others are named.
+    """
+
+    heads: HeadOptions = field(default_factory=HeadOptions)
+    mlps: str | None = None
+    layers: str | None = None
+
+    @property
+    def named(self) -> bool:
+        """Whether anything is named."""
+        return self.heads.named or self.mlps is not None or self.layers is not None
+
+
+@dataclass(frozen=True)
+class Ablating:
+    """How parts are ablated, and what is measured.
+
+    All that follows; or one `answer`, alone or rather than `versus`. `cut`: in place of the heads'
+    outputs, some of their links.
+    """
 
     replacement: Replacement = "zero"
     answer: str | None = None
+    versus: str | None = None
+    cut: LinkNames | None = None
 
 
 def ablate_each(
     model: "LoadedModel",
     text: str,
     options: TextOptions,
-    heads: HeadOptions,
-    cut: Cut,
+    targets: Targets,
+    how: Ablating,
     progress: Progress | None = None,
 ) -> AblationReport:
-    """Ablate one head at a time.
+    """Ablate one part at a time.
 
     Raises:
         InputError: the text is too short to be followed by anything, or longer than the context.
-        UsageError: a head that the model does not have, an answer that is not one token, or a
-            model that predicts no next token.
+        UsageError: a part that the model does not have, an answer that is no token, a link that
+            there is not, or a model that predicts no next token.
     """
     predicting(model)
     prepared = prepare(model, text, options)
-    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-    ablations: list[Ablated] = [(), *((head,) for head in chosen)]
-    return _report(prepared, ablations, _answer_of(prepared, options, cut), cut, progress)
+    parts = [(part,) for part in _chosen(prepared, targets, how)]
+    return _Measuring(prepared, options, how).report([(), *parts], progress)
 
 
 def ablate_together(
     model: "LoadedModel",
     text: str,
     options: TextOptions,
-    heads: HeadOptions,
-    cut: Cut,
+    targets: Targets,
+    how: Ablating,
     top: int,
     progress: Progress | None = None,
 ) -> BeforeAfter:
-    """Ablate some heads at once; raises what `ablate_each` raises."""
+    """Ablate some parts at once; raises what `ablate_each` raises."""
     predicting(model)
     prepared = prepare(model, text, options)
-    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-    answer = _answer_of(prepared, options, cut)
     next_tokens = _KeepLast(prepared, top)
-    report = _report(prepared, [(), chosen], answer, cut, progress, also=next_tokens)
+    ablations = [(), tuple(_chosen(prepared, targets, how))]
+    report = _Measuring(prepared, options, how).report(ablations, progress, also=next_tokens)
     probabilities = None
-    if answer is not None:
-        before, after = (float(np.exp(log_softmax(next_tokens.last[i])[answer])) for i in (0, 1))
-        probabilities = before, after
+    if report.answer is not None and report.versus is None:
+        after = report.baseline + report.effects[0].change
+        probabilities = exp(report.baseline), exp(after)
     return BeforeAfter(report, next_tokens.of(0), next_tokens.of(1), probabilities)
+
+
+def _chosen(prepared: Prepared, targets: Targets, how: Ablating) -> list[Part]:
+    """The parts that are named; all heads where none is.
+
+    Raises:
+        UsageError: the model does not have one.
+    """
+    heads_per_layer = prepared.model.identity.heads_per_layer
+    n_layers, others = len(heads_per_layer), list[Part]()
+    if targets.mlps is not None:
+        others += [Part("mlp", layer) for layer in choose_layers(n_layers, targets.mlps, "mlps")]
+    if targets.layers is not None:
+        chosen = choose_layers(n_layers, targets.layers, "whole_layers")
+        others += [Part("layer", layer) for layer in chosen]
+    if others and how.cut is not None:
+        raise UsageError(
+            "an MLP has no links", f"leave {option('mlps')} and {option('whole_layers')} out"
+        )
+    if others and not targets.heads.named:
+        return others
+    heads = choose_heads(heads_per_layer, targets.heads.layers, targets.heads.heads)
+    return [Part("head", *head) for head in heads] + others
+
+
+@dataclass(frozen=True)
+class _Measuring:
+    """A text, and what is done to it."""
+
+    prepared: Prepared
+    options: TextOptions
+    how: Ablating
+
+    def report(
+        self,
+        ablations: Sequence[tuple[Part, ...]],
+        progress: Progress | None = None,
+        also: RunConsumer | None = None,
+    ) -> AblationReport:
+        """Run the text once for each ablation, of which the first is none."""
+        prepared, how = self.prepared, self.how
+        ids = prepared.ids
+        if len(ids) < 2 and how.answer is None:
+            raise InputError(
+                "nothing follows a single token", f"give a longer text, or an {option('answer')}"
+            )
+        check_memory(prepared)
+        links = _links(prepared, how.cut) if how.cut else ()
+        interventions = [_changes(parts, how, links) for parts in ablations]
+        plain = _KeepLast(prepared, 1)
+        question = self._question()
+        followed, outcomes = KeepFollowed(), KeepOutcomes(question.ids if question else ())
+        done = 0
+
+        def consume(run: ChangedRun) -> None:
+            nonlocal done
+            (outcomes if question else followed)(run)
+            if run.index == 0:
+                plain(run)
+            if also:
+                also(run)
+            done += 1
+            if progress:
+                progress(done, len(interventions))
+
+        whole = question is None
+        predicting(prepared.model).intervene(ids, interventions, consume, whole=whole)
+        numbered = list(enumerate(ablations))[1:]
+        if question is None:
+            before = followed.kept[0]
+            effects = [effect_on_tokens(p, before, followed.kept[i]) for i, p in numbered]
+            measured = float(before.mean()), len(before), effects
+            return AblationReport(prepared.empty, how.replacement, *measured, cut=how.cut)
+        last, found = plain.last[0], outcomes.kept
+        logs = log_softmax(last)
+        answer, versus = question.likely([exp(logs[id_]) for id_ in question.ids])
+        return AblationReport(
+            prepared.empty,
+            how.replacement,
+            found[0].measured,
+            1,
+            [effect_on_answer(parts, found[0], found[i]) for i, parts in numbered],
+            answer,
+            versus,
+            int((last > last[answer.id]).sum()) + 1,
+            plain.of(0).candidates[0],
+            how.cut,
+            differences=versus is not None,
+        )
+
+    def _question(self) -> Question | None:
+        answer, versus = self.how.answer, self.how.versus
+        if answer is None:
+            if versus is not None:
+                raise UsageError(
+                    f"{option('versus')} is for an {option('answer')}", f"add {option('answer')}"
+                )
+            return None
+        return question_of(self.prepared, self.options, answer, versus)
+
+
+def _changes(
+    parts: tuple[Part, ...], how: Ablating, links: Sequence[tuple[int, int]]
+) -> Intervention:
+    """What ablating some parts changes in a run."""
+    if how.cut is not None:
+        return tuple(
+            CutLink(Head(part.layer or 0, part.head or 0), query, key, how.cut.renormalise)
+            for part in parts
+            for query, key in links
+        )
+    return tuple(Edit(site, how.replacement) for part in parts for site in sites_of(part))
+
+
+def sites_of(part: Part) -> tuple[Site, ...]:
+    """The vectors by which a part acts; those of a whole layer are two."""
+    layer = part.layer or 0
+    if part.kind == "layer":
+        return Site("attention", layer), Site("mlp", layer)
+    return (Site("mlp", layer) if part.kind == "mlp" else Site("head", layer, part.head),)
+
+
+def _links(prepared: Prepared, cut: LinkNames) -> list[tuple[int, int]]:
+    """The (query, key) pairs that names of links stand for, as far as the model has them.
+
+    Raises:
+        UsageError: there is none, or a row would have nothing left to renormalise.
+    """
+    empty = prepared.empty
+    queries = find_positions(empty.query_tokens, [cut.query], "cut")
+    keys = find_positions(empty.key_tokens, [cut.key], "cut")
+    seen = empty.allowed_count()
+    links = [(query, key) for query in queries for key in keys if key < seen[query]]
+    if not links:
+        raise UsageError(
+            f"{cut.query!r} never attends to {cut.key!r}, which stands after it",
+            "name a key that is not after the query",
+        )
+    of_query = {query: sum(q == query for q, _ in links) for query, _ in links}
+    alone = [query for query, cuts in of_query.items() if cuts >= seen[query]]
+    if cut.renormalise and alone:
+        label = empty.query_tokens[alone[0]].label
+        raise UsageError(
+            f"nothing is left of the row of {label!r} to renormalise",
+            f"leave {option('renormalise')} out",
+        )
+    return links
 
 
 @dataclass
@@ -97,7 +272,7 @@ class _KeepLast:
     top: int
     last: dict[int, FloatArray] = field(default_factory=dict)
 
-    def __call__(self, run: AblatedRun) -> None:
+    def __call__(self, run: ChangedRun) -> None:
         self.last[run.index] = run.last
 
     def of(self, index: int) -> NextTokens:
@@ -109,53 +284,13 @@ class _KeepLast:
         return keep.next_tokens[0]
 
 
-def _report(
-    prepared: Prepared,
-    ablations: list[Ablated],
-    answer: int | None,
-    cut: Cut,
-    progress: Progress | None = None,
-    also: RunConsumer | None = None,
-) -> AblationReport:
-    """Run the text once for each ablation, of which the first is none."""
-    ids = prepared.ids
-    if len(ids) < 2 and answer is None:
-        raise InputError(
-            "nothing follows a single token", f"give a longer text, or an {option('answer')}"
-        )
-    _check_memory(prepared)
-    keep, plain = KeepLogProbabilities(answer), _KeepLast(prepared, 1)
+def check_memory(prepared: Prepared) -> None:
+    """See that batches of runs fit.
 
-    def consume(run: AblatedRun) -> None:
-        keep(run)
-        if run.index == 0:
-            plain(run)
-        if also:
-            also(run)
-        if progress:
-            progress(len(keep.kept), len(ablations))
-
-    whole = answer is None
-    predicting(prepared.model).ablate(ids, ablations, cut.replacement, consume, whole=whole)
-    before = keep.kept[0]
-    effects = [effect_of(heads, before, keep.kept[i]) for i, heads in enumerate(ablations) if i > 0]
-    measured = float(before.mean()), len(before), effects
-    if answer is None:
-        return AblationReport(prepared.empty, cut.replacement, *measured)
-    tokenizer = prepared.model.tokenizer
-    likely = float(np.exp(before[0]))
-    known = Candidate(answer, tokenizer.label(answer), likely, tokenizer.exact(answer))
-    rank = int((plain.last[0] > plain.last[0][answer]).sum()) + 1
-    first = plain.of(0).candidates[0]
-    return AblationReport(prepared.empty, cut.replacement, *measured, known, rank, first)
-
-
-def _check_memory(prepared: Prepared) -> None:
+    Raises:
+        ModelError: they do not.
+    """
     n, _ = prepared.shape
     more = max(0, BATCH_TOKENS // n - 1) * prepared.model.working_bytes(n, n)
     logits = 4 * max(n, BATCH_TOKENS) * prepared.model.tokenizer.vocab_size
     prepared.budget.check(more + logits, "shorten the text")
-
-
-def _answer_of(prepared: Prepared, options: TextOptions, cut: Cut) -> int | None:
-    return None if cut.answer is None else token_after(prepared, options, cut.answer, "answer")

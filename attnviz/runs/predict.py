@@ -6,17 +6,21 @@ text ─► tokens ─► run ─► logits ─► candidates; the last position
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
+from math import exp
 from typing import TYPE_CHECKING, Protocol
 
-from attnviz.analyses.predict import KeepNextTokens
+from attnviz.analyses.outcome import outcome_of
+from attnviz.analyses.predict import KeepNextTokens, log_softmax
+from attnviz.data.blocks import FloatArray
 from attnviz.data.head import every_head
-from attnviz.data.predict import Attribution, Candidate, Evidence, Prediction
+from attnviz.data.outcome import Asked, Question
+from attnviz.data.predict import Attribution, Evidence, LogitRows, Prediction
 from attnviz.data.tokens import MASKS
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.models.loaded import Fills, predicting
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import Prepared, prepare
-from attnviz.runs.token_after import token_after
+from attnviz.runs.question import candidate_after, question_of
 from attnviz.runs.why import frozen
 from attnviz.transforms.keep import KeepLinks
 
@@ -31,13 +35,16 @@ if TYPE_CHECKING:
 class Reading:
     """What to read: the number of candidates; those after `each` position; the `lens`.
 
-    `attribute`: also the likeliest token's logit by part, or its difference from that of `versus`.
+    `answer`: also what is predicted of this word, alone or rather than of `versus`. `attribute`:
+    also the answer's logit by part (without one, the likeliest token's), or its difference from
+    that of `versus`.
     """
 
     top: int = 10
     each: bool = False
     lens: bool = False
     attribute: bool = False
+    answer: str | None = None
     versus: str | None = None
 
 
@@ -60,7 +67,16 @@ def predict_text(
     _check_memory(prepared)
     last = len(ids) - 1
     every, through = (_keep(prepared, ids, reading) for _ in "12")
-    able.predict(ids, range(len(ids)) if reading.each else [last], every, lens=False)
+    asked = None
+    if reading.answer is not None:
+        asked = _Asking(question_of(prepared, options, reading.answer, reading.versus))
+
+    def consume(rows: LogitRows) -> None:
+        every(rows)
+        if asked:
+            asked(rows)
+
+    able.predict(ids, range(len(ids)) if reading.each else [last], consume, lens=False)
     if reading.lens:
         able.predict(ids, [last], through, lens=True)
     return Prediction(
@@ -70,7 +86,27 @@ def predict_text(
         lens=through.next_tokens,
         evidence=_evidence(prepared, last),
         attribution=_attribution(prepared, options, reading, every) if reading.attribute else None,
+        asked=asked.found if asked else None,
     )
+
+
+@dataclass
+class _Asking:
+    """Consumes logits, and keeps what those after the last position say of a question."""
+
+    question: Question
+    last: FloatArray | None = None
+
+    def __call__(self, rows: LogitRows) -> None:
+        self.last = rows.logits[-1].copy()
+
+    @property
+    def found(self) -> Asked:
+        assert self.last is not None
+        logs, ids = log_softmax(self.last), self.question.ids
+        ranks = tuple(int((logs > logs[id_]).sum()) + 1 for id_ in ids)
+        likely = self.question.likely([exp(logs[id_]) for id_ in ids])
+        return Asked(Question(*likely), outcome_of(self.last, ids), ranks)
 
 
 def _keep(prepared: Prepared, ids: Sequence[int], reading: Reading) -> KeepNextTokens:
@@ -94,7 +130,7 @@ def _fill(model: "FillingModel", text: str, options: TextOptions, reading: Readi
     mask = model.mask
     if mask is None:
         raise UsageError(f"{model.identity.name} has no mask to fill", "use another model")
-    for name in ("each", "attribute"):
+    for name in ("each", "attribute", "answer"):
         if getattr(reading, name):
             raise UsageError(
                 f"{model.identity.name} fills masks, and {option(name)} is of next tokens",
@@ -126,24 +162,24 @@ def _fill(model: "FillingModel", text: str, options: TextOptions, reading: Readi
 def _attribution(
     prepared: Prepared, options: TextOptions, reading: Reading, every: KeepNextTokens
 ) -> Attribution:
-    """The likeliest token's logit as a sum.
+    """The answer's logit, or the likeliest token's, as a sum.
 
     Raises:
-        UsageError: the other token is not one token, or the likeliest one.
+        UsageError: the other token is no token, or this one.
         ModelError: this architecture cannot be taken apart, or its logits are no sums.
     """
     best, position = every.next_tokens[-1].candidates[0], len(prepared.ids) - 1
+    if reading.answer is not None:
+        best = candidate_after(prepared, options, reading.answer, "answer")
     ids, versus = [best.id], None
     if reading.versus is not None:
-        other = token_after(prepared, options, reading.versus, "versus")
-        if other == best.id:
+        versus = candidate_after(prepared, options, reading.versus, "versus")
+        if versus.id == best.id:
             raise UsageError(
                 f"{option('versus', repr(reading.versus))} is the likeliest token itself",
                 "name another one",
             )
-        ids.append(other)
-        tokenizer = prepared.model.tokenizer
-        versus = Candidate(other, tokenizer.label(other), 0.0, tokenizer.exact(other))
+        ids.append(versus.id)
     sums = frozen(prepared)
     output = sums.run.output
     if output is None:

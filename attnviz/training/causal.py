@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from attnviz.data.ablate import AblatedRun
 from attnviz.data.head import Head, every_head
+from attnviz.data.interventions import ChangedRun, Edit, Site
 from attnviz.models.folder.card import read_card
 from attnviz.models.known import BUILTIN
-from attnviz.models.scratch.ablate import ablate_native
+from attnviz.models.scratch.intervening import intervene_native
 from attnviz.training.probe import WorldProbe
 from attnviz.training.sentences import BEHAVIOURS
 
@@ -133,13 +133,13 @@ def _lost(
     """The drop of the mean log-probability at these positions without each head."""
     means: dict[int, float] = {}
 
-    def keep(run: AblatedRun) -> None:
+    def keep(run: ChangedRun) -> None:
         means[run.index] = float(run.followed[[at - 1 for at in positions]].mean())
 
     with torch.inference_mode():
-        ablations = [(), *((head,) for head in heads)]
-        ablate_native(probe.model, torch.tensor([list(ids)]), ablations, "zero", keep, whole=True)
-    return [means[0] - means[i] for i in range(1, len(ablations))]
+        changes = [(), *((Edit(Site("head", *head), "zero"),) for head in heads)]
+        intervene_native(probe.model, torch.tensor([list(ids)]), changes, keep, whole=True)
+    return [means[0] - means[i] for i in range(1, len(changes))]
 
 
 def main(

@@ -11,7 +11,7 @@ from attnviz.data.ablate import BeforeAfter
 from attnviz.data.blocks import KeepEverything, LayerPattern, PatternBlock
 from attnviz.data.capture import Capture
 from attnviz.data.head import Head, every_head
-from attnviz.runs.ablate import Cut, ablate_together
+from attnviz.runs.ablate import Ablating, Targets, ablate_together
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare
 
@@ -74,13 +74,13 @@ class Runs:
         """
         with self._one:
             check(cancelled)
-            options, chosen = self.options, HeadOptions(heads=str(head))
+            options, chosen = self.options, Targets(HeadOptions(heads=str(head)))
             return ablate_together(
                 self.model,
                 text,
                 options,
                 chosen,
-                Cut(),
+                Ablating(),
                 CANDIDATES,
                 lambda _done, _of: check(cancelled),
             )

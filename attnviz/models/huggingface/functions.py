@@ -283,6 +283,8 @@ class PlainModules:
 
 
 Listener: TypeAlias = Callable[[AttentionCall], None]
+Correct: TypeAlias = Callable[[AttentionCall, Tensor], Tensor]
+"""Is given a call and its output (B, n_q, h, d_v), and returns what takes its place."""
 Function: TypeAlias = Callable[..., tuple[Tensor, Tensor | None]]
 
 
@@ -293,7 +295,23 @@ def recording(model: Any, listener: Listener) -> Iterator[None]:
     Raises:
         ValueError: the attention function of this architecture cannot be switched.
     """
-    with _switched(model, lambda inner: _listening(inner, listener)):
+
+    def listen(call: AttentionCall, attend: Callable[[], Tensor]) -> Tensor:
+        listener(call)  # first, as it may end the run
+        return attend()
+
+    with _switched(model, lambda inner: _around(inner, listen)):
+        yield
+
+
+@contextmanager
+def corrected(model: Any, correct: Correct) -> Iterator[None]:
+    """Let a function replace the output of every attention call until the end.
+
+    Raises:
+        ValueError: the attention function of this architecture cannot be switched.
+    """
+    with _switched(model, lambda inner: _around(inner, lambda c, attend: correct(c, attend()))):
         yield
 
 
@@ -348,8 +366,10 @@ def _replaced(
             functions[name] = inner
 
 
-def _listening(inner: Function | None, listener: Listener) -> Function:
-    """A function that hands the call to the listener, and returns the output of `inner`."""
+def _around(
+    inner: Function | None, around: Callable[[AttentionCall, Callable[[], Tensor]], Tensor]
+) -> Function:
+    """A function that hands the call to `around`, which may call `inner` for its output."""
 
     def attend(
         module: Any,
@@ -360,23 +380,27 @@ def _listening(inner: Function | None, listener: Listener) -> Function:
         **more: Any,
     ) -> tuple[Tensor, Tensor | None]:
         bias, scaling = more.get("position_bias"), more.get("scaling")
-        listener(
-            AttentionCall(
-                module=module,
-                q=query[0],
-                k=key[0],
-                v=value[0],
-                bias=None if bias is None else bias[0],
-                scaling=query.size(-1) ** -0.5 if scaling is None else float(scaling),
-                _mask=attention_mask,
-                _more=more,
-                _texts=(query, key, value),
-            )
+        call = AttentionCall(
+            module=module,
+            q=query[0],
+            k=key[0],
+            v=value[0],
+            bias=None if bias is None else bias[0],
+            scaling=query.size(-1) ** -0.5 if scaling is None else float(scaling),
+            _mask=attention_mask,
+            _more=more,
+            _texts=(query, key, value),
         )
         function = inner or sys.modules[type(module).__module__].eager_attention_forward
-        output: tuple[Tensor, Tensor | None] = function(
-            module, query, key, value, attention_mask, **more
-        )
-        return output
+        weights: Tensor | None = None
+
+        def attended() -> Tensor:
+            nonlocal weights
+            output: Tensor
+            output, weights = function(module, query, key, value, attention_mask, **more)
+            return output
+
+        output = around(call, attended)
+        return output, weights
 
     return attend

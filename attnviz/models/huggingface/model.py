@@ -7,24 +7,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.data.ablate import Ablated, Replacement, RunConsumer
 from attnviz.data.blocks import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace
 from attnviz.data.generate import GoOn, Sampling
 from attnviz.data.head import Head
+from attnviz.data.interventions import Intervention, RunConsumer, SourceRun
 from attnviz.data.predict import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.handover import rows_at_a_time
-from attnviz.models.huggingface.ablate import ablate_transformers
 from attnviz.models.huggingface.capture import reduce_windows, run_and_capture
 from attnviz.models.huggingface.dissect import dissected, dissected_as
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.generate import generate, log_probabilities
+from attnviz.models.huggingface.intervening import intervene_transformers
 from attnviz.models.huggingface.predict import predict, vectors
 from attnviz.models.huggingface.values import value_norms
 from attnviz.models.reducing import Take, each_alone
@@ -153,19 +153,19 @@ class CausalLM(OneSequence):
     ) -> None:
         predict(self.model, self._ids(ids), positions, consume, lens=lens)
 
-    def ablate(
+    def intervene(
         self,
         ids: Sequence[int],
-        ablations: Sequence[Ablated],
-        replacement: Replacement,
+        interventions: Sequence[Intervention],
         consume: RunConsumer,
         *,
         whole: bool,
+        source: SourceRun | None = None,
     ) -> None:
         heads = self.identity.heads_per_layer
-        given = self.model, self._ids(ids), heads, ablations, replacement, consume
+        given = self.model, self._ids(ids), heads, interventions, consume
         with torch.inference_mode():
-            ablate_transformers(*given, whole=whole)
+            intervene_transformers(*given, whole=whole, source=source)
 
     def generate(
         self,

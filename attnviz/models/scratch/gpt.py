@@ -35,8 +35,8 @@ class MLP(nn.Module):
 class Block(nn.Module):
     """One layer: attention, then MLP, each added to the residual stream.
 
-    Hook points (B, n, d): `resid_pre` (before the layer), `resid_mid` (after attention),
-    `resid_post` (after the layer).
+    Hook points (B, n, d): `resid_pre` (before the layer), `attn_out` and `mlp_out` (what is added),
+    `resid_mid` (after attention), `resid_post` (after the layer).
     """
 
     def __init__(self, config: GPTConfig) -> None:
@@ -46,12 +46,13 @@ class Block(nn.Module):
         self.ln_2 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.mlp = MLP(config.n_embd, config.d_mlp)
         self.resid_pre, self.resid_mid, self.resid_post = HookPoint(), HookPoint(), HookPoint()
+        self.attn_out, self.mlp_out = HookPoint(), HookPoint()
 
     def forward(self, x: Tensor, mask: Tensor | None, rows: int | None = None) -> Tensor:
         x = self.resid_pre(x)  # (B, n, d)
         attended = self.attn(self.ln_1(x), mask, causal=mask is None, rows=rows)
-        x = self.resid_mid(x + attended)  # (B, n, d)
-        out: Tensor = self.resid_post(x + self.mlp(self.ln_2(x)))  # (B, n, d)
+        x = self.resid_mid(x + self.attn_out(attended))  # (B, n, d)
+        out: Tensor = self.resid_post(x + self.mlp_out(self.mlp(self.ln_2(x))))  # (B, n, d)
         return out
 
 

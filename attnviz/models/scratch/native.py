@@ -8,15 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.data.ablate import Ablated, Replacement, RunConsumer
 from attnviz.data.blocks import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.data.capture import Capture, Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.data.explain import HeadTrace
 from attnviz.data.generate import GoOn, Sampling
 from attnviz.data.head import Head
+from attnviz.data.interventions import Intervention, RunConsumer, SourceRun
 from attnviz.data.predict import LogitConsumer, LogitRows
-from attnviz.models.ablate import log_probability
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes, gpt2_config
 from attnviz.models.frozen.run import FrozenRun
@@ -24,12 +23,13 @@ from attnviz.models.handover import LOGIT_ROWS, Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.known import BUILTIN
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
+from attnviz.models.probability import log_probability
 from attnviz.models.reducing import Rows, Take
-from attnviz.models.scratch.ablate import ablate_native
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.frozen import freeze_gpt
 from attnviz.models.scratch.generate import generate_native
 from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.intervening import intervene_native
 from attnviz.models.scratch.tracing import gpt_record
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace, numbers
@@ -129,17 +129,18 @@ class NativeModel:
             self.model.hidden(self._ids(ids), rows=rows)
         return numbers(torch.stack(norms))
 
-    def ablate(
+    def intervene(
         self,
         ids: Sequence[int],
-        ablations: Sequence[Ablated],
-        replacement: Replacement,
+        interventions: Sequence[Intervention],
         consume: RunConsumer,
         *,
         whole: bool,
+        source: SourceRun | None = None,
     ) -> None:
+        given = self.model, self._ids(ids), interventions, consume
         with torch.inference_mode():
-            ablate_native(self.model, self._ids(ids), ablations, replacement, consume, whole=whole)
+            intervene_native(*given, whole=whole, source=source)
 
     def generate(
         self,

@@ -19,7 +19,6 @@ from attnviz.data.generate import GoOn, Sampling
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 from attnviz.errors import ModelError
-from attnviz.models.ablate import log_probability
 from attnviz.models.folder.card import CARD, read_card
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
@@ -31,6 +30,7 @@ from attnviz.models.folder.weights import (
 )
 from attnviz.models.handover import Handover
 from attnviz.models.hooks import attached
+from attnviz.models.probability import log_probability
 from attnviz.models.sampling import chosen
 from attnviz.models.scratch.generate import last_row
 from attnviz.models.scratch.seq2seq import Seq2Seq

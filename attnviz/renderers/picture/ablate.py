@@ -3,9 +3,10 @@
 from attnviz.data.ablate import AblationReport
 from attnviz.renderers.arrangement import by_head, digits_for, largest
 from attnviz.renderers.colors import DIVERGING
+from attnviz.renderers.interventions import ablation, mean_of_texts
 from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import Pane, draw_panes
-from attnviz.renderers.titles import ablation, caption, mean_of_texts
+from attnviz.renderers.titles import caption
 
 
 def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:

@@ -12,6 +12,7 @@ from attnviz.data.blocks import FloatArray
 from attnviz.data.head import Head
 from attnviz.renderers.colors import is_light
 from attnviz.renderers.picture.canvas import Drawn, place
+from attnviz.renderers.picture.fonts import Lettering
 from attnviz.renderers.picture.frame import BOX, GREY, LEAST_LINE
 from attnviz.renderers.picture.paint import EMPTY
 from attnviz.renderers.picture.sheet import (
@@ -32,6 +33,8 @@ ALONE_SIDE, ALONE_CELL = 6.0, 0.7  # of a single pane
 LEAST_WRITTEN = 0.32  # inches; smaller cells hold no number
 BAR_APART, BAR = 0.07, 0.09
 GAP_ACROSS, GAP_DOWN = 0.95, 0.62
+LEAST_LABEL, LETTER = 0.12, 0.055
+"""Inches from one name of a column to the next, and those that a letter takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +42,7 @@ class Pane:
     """One measure: `values` (layers, heads), NaN where there is nothing, from `low` to `high`.
 
     `digits`: behind the point, where the cells have room for numbers. `boxed`: heads that are
-    marked.
+    marked. `columns`: what stands across in place of heads.
     """
 
     title: str
@@ -48,6 +51,7 @@ class Pane:
     high: float
     digits: int = 2
     boxed: Collection[Head] = ()
+    columns: Sequence[str] | None = None
 
 
 UNITS = {"entropy": "nats", "distance": "tokens", "distance_variance": "tokens²"}
@@ -101,8 +105,9 @@ def draw_panes(
         for i, pane in enumerate(panes):
             down, across = divmod(i, ACROSS)
             left, bottom = across * (width + GAP_ACROSS), -down * (height + GAP_DOWN)
-            image = _draw_one(place(figure, left, bottom, width, height), pane, cell, cmap)
+            image = _draw_one(place(figure, left, bottom, width, height), pane, cell, cmap, fonts)
             draw_bar(place(figure, left + width + BAR_APART, bottom, BAR, height), image)
+        bottom -= longest_label(panes)
         line = min(ACROSS, len(panes)) * (width + GAP_ACROSS)
         write_heading(figure, height + 0.4, line, title, about, fonts)
         small = int(max(LEAST_LINE, line) * SMALL_LETTERS)
@@ -111,7 +116,13 @@ def draw_panes(
     return Drawn(figure, fonts.notes)
 
 
-def _draw_one(axes: "Axes", pane: Pane, cell: float, cmap: str) -> "AxesImage":
+def longest_label(panes: Sequence[Pane]) -> float:
+    """Inches below the panes that names of columns take."""
+    longest = max((len(name) for pane in panes for name in pane.columns or ()), default=0)
+    return LETTER * longest
+
+
+def _draw_one(axes: "Axes", pane: Pane, cell: float, cmap: str, fonts: Lettering) -> "AxesImage":
     from matplotlib.patches import Rectangle
 
     values = pane.values
@@ -128,6 +139,10 @@ def _draw_one(axes: "Axes", pane: Pane, cell: float, cmap: str) -> "AxesImage":
     for axis, n, letter in ((axes.xaxis, values.shape[1], "H"), (axes.yaxis, values.shape[0], "L")):
         at = range(0, n, every)
         axis.set_ticks(list(at), [f"{letter}{i}" for i in at], fontsize=7)
+    if pane.columns is not None:
+        at = range(0, len(pane.columns), max(1, ceil(LEAST_LABEL / cell)))
+        names = [fonts.spell(pane.columns[i]) for i in at]
+        axes.xaxis.set_ticks(list(at), names, fontsize=7, rotation=90)
     axes.tick_params(width=0.6, length=2)
     for layer, head in pane.boxed:
         corner = head - 0.5, layer - 0.5

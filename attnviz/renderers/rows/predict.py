@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from typing import Annotated, TypedDict
 
 from attnviz.data.heads import Estimate
+from attnviz.data.outcome import Asked, Question
 from attnviz.data.predict import Attribution, NextTokens, Prediction, PredictionMean
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.parts import part_name
-from attnviz.renderers.rows.common import LineNumber, LineOrMean
+from attnviz.renderers.rows.common import LineNumber, LineOrMean, measured
+from attnviz.renderers.rows.outcome import Unit
 
 
 class CandidateRow(TypedDict):
@@ -61,8 +63,10 @@ def _candidates(
         }
 
 
-def mean_rows(mean: PredictionMean) -> list[CandidateRow]:
-    """The means over the lines: of the likeliest token, and of those that followed."""
+def mean_rows(mean: PredictionMean) -> "list[CandidateRow] | list[AnswerRow]":
+    """The means over the lines: of an answer, or of the likeliest token and those that followed."""
+    if mean.question is not None and mean.measured is not None:
+        return [_question(mean.question, mean.measured, None)]
     rows = [_mean(mean.likeliest)]
     if mean.followed is not None:
         rows.append(_mean(mean.followed, followed=True))
@@ -86,6 +90,64 @@ def _mean(found: Estimate, *, followed: bool = False) -> CandidateRow:
         "exact": None,
         "followed_exact": None,
         "error": found.error,
+    }
+
+
+class AnswerRow(TypedDict):
+    """What is predicted of an answer, alone or rather than another token."""
+
+    line: LineOrMean
+    answer: str
+    versus: Annotated[str | None, "The token whose logit is subtracted."]
+    unit: Unit
+    measured: Annotated[
+        float,
+        "The difference of both logits; the log-probability of the answer where there is no "
+        "versus.",
+    ]
+    error: Annotated[float | None, "Of a mean over lines, its standard error."]
+    answer_rank: Annotated[int | None, "Counted from 1, the likeliest; null: a mean."]
+    answer_logit: float | None
+    answer_log_probability: Annotated[float | None, "In nats."]
+    versus_rank: int | None
+    versus_logit: float | None
+    versus_log_probability: Annotated[float | None, "In nats."]
+    answer_exact: str
+    versus_exact: str | None
+
+
+def answer_row(asked: Asked, line: int = 1) -> AnswerRow:
+    """The one row of an answer."""
+    outcome, ranks = asked.outcome, (*asked.ranks, None)
+    return {
+        **_question(asked.question, Estimate(outcome.measured), line),
+        "answer_rank": ranks[0],
+        "answer_logit": outcome.answer_logit,
+        "answer_log_probability": outcome.answer_log_probability,
+        "versus_rank": ranks[1],
+        "versus_logit": measured(outcome.versus_logit),
+        "versus_log_probability": measured(outcome.versus_log_probability),
+    }
+
+
+def _question(question: Question, found: Estimate, line: int | None) -> AnswerRow:
+    """A row of which nothing is known but what is measured."""
+    versus = question.versus
+    return {
+        "line": line,
+        "answer": question.answer.label,
+        "versus": versus.label if versus else None,
+        "unit": "logits" if versus else "nats",
+        "measured": found.mean,
+        "error": found.error,
+        "answer_rank": None,
+        "answer_logit": None,
+        "answer_log_probability": None,
+        "versus_rank": None,
+        "versus_logit": None,
+        "versus_log_probability": None,
+        "answer_exact": question.answer.exact,
+        "versus_exact": versus.exact if versus else None,
     }
 
 

@@ -7,50 +7,85 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
+from attnviz.data.head import every_head
 from attnviz.data.predict import NextTokens
 from attnviz.harmless import readable
 from attnviz.renderers.arrangement import by_head, largest
 from attnviz.renderers.direction import fenced
+from attnviz.renderers.interventions import ablate_title, difference, named
 from attnviz.renderers.labels import distinct_labels, name_of
 from attnviz.renderers.numbers import probability
+from attnviz.renderers.parts import part_name
 from attnviz.renderers.terminal.colors import signed_style
 from attnviz.renderers.terminal.headgrid import head_grid
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import ablate_title
 
 
 def render(
     report: AblationReport, effects: Sequence[Effect], display: Display
 ) -> Iterator[RenderableType]:
-    """All heads as a grid, and of them those effects as a table."""
+    """All heads as a grid, and a table of these effects."""
     yield from _heading(report, display)
     yield Text()
-    values = by_head((effect.heads[0], effect.change) for effect in report.effects)
-    yield from head_grid(values, largest(values), signed_style, display)
-    yield Text()
+    of_heads = [(each.heads[0], each.change) for each in report.effects if each.heads]
+    if of_heads:
+        values = by_head(of_heads)
+        yield from head_grid(values, largest(values), signed_style, display)
+        yield Text()
+    yield from _table(report, effects, display)
+
+
+def _table(
+    report: AblationReport, effects: Sequence[Effect], display: Display
+) -> Iterator[RenderableType]:
+    """Each effect on a line."""
     with_errors = any(effect.error is not None for effect in effects)
+    with_own = report.differences
     columns = [
-        Column("head"),
+        Column("part" if any(not effect.heads for effect in effects) else "head"),
         Column("change", right=True),
         *([Column("± s.e.", right=True)] if with_errors else []),
+        *([Column(name, right=True) for name in _tokens(report)] if with_own else []),
         Column("known for"),
     ]
     rows = [
         (
-            str(effect.heads[0]),
+            part_name(effect.parts[0], ()),
             f"{effect.change:+.3f}",
             *([_error(effect)] if with_errors else []),
+            *(_own(effect) if with_own else []),
             _named(report, effect),
         )
         for effect in effects
     ]
     yield from listing(columns, rows, display.width)
+    notes = []
+    if with_own:
+        notes.append("log p: change in each token's own log-probability (nats)")
     if with_errors:
-        yield Text()
         over = "these texts" if report.lines else "these tokens"
-        said = f"± s.e.: standard error over {over}; a change below two of them may be chance"
+        notes.append(
+            f"± s.e.: standard error over {over}; a change below two of them may be chance"
+        )
+    for said in notes:
+        yield Text()
         yield from folded(Text(said, style="dim"), display.width)
+
+
+def _tokens(report: AblationReport) -> tuple[str, str]:
+    """The headings of both tokens' own changes."""
+    if report.answer is None or report.versus is None:
+        return "log p answer", "log p versus"
+    first, other = (fenced(name_of(each.label)) for each in (report.answer, report.versus))
+    return f"log p {first}", f"log p {other}"
+
+
+def _own(effect: Effect) -> tuple[str, str]:
+    own = effect.own
+    if own is None:
+        return "", ""
+    return f"{own.answer_log_probability:+.3f}", f"{own.versus_log_probability:+.3f}"
 
 
 def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableType]:
@@ -76,15 +111,26 @@ def _said_together(both: BeforeAfter) -> str:
     """The effect in a sentence."""
     report = both.report
     (effect,) = report.effects
-    names = ", ".join(map(str, effect.heads))
+    names = ", ".join(part_name(part, ()) for part in effect.parts)
+    if report.cut is not None and len(effect.parts) == len(every_head(_heads(report))):
+        names = "every head"
+    without = f"without the link of {names}" if report.cut else f"without {names}"
+    error = f" ± {_error(effect)}" if _error(effect) else ""
+    if report.differences:
+        said = f"{without}: {difference(report.answer, report.versus)}"
+        after = report.baseline + effect.change
+        return said + f" {report.baseline:+.3f} → {after:+.3f} ({effect.change:+.3f}{error})"
     if both.answer and report.answer:
         before, after = both.answer
-        said = f"without {names}: P({fenced(name_of(report.answer.label))}) "
+        said = f"{without}: P({named(report.answer)}) "
         said += f"{probability(before)} → {probability(after)}"
         return said + f" ({effect.change:+.3f} nats)"
-    error = f" ± {_error(effect)}" if _error(effect) else ""
-    said = f"without {names}: {effect.change:+.3f}{error} nats on average"
+    said = f"{without}: {effect.change:+.3f}{error} nats on average"
     return said + f", from {report.baseline:.3f}"
+
+
+def _heads(report: AblationReport) -> Sequence[int]:
+    return report.capture.model.heads_per_layer
 
 
 def _heading(report: AblationReport, display: Display) -> list[Text]:

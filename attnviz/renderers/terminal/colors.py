@@ -12,7 +12,7 @@ from rich.color import Color
 from rich.style import Style
 
 from attnviz.console import Display
-from attnviz.renderers.colors import VIRIDIS, is_light
+from attnviz.renderers.colors import PALE, VIRIDIS, is_light, signed_color
 
 _COLORS = tuple(Color.from_rgb(*rgb) for rgb in VIRIDIS)
 
@@ -66,9 +66,6 @@ def shade_of(weight: float, *, unicode: bool = True) -> str:
     return shades[1 + min(3, int(weight * 4))]
 
 
-_BELOW, _ABOVE, _ZERO = (33, 102, 172), (178, 24, 43), (247, 247, 247)
-
-
 def signed_style(share: float, display: Display) -> Style:
     """A cell in the colour of a value from -1 to 1, and letters that stand out on it."""
     share = min(1.0, max(-1.0, share))
@@ -76,7 +73,5 @@ def signed_style(share: float, display: Display) -> Style:
         if abs(share) < 1 / 3:
             return Style()
         return Style(color=Color.from_ansi(15), bgcolor=Color.from_ansi(4 if share < 0 else 1))
-    end = _BELOW if share < 0 else _ABOVE
-    mixed = [round(zero + (far - zero) * abs(share)) for zero, far in zip(_ZERO, end, strict=True)]
-    ink = Color.from_rgb(0, 0, 0) if abs(share) < 0.55 else Color.from_rgb(255, 255, 255)
-    return Style(color=ink, bgcolor=Color.from_rgb(*mixed))
+    ink = Color.from_rgb(0, 0, 0) if abs(share) < PALE else Color.from_rgb(255, 255, 255)
+    return Style(color=ink, bgcolor=Color.from_rgb(*signed_color(share)))

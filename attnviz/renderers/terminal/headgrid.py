@@ -1,7 +1,8 @@
-"""A value for every head in the terminal: a row for each layer, a column for each head."""
+"""Values in the terminal: a row for each layer or token, a column for each head or layer."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import isnan
+from typing import Literal
 
 import numpy as np
 from rich.style import Style
@@ -10,6 +11,8 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.blocks import FloatArray
 from attnviz.renderers.arrangement import digits_for
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.colors import shade_of
 from attnviz.renderers.terminal.prose import folded
 
@@ -21,29 +24,47 @@ StyleOf = Callable[[float, Display], Style]
 
 
 def head_grid(values: FloatArray, most: float, style: StyleOf, display: Display) -> Iterator[Text]:
+    """The grid of all heads (layers, heads); the rest as for `value_grid`."""
+    names = [f"L{layer}" for layer in range(len(values))]
+    yield from value_grid(values, names, "head", most, style, display)
+
+
+def value_grid(
+    values: FloatArray,
+    names: Sequence[str],
+    across: Literal["head", "layer"],
+    most: float,
+    style: StyleOf,
+    display: Display,
+) -> Iterator[Text]:
     """Lines of at most `display.width` cells.
 
     Args:
-        values: (layers, heads), NaN where there is nothing.
+        values: (rows, columns), NaN where there is nothing.
+        names: of the rows.
+        across: what the columns are, counted from 0.
         most: the value that gets the strongest colour; those of its negative, the opposite.
         style: of a share of that value.
         display: where it stands.
     """
-    layers, heads = values.shape
-    margin = len(f"L{layers - 1}") + 1
+    heads, letter = values.shape[1], across[0].upper()
+    margin = min(widest(names), display.width // 3) + 1
     digits = digits_for(most)
     written = max((len(f"{v:z.{digits}f}") for v in values[~np.isnan(values)]), default=1)
     fitting = [c for c in CELLS if c > written and margin + c * heads <= display.width]
     cell = min(fitting, default=NARROW)
     columns = min(heads, (display.width - margin) // cell)
     every = 1 if cell > NARROW else 2
-    names = (f"H{n}".rjust(cell - 1) + " " if n % every == 0 else "" for n in range(columns))
+    numbers = (
+        f"{letter}{n}".rjust(cell - 1) + " " if n % every == 0 else "" for n in range(columns)
+    )
     if cell == NARROW:
-        names = (f"{n}".ljust(cell * every) for n in range(0, columns, every))
-    yield Text((" " * margin + "".join(names)).rstrip(), style="dim", no_wrap=True)
-    for layer in range(layers):
-        line = Text(f"L{layer}".ljust(margin), no_wrap=True, overflow="crop")
-        for value in values[layer, :columns].tolist():
+        numbers = (f"{n}".ljust(cell * every) for n in range(0, columns, every))
+    yield Text((" " * margin + "".join(numbers)).rstrip(), style="dim", no_wrap=True)
+    for name, row in zip(names, values[:, :columns].tolist(), strict=True):
+        label = cut(name, margin - 1, unicode=display.unicode)
+        line = Text(pad(fenced(label), margin), no_wrap=True, overflow="crop")
+        for value in row:
             line.append_text(_cell(value, most, cell, digits, style, display))
         line.rstrip()
         yield line
@@ -53,7 +74,9 @@ def head_grid(values: FloatArray, most: float, style: StyleOf, display: Display)
         yield from folded(Text(said, style="dim"), display.width)
     if columns < heads:
         picture = display.speller("output", "FILE.png")
-        said = f"heads {columns} to {heads - 1} are left out: use a wider terminal, or {picture}"
+        said = (
+            f"{across}s {columns} to {heads - 1} are left out: use a wider terminal, or {picture}"
+        )
         yield from folded(Text(said, style="dim"), display.width)
 
 

@@ -7,10 +7,12 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
+from attnviz.data.outcome import Asked
 from attnviz.data.predict import Attribution, Evidence, NextTokens, Prediction, PredictionMean
 from attnviz.harmless import readable
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.direction import fenced
+from attnviz.renderers.interventions import named, what_is_measured
 from attnviz.renderers.labels import distinct_labels, name_of
 from attnviz.renderers.numbers import probability
 from attnviz.renderers.terminal.cells import cut, pad, widest
@@ -46,6 +48,9 @@ def render(prediction: Prediction, display: Display, top: int = 10) -> Iterator[
     where = "in place of" if prediction.fills else "after"
     yield Text(f"{where} {fenced(asked)}", style="bold")
     yield from _candidates(prediction.last, display)
+    if prediction.asked is not None:
+        yield Text()
+        yield from _asked(prediction.asked, display)
     if prediction.lens:
         yield Text()
         of = f" in place of {fenced(asked)}" if prediction.fills else ""
@@ -72,6 +77,31 @@ def render_mean(mean: PredictionMean, display: Display) -> Iterator[Text]:
         if found is not None:
             error = "" if found.error is None else f" ± {found.error:.3f}"
             yield Text(f"probability of the {name}: {found.mean:.3f}{error}")
+    if mean.question is not None and mean.measured is not None:
+        measured = mean.measured
+        error = "" if measured.error is None else f" ± {measured.error:.3f}"
+        said = f"{what_is_measured(mean.question)}: {measured.mean:+.3f}{error}"
+        yield from folded(Text(said), display.width)
+
+
+def _asked(asked: Asked, display: Display) -> Iterator[Text]:
+    """Each token of a question, and their difference."""
+    outcome, question = asked.outcome, asked.question
+    columns = [
+        Column("token"),
+        *(Column(name, right=True) for name in ("P", "rank", "logit", "log p")),
+    ]
+    tokens = [token for token in (question.answer, question.versus) if token]
+    numbers = [outcome[:2], outcome[2:]]
+    rows = [
+        (named(token), probability(token.probability), f"{rank:,}", f"{logit:+.3f}", f"{log:.3f}")
+        for token, rank, (logit, log) in zip(tokens, asked.ranks, numbers, strict=False)
+    ]
+    yield from listing(columns, rows, display.width)
+    if question.versus is not None:
+        said = f"{what_is_measured(question)} = {outcome.measured:+.3f}"
+        said += ", the difference of their log-probabilities, too"
+        yield from folded(Text(said), display.width)
 
 
 def _candidates(next_tokens: NextTokens, display: Display) -> Iterator[Text]:

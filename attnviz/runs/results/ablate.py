@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.analyses.ablate import mean_of
 from attnviz.console import Display
-from attnviz.data.ablate import AblationReport, BeforeAfter
+from attnviz.data.ablate import AblationReport, BeforeAfter, Found
 from attnviz.data.predict import NextTokens
 from attnviz.renderers.rows import ablate as rows
 from attnviz.renderers.titles import facts
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from attnviz.renderers.picture.canvas import Drawn
 
 SHOWN = 10
-"""Heads that the terminal names below the grid of all."""
+"""Parts that the terminal names."""
 
 
 def of_ablation(
     report: AblationReport, top: int | None = None, line: int | None = 1
 ) -> Result[AblationReport]:
-    """The effects of single heads, of the `top` that matter most; None: all, as rows.
+    """The effects of single parts, of the `top` that matter most; None: all, as rows.
 
     `line`: the number of the input line; None: the mean over all.
     """
@@ -47,12 +47,12 @@ def of_ablation(
         lambda: rows.effect_rows(report, report.strongest[:top], line),
         shown,
         draw,
-        _captures=(report.capture,),
+        captures=(report.capture,),
     )
 
 
 def of_together(both: BeforeAfter, line: int | None = 1) -> Result[BeforeAfter]:
-    """The next tokens with some heads and without them; `line` as for `of_ablation`."""
+    """The next tokens with some parts and without them; `line` as for `of_ablation`."""
 
     def shown(display: Display) -> "Iterable[RenderableType]":
         from attnviz.renderers.terminal import ablate as table
@@ -67,16 +67,21 @@ def of_together(both: BeforeAfter, line: int | None = 1) -> Result[BeforeAfter]:
         (rows.TogetherRow,),
         lambda: rows.together_rows(both, line),
         shown,
-        _captures=(both.report.capture,),
+        captures=(both.report.capture,),
     )
 
 
-def of_mean(
-    reports: Sequence[AblationReport], top: int | None = None, *, together: bool = False
-) -> Result[Any]:
-    """The mean over several texts, of single heads or of all of them `together`."""
-    report = mean_of(reports)
-    if together:
+def of_found(found: Found, top: int | None = None, line: int | None = 1) -> Result[Any]:
+    """Whichever of the two it is."""
+    if isinstance(found, BeforeAfter):
+        return of_together(found, line)
+    return of_ablation(found, top, line)
+
+
+def of_mean(found: Sequence[Found], top: int | None = None) -> Result[Any]:
+    """The mean over several texts, of single parts or of all of them together."""
+    report = mean_of([f.report if isinstance(f, BeforeAfter) else f for f in found])
+    if isinstance(found[0], BeforeAfter):
         nothing = NextTokens(0, None, ())
         return of_together(BeforeAfter(report, nothing, nothing), None)
     return of_ablation(report, top, None)

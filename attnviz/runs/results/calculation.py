@@ -42,12 +42,12 @@ class Calculation(Generic[T]):
     facts: Mapping[str, object]
     arrays: Mapping[str, Numbers]
     _shown: "Callable[[Display], Iterable[RenderableType]]"
-    _captures: Sequence[Capture] = ()
+    captures: Sequence[Capture] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said of the text: that it was cut, or is none of the model's world."""
-        return notes_of(self._captures)
+        return notes_of(self.captures)
 
     def pieces(self, format: str, display: Display | None = None) -> Iterable[Piece]:
         """It in a format: the steps as renderables, or every number as `json` or `npz`."""

@@ -45,7 +45,7 @@ def of_texts(comparison: TextComparison, top: int | None = None) -> Result[TextC
         lambda: rows.difference_rows(comparison, top),
         shown,
         draw,
-        _captures=comparison.captures,
+        captures=comparison.captures,
     )
 
 
@@ -79,5 +79,5 @@ def of_models(comparison: ModelComparison, top: int | None = None) -> Result[Mod
         shown,
         draw,
         _archive=lambda: (rows.comparison_facts(comparison), {"similarity": comparison.similarity}),
-        _captures=comparison.captures,
+        captures=comparison.captures,
     )

@@ -40,7 +40,7 @@ def of_report(report: HeadReport) -> Result[HeadReport]:
         lambda: rows.head_rows(report),
         shown,
         draw,
-        _captures=(report.capture,),
+        captures=(report.capture,),
     )
 
 

@@ -30,6 +30,8 @@ def of_prediction(
     def made() -> Sequence[Row]:
         if prediction.attribution is not None:
             return rows.logit_part_rows(prediction, top, line)
+        if prediction.asked is not None:
+            return [rows.answer_row(prediction.asked, line)]
         return rows.candidate_rows(prediction, line)
 
     def shown(display: Display) -> "Iterable[RenderableType]":
@@ -37,9 +39,9 @@ def of_prediction(
 
         return table.render(prediction, display, top or PARTS)
 
-    kinds = rows.LogitPartRow, rows.CandidateRow
+    kinds = rows.LogitPartRow, rows.AnswerRow, rows.CandidateRow
     captured = prediction.capture
-    return Result("predict", prediction, facts(captured), kinds, made, shown, _captures=(captured,))
+    return Result("predict", prediction, facts(captured), kinds, made, shown, captures=(captured,))
 
 
 def of_mean(mean: PredictionMean) -> Result[PredictionMean]:
@@ -51,4 +53,5 @@ def of_mean(mean: PredictionMean) -> Result[PredictionMean]:
         return table.render_mean(mean, display)
 
     about = f"{mean.model}, mean of {amount(mean.texts, 'text')}"
-    return Result("predict", mean, about, (rows.CandidateRow,), lambda: rows.mean_rows(mean), shown)
+    kinds = rows.AnswerRow, rows.CandidateRow
+    return Result("predict", mean, about, kinds, lambda: rows.mean_rows(mean), shown)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Row: TypeAlias = Mapping[str, object]
 Column: TypeAlias = NDArray[Any]
-WRITTEN = ("txt", "json", "npz", *ROWS, *PICTURES)
+WRITTEN = ("txt", "json", "npz", "html", *ROWS, *PICTURES)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,9 +58,10 @@ class Result(Generic[T]):
         command: the command that finds it.
         record: the frozen record of what was found; everything else is made of it.
         about: what it is of, in a few words.
+        captures: the runs that it is of, without patterns where it needs none.
 
     `_kinds` declare the rows. `_whole` makes the JSON object of a result that is more than its
-    rows, `_archive` the facts and arrays of one that has a matrix.
+    rows, `_archive` the facts and arrays of one that has a matrix, `_page` a web page.
     """
 
     command: str
@@ -72,12 +73,13 @@ class Result(Generic[T]):
     _draw: "Callable[..., Drawn] | None" = None
     _whole: Callable[[], Row] | None = None
     _archive: Callable[[], tuple[Row, Mapping[str, Numbers]]] | None = None
-    _captures: Sequence[Capture] = ()
+    _page: Callable[[], Iterable[str]] | None = None
+    captures: Sequence[Capture] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said of the texts: that one was cut, or is none of the model's world."""
-        return notes_of(self._captures)
+        return notes_of(self.captures)
 
     @property
     def rows(self) -> list[Row]:
@@ -126,6 +128,10 @@ class Result(Generic[T]):
             if self._archive is None:
                 raise UsageError(f"attnviz {self.command} writes no npz of this", "use its rows")
             return calculation_npz(*self._archive())
+        if format == "html":
+            if self._page is None:
+                raise UsageError(f"attnviz {self.command} makes no page of this", "use a picture")
+            return self._page()
         if format == "txt":
             return self.shown(display or Display())
         if format == "json" and self._whole is not None:
@@ -141,7 +147,7 @@ class Result(Generic[T]):
 
         Args:
             path: its suffix decides: json, jsonl, csv, tsv, txt, png, svg or pdf; npz, where there
-                is a matrix.
+                is a matrix; html, where there is a page.
             look: for a picture, as for `figure`.
 
         Raises:
@@ -160,13 +166,13 @@ class Result(Generic[T]):
 
     def after(self, texts: "Sequence[Result[Any]]") -> "Result[T]":
         """The same mean, with the rows of each text before its own."""
-        captures = [captured for each in texts for captured in each._captures]
+        captures = [captured for each in texts for captured in each.captures]
         before = [each._rows for each in texts]
 
         def every() -> list[Row]:
             return [row for made in (*before, self._rows) for row in made()]
 
-        return replace(self, _rows=every, _captures=captures)
+        return replace(self, _rows=every, captures=captures)
 
     def __repr__(self) -> str:
         return f"<Result of {self.command}: {self.about}>"

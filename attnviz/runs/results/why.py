@@ -37,7 +37,7 @@ def of_why(why: Why, top: int) -> Result[Why]:
         shown,
         draw,
         lambda: why_to_dict(why),
-        _captures=(why.capture,),
+        captures=(why.capture,),
     )
 
 
@@ -58,5 +58,5 @@ def of_write(write: Write) -> Result[Write]:
         shown,
         None,
         lambda: write_to_dict(write),
-        _captures=(write.capture,),
+        captures=(write.capture,),
     )

@@ -1,0 +1,55 @@
+"""A file of prompts, each with an answer of its own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from attnviz.commands import groups as g
+from attnviz.commands.deliver import Destination
+from attnviz.commands.grouping import panel_option
+from attnviz.commands.lines import OF_A_TEXT, Answered, captured, check_one_file, each_line
+from attnviz.commands.session import Session
+from attnviz.errors import UsageError, option
+from attnviz.inputs.pairs import Prompt, read_prompt
+
+Pairs: TypeAlias = Annotated[
+    Path | None,
+    panel_option(
+        g.TEXT,
+        "--pairs",
+        metavar="FILE",
+        help="Run many prompts: JSON lines with text, answer, versus, and source for patch. The "
+        "terminal shows the mean; as rows, it comes last.",
+    ),
+]
+
+
+def check_pairs(session: Session, to: Destination, *, lines: bool = False) -> None:
+    """Only options that mean something for a file of prompts.
+
+    Raises:
+        UsageError: a text is given beside them, or a file for each of them.
+    """
+    if lines or session.given("text", "file"):
+        raise UsageError(f"the texts are those of {option('pairs')}", "leave the other text out")
+    check_one_file(to, lines=True)
+
+
+def each_pair(
+    session: Session, file: Path, found: Callable[[Prompt, int], Answered]
+) -> Iterator[Answered]:
+    """What is found of each prompt; a bad line is reported on stderr and left out.
+
+    Args:
+        session: the session.
+        file: of JSON lines.
+        found: runs a prompt, the number of whose line it gets.
+
+    Raises:
+        InputError: at the end, where no line was good.
+    """
+
+    def run(line: str, number: int) -> Answered:
+        return found(read_prompt(line), number)
+
+    return each_line(session, g.TextIn(None, file), run, captured, OF_A_TEXT)

@@ -1,0 +1,176 @@
+"""`attnviz patch`: which parts carry the difference between two texts?"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+from attnviz.commands import groups as g
+from attnviz.commands.deliver import Destination, deliver_result, destination_of
+from attnviz.commands.grouping import command, option_field, panel_option
+from attnviz.commands.lines import Answered, deliver_lines
+from attnviz.commands.pairs import Pairs, check_pairs, each_pair
+from attnviz.commands.progress import progress
+from attnviz.commands.session import Session
+from attnviz.commands.texts import note_texts, text_alone
+from attnviz.data.interventions import SiteKind
+from attnviz.data.patch import PatchReport
+from attnviz.errors import InputError, UsageError, option
+from attnviz.inputs.pairs import Prompt
+from attnviz.runs.ablate import Progress
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.patch import Patching, patch_text
+from attnviz.runs.prepare import load_model
+from attnviz.runs.results.patch import of_mean, of_patching
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+EPILOG = r"""
+[bold]Examples[/]
+
+attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was"
+
+attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was" \
+    --answer red --versus blue --part residual
+
+attnviz patch --pairs sample_texts/colors.jsonl -o heads.png
+
+attnviz patch --pairs sample_texts/colors.jsonl -f csv | grep '^,'
+"""
+COMMON = (
+    "file source pairs answer versus part queries align model heads top format output quiet".split()
+)
+"""The options that the short help lists."""
+
+
+@dataclass(frozen=True)
+class HowPatched(g.Measured):
+    """What is taken from the source, and where."""
+
+    part: SiteKind = option_field(
+        g.HEADS,
+        "head",
+        "--part",
+        help="The vectors to take from the source. head: each head's output, at all positions. "
+        "attention, mlp: what a layer's adds, residual: the stream that arrives at it; each at one "
+        "position after the other.",
+    )
+    queries: list[str] | None = option_field(
+        g.TOKENS,
+        None,
+        "--query",
+        metavar="TOKEN",
+        help="Patch at these positions of the text only. Given as for show --query. Repeatable.",
+    )
+    align: list[str] | None = option_field(
+        g.TOKENS,
+        None,
+        "--align",
+        metavar="WORD=WORD",
+        help="A word of the text, and the word of the source that stands for it; for texts of "
+        "different lengths. Repeatable.",
+    )
+    top: int = option_field(
+        g.LOOK, 10, "--top", metavar="K", min=1, help="Show the K parts that change most."
+    )
+
+    @property
+    def record(self) -> Patching:
+        """The record that runs take."""
+        named = tuple(self.queries or ()), tuple(self.align or ())
+        return Patching(self.part, self.answer, self.versus, *named)
+
+
+@command
+def patch(
+    session: Session,
+    *,
+    text: g.TextIn,
+    source: Annotated[
+        str | None,
+        panel_option(
+            g.TEXT, "--from", metavar="SOURCE", help="The text that vectors are taken from."
+        ),
+    ] = None,
+    pairs: Pairs = None,
+    tokens: g.Tokens,
+    model: g.WhichModel,
+    run: g.ModelRun,
+    heads: g.WhichHeads,
+    how: HowPatched,
+    canvas: g.Canvas,
+    screen: g.Screen,
+    output: g.PageOutput,
+    noise: g.Noise,
+) -> None:
+    """Replace parts of a run by what they are on another text (activation patching).
+
+    The effect is a share of the distance between the two texts: 0 is the text, 1 the source. By
+    default, the likeliest token after the source is measured against that after the text.
+    """
+    to = destination_of(session, output)
+    _check(session, source, pairs is not None, how, to)
+    if pairs is not None:
+        check_pairs(session, to)
+    refusal = "a saved capture cannot be run again"
+    given = text_alone(session, text, refusal) if pairs is None else ""
+    loaded = load_model(g.source_of(session, model, run))
+    asked = _Asked(loaded, tokens.options(run), heads.options, how.record)
+    top = how.top if session.chosen("top") else None
+    if pairs is None:
+        assert source is not None
+        with progress(session, "patching") as tell:
+            report = asked.about(Prompt(given, source=source), tell)
+        note_texts(session, [report.capture, report.source])
+        deliver_result(session, to, of_patching(report, top), canvas)
+        return
+    found = list[PatchReport]()
+
+    def run_pair(prompt: Prompt, number: int) -> Answered:
+        found.append(asked.about(prompt))
+        return number, of_patching(found[-1], top, number)
+
+    answers = each_pair(session, pairs, run_pair)
+    deliver_lines(session, to, answers, lambda: of_mean(found, top), canvas, mean_alone=True)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of each pair of texts."""
+
+    model: "LoadedModel"
+    options: TextOptions
+    heads: HeadOptions
+    how: Patching
+
+    def about(self, prompt: Prompt, tell: Progress | None = None) -> PatchReport:
+        if prompt.source is None:
+            raise InputError("there is no source", 'add "source" to the line')
+        own = replace(
+            self.how,
+            answer=prompt.answer or self.how.answer,
+            versus=prompt.versus or self.how.versus,
+        )
+        given = self.model, prompt.text, prompt.source, self.options, self.heads, own
+        return patch_text(*given, tell)
+
+
+def _check(
+    session: Session, source: str | None, pairs: bool, how: HowPatched, to: Destination
+) -> None:
+    """Only options that mean something together."""
+    if to.format.picture or to.format.name == "html":
+        session.refuse("top", wrong="does nothing here, as every part is shown")
+    if pairs and source is not None:
+        raise UsageError(
+            f"the sources are those of {option('pairs')}", f"leave {option('source')} out"
+        )
+    if not pairs and source is None:
+        raise UsageError(
+            "there is no text to take vectors from", f"add {option('source', 'SOURCE')}"
+        )
+    if how.part != "head":
+        session.refuse(
+            "heads",
+            wrong=f"is for {option('part', 'head')}",
+            hint=f"choose layers with {option('layers')}",
+        )

@@ -1,0 +1,146 @@
+"""Interventions in the from-scratch model, by hooks at its hook points.
+
+Letters in the shape comments as in `models/intervening.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from attnviz.data.interventions import (
+    ChangedRun,
+    CutLink,
+    Intervention,
+    RunConsumer,
+    Site,
+    SiteKind,
+    SourceRun,
+)
+from attnviz.models.handover import LOGIT_ROWS, rows_at_a_time
+from attnviz.models.hooks import Hook, attached
+from attnviz.models.intervening import Batch, batches, taken_from_source, without_links
+from attnviz.models.memory import BATCH_TOKENS
+from attnviz.models.probability import log_probability
+from attnviz.models.scratch.gpt import GPT
+
+POINTS: Mapping[SiteKind, str] = {
+    "head": "h.{}.attn.z",
+    "attention": "h.{}.attn_out",
+    "mlp": "h.{}.mlp_out",
+    "residual": "h.{}.resid_pre",
+}
+"""The hook point of each kind of site, by layer."""
+
+
+def intervene_native(
+    model: GPT,
+    ids: Tensor,
+    interventions: Sequence[Intervention],
+    consume: RunConsumer,
+    *,
+    whole: bool,
+    source: SourceRun | None = None,
+) -> None:
+    """Run interventions on the from-scratch model; layers before the first changed one run once.
+
+    Args:
+        model: in evaluation mode.
+        ids: (1, n).
+        interventions: what is changed in each run.
+        consume: is given the runs, in no particular order.
+        whole: compute the log-probabilities of all tokens that followed.
+        source: where edits take vectors from.
+    """
+    n, layers = ids.size(1), range(len(model.h))
+    rows = rows_at_a_time(n, model.config.n_head)
+    taken = {} if source is None else _taken(model, source, taken_from_source(interventions))
+
+    def hand_over(index: int, stream: Tensor) -> None:
+        consume(_result(model, ids[0], index, model.ln_f(stream), whole=whole))
+
+    stream = model.embed(ids)  # (1, n, d)
+    for layer in layers:
+        first_here = [i for i, each in enumerate(interventions) if _first_layer(each) == layer]
+        for batch in batches(first_here, max(1, BATCH_TOKENS // n)):
+            hooks = _hooks(Batch([interventions[i] for i in batch], taken), layers)
+            with attached(model, hooks):
+                start = stream.expand(len(batch), -1, -1)
+                streams = model.through(start, range(layer, len(layers)), rows=rows)
+            for i, changed in zip(batch, streams, strict=True):
+                hand_over(i, changed)
+        stream = model.through(stream, range(layer, layer + 1), rows=rows)
+    for i, changes in enumerate(interventions):
+        if not changes:
+            hand_over(i, stream[0])
+
+
+def _first_layer(changes: Intervention) -> int | None:
+    return min((change.layer for change in changes), default=None)
+
+
+def _hooks(batch: Batch, layers: range) -> Mapping[str, Hook]:
+    """The hooks that make the changes of a batch, by hook point."""
+
+    def editing(kind: SiteKind, layer: int) -> Hook:
+        return lambda values: batch.changed(values, batch.edits(kind, layer))
+
+    edits = {
+        POINTS[kind].format(layer): editing(kind, layer)
+        for layer in layers
+        for kind in POINTS
+        if batch.edits(kind, layer)
+    }
+    cuts = {layer: batch.cuts(layer) for layer in layers}
+    return edits | {f"h.{at}.attn.pattern": _cutting(of) for at, of in cuts.items() if of}
+
+
+def _cutting(rows: Mapping[tuple[int, int, int], Sequence[CutLink]]) -> Hook:
+    """A hook that removes links from the blocks of rows of a pattern, which come in order."""
+    first = 0
+
+    def cut(pattern: Tensor) -> Tensor:  # (B, h, rows, keys)
+        nonlocal first
+        changed, block = pattern.clone(), range(first, first + pattern.size(2))
+        for (run, head, query), cuts in rows.items():
+            if query in block:
+                at = run, head, query - block.start
+                changed[at] = without_links(pattern[at], cuts)
+        first = block.stop
+        return changed
+
+    return cut
+
+
+def _taken(model: GPT, source: SourceRun, sites: set[Site]) -> dict[Site, Tensor]:
+    """The vectors (n, width) of sites in the run of the source, at the places of the text."""
+    found: dict[str, Tensor] = {}
+
+    def keeping(point: str) -> Hook:
+        def keep(values: Tensor) -> None:
+            found[point] = values[0]
+
+        return keep
+
+    points = {site: POINTS[site.kind].format(site.layer) for site in sites}
+    ids = torch.tensor([list(source.ids)], device=model.wte.weight.device)
+    rows = rows_at_a_time(ids.size(1), model.config.n_head)
+    with attached(model, {point: keeping(point) for point in points.values()}):
+        model.hidden(ids, rows=rows)
+    of = {site: found[point] for site, point in points.items()}  # (n_s, d) or (h, n_s, d_v)
+    places = list(source.places)
+    return {
+        site: (values if site.head is None else values[site.head])[places]
+        for site, values in of.items()
+    }
+
+
+def _result(model: GPT, ids: Tensor, index: int, normed: Tensor, *, whole: bool) -> ChangedRun:
+    """A run, from the output of the last norm (n, d); logits are computed in blocks."""
+    followed = [
+        log_probability(model.logits(normed[part]), ids[part + 1])
+        for part in torch.split(torch.arange(len(ids) - 1), LOGIT_ROWS)
+        if whole
+    ]
+    after = torch.cat(followed) if followed else torch.empty(0)
+    return ChangedRun(index, after.cpu().numpy(), model.logits(normed[-1]).float().cpu().numpy())

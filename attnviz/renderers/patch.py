@@ -1,0 +1,36 @@
+"""A map of patched vectors: what stands where, and what its places are called."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attnviz.data.blocks import FloatArray
+from attnviz.data.head import Head
+from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.renderers.arrangement import by_head
+
+
+def map_of(report: PatchReport) -> FloatArray:
+    """The shares (layers, heads), or (layers, patched positions); NaN where nothing was patched."""
+    if report.kind == "head":
+        shares = ((e.site, e.share.mean) for e in report.effects)
+        return by_head((Head(site.layer, site.head or 0), share) for site, share in shares)
+    column = {position: i for i, position in enumerate(report.positions)}
+    layers = max(effect.site.layer for effect in report.effects) + 1
+    made = np.full((layers, len(column)), np.nan, np.float32)
+    for effect in report.effects:
+        if effect.position is not None:
+            made[effect.site.layer, column[effect.position]] = effect.share.mean
+    return made
+
+
+KINDS = {"attention": "attention", "mlp": "MLP", "residual": "stream"}
+
+
+def site_name(effect: PatchEffect, labels: Sequence[str]) -> str:
+    """`L3H2`, `L2 MLP at blue`; `labels` of the tokens."""
+    site = effect.site
+    if site.head is not None:
+        return f"L{site.layer}H{site.head}"
+    at = "" if effect.position is None else f" at {labels[effect.position]}"
+    return f"L{site.layer} {KINDS[site.kind]}{at}"

@@ -1,0 +1,40 @@
+"""Values that rows of interventions share: what is measured, and what it is made of."""
+
+from typing import Annotated, Literal, TypeAlias, TypedDict
+
+from attnviz.data.outcome import Outcome
+from attnviz.renderers.rows.common import measured
+
+AnswerName: TypeAlias = Annotated[
+    str | None, "The token that is measured; null: all tokens, or each text's own answer."
+]
+VersusName: TypeAlias = Annotated[
+    str | None, "The token whose logit is subtracted; null: none, or each text's own."
+]
+TokenText: TypeAlias = Annotated[str | None, "The token's own text with its leading space."]
+
+
+Unit: TypeAlias = Annotated[
+    Literal["nats", "logits"],
+    "nats: a mean log-probability is measured; logits: the difference of two logits.",
+]
+
+
+class OwnChanges(TypedDict):
+    """By how much the prediction of the answer changed, and that of the other token."""
+
+    answer_logit_change: float | None
+    answer_log_probability_change: Annotated[float | None, "In nats."]
+    versus_logit_change: float | None
+    versus_log_probability_change: Annotated[float | None, "In nats."]
+
+
+def own_changes(own: Outcome | None) -> OwnChanges:
+    """The changes of both tokens, null where there is none."""
+    values = [None] * 4 if own is None else [measured(value) for value in own]
+    return {
+        "answer_logit_change": values[0],
+        "answer_log_probability_change": values[1],
+        "versus_logit_change": values[2],
+        "versus_log_probability_change": values[3],
+    }

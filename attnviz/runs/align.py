@@ -1,0 +1,63 @@
+"""Which position of one text takes its vectors from which of another."""
+
+from collections.abc import Sequence
+
+from attnviz.data.capture import Capture
+from attnviz.data.positions import find_positions
+from attnviz.errors import InputError, UsageError, option
+from attnviz.renderers.titles import amount
+
+
+def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int | None, ...]:
+    """For each position of the text that of the source; None where there is none.
+
+    Texts of one length are aligned position by position. With `words`, such as `blue=red`, the
+    tokens that both texts begin and end with are aligned, and these words with each other: token by
+    token where they have equally many, else the last with the last.
+
+    Args:
+        text, source: the runs of both, without patterns.
+        words: pairs of names of tokens.
+
+    Raises:
+        InputError: the texts have other lengths, and no words are given.
+        UsageError: a pair cannot be read, or names no token.
+    """
+    ours, theirs = text.query_tokens, source.query_tokens
+    if not words:
+        if len(ours) != len(theirs):
+            raise InputError(
+                f"the text has {amount(len(ours), 'token')}, and the source {len(theirs)}",
+                "give two texts of one length, or align words of theirs with "
+                + option("align", "WORD=WORD"),
+            )
+        return tuple(range(len(ours)))
+    alike = [a.id == b.id for a, b in zip(ours, theirs, strict=False)]
+    ends = [a.id == b.id for a, b in zip(reversed(ours), reversed(theirs), strict=False)]
+    n = len(ours)
+    places = dict[int, int]()
+    for i in range(_run(ends)):
+        places[n - 1 - i] = len(theirs) - 1 - i
+    for i in range(_run(alike)):
+        places[i] = i
+    for pair in words:
+        places |= _of_words(text, source, pair)
+    return tuple(places.get(position) for position in range(n))
+
+
+def _run(alike: Sequence[bool]) -> int:
+    """How many of the first are true."""
+    return next((i for i, same in enumerate(alike) if not same), len(alike))
+
+
+def _of_words(text: Capture, source: Capture, pair: str) -> dict[int, int]:
+    ours, equals, theirs = pair.partition("=")
+    if not (equals and ours and theirs):
+        raise UsageError(
+            f"{option('align', repr(pair))} is no pair of words", "give them as in blue=red"
+        )
+    mine = find_positions(text.query_tokens, [ours], "align")
+    other = find_positions(source.query_tokens, [theirs], "align")
+    if len(mine) != len(other):
+        mine, other = mine[-1:], other[-1:]
+    return dict(zip(mine, other, strict=True))

@@ -1,0 +1,174 @@
+"""What carries the difference between two texts? One text, run with vectors of the other.
+
+two texts ─► tokens, aligned ─► a run for each site and position ─► outcomes ─► effects
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+from typing import TYPE_CHECKING
+
+from attnviz.analyses.outcome import KeepOutcomes, outcome_of
+from attnviz.analyses.patch import effect_of
+from attnviz.analyses.predict import log_softmax
+from attnviz.data.blocks import FloatArray
+from attnviz.data.head import choose_heads, choose_layers
+from attnviz.data.interventions import ChangedRun, Edit, Intervention, Site, SiteKind, SourceRun
+from attnviz.data.outcome import Outcome, Question
+from attnviz.data.patch import PatchReport
+from attnviz.data.positions import find_positions
+from attnviz.errors import InputError, UsageError, option
+from attnviz.models.loaded import predicting
+from attnviz.runs.ablate import Progress, check_memory
+from attnviz.runs.align import aligned
+from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.prepare import Prepared, prepare
+from attnviz.runs.question import candidate, question_of
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+SAME = 1e-4
+"""Two texts that differ by less than so many logits do not differ."""
+
+
+@dataclass(frozen=True)
+class Patching:
+    """What is patched, and what is measured.
+
+    `kind`: of the sites. `answer`, `versus`: words; by default the likeliest token after the source
+    and that after the text. `queries`: names of the positions that are patched; none: all.
+    `align`: words that stand for each other, as in `blue=red`.
+    """
+
+    kind: SiteKind = "head"
+    answer: str | None = None
+    versus: str | None = None
+    queries: Sequence[str] = ()
+    align: Sequence[str] = ()
+
+
+def patch_text(
+    model: "LoadedModel",
+    text: str,
+    source: str,
+    options: TextOptions,
+    heads: HeadOptions,
+    how: Patching,
+    progress: Progress | None = None,
+) -> PatchReport:
+    """Run a text once for each site, with the vectors that the site has in the source.
+
+    Heads are patched at all positions at once; other sites at one after the other.
+
+    Raises:
+        InputError: a text does not fit the context, the two are the same, or cannot be aligned.
+        UsageError: a part that the model does not have, an answer that is no token, a model that
+            predicts no next token, or texts after which it predicts the same.
+    """
+    predicting(model)
+    ours, theirs = prepare(model, text, options), prepare(model, source, options)
+    if ours.ids == theirs.ids:
+        raise InputError("the source is the text itself", "give another one")
+    places = aligned(ours.empty, theirs.empty, how.align)
+    positions = _positions(ours, how, places)
+    check_memory(ours)
+    last = [_last(each) for each in (ours, theirs)]
+    question = _question(ours, options, how, last)
+    before, ends = (outcome_of(logits, question.ids) for logits in last)
+    _check_distance(before, ends)
+    at = _sites(model, heads, how.kind, positions)
+    interventions: list[Intervention] = [
+        (Edit(site, "source", positions if place is None else (place,)),) for site, place in at
+    ]
+    keep = KeepOutcomes(question.ids)
+
+    def consume(run: ChangedRun) -> None:
+        keep(run)
+        if progress:
+            progress(len(keep.kept), len(interventions))
+
+    taken = SourceRun(theirs.ids, [place or 0 for place in places])
+    predicting(model).intervene(ours.ids, interventions, consume, whole=False, source=taken)
+    effects = [effect_of(*where, before, ends, keep.kept[i]) for i, where in enumerate(at)]
+    asked = _likely(question, last[0])
+    return PatchReport(
+        *(ours.empty, theirs.empty, how.kind, asked, before, ends, places, positions, effects)
+    )
+
+
+def _positions(prepared: Prepared, how: Patching, places: Sequence[int | None]) -> tuple[int, ...]:
+    """The positions that are patched: those that are named, as far as they are aligned."""
+    tokens = prepared.empty.query_tokens
+    named = (
+        find_positions(tokens, list(how.queries), "queries") if how.queries else range(len(places))
+    )
+    found = tuple(position for position in named if places[position] is not None)
+    if not found:
+        raise InputError(
+            "none of these positions is aligned with the source",
+            f"align words of both texts with {option('align', 'WORD=WORD')}",
+        )
+    return found
+
+
+def _last(prepared: Prepared) -> FloatArray:
+    """The logits (V) after the last position of a text."""
+    found = list[FloatArray]()
+
+    def keep(run: ChangedRun) -> None:
+        found.append(run.last)
+
+    predicting(prepared.model).intervene(prepared.ids, [()], keep, whole=False)
+    return found[0]
+
+
+def _question(
+    prepared: Prepared, options: TextOptions, how: Patching, last: Sequence[FloatArray]
+) -> Question:
+    """What is measured.
+
+    Raises:
+        UsageError: nothing was named, and the same token is likeliest after both texts.
+    """
+    if how.answer is not None:
+        return question_of(prepared, options, how.answer, how.versus)
+    if how.versus is not None:
+        raise UsageError(
+            f"{option('versus')} is for an {option('answer')}", f"add {option('answer')}"
+        )
+    ours, theirs = (int(logits.argmax()) for logits in last)
+    if ours == theirs:
+        label = prepared.model.tokenizer.label(ours)
+        raise UsageError(
+            f"{label!r} is the likeliest token after both texts",
+            f"name an {option('answer')} and a {option('versus')}",
+        )
+    return Question(candidate(prepared, theirs), candidate(prepared, ours))
+
+
+def _likely(question: Question, last: FloatArray) -> Question:
+    logs = log_softmax(last)
+    return Question(*question.likely([exp(logs[id_]) for id_ in question.ids]))
+
+
+def _check_distance(before: Outcome, ends: Outcome) -> None:
+    if abs(ends.measured - before.measured) < SAME:
+        raise UsageError(
+            "after both texts the model predicts the same of the answer",
+            "choose another answer, or another source",
+        )
+
+
+def _sites(
+    model: "LoadedModel", heads: HeadOptions, kind: SiteKind, positions: Sequence[int]
+) -> list[tuple[Site, int | None]]:
+    """What is patched in each run: a head at all positions, or a layer at one."""
+    heads_per_layer = model.identity.heads_per_layer
+    if kind == "head":
+        chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
+        return [(Site("head", *head), None) for head in chosen]
+    layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")
+    if kind == "attention":
+        layers = tuple(layer for layer in layers if heads_per_layer[layer])
+    return [(Site(kind, layer), position) for layer in layers for position in positions]

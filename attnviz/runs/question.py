@@ -1,0 +1,69 @@
+"""The tokens that are measured after a text."""
+
+from dataclasses import replace
+
+from attnviz.data.outcome import Candidate, Question
+from attnviz.errors import UsageError, option
+from attnviz.runs.fit import encode
+from attnviz.runs.options import TextOptions
+from attnviz.runs.prepare import Prepared
+
+
+def question_of(
+    prepared: Prepared, options: TextOptions, answer: str, versus: str | None
+) -> Question:
+    """The answer, and the token that it is told from.
+
+    Args:
+        prepared: the text.
+        options: how it became tokens.
+        answer, versus: words, with a space before them or without.
+
+    Raises:
+        UsageError: one is no token here, or both are the same.
+    """
+    first = candidate_after(prepared, options, answer, "answer")
+    if versus is None:
+        return Question(first)
+    other = candidate_after(prepared, options, versus, "versus")
+    if other.id == first.id:
+        raise UsageError(
+            f"{option('versus', repr(versus))} begins with the same token as "
+            f"{option('answer', repr(answer))}: {first.label}",
+            "name another one",
+        )
+    return Question(first, other)
+
+
+def candidate_after(
+    prepared: Prepared, options: TextOptions, word: str, parameter: str
+) -> Candidate:
+    """The token that a word is where it follows the text; of several tokens the first.
+
+    Args:
+        prepared: the text.
+        options: how it became tokens.
+        word: with a space before it or without.
+        parameter: that holds the word, for messages.
+
+    Raises:
+        UsageError: it is no token.
+    """
+    text, tokenizer = prepared.empty.text, prepared.model.tokenizer
+    before = [token.id for token in encode(tokenizer, text, options)]
+    continuations = []
+    for space in (" ", ""):
+        ids = [token.id for token in encode(tokenizer, text + space + word, options)]
+        if ids[: len(before)] == before and len(ids) > len(before):
+            continuations.append(ids[len(before) :])
+    shortest = min(continuations, key=len, default=[])
+    if not shortest:
+        raise UsageError(f"{option(parameter, repr(word))} is no token here", "give a word")
+    begins = "" if len(shortest) == 1 else word
+    return replace(candidate(prepared, shortest[0]), begins=begins)
+
+
+def candidate(prepared: Prepared, id_: int) -> Candidate:
+    """A token of the vocabulary, of which nothing was predicted yet."""
+    tokenizer = prepared.model.tokenizer
+    return Candidate(id_, tokenizer.label(id_), 0.0, tokenizer.exact(id_))
