@@ -201,7 +201,8 @@ def _of_pair(
     asked: _Asked, top: int | None, every: list[Found], prompt: Prompt, number: int
 ) -> Answered:
     how = asked.how.record
-    own = replace(how, answer=prompt.answer or how.answer, versus=prompt.versus or how.versus)
+    answer, versus = prompt.asked(how.answer, how.versus)
+    own = replace(how, answer=answer, versus=versus)
     every.append(asked.about(prompt.text, own))
     return number, of_found(every[-1], top, number)
 

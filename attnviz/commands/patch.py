@@ -145,11 +145,8 @@ class _Asked:
     def about(self, prompt: Prompt, tell: Progress | None = None) -> PatchReport:
         if prompt.source is None:
             raise InputError("there is no source", 'add "source" to the line')
-        own = replace(
-            self.how,
-            answer=prompt.answer or self.how.answer,
-            versus=prompt.versus or self.how.versus,
-        )
+        answer, versus = prompt.asked(self.how.answer, self.how.versus)
+        own = replace(self.how, answer=answer, versus=versus)
         given = self.model, prompt.text, prompt.source, self.options, self.heads, own
         return patch_text(*given, tell)
 

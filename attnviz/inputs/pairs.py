@@ -18,6 +18,13 @@ class Prompt:
     versus: str | None = None
     source: str | None = None
 
+    def asked(self, answer: str | None, versus: str | None) -> tuple[str | None, str | None]:
+        """Its own answer, or else this one; and what that is told from, likewise."""
+        return (
+            answer if self.answer is None else self.answer,
+            versus if self.versus is None else self.versus,
+        )
+
 
 def read_prompt(line: str) -> Prompt:
     """The prompt of one line.

@@ -172,7 +172,7 @@ def test_a_page_is_that_of_the_command(run: Run, tmp_path: Path) -> None:
     [
         (lambda: attnviz.heads(TEXT, probe=True), "several measurements"),
         (lambda: attnviz.heads(labels=[{"text": TEXT}]), "line 1 has no links"),
-        (lambda: attnviz.predict(TEXT, versus="a"), "versus is for attribute"),
+        (lambda: attnviz.predict(TEXT, versus="a"), "versus is for answer or attribute"),
         (lambda: attnviz.predict(TEXT, attribute=True, lens=True), "several readings"),
         (lambda: attnviz.ablate(TEXT, together=True), "together needs heads"),
         (lambda: attnviz.ablate(TEXT, replacement="median"), "replacement='median' is not known"),  # type: ignore[arg-type]
@@ -332,10 +332,11 @@ def test_several_texts_have_the_rows_of_lines_and_their_mean(run: Run) -> None:
         assert "mean of 2 texts" in str(found)
         assert len(found.to_columns()["line"]) == len(lines)
     own = attnviz.ablate(texts, answer=["blue", "Bark"], layers=2)
-    stdin = "\n".join(f"{t}\t{a}" for t, a in zip(texts, ("blue", "Bark"), strict=True)).encode()
-    lines = run("ablate", "--lines", "--answers", "--layer", "2", "-f", "jsonl", stdin=stdin).out
+    pairs = zip(texts, ("blue", "Bark"), strict=True)
+    stdin = "\n".join(json.dumps({"text": t, "answer": a}) for t, a in pairs).encode()
+    lines = run("ablate", "--pairs", "-", "--layer", "2", "-f", "jsonl", stdin=stdin).out
     assert own.rows == [json.loads(line) for line in lines.splitlines()]
-    with pytest.raises(attnviz.AttnvizError, match="2 texts and 1 answer"):
+    with pytest.raises(attnviz.AttnvizError, match="one for each of 2"):
         attnviz.ablate(texts, answer=["blue"])
     with pytest.raises(attnviz.AttnvizError, match="there is no text"):
         attnviz.predict([])

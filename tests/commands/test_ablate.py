@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.analyses.ablate import effect_of
+from attnviz.analyses.ablate import effect_on_tokens
 from attnviz.console import Display
-from attnviz.data.head import Head
+from attnviz.data.why import Part
 from attnviz.errors import ExitStatus
 from attnviz.renderers.terminal.colors import signed_style
 from attnviz.renderers.terminal.headgrid import head_grid
@@ -26,10 +26,10 @@ def rows(out: str) -> list[dict[str, object]]:
 
 def test_an_effect_is_the_mean_of_paired_changes_with_its_standard_error() -> None:
     before, after = np.array([-1.0, -2.0, -3.0]), np.array([-2.0, -2.5, -3.0])
-    effect = effect_of((Head(0, 0),), before, after)
+    effect = effect_on_tokens((Part("head", 0, 0),), before, after)
     assert effect.change == pytest.approx(-0.5)
     assert effect.error == pytest.approx(0.5 / np.sqrt(3))
-    assert effect_of((), before[:1], after[:1]).error is None
+    assert effect_on_tokens((), before[:1], after[:1]).error is None
 
 
 def test_every_head_has_a_row_and_the_one_that_matters_most_comes_first(run: Run) -> None:
@@ -66,7 +66,10 @@ def test_heads_together_show_what_comes_next_before_and_after(run: Run) -> None:
     for mine, theirs in zip(found, plain, strict=False):
         assert mine["token"] == theirs["token"]
         assert mine["probability"] == pytest.approx(theirs["probability"], abs=1e-5)
-    assert found[0]["heads"] == [{"layer": 1, "head": 3}, {"layer": 2, "head": 1}]
+    assert found[0]["parts"] == [
+        {"kind": "head", "layer": 1, "head": 3},
+        {"kind": "head", "layer": 2, "head": 1},
+    ]
     likely = rows(run("predict", TEXT, "--top", "999", "-f", "jsonl").out)
     blue = next(row["probability"] for row in likely if row["token"] == "blue")
     assert f"without L1H3, L2H1: P(blue) {blue:.3f} → " in run(*arguments).out
@@ -91,9 +94,9 @@ def test_a_picture_is_written(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        ([TEXT, "--answer", "blue creature"], ExitStatus.USAGE, "is 2 tokens here"),
-        ([TEXT, "--answer", " "], ExitStatus.USAGE, "is no tokens"),
-        ([TEXT, "--answer", "unbelievably"], ExitStatus.USAGE, "such as its first"),
+        ([TEXT, "--answer", " "], ExitStatus.USAGE, "is no token here"),
+        ([TEXT, "--answer", "blue", "--versus", "blue"], ExitStatus.USAGE, "name another one"),
+        ([TEXT, "--versus", "blue"], ExitStatus.USAGE, "--versus is for an --answer"),
         (["a", "--no-bos"], ExitStatus.INPUT, "nothing follows a single token"),
         (["a", "-m", "translator"], ExitStatus.USAGE, "does not predict"),
         ([TEXT, "--together"], ExitStatus.USAGE, "needs heads"),

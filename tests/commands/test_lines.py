@@ -89,14 +89,15 @@ def test_the_mean_of_predictions_is_of_the_likeliest_token_and_of_those_that_fol
 
 def test_each_line_may_have_an_answer_of_its_own(run: Run) -> None:
     answers = "blue", "red", "Bark"
-    given = "\n".join(f"{text}\t{answer}" for text, answer in zip(TEXTS, answers, strict=True))
+    pairs = zip(TEXTS, answers, strict=True)
+    given = "\n".join(json.dumps({"text": text, "answer": answer}) for text, answer in pairs)
     options = ("--layer", "4", "-f", "jsonl")
-    every = rows(run("ablate", "--lines", "--answers", *options, stdin=given.encode()).out)
+    every = rows(run("ablate", "--pairs", "-", *options, stdin=given.encode()).out)
     for number, (text, answer) in enumerate(zip(TEXTS, answers, strict=True), start=1):
         alone = rows(run("ablate", text, "--answer", answer, *options).out)
         assert without_line([r for r in every if r["line"] == number]) == without_line(alone)
     assert {row["answer"] for row in every if row["line"] is None} == {None}
-    shown = run("ablate", "--lines", "--answers", stdin=given.encode()).out
+    shown = run("ablate", "--pairs", "-", stdin=given.encode()).out
     assert "mean log-probability of each text's answer" in shown.replace("\n", " ")
 
 
@@ -106,10 +107,10 @@ def test_a_bad_line_is_reported_and_left_out(run: Run) -> None:
     assert ended.status is ExitStatus.INPUT
     assert "line 2" in ended.err
     assert {row["line"] for row in rows(ended.out)} == {1, 3, None}
-    without = run("ablate", "--lines", "--answers", stdin=b"a text\nthe cat sat\tfoo bar\n")
+    without = run("ablate", "--pairs", "-", stdin=b'a text\n{"text": "a cat", "answer": ""}\n')
     assert without.status is ExitStatus.INPUT
-    assert "line 1: there is no text, tab and answer" in without.err
-    assert "line 2: --answer 'foo bar' is" in without.err
+    assert "line 1: it is not JSON" in without.err
+    assert "line 2: --answer '' is no token here" in without.err
     assert "no line could be run" in without.err
     assert not without.out
     for command in ("predict", "ablate"):
@@ -134,8 +135,8 @@ def test_a_picture_of_lines_is_that_of_their_mean(run: Run, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("ablate", "--answers", "x"), "--answers takes the answers from the lines"),
-        (("ablate", "--lines", "--answers", "--answer", "b"), "leave --answer out"),
+        (("ablate", "--pairs", "-", "x"), "the texts are those of --pairs"),
+        (("ablate", "--pairs", "-", "--lines"), "leave the other text out"),
         (("ablate", "--lines", "-o", "{line}.csv"), "the mean over the lines has no line"),
         (("predict", "x", "-o", "{line}.csv"), "add --lines"),
         (("predict", "--lines", "x.npz"), "a saved capture has no lines"),

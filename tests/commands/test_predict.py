@@ -143,8 +143,8 @@ def test_the_parts_of_a_logit_add_up_to_it(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--versus", "red"), "--versus is for --attribute"),
-        (("--attribute", "--versus", "unbelievably so"), "tokens here"),
+        (("--versus", "red"), "--versus is for an --answer or --attribute"),
+        (("--attribute", "--versus", ""), "is no token here"),
         (("--attribute", "--versus", "fluffy"), "is the likeliest token itself"),
         (("--attribute", "--lens"), "are two readings"),
     ],

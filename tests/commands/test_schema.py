@@ -19,6 +19,7 @@ from tests.scanning.atlases import made_scan
 ROOT = Path(__file__).parents[2]
 REDUCED = "How much a query attends", "What a pattern is of"
 """What may be of a reduction, which has a name in place of the number."""
+RED = "a fluffy red creature roamed . the creature was"
 TEXT = "a fluffy blue creature roamed . the creature was"
 CHINESE = "她喜欢猫"
 LABELS = '{"text": "a fluffy blue creature", "links": [["creature", ["fluffy"]]]}'
@@ -40,6 +41,11 @@ ROWS = (
     ("generate", "it ran . the creature was", "--target", "a dog", "--rows", "head", "--check"),
     ("ablate", TEXT),
     ("ablate", TEXT, "--head", "L1H1,L2H2", "--together", "--answer", "blue"),
+    ("ablate", TEXT, "--mlp", "0", "--whole-layer", "1", "--answer", "blue", "--versus", "red"),
+    ("ablate", TEXT, "--cut", "creature#2:blue", "--layer", "2", "--renormalise"),
+    ("predict", TEXT, "--answer", "blue", "--versus", "red"),
+    ("patch", TEXT, "--from", RED, "--answer", "blue"),
+    ("patch", TEXT, "--from", RED, "--answer", "blue", "--part", "mlp", "--query", "blue"),
     ("compare", "the cat sat", "the dog sat"),
     ("compare", "the cat sat", "a cat sat there", "--query", "cat"),
     ("compare", TEXT, "--against", "builtin", "--words"),

@@ -25,7 +25,7 @@ from attnviz.data.head import Head
 from attnviz.errors import InputError
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
-from attnviz.runs.ablate import Cut, ablate_together
+from attnviz.runs.ablate import Ablating, Targets, ablate_together
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import load_model
 from attnviz.tui.app import ExploreApp
@@ -313,7 +313,7 @@ def test_a_toggle_that_cannot_be_is_said_and_stays_off() -> None:
 
 def test_a_shows_what_the_model_says_without_the_head(opened: Opened, model: LoadedModel) -> None:
     chosen = HeadOptions(heads=NAMED["adjectives"])
-    expected = ablate_together(model, TEXT, TextOptions(), chosen, Cut(), 8)
+    expected = ablate_together(model, TEXT, TextOptions(), Targets(chosen), Ablating(), 8)
 
     async def does(there: Visit) -> None:
         await there.press("a")

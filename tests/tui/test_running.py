@@ -303,7 +303,7 @@ def test_queued_ablations_are_never_begun(
     from attnviz.tui.runs import ablate_together
 
     def slowly(*given: object) -> BeforeAfter:
-        began.append(str(given[3].heads))  # type: ignore[attr-defined]
+        began.append(str(given[3].heads.heads))  # type: ignore[attr-defined]
         until(go.is_set)
         return ablate_together(*given)  # type: ignore[arg-type]
 

@@ -9,10 +9,11 @@ from attnviz.data.outcome import Candidate
 from attnviz.renderers.rows.common import Error, LineOrMean, ModelName
 from attnviz.renderers.rows.outcome import (
     AnswerName,
+    Exact,
     OwnChanges,
-    TokenText,
     Unit,
     VersusName,
+    exact,
     own_changes,
 )
 
@@ -27,11 +28,16 @@ class PartName(TypedDict):
     head: int | None
 
 
-class AblationRow(OwnChanges):
-    """What was done to a text, and what it changed."""
+class RunRow(TypedDict):
+    """Which text was run through which model."""
 
     line: LineOrMean
     model: ModelName
+
+
+class MeasuredRow(TypedDict):
+    """What was done to a text, and by how much it changed what is measured."""
+
     card: Annotated[list[str], "The behaviours for which the model's card names the heads."]
     replacement: Annotated[Replacement | None, "What replaces outputs; null where links are cut."]
     cut_query: Annotated[str | None, "The query whose links are cut, as it was named."]
@@ -46,27 +52,26 @@ class AblationRow(OwnChanges):
     after: Annotated[float, "The same without them."]
     change: Annotated[float, "The difference; negative: the parts help."]
     error: Error
-    answer_exact: TokenText
-    versus_exact: TokenText
 
 
-class EffectRow(AblationRow):
+class AblationRow(MeasuredRow, OwnChanges, Exact):
+    """What was done to a text, and all that it changed."""
+
+
+class EffectRow(RunRow, PartName, AblationRow):
     """The effect of ablating one part."""
-
-    kind: AblatedKind
-    layer: int
-    head: Annotated[int | None, "The head's number in its layer; null but for a head."]
 
 
 def effect_rows(
     report: AblationReport, effects: Sequence[Effect], line: int | None = 1
 ) -> list[EffectRow]:
     """A row for each of these effects, each of one part; `line` is None for means over lines."""
-    return [{**_part_name(effect), **_row(report, effect, line)} for effect in effects]
+    run = _run(report, line)
+    return [{**run, **_parts(effect)[0], **_row(report, effect)} for effect in effects]
 
 
-def _part_name(effect: Effect) -> PartName:
-    return _parts(effect)[0]
+def _run(report: AblationReport, line: int | None) -> RunRow:
+    return {"line": line, "model": report.capture.model.name}
 
 
 def _parts(effect: Effect) -> list[PartName]:
@@ -76,11 +81,9 @@ def _parts(effect: Effect) -> list[PartName]:
     ]
 
 
-def _row(report: AblationReport, effect: Effect, line: int | None) -> AblationRow:
+def _row(report: AblationReport, effect: Effect) -> AblationRow:
     cut = report.cut
     return {
-        "line": line,
-        "model": report.capture.model.name,
         "card": [e.behaviour for e in report.capture.named_heads if e.head in effect.heads],
         "replacement": None if cut else report.replacement,
         "cut_query": cut.query if cut else None,
@@ -96,15 +99,19 @@ def _row(report: AblationReport, effect: Effect, line: int | None) -> AblationRo
         "change": effect.change,
         "error": effect.error,
         **own_changes(effect.own),
-        "answer_exact": report.answer.exact if report.answer else None,
-        "versus_exact": report.versus.exact if report.versus else None,
+        **exact(report.answer, report.versus),
     }
 
 
-class TogetherRow(AblationRow):
-    """A token that may come next, with the parts or without all of them."""
+class PartsRow(TypedDict):
+    """What is ablated together."""
 
     parts: list[PartName]
+
+
+class TogetherRow(RunRow, PartsRow, AblationRow):
+    """A token that may come next, with the parts or without all of them."""
+
     when: Annotated[Literal["before", "after"] | None, "With the parts, or without them."]
     rank: Annotated[int | None, "Counted from 1, the likeliest."]
     id: int | None
@@ -128,8 +135,9 @@ def together_rows(both: BeforeAfter, line: int | None = 1) -> list[TogetherRow]:
         pairs = [(None, [None])]
     return [
         {
+            **_run(report, line),
             "parts": _parts(effect),
-            **_row(report, effect, line),
+            **_row(report, effect),
             "when": when,
             "rank": rank if candidate else None,
             "id": candidate.id if candidate else None,

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, TypeAlias, TypedDict
 
-from attnviz.data.outcome import Outcome
+from attnviz.data.outcome import Candidate, Outcome
 from attnviz.renderers.rows.common import measured
 
 AnswerName: TypeAlias = Annotated[
@@ -27,6 +27,21 @@ class OwnChanges(TypedDict):
     answer_log_probability_change: Annotated[float | None, "In nats."]
     versus_logit_change: float | None
     versus_log_probability_change: Annotated[float | None, "In nats."]
+
+
+class Exact(TypedDict):
+    """The texts of the tokens that are measured."""
+
+    answer_exact: TokenText
+    versus_exact: TokenText
+
+
+def exact(answer: Candidate | None, versus: Candidate | None) -> Exact:
+    """Those of both tokens, null where there is none."""
+    return {
+        "answer_exact": answer.exact if answer else None,
+        "versus_exact": versus.exact if versus else None,
+    }
 
 
 def own_changes(own: Outcome | None) -> OwnChanges:

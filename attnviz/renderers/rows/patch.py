@@ -1,7 +1,7 @@
 """What a text's prediction owes to the vectors of another, as rows."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from attnviz.data.interventions import SiteKind
 from attnviz.data.outcome import Outcome
@@ -10,15 +10,16 @@ from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.rows.common import Error, LayerNumber, LineOrMean, ModelName
 from attnviz.renderers.rows.outcome import (
     AnswerName,
+    Exact,
     OwnChanges,
-    TokenText,
     VersusName,
+    exact,
     own_changes,
 )
 
 
-class PatchRow(OwnChanges):
-    """The effect of the vectors of one part, taken from the source."""
+class PatchedRow(TypedDict):
+    """What was taken from the source, and by how much it changed what is measured."""
 
     line: LineOrMean
     model: ModelName
@@ -47,8 +48,10 @@ class PatchRow(OwnChanges):
     error: Error
     share: Annotated[float, "change / (source - before): 0 is the text, 1 the source."]
     share_error: Error
-    answer_exact: TokenText
-    versus_exact: TokenText
+
+
+class PatchRow(PatchedRow, OwnChanges, Exact):
+    """The effect of the vectors of one part, taken from the source."""
 
 
 def patch_rows(
@@ -93,6 +96,5 @@ def _row(
         "share": effect.share.mean,
         "share_error": effect.share.error,
         **own_changes(effect.own),
-        "answer_exact": asked.answer.exact if asked else None,
-        "versus_exact": versus.exact if versus else None,
+        **exact(asked.answer if asked else None, versus),
     }

@@ -12,6 +12,7 @@ from matplotlib.text import Text
 from attnviz.data.ablate import AblationReport, Effect
 from attnviz.data.head import Head
 from attnviz.data.heads import METRICS, Estimate, HeadMetrics, HeadReport, Role
+from attnviz.data.why import Part
 from attnviz.renderers.picture import ablate, heads
 from attnviz.renderers.picture.frame import BOX
 from tests.factories import make_capture
@@ -82,7 +83,7 @@ def test_scores_say_what_was_measured() -> None:
 
 
 def test_an_ablation_says_on_what_text_and_has_a_colour_bar_around_zero() -> None:
-    effects = [Effect((Head(0, 0),), -0.5), Effect((Head(0, 1),), 0.25)]
+    effects = [Effect((Part("head", 0, i),), change) for i, change in enumerate((-0.5, 0.25))]
     capture = make_capture("a blue whale")
     made = AblationReport(capture, "zero", -2.0, 2, effects)
     figure = ablate.draw(made).figure
