@@ -22,11 +22,12 @@ T = TypeVar("T", Edit, CutLink)
 class Batch:
     """The interventions of a batch, each with its place in it.
 
-    `source`: the vectors (n, width) of sites as they are in another run, where an edit asks for
-    them, already in the order of this text's positions.
+    `tokens`: n. `source`: the vectors (n, width) of sites as they are in another run, where an
+    edit asks for them, already in the order of this text's positions.
     """
 
     interventions: Sequence[Intervention]
+    tokens: int
     source: dict[Site, Tensor]
 
     def edits(self, kind: str, layer: int) -> list[tuple[int, Edit]]:
@@ -34,13 +35,17 @@ class Batch:
         found = self._of(Edit)
         return [(i, e) for i, e in found if e.site.kind == kind and e.site.layer == layer]
 
-    def cuts(self, layer: int) -> dict[tuple[int, int, int], list[CutLink]]:
-        """The links that are removed in a layer, by (place of the run, head, query)."""
-        rows: dict[tuple[int, int, int], list[CutLink]] = {}
+    def cuts(self, layer: int) -> dict[tuple[int, int], list[CutLink]]:
+        """The links that are removed in a layer, by (place of the run, query)."""
+        rows: dict[tuple[int, int], list[CutLink]] = {}
         for i, cut in self._of(CutLink):
             if cut.head.layer == layer:
-                rows.setdefault((i, cut.head.head, cut.query), []).append(cut)
+                rows.setdefault((i, cut.query), []).append(cut)
         return rows
+
+    def layers_of_cuts(self) -> set[int]:
+        """The layers in which links are removed."""
+        return {cut.layer for _, cut in self._of(CutLink)}
 
     def _of(self, kind: type[T]) -> Iterator[tuple[int, T]]:
         for i, changes in enumerate(self.interventions):
@@ -64,25 +69,6 @@ def taken_from_source(interventions: Iterable[Intervention]) -> set[Site]:
     """The sites whose vectors are taken from the source."""
     every = (change for changes in interventions for change in changes)
     return {edit.site for edit in every if isinstance(edit, Edit) and edit.by == "source"}
-
-
-def without_links(row: Tensor, cuts: Sequence[CutLink]) -> Tensor:
-    """A row of weights (n) without those on the keys of some links.
-
-    Renormalised, it sums to 1 with what a learned sink takes of it; a row of which nothing is left
-    stays at 0.
-    """
-    rest = row.clone()
-    rest[[cut.key for cut in cuts]] = 0.0
-    if cuts[0].renormalise:
-        sink = 1.0 - float(row.sum())
-        left = float(rest.sum()) + (sink if sink > SINK else 0.0)
-        rest = rest / left if left > 0 else rest
-    return rest
-
-
-SINK = 1e-4
-"""What is missing in the sum of a row: less is rounding, more is what a learned sink takes."""
 
 
 def batches(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:

@@ -9,7 +9,7 @@ windows, shared keys).
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
@@ -98,8 +98,11 @@ class AttentionCall:
         mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))
         return None if mask is None else mask[0, 0]
 
-    def weights(self, queries: Tensor | None = None) -> Tensor:
+    def weights(self, queries: Tensor | None = None, hidden: Sequence[int] = ()) -> Tensor:
         """The pattern of query rows, (h, rows, n), by the module's own eager function.
+
+        `hidden`: keys to hide beside those that the mask hides; a row of which no key is left
+        is 0.
 
         The first n keys are all keys that these queries attend to in a causal module; None:
         all rows, and all keys. It is computed in float32, since the softmax of some modules
@@ -112,6 +115,9 @@ class AttentionCall:
         if self.bias is not None:
             more["position_bias"] = self.bias[None, :, rows, :n].float()
         mask = self._additive(rows, n)
+        if hidden:
+            mask = self.q.new_zeros((1, 1, len(rows), n)).float() if mask is None else mask.clone()
+            mask[..., list(hidden)] = LOWEST
         pattern: Tensor = eager(
             self.module,
             self.q[None, :, rows].float(),
@@ -121,6 +127,8 @@ class AttentionCall:
             self.q.new_zeros((1, 1, 1, n), dtype=torch.float32) if mask is None else mask,
             **more,
         )[1]
+        if hidden and mask is not None:
+            pattern = pattern.masked_fill(mask <= LOWEST / 2, 0)
         return pattern[0]
 
     def plain_rows(self, queries: Tensor, room: "Room") -> tuple[Tensor, Tensor]:

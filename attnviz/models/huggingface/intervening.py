@@ -3,13 +3,13 @@
 Letters in the shape comments as in `models/intervening.py`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnviz.data.interventions import (
     ChangedRun,
@@ -22,13 +22,11 @@ from attnviz.data.interventions import (
     SourceRun,
 )
 from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import AttentionCall, corrected, recording
-from attnviz.models.huggingface.layers import LayerParts, Layers, parts_of
+from attnviz.models.huggingface.functions import AttentionCall, corrected
+from attnviz.models.huggingface.layers import Layers
+from attnviz.models.huggingface.places import passing, places_of
 from attnviz.models.huggingface.projections import unknown
-from attnviz.models.huggingface.residual import what_is_added
-from attnviz.models.huggingface.turns import first_of
-from attnviz.models.huggingface.watching import Seen
-from attnviz.models.intervening import Batch, batches, taken_from_source, without_links
+from attnviz.models.intervening import Batch, batches, taken_from_source
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.models.probability import log_probability
 
@@ -57,26 +55,13 @@ def intervene_transformers(
     places = _Places(model, ids, heads_per_layer, interventions)
     taken = {} if source is None else places.taken(source, taken_from_source(interventions))
     for batch in batches(range(len(interventions)), size):
-        of_batch = Batch([interventions[i] for i in batch], taken)
+        of_batch = Batch([interventions[i] for i in batch], n, taken)
         with places.changed(of_batch):
             logits = forward(model, input_ids=ids.expand(len(batch), -1), use_cache=False).logits
         for i, rows in zip(batch, logits, strict=True):  # (n, V)
             followed = log_probability(rows[:-1], ids[0, 1:]) if whole else rows.new_empty(0)
             last = rows[-1].float().cpu().numpy()
             consume(ChangedRun(i, followed.float().cpu().numpy(), last))
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where the vectors of a kind of site pass in one layer.
-
-    `incoming`: they are what the module is given, not what it gives. `turn`: which of the module's
-    calls in a forward pass is meant, from 1, since layers may share their modules (ALBERT).
-    """
-
-    module: nn.Module
-    incoming: bool
-    turn: int = 1
 
 
 class _Places:
@@ -92,10 +77,7 @@ class _Places:
         self._model, self._heads = model, heads_per_layer
         every = [change for changes in interventions for change in changes]
         sites = {(e.site.kind, e.site.layer) for e in every if isinstance(e, Edit)}
-        parts = parts_of(model, {layer for _, layer in sites}) if sites else {}
-        self._of = {
-            (kind, layer): _place(model, ids, parts[layer], kind) for kind, layer in sorted(sites)
-        }
+        self._of = places_of(model, ids, heads_per_layer, sites) if sites else {}
         self._cut = any(isinstance(change, CutLink) for change in every)
         if self._cut and not model._can_set_attn_implementation():
             raise unknown(f"{type(model).__name__} keeps its attention to itself: no link is cut")
@@ -107,18 +89,19 @@ class _Places:
             for (kind, layer), place in self._of.items():
                 edits = batch.edits(kind, layer)
                 if edits:
-                    stack.enter_context(_hooked(place, self._editing(batch, edits, kind, layer)))
+                    stack.enter_context(passing(place, self._editing(batch, edits, kind, layer)))
             if self._cut:
-                stack.enter_context(corrected(self._model, self._cutting(batch)))
+                stack.enter_context(_cutting(self._model, batch))
             yield
 
     def taken(self, source: SourceRun, sites: Iterable[Site]) -> dict[Site, Tensor]:
         """The vectors (n, width) of sites in the run of the source, at the places of the text."""
         found: dict[tuple[SiteKind, int], Tensor] = {}
+        n = len(source.ids)
 
         def keeping(at: tuple[SiteKind, int]) -> Callable[[Tensor], None]:
             def keep(values: Tensor) -> None:
-                found[at] = values.reshape(len(source.ids), -1)
+                found[at] = _rows(values, 1, n)[0].clone()  # Falcon adds to it in place
 
             return keep
 
@@ -126,13 +109,13 @@ class _Places:
         ids = torch.tensor([list(source.ids)], device=self._model.device)
         with ExitStack() as stack:
             for at in wanted:
-                stack.enter_context(_hooked(self._of[at], keeping(at)))
+                stack.enter_context(passing(self._of[at], keeping(at)))
             forward(self._model, input_ids=ids, use_cache=False)
         places, taken = list(source.places), dict[Site, Tensor]()
         for site in sites:
             values = found[site.kind, site.layer]
             if site.head is not None:
-                values = values.view(len(values), self._heads[site.layer], -1)[:, site.head]
+                values = values.view(n, self._heads[site.layer], -1)[:, site.head]
             taken[site] = values[places]
         return taken
 
@@ -143,100 +126,74 @@ class _Places:
         runs = len(batch.interventions)
 
         def edit(values: Tensor) -> Tensor:
-            rows = values.reshape(runs, -1, values.size(-1))  # (B, n, width)
+            rows = _rows(values, runs, batch.tokens)
             if kind != "head":
-                return batch.changed(rows, edits).reshape(values.shape)
-            heads = self._heads[layer]
-            z = rows.view(*rows.shape[:2], heads, -1).transpose(1, 2)  # (B, h, n, d_v)
+                return batch.changed(rows, edits).view(values.shape)
+            z = rows.view(*rows.shape[:2], self._heads[layer], -1).transpose(1, 2)  # (B, h, n, d_v)
             return batch.changed(z, edits).transpose(1, 2).reshape(values.shape)
 
         return edit
 
-    def _cutting(self, batch: Batch) -> Callable[[AttentionCall, Tensor], Tensor]:
-        """What removes links from the output of an attention function (B, n, h, d_v)."""
-        layers = Layers(self._model, "self")
 
-        def cut(call: AttentionCall, output: Tensor) -> Tensor:
-            layer = layers.at_work(call.module)
-            rows = {} if layer is None else batch.cuts(layer)
-            if not rows:
-                return output
-            changed = output.clone()
-            for (run, head, query), cuts in rows.items():
-                own = call.of(run)
-                row = own.weights(torch.tensor([query]))[head, 0]  # (keys)
-                v = own.v[head // (own.q.size(0) // own.v.size(0)), : len(row)]  # (keys, d_v)
-                changed[run, query, head] = (without_links(row, cuts) @ v.float()).to(changed)
-            return changed
-
-        return cut
-
-
-def _place(model: Any, ids: Tensor, parts: LayerParts, kind: SiteKind) -> _Place:
-    """Where a kind of site is in a layer.
+def _rows(values: Tensor, runs: int, n: int) -> Tensor:
+    """Vectors (B, n, width), or (B·n, width), as (B, n, width).
 
     Raises:
-        ModelError: the layer's MLP cannot be told apart.
+        ModelError: they are no vectors of tokens.
     """
-    if kind == "mlp":
-        return _Place(_mlp_of(model, ids, parts), incoming=False, turn=parts.turn)
-    if kind == "residual":
-        return _Place(parts.layer, incoming=True, turn=parts.turn)
-    return _Place(parts.output, incoming=kind == "head", turn=parts.turn)
-
-
-def _mlp_of(model: Any, ids: Tensor, parts: LayerParts) -> nn.Module:
-    """The module whose output is what a layer's MLP adds to the stream, found by what sums up.
-
-    Raises:
-        ModelError: there is none.
-    """
-    seen = Seen(parts)
-    with ExitStack() as stack:
-        if model._can_set_attn_implementation():
-            stack.enter_context(recording(model, seen.on_call))
-        for hook in seen.hooks(model):
-            stack.callback(hook.remove)
-        forward(model, input_ids=ids, use_cache=False)
-    added = what_is_added(seen.x, seen.x_after, seen.attention_out, seen.outputs)
-    for module, out in reversed(seen.outputs):
-        if added.how != "mixed" and torch.equal(added.factors[1] * out, added.mlp):
-            return module
-    raise unknown(f"what the MLPs of {type(model).__name__} add cannot be told apart")
+    if values.shape[:-1] not in ((runs, n), (runs * n,)):
+        raise unknown(f"vectors of the shape {tuple(values.shape)} are not those of {n} tokens")
+    return values.reshape(runs, n, -1)
 
 
 @contextmanager
-def _hooked(place: _Place, change: Callable[[Tensor], Tensor | None]) -> Iterator[None]:
-    """Give the vectors that pass at a place to a function, which may replace them."""
-    calls = 0
+def _cutting(model: Any, batch: Batch) -> Iterator[None]:
+    """Remove links from the output of the attention function (B, n, h, d_v) until the end.
 
-    def now() -> bool:
-        nonlocal calls
-        calls += 1
-        return calls == place.turn
+    Raises:
+        ModelError: a layer does more to its weights or values than attnviz knows.
+    """
+    layers, left = Layers(model, "self"), batch.layers_of_cuts()
 
-    def before(_module: nn.Module, args: Any, named: Mapping[str, Any]) -> Any:
-        if not now():
-            return None
-        if args:
-            made = change(args[0])
-            return None if made is None else ((made, *args[1:]), named)
-        made = change(named["hidden_states"])
-        return None if made is None else (args, {**named, "hidden_states": made})
+    def cut(call: AttentionCall, output: Tensor) -> Tensor:
+        layer = layers.at_work(call.module)
+        if layer not in left:
+            return output
+        left.remove(layer)
+        changed = output.clone()
+        for (run, query), cuts in batch.cuts(layer).items():
+            _cut_row(call.of(run), query, cuts, output[run, query], changed[run, query])
+        return changed
 
-    def after(_module: nn.Module, _args: Any, output: Any) -> Any:
-        made = change(first_of(output)) if now() else None
-        if made is None:
-            return None
-        return (made, *output[1:]) if isinstance(output, tuple) else made
-
-    module = place.module
-    handle = (
-        module.register_forward_pre_hook(before, with_kwargs=True)
-        if place.incoming
-        else module.register_forward_hook(after)
-    )
-    try:
+    with corrected(model, cut):
         yield
-    finally:
-        handle.remove()
+    if left:
+        raise unknown(f"layer {min(left)} of {type(model).__name__} calls no attention")
+
+
+def _cut_row(
+    call: AttentionCall, query: int, cuts: Sequence[CutLink], before: Tensor, after: Tensor
+) -> None:
+    """Write into `after` (h, d_v) what heads make of a row without some links."""
+    rows, group = torch.tensor([query]), call.q.size(0) // call.v.size(0)
+
+    @cache
+    def weights(hidden: tuple[int, ...]) -> Tensor:
+        return call.weights(rows, hidden)[:, 0]  # (h, keys)
+
+    for head in {cut.head.head for cut in cuts}:
+        of_head = [cut for cut in cuts if cut.head.head == head]
+        whole = weights(())[head]
+        v = call.v[head // group, : len(whole)].float()  # (keys, d_v)
+        near = (NEAR if before.dtype is torch.float32 else NEAR_HALF) * (1 + v.abs().max())
+        if (whole @ v - before[head]).abs().max() > near:
+            raise unknown(
+                f"{type(call.module).__name__} does more to its values than attnviz knows"
+            )
+        row = weights(tuple(sorted(cut.key for cut in of_head if cut.renormalise)))[head].clone()
+        row[[cut.key for cut in of_head]] = 0.0
+        after[head] = (row @ v).to(after)
+
+
+NEAR, NEAR_HALF = 1e-3, 3e-2
+"""How near weights and values must come to an output, of values of 1 at most."""

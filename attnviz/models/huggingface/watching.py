@@ -53,15 +53,15 @@ class Seen:
     def before_layer(self, _: object, args: Any, named: Any) -> None:
         self.turn += 1
         if self.now:
-            self.x = (args[0] if args else named["hidden_states"])[0]
+            self.x = (args[0] if args else named["hidden_states"])[0].clone()  # some add in place
 
     def after_layer(self, _: object, _args: Any, output: Any) -> None:
         if self.now:
-            self.x_after = _first(output)[0]
+            self.x_after = _first(output)[0].clone()
 
     def after_output_projection(self, _: object, _args: Any, output: Tensor) -> None:
         if self.now:
-            self.attention_out, self.own_at = output[0], len(self.outputs)
+            self.attention_out, self.own_at = output[0].clone(), len(self.outputs)
 
     def after_other_projection(self, _: object, _args: Any, output: Tensor) -> None:
         if self.now:
@@ -82,7 +82,7 @@ class Seen:
             return
         if made.size(-1) == self.x.size(-1):
             # OPT's MLP runs on (n, d), others on (1, n, d)
-            self.outputs.append((module, made.reshape(len(self.x), -1)))
+            self.outputs.append((module, made.reshape(len(self.x), -1).clone()))
             if is_norm(module):
                 self.reads[module] = args[0].reshape(len(self.x), -1)
             weight = getattr(module, "weight", None)

@@ -19,7 +19,7 @@ from attnviz.data.interventions import (
 )
 from attnviz.models.handover import LOGIT_ROWS, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.intervening import Batch, batches, taken_from_source, without_links
+from attnviz.models.intervening import Batch, batches, taken_from_source
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.models.probability import log_probability
 from attnviz.models.scratch.gpt import GPT
@@ -63,7 +63,7 @@ def intervene_native(
     for layer in layers:
         first_here = [i for i, each in enumerate(interventions) if _first_layer(each) == layer]
         for batch in batches(first_here, max(1, BATCH_TOKENS // n)):
-            hooks = _hooks(Batch([interventions[i] for i in batch], taken), layers)
+            hooks = _hooks(Batch([interventions[i] for i in batch], n, taken), layers)
             with attached(model, hooks):
                 start = stream.expand(len(batch), -1, -1)
                 streams = model.through(start, range(layer, len(layers)), rows=rows)
@@ -91,21 +91,27 @@ def _hooks(batch: Batch, layers: range) -> Mapping[str, Hook]:
         for kind in POINTS
         if batch.edits(kind, layer)
     }
-    cuts = {layer: batch.cuts(layer) for layer in layers}
-    return edits | {f"h.{at}.attn.pattern": _cutting(of) for at, of in cuts.items() if of}
+    cuts = {layer: batch.cuts(layer) for layer in batch.layers_of_cuts()}
+    scores = {f"h.{at}.attn.scores": _cutting(of, hide=True) for at, of in cuts.items()}
+    return edits | scores | {f"h.{at}.attn.pattern": _cutting(of) for at, of in cuts.items()}
 
 
-def _cutting(rows: Mapping[tuple[int, int, int], Sequence[CutLink]]) -> Hook:
-    """A hook that removes links from the blocks of rows of a pattern, which come in order."""
+def _cutting(rows: Mapping[tuple[int, int], Sequence[CutLink]], *, hide: bool = False) -> Hook:
+    """A hook that removes links from blocks of rows (B, h, rows, keys), which come in order.
+
+    Of a pattern, or with `hide` those that renormalise from the scores, which softmax is given.
+    """
     first = 0
 
-    def cut(pattern: Tensor) -> Tensor:  # (B, h, rows, keys)
+    def cut(values: Tensor) -> Tensor:
         nonlocal first
-        changed, block = pattern.clone(), range(first, first + pattern.size(2))
-        for (run, head, query), cuts in rows.items():
+        changed, block = values.clone(), range(first, first + values.size(2))
+        for (run, query), cuts in rows.items():
             if query in block:
-                at = run, head, query - block.start
-                changed[at] = without_links(pattern[at], cuts)
+                for each in cuts:
+                    if each.renormalise or not hide:
+                        at = run, each.head.head, query - block.start, each.key
+                        changed[at] = torch.finfo(values.dtype).min if hide else 0.0
         first = block.stop
         return changed
 
