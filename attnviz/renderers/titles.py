@@ -208,6 +208,12 @@ def heads_title(report: "HeadReport") -> str:
     return facts(report.capture)
 
 
+def untold(report: "HeadReport") -> str:
+    """Which roles were measured over too few rows, and over how many."""
+    few = (f"{role.name} ({rows} of {role.rows})" for role, rows in report.untold)
+    return f"these roles need more rows: {', '.join(few)}"
+
+
 def labels_title(report: "LabelReport") -> str:
     """What labelled links were scored on how much."""
     size = f"{amount(report.texts, 'text')}, {amount(report.rows, 'row')}"
