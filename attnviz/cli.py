@@ -17,6 +17,7 @@ from attnviz.commands.configuration import read_configuration, shared_keys
 from attnviz.commands.flags import as_flag
 from attnviz.commands.help import HelpedCommand, HelpedGroup
 from attnviz.commands.session import Session, process_session
+from attnviz.commands.zsh import use_script
 from attnviz.errors import AttnvizError, ExitStatus, ModelError, OutputError, UsageError
 from attnviz.writers.stream import as_output_error
 
@@ -88,6 +89,8 @@ def command(name: str) -> Any:
     made.common = module.COMMON
     return made
 
+
+use_script()
 
 app = typer.Typer(
     name="attnviz",

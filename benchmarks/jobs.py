@@ -201,6 +201,21 @@ def jobs(folder: Path) -> tuple[Job, ...]:
             1.25,
             timed_inside=True,
         ),
+        *(
+            Job(
+                "scan, built-in, 10,000 documents of its world: statistics of all heads",
+                against,
+                [PYTHON, str(SCRIPTS / "scan_windows.py"), "builtin", "10000", "world"],
+                [PYTHON, str(SCRIPTS / "plain_windows.py"), "builtin", "10000", "world", mode],
+                most_time,
+                most_memory,
+                timed_inside=True,
+            )
+            for against, mode, most_time, most_memory in (
+                ("plain SDPA forward", "forward", 1 / 0.6, 1.25),
+                ("six of them, eager", "eager", 1 / 3, None),
+            )
+        ),
         Job(
             "scan's worker, built-in, 10,000 documents made on the fly",
             "1,000 documents",

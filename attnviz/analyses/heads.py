@@ -26,14 +26,19 @@ Marks: TypeAlias = Callable[[IntArray, int], Mapping[str, NDArray[np.bool_]]]
 
 SINK = 0.3
 ROLES = (
-    Role("induction", "induction", 0.4),
-    Role("duplicate token", "duplicate", 0.4),
-    Role("previous token", "previous", 0.4),
-    Role("self", "self", 0.4),
-    Role("sink", "first", SINK),
-    Role("broad", "normalised", 0.8),
+    Role("induction", "induction", 0.4, rows=4),
+    Role("duplicate token", "duplicate", 0.4, rows=4),
+    Role("previous token", "previous", 0.4, rows=11),
+    Role("self", "self", 0.4, rows=18),
+    Role("sink", "first", SINK, rows=26),
+    Role("broad", "normalised", 0.8, rows=11),
 )
-"""A head's role is the first of these whose threshold it reaches."""
+"""A head's role is the first of these whose threshold it reaches, over enough rows.
+
+A causal query sees few keys at the beginning of a text, so that a head without any preference
+has much weight on each. The rows of `previous`, `self` and `first` are the fewest over which such
+a head reaches at most half the threshold.
+"""
 
 
 def marks_of_tokens(ids: Sequence[int], since: int = 0) -> Marks:
@@ -135,6 +140,11 @@ class MeasureHeads:
         heads = sorted(self._sums["entropy"])
         return {head: {metric: self._mean(metric, head) for metric in METRICS} for head in heads}
 
+    def rows(self) -> dict[str, int]:
+        """How many rows could show each metric that a role follows from."""
+        counts = {role.metric: self._counts[role.metric].values() for role in ROLES}
+        return {metric: int(max(rows, default=0)) for metric, rows in counts.items()}
+
     def _mean(self, metric: str, head: Head) -> float:
         count = self._counts[metric].get(head, 0.0)
         return self._sums[metric][head] / count if count else nan
@@ -147,9 +157,16 @@ def entropy(weights: NDArray[np.floating]) -> NDArray[np.floating]:
     return entropies
 
 
-def role_of(metrics: Mapping[str, Estimate]) -> Role | None:
-    """The first role whose threshold is reached."""
-    return next((role for role in ROLES if metrics[role.metric].mean >= role.least), None)
+def role_of(metrics: Mapping[str, Estimate], rows: Mapping[str, int]) -> Role | None:
+    """The first role whose threshold is reached, over enough rows."""
+    reached = (role for role in ROLES if metrics[role.metric].mean >= role.least)
+    return next((role for role in reached if rows[role.metric] >= role.rows), None)
+
+
+def untold_roles(rows: Mapping[str, int]) -> tuple[tuple[Role, int], ...]:
+    """The roles that some rows could show, but too few: each with their number."""
+    counted = ((role, rows[role.metric]) for role in ROLES)
+    return tuple((role, count) for role, count in counted if 0 < count < role.rows)
 
 
 def estimates(samples: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:

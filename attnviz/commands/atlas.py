@@ -90,7 +90,7 @@ def atlas(
     folders: Annotated[
         list[str],
         typer.Argument(
-            metavar="FOLDER...",
+            metavar="FOLDER",
             help="What attnviz scan wrote; several: scans of checkpoints of one model.",
             show_default=False,
         ),

@@ -36,5 +36,6 @@ def show_page(
         deliver(session, to, [(None, [page_of(whole, heads, start)])])
         return
     beside = write_page(whole, heads, to.output, start)
+    session.wrote(to.output)
     if beside is not None:
         session.note(f"the heads are in {str(beside)!r}, which has to stay beside the page")

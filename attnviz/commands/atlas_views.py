@@ -187,4 +187,4 @@ def export_tree(session: Session, folder: str, tree: Path | None) -> None:
         )
     whole = read_atlas(folder)
     written = write_headvis(tree, whole, read_heads(folder, whole.rows))
-    session.note(f"{len(whole.rows):,} heads in {str(written)!r}")
+    session.wrote(written)

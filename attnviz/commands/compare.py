@@ -78,7 +78,7 @@ def compare(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TEXT...",
+            metavar="TEXT",
             help="Two or more texts; one with --against. - reads standard input.",
             show_default=False,
         ),

@@ -10,7 +10,7 @@ from attnviz.commands.deliver import Destination, check_lines, deliver, destinat
 from attnviz.commands.flags import as_flag
 from attnviz.commands.grouping import command, option_field, panel_option
 from attnviz.commands.session import Session
-from attnviz.commands.texts import say, text_alone
+from attnviz.commands.texts import note_strange, say, text_alone
 from attnviz.data.chat import Chat
 from attnviz.data.exhibit import PictureLook
 from attnviz.data.generate import Sampling
@@ -197,6 +197,7 @@ def generate(
     writing = Writing(sampled.sampling, tuple(sampled.stop or ()), given.target)
     prompts = _of_lines(session, text, segments) if lines else _of_text(session, text, segments)
     loaded = load_model(g.source_of(session, model, run))
+    strange = list[bool]()
 
     def made(prompt: Prompt | Chat, line: int | None, first: bool) -> Iterable[Piece]:
         options = tokens.options(run)
@@ -204,8 +205,9 @@ def generate(
             prompt, options = chat_prompt(loaded, prompt), replace(options, special=True, bos=False)
         chosen, how = heads.options, looks.reduce
         asked = answering(loaded, prompt, options, writing, chosen, how, each_head=look.each_head)
-        where, new = "" if line is None else f"line {line}: ", 0
-        say(session, run_notes(asked.read), where)
+        where, new, read = "" if line is None else f"line {line}: ", 0, asked.read
+        say(session, run_notes(read), where)
+        strange.append(read.strange)
 
         def count() -> None:
             nonlocal new
@@ -218,6 +220,7 @@ def generate(
 
     with session.counting("token") as watch:
         deliver(session, to, _answers(session, prompts, made))
+    note_strange(session, strange, "line" if lines else "text")
 
 
 Prompts: TypeAlias = Iterator[tuple[int | None, Prompt | Chat | InputError]]

@@ -9,9 +9,11 @@ import inspect
 from collections.abc import Callable
 from dataclasses import field, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, get_args
 
 import typer
+from typer.models import OptionInfo
 
 from attnviz.commands.help import show_whole
 from attnviz.commands.session import Session, session_of
@@ -78,9 +80,18 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _parameter(name: str, annotation: object, default: object) -> inspect.Parameter:
+def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    of, *info = get_args(annotation) or (annotation,)
+    if of in (Path, Path | None) and info and isinstance(info[0], OptionInfo):
+        info[0].parser = _path
     kind = inspect.Parameter.KEYWORD_ONLY  # which may come in any order, with defaults or not
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _path(given: str | Path) -> Path:
+    """A path as it was typed. Only `-` is a stream; `./-`, which `Path` shortens, is a file."""
+    path = Path(given)
+    return path.absolute() if str(path) == "-" != given else path
 
 
 def panel_option(panel: str, *flags: str, help: str, **more: Any) -> Any:

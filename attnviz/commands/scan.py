@@ -132,7 +132,7 @@ def scan(
     corpus: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="CORPUS...",
+            metavar="CORPUS",
             help="Text, JSON lines or Parquet: files, folders, patterns, URLs; - for stdin.",
             show_default=False,
         ),
@@ -182,6 +182,8 @@ def scan(
             f"{amount(size.bad, 'document')} could not be read: "
             f"{store.url('skipped.jsonl')!r} says why"
         )
+    if not store.remote:
+        session.wrote(Path(store.where))
     counted = f"{amount(size.documents, 'document')}, {amount(size.tokens, 'token')}"
     session.note(f"{counted} in {store.where!r}; attnviz atlas {store.where} shows it")
 

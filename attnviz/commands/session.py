@@ -160,8 +160,9 @@ class Session:
             self._say(f"note: {spelled(message, as_flag)}")
 
     def wrote(self, path: Path) -> None:
-        """One line that names a file, for a person: a script sees it by the exit code."""
-        if not self.quiet and self.environment.stderr.isatty() and path.is_file():
+        """One line that names a file or a folder, for a person: a script sees the exit code."""
+        kept = path.is_file() or path.is_dir()  # by a device, nothing is
+        if kept and not self.quiet and self.environment.stderr.isatty():
             self._say(f"wrote {path}")
 
     def progress(self, items: Iterable[T], what: str) -> Iterator[T]:

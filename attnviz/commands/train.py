@@ -125,6 +125,7 @@ def train(
     outcome = _train(session, corpus, plan, output, names)
     write_bytes(output / own_folder.CURVE, _curve(outcome, output.name, names))
     own_folder.finish(output, plan, outcome, names)
+    session.wrote(output)
     session.show(_said(output, outcome))
 
 

@@ -35,19 +35,24 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Role:
-    """What a head is called when a metric reaches a threshold: `induction`, as induction ≥ 0.4."""
+    """What a head is called when a metric reaches a threshold: `induction`, as induction ≥ 0.4.
+
+    `rows`: how many rows must be able to show it. With fewer, a head would reach the threshold by
+    chance.
+    """
 
     name: str
     metric: str
     least: float
+    rows: int = 1
 
 
 @dataclass(frozen=True)
 class HeadMetrics:
     """All metrics of a head.
 
-    `role` is None where no threshold was reached; `named` holds the behaviours that the model's
-    card names the head for.
+    `role` is None where no threshold was reached, over enough rows; `named` holds the behaviours
+    that the model's card names the head for.
     """
 
     head: Head
@@ -62,7 +67,8 @@ class HeadReport:
 
     `capture` is the run that was measured, without its patterns; `probe` names the convention by
     which a probe was measured, and is empty for a text; `sinks` of all `measured` heads put
-    more than 0.3 of their weight on the first token; `heads` may be some of them.
+    more than 0.3 of their weight on the first token; `heads` may be some of them. `untold` are the
+    roles that were measured over too few rows, and over how many.
     """
 
     capture: Capture
@@ -70,3 +76,4 @@ class HeadReport:
     sinks: int
     measured: int
     probe: str = ""
+    untold: Sequence[tuple[Role, int]] = ()

@@ -1,4 +1,4 @@
-"""Colours that several rooms share: maps by name, viridis as a table, how light a colour is."""
+"""Colours that several rooms share: maps by name and as tables, how light a colour is."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,18 @@ _TABLE = bytes.fromhex(
     "1f948c 1e9c89 20a386 25ab82 2eb37c 3aba76 48c16e 58c765 "
     "6ccd5a 7fd34e 93d741 a8db34 c0df25 d5e21a eae51a fde725"
 )
-VIRIDIS = tuple((_TABLE[i], _TABLE[i + 1], _TABLE[i + 2]) for i in range(0, len(_TABLE), 3))
+_BLUES = bytes.fromhex("f7fbff deebf7 c6dbef 9ecae1 6baed6 4292c6 2171b5 08519c 08306b")
+
+
+def _colors(table: bytes) -> tuple[tuple[int, int, int], ...]:
+    return tuple((table[i], table[i + 1], table[i + 2]) for i in range(0, len(table), 3))
+
+
+VIRIDIS = _colors(_TABLE)
+BLUES = _colors(_BLUES)
+"""Matplotlib's Blues (ColorBrewer), which is linear between these nine."""
+BLUES_ON_DARK = ((22, 24, 28), *BLUES[:0:-1])
+"""The same blues on a dark ground, from nearly its colour to nearly white."""
 
 
 _BELOW, _ABOVE, _ZERO = (33, 102, 172), (178, 24, 43), (247, 247, 247)

@@ -21,6 +21,7 @@ from attnviz.errors import Speller
 from attnviz.harmless import readable
 from attnviz.renderers.labels import distinct_labels, name_of
 from attnviz.renderers.matrix import key_shares
+from attnviz.renderers.titles import pane_titles
 
 CHOSEN: Mapping[Why, str] = MappingProxyType(
     {
@@ -100,6 +101,17 @@ def map_title(exhibit: Exhibit, head_map: Map) -> str:
             return f"{head_map.label}: {readable(choice.named.title)}"
         return head_title(choice, exhibit.finding, capture)
     return _title(head_map.label, None, capture, capture.named(head_map.layer, head_map.head))
+
+
+def map_titles(exhibit: Exhibit, head_map: Map) -> tuple[str, ...]:
+    """The title, and shorter ones where there is no room for it: `L1H2 · known for: adjectives`.
+
+    A shorter one names behaviours as cards do, so that none of a head's is cut off unsaid.
+    """
+    whole = map_title(exhibit, head_map)
+    if whole == head_map.label:
+        return (whole,)
+    return (whole, *pane_titles(exhibit, head_map, " · known for: "))
 
 
 def _title(

@@ -138,15 +138,18 @@ def written(capture: Capture, *, row: str = "row") -> str:
     return f"written: “{readable(capture.target)}” ({rows})"
 
 
-def pane_titles(exhibit: Exhibit, head_map: Map) -> tuple[str, ...]:
-    """Titles for a small place, the fullest first: `L1H2 adjectives, induction` ... `L1H2`."""
+def pane_titles(exhibit: Exhibit, head_map: Map, before: str = " ") -> tuple[str, ...]:
+    """Titles for a small place, the fullest first: `L1H2 adjectives, induction` ... `L1H2`.
+
+    `before` stands before the names.
+    """
     names = [
         *dict.fromkeys(
             readable(named.behaviour)
             for named in exhibit.capture.named(head_map.layer, head_map.head)
         )
     ]
-    known = (f"{head_map.label} {', '.join(names[:n])}" for n in range(len(names), 0, -1))
+    known = (f"{head_map.label}{before}{', '.join(names[:n])}" for n in range(len(names), 0, -1))
     return *known, head_map.label
 
 
@@ -168,6 +171,12 @@ def heads_title(report: "HeadReport") -> str:
     if report.probe:
         return f"{readable(report.capture.model.name)}, probe: {report.probe}"
     return facts(report.capture)
+
+
+def untold(report: "HeadReport") -> str:
+    """Which roles were measured over too few rows, and over how many."""
+    few = (f"{role.name} ({rows} of {role.rows})" for role, rows in report.untold)
+    return f"these roles need more rows: {', '.join(few)}"
 
 
 def labels_title(report: "LabelReport") -> str:

@@ -35,6 +35,7 @@ from attnviz.runs.fit import encode, fit
 from attnviz.runs.known import heads_for_answers
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.pair import unknown_words
+from attnviz.runs.prepare import loss_of
 from attnviz.runs.writing import KeepRows, NewToken, Tell
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ class Answering:
     @property
     def read(self) -> Capture:
         """What the model reads before it answers, without any pattern: for notes about it."""
-        return self._blank(self.tokens, self.tokens, self.prompt.text, "")
+        blank = self._blank(self.tokens, self.tokens, self.prompt.text, "")
+        return replace(blank, loss=loss_of(self.model, self.tokens))
 
     def write(self, tell: Tell) -> None:
         """Tell of each of the answer's tokens with its row: as it is written, or read."""

@@ -3,6 +3,7 @@
 text ─► tokens ─► run ─► rows ─► metrics ─► roles
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isnan
@@ -19,11 +20,12 @@ from attnviz.analyses.heads import (
     marks_of_first,
     marks_of_tokens,
     role_of,
+    untold_roles,
 )
 from attnviz.data.blocks import PatternBlock
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, whole_map
-from attnviz.data.head import Head, choose_heads
+from attnviz.data.head import choose_heads
 from attnviz.data.heads import HeadMetrics, HeadReport, Metric, RoleName
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import PLAIN, Transforms
@@ -77,7 +79,7 @@ def score_text(
     score = MeasureHeads(_marks(empty), empty.causal, apart=empty.kind == "cross")
     prepared.budget.check_patterns(chosen, 0)
     prepared.run(chosen, score)
-    return _report(empty, [score.metrics()])
+    return _report(empty, [score])
 
 
 def score_capture(
@@ -118,7 +120,7 @@ def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
         if transforms.weighted:
             weights = weights / np.where(sums > 0, sums, 1)[some, None]
         score(PatternBlock(head_map.layer, (head_map.head,), queries, weights[None]))
-    return _report(empty, [score.metrics()])
+    return _report(empty, [score])
 
 
 def score_probe(
@@ -148,7 +150,7 @@ def score_probe(
         score = MeasureHeads(marks, prepared.empty.causal)
         prepared.budget.check_patterns(chosen, 0)
         prepared.run(chosen, score)
-        samples.append(score.metrics())
+        samples.append(score)
     return _report(prepared.empty, samples, _of_probe(probe, before))
 
 
@@ -194,9 +196,10 @@ def narrow(
         listed = [each for each in listed if each.role is not None and each.role.name == role]
         if not listed:
             roles = dict.fromkeys(each.role.name for each in report.heads if each.role)
-            raise UsageError(
-                f"no head here has the role {role!r}", f"there are: {', '.join(roles) or 'none'}"
-            )
+            hint = f"there are: {', '.join(roles) or 'none'}"
+            if role in (each.name for each, _ in report.untold):
+                hint = f"a text this short cannot show it; give a longer one, or {option('probe')}"
+            raise UsageError(f"no head here has the role {role!r}", hint)
     if sort is not None:
         listed = sorted(listed, key=lambda each: _descending(each.metrics[sort].mean))
     return replace(report, heads=listed[:top])
@@ -232,13 +235,12 @@ def _check_length(captured: Capture) -> None:
         )
 
 
-def _report(
-    empty: Capture, samples: Sequence[dict[Head, dict[str, float]]], probe: str = ""
-) -> HeadReport:
-    heads = []
-    for head in samples[0]:
-        metrics = estimates([sample[head] for sample in samples])
+def _report(empty: Capture, samples: Sequence[MeasureHeads], probe: str = "") -> HeadReport:
+    heads, measured = [], [sample.metrics() for sample in samples]
+    rows = sum((Counter(sample.rows()) for sample in samples), Counter[str]())
+    for head in measured[0]:
+        metrics = estimates([sample[head] for sample in measured])
         named = tuple(each.behaviour for each in empty.named(*head))
-        heads.append(HeadMetrics(head, metrics, role_of(metrics), named))
+        heads.append(HeadMetrics(head, metrics, role_of(metrics, rows), named))
     sinks = sum(head.metrics["first"].mean > SINK for head in heads)
-    return HeadReport(empty, heads, sinks, len(heads), probe)
+    return HeadReport(empty, heads, sinks, len(heads), probe, untold_roles(rows))

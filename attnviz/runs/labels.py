@@ -13,7 +13,7 @@ from attnviz.analyses.labels import MeasureLabels, label_scores
 from attnviz.data.head import Head, choose_heads
 from attnviz.data.labels import LabelledText, LabelReport
 from attnviz.data.positions import find_positions
-from attnviz.errors import InputError, UsageError
+from attnviz.errors import InputError, UsageError, spelled
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare
 
@@ -65,6 +65,12 @@ class LabelRun:
         return LabelReport(self._model.identity, len(self._texts), self._rows, scores)
 
 
+def _in_a_link(name: str, value: str | None) -> str:
+    """A parameter of `find_positions` as one who wrote the file calls it."""
+    side = {"queries": "the query", "keys": "the key"}[name]
+    return side if value is None else f"{side} {value}"
+
+
 def _true_keys(prepared: Prepared, labelled: LabelledText) -> dict[int, set[int]]:
     """The true keys of each labelled query."""
     empty, true = prepared.empty, dict[int, set[int]]()
@@ -74,7 +80,8 @@ def _true_keys(prepared: Prepared, labelled: LabelledText) -> dict[int, set[int]
             for query in find_positions(empty.query_tokens, names, "queries"):
                 true.setdefault(query, set()).update(keys)
     except UsageError as error:
-        raise InputError(f"line {labelled.number}: {error.wrong}", error.hint) from None
+        wrong, hint = (spelled(said, _in_a_link) for said in (error.wrong, error.hint))
+        raise InputError(f"line {labelled.number}: {wrong}", hint) from None
     seen = empty.allowed_count()
     for query, keys_of_query in true.items():
         unseen = [key for key in keys_of_query if key >= seen[query]]

@@ -145,7 +145,7 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
     written, target = target_of(model, fitted.tokens, options.target)
     prepared = _prepared(model, text, fitted, written, target, options.max_memory)
-    return replace(prepared, empty=replace(prepared.empty, loss=_loss(prepared)))
+    return replace(prepared, empty=replace(prepared.empty, loss=loss_of(model, prepared.source)))
 
 
 def prepare_tokens(
@@ -155,17 +155,17 @@ def prepare_tokens(
     return _prepared(model, "", Fitted(tokens), "", (), options.max_memory)
 
 
-def _loss(prepared: Prepared) -> TextLoss | None:
-    """How well the built-in model predicts the text, if its card says what that means."""
+def loss_of(model: "LoadedModel", tokens: Sequence[Token]) -> TextLoss | None:
+    """How well the built-in model predicts a text, if its card says what that means."""
     from attnviz.models.loaded import Predicts
 
-    model, limit, ids = prepared.model, prepared.model.card.loss_limit, prepared.ids
+    limit, ids = model.card.loss_limit, [token.id for token in tokens]
     if limit is None or model.identity.name != BUILTIN or not isinstance(model, Predicts):
         return None
     lost = SumLoss(ids)
     if len(ids) > 1:
         model.predict(ids, range(len(ids) - 1), lost, lens=False)
-    return text_loss(prepared.source, lost.nats, limit)
+    return text_loss(tokens, lost.nats, limit)
 
 
 def _prepared(

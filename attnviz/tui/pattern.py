@@ -10,13 +10,15 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.headlines import map_title
+from attnviz.renderers.headlines import map_titles
 from attnviz.renderers.terminal.cells import cut, pad, widest
+from attnviz.renderers.terminal.heading import fullest
 from attnviz.renderers.terminal.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, ScenePane
 from attnviz.tui.scene import Scene
 
+BORDER = 6  # cells beside a title in it
 SHORTEST = 3  # letters of a label that stands upright
 NARROW = 2  # cells of a column where numbers do not fit
 
@@ -50,7 +52,8 @@ class PatternPane(ScenePane):
         return Size(width, self._top + len(self._rows))
 
     def title_of(self, scene: Scene) -> str:
-        return map_title(scene.exhibit, scene.map)
+        room = self.outer_size.width - BORDER
+        return fullest(map_titles(scene.exhibit, scene.map), room)
 
     def place_of(self, scene: Scene) -> Region:
         row, column = self._place(scene)

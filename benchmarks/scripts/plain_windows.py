@@ -3,26 +3,43 @@
 python plain_windows.py FOLDER WINDOWS LENGTH forward   # the model's body alone, in SDPA mode
 python plain_windows.py FOLDER WINDOWS LENGTH eager     # six metrics of each head from whole
                                                         # matrices, in a loop over heads
+python plain_windows.py builtin DOCUMENTS world forward # the same over documents of its world
 """
 
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
 
 import torch
 from inside import report
-from texts import texts
+from texts import LONGEST, WORLD, documents
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 BATCH = 4096
 folder, windows, length, mode = sys.argv[1:]
 torch.set_num_threads(1)
+if folder == "builtin":
+    folder = str(files("attnviz.models").joinpath(folder))
 tokenizer = AutoTokenizer.from_pretrained(folder)
 attention = "sdpa" if mode == "forward" else "eager"
 model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation=attention).eval()
-ids = torch.tensor([tokenizer(text)["input_ids"] for text in texts(int(windows), int(length))])
+first = [tokenizer.bos_token_id] if length == WORLD else []
+ids = [first + tokenizer(text)["input_ids"] for text in documents(int(windows), length)]
 sums: dict[tuple[int, int], Tensor] = defaultdict(lambda: torch.zeros(6))
+
+
+def batches(some: Sequence[list[int]]) -> Iterator[Tensor]:
+    """Windows of equal length, so many together that they have as many tokens as a scan's batch."""
+    by_length: dict[int, list[list[int]]] = defaultdict(list)
+    longest = LONGEST if length == WORLD else int(length) + 1
+    for tokens in some:
+        for at in range(0, len(tokens), longest):
+            window = tokens[at : at + longest]
+            by_length[len(window)].append(window)
+    for size, windows in by_length.items():
+        yield from torch.split(torch.tensor(windows), max(1, BATCH // size))
 
 
 def followers(tokens: Sequence[int]) -> list[tuple[int, int]]:
@@ -62,7 +79,7 @@ def metrics(batch: Tensor) -> None:
 
 def work(n: int) -> None:
     some = ids[:1] if n == 16 else ids
-    for batch in torch.split(some, max(1, BATCH // ids.size(1))):
+    for batch in batches(some):
         if mode == "forward":
             model.base_model(batch, use_cache=False)
         else:

@@ -1,12 +1,13 @@
 """attnviz's statistics of a scan over windows of text: seconds, and bytes above what is loaded.
 
 python scan_windows.py FOLDER WINDOWS LENGTH [ENGINE]
+python scan_windows.py builtin DOCUMENTS world
 """
 
 import sys
 
 from inside import report
-from texts import texts
+from texts import LONGEST, WORLD, documents
 
 from attnviz.data.head import every_head
 from attnviz.data.scan import Document
@@ -17,14 +18,15 @@ from attnviz.scanning.count import Counter
 folder, windows, length, *engine = sys.argv[1:]
 use_threads(1)
 model = load(Source(folder, engine=engine[0] if engine else "auto"))  # type: ignore[arg-type]
-documents = [Document("texts", i, text) for i, text in enumerate(texts(int(windows), int(length)))]
+corpus = [Document("texts", i, text) for i, text in enumerate(documents(int(windows), length))]
+most = LONGEST if length == WORLD else int(length)
 
 
 def count(n: int) -> None:
-    counter = Counter(model, every_head(model.identity.heads_per_layer), int(length) + 1)
-    for document in documents[: 1 if n == 16 else None]:
+    counter = Counter(model, every_head(model.identity.heads_per_layer), most + 1)
+    for document in corpus[: 1 if n == 16 else None]:
         counter.add(document)
     counter.finish()
 
 
-report(count, len(documents) + 16)
+report(count, len(corpus) + 16)

@@ -16,6 +16,7 @@ from attnviz.analyses.heads import (
     marks_of_first,
     marks_of_tokens,
     role_of,
+    untold_roles,
 )
 from attnviz.data.blocks import FloatArray, PatternBlock
 from attnviz.data.head import Head
@@ -161,13 +162,46 @@ def estimated(**metrics: float) -> dict[str, Estimate]:
 
 
 def test_the_first_role_whose_threshold_is_reached() -> None:
+    enough = dict.fromkeys(METRICS, 26)
     for role in ROLES:
-        found = role_of(estimated(**{role.metric: role.least}))
+        found = role_of(estimated(**{role.metric: role.least}), enough)
         assert found == role
-        assert role_of(estimated(**{role.metric: role.least - 0.01})) is None
-    both = role_of(estimated(first=0.9, induction=0.5))
+        assert role_of(estimated(**{role.metric: role.least - 0.01}), enough) is None
+    both = role_of(estimated(first=0.9, induction=0.5), enough)
     assert both is not None
     assert both.name == "induction"
+
+
+def test_a_role_that_too_few_rows_could_show_is_none() -> None:
+    for role in ROLES:
+        surely = estimated(**{role.metric: 1.0})
+        few = dict.fromkeys(METRICS, 26) | {role.metric: role.rows - 1}
+        assert role_of(surely, few) is None
+        assert untold_roles(few) == ((role, role.rows - 1),)
+        assert role_of(surely, few | {role.metric: role.rows}) == role
+    # what cannot be measured at all is said elsewhere
+    assert untold_roles(dict.fromkeys(METRICS, 0)) == ()
+
+
+@pytest.mark.parametrize("name", ["previous token", "self", "sink"])
+def test_a_head_without_preference_is_far_from_a_role_as_soon_as_one_is_told(name: str) -> None:
+    role = next(each for each in ROLES if each.name == name)
+
+    def reached(rows: int) -> float:
+        tokens = rows + (role.metric == "previous")
+        alike = np.tril(np.ones((tokens, tokens), np.float32)) / np.arange(1, tokens + 1)[:, None]
+        (found,) = measured(alike[None], marks_of_tokens(range(tokens)))
+        return found[role.metric]
+
+    assert reached(role.rows) <= role.least / 2 < reached(role.rows - 1)
+
+
+def test_rows_are_those_that_could_show_a_metric() -> None:
+    ids = [0, 5, 6, 7, 5, 6, 8]
+    measure = MeasureHeads(marks_of_tokens(ids), causal=True)
+    measure(PatternBlock(0, (0, 1), np.arange(7), random_patterns(2, 7)))
+    wanted = {"previous": 6, "first": 7, "self": 7, "duplicate": 2, "induction": 2}
+    assert measure.rows() == wanted | {"normalised": 6}
 
 
 def test_samples_have_a_mean_and_a_standard_error() -> None:

@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer._completion_shared import get_completion_script
 
 from attnviz.cli import main
 from attnviz.commands.session import process_session
@@ -127,3 +129,28 @@ def test_a_real_shell_is_answered_without_anything_heavy(line: str) -> None:
     )
     assert ended.stdout.strip()
     assert json.loads(ended.stderr) == []
+
+
+ZSH = """
+compdef() { :; }; _files() { :; }
+_arguments() { print -r -- "$@"; }
+fpath=("$1"); autoload -Uz _attnviz
+words=(attnviz ex) CURRENT=2; _attnviz
+words=(attnviz show --view tab) CURRENT=4; _attnviz_completion
+"""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+def test_zsh_is_answered_at_the_first_tab_and_apostrophes_stay(tmp_path: Path) -> None:
+    parts = {"prog_name": "attnviz", "complete_var": "_ATTNVIZ_COMPLETE", "shell": "zsh"}
+    (tmp_path / "_attnviz").write_text(get_completion_script(**parts))
+    program = tmp_path / "attnviz"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m attnviz "$@"\n')
+    program.chmod(0o755)
+    found = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    asked = ["zsh", "-f", "-c", ZSH, "zsh", str(tmp_path)]
+    first, second = subprocess.run(
+        asked, capture_output=True, text=True, env=found, check=True, timeout=60
+    ).stdout.split("*: :")[1:]
+    assert '"explain":"Write out one head\'s calculation' in first
+    assert '"table":"each query\'s strongest keys"' in second

@@ -53,6 +53,34 @@ def test_a_person_is_told_which_file_was_written(tmp_path: Path) -> None:
     assert _told("show", "a red fox", "-o", os.devnull, "-f", "json") == ""  # nothing is kept
 
 
+def test_a_person_is_told_of_a_tree_a_page_and_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_text("a red fox saw a blue dog .\n" * 200)
+    corpus, scanned = str(tmp_path / "corpus.txt"), str(tmp_path / "scanned")
+    asked = ("--max-docs", "3", "--workers", "1")
+    told = _told("scan", corpus, "-o", scanned, *asked).replace("\r", "\n").splitlines()
+    assert any(line.endswith(f"wrote {scanned}") for line in told)
+    page = str(tmp_path / "atlas.html")
+    assert f"wrote {page}\n" in _told("atlas", scanned, "-o", page)
+    tree = str(tmp_path / "tree")
+    assert f"wrote {tree}" in _told("atlas", scanned, "--export", "headvis", "-o", tree)
+    model = str(tmp_path / "model")
+    sizes = "--n-layer 1 --n-head 1 --n-embd 8 --max-steps 1 --context 32".split()
+    assert f"wrote {model}\n" in _told("train", corpus, "-o", model, *sizes)
+
+
+def test_only_a_dash_alone_is_a_stream(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in (("show", "a red fox", "-f", "json"), ("schema", "show")):
+        written = run(*command, "-o", "./-")
+        assert (written.status, written.raw) == (ExitStatus.OK, b"")
+        assert (tmp_path / "-").read_bytes() == run(*command).raw
+    (tmp_path / "-").write_text("a blue dog")
+    assert "dog" in run("tokens", "--file", "./-", stdin=b"a red fox").out
+    assert "fox" in run("tokens", "--file", "-", stdin=b"a red fox").out
+
+
 def test_a_person_is_told_of_the_file_of_each_line(tmp_path: Path) -> None:
     named = str(tmp_path / "{line}.csv")
     told = _told("show", "--lines", "-", "-o", named, stdin=b"a red fox\na blue dog\n")

@@ -73,12 +73,29 @@ def test_a_table_of_80_columns(run: Run) -> None:
     assert "no token is repeated here" in shown.out
 
 
+def test_a_text_of_few_tokens_names_no_role_and_says_so(run: Run) -> None:
+    shown = run("heads", TEXT, "--width", "200").out
+    few = "previous token (8 of 11), self (9 of 18), sink (9 of 26), broad (8 of 11)"
+    assert f"these roles need more rows: {few}; a longer text or --probe has them" in shown
+    assert {row["role"] for row in rows(run("heads", TEXT, "-f", "jsonl").out).values()} == {None}
+    assert "\nfirst > 0.3: " in shown
+    long = f"{TEXT} . {TEXT} . {TEXT}"
+    told = run("heads", long, "--width", "200").out
+    assert "these roles need" not in told
+    assert "\nsinks (first > 0.3): " in told
+    assert "induction" in told
+    probe = run("heads", "--length", "4", "--samples", "1", "--width", "200").out
+    assert "previous token (4 of 11)" in probe
+    assert "; a longer probe has them" in probe
+
+
 def test_heads_are_sorted_filtered_and_cut(run: Run) -> None:
     arguments = ("heads", TEXT, "-f", "jsonl")
     far = [row["distance"] for row in rows(run(*arguments, "--sort", "distance").out).values()]
     assert far == sorted(far, reverse=True)  # type: ignore[type-var]
     assert len(rows(run(*arguments, "--sort", "entropy", "--top", "3").out)) == 3
-    only = rows(run(*arguments, "--role", "sink", "--layer", "0").out)
+    long = ("heads", f"{TEXT} . {TEXT} . {TEXT}", "-f", "jsonl")
+    only = rows(run(*long, "--role", "sink", "--layer", "0").out)
     assert only
     assert all((row["role"], row["layer"]) == ("sink", 0) for row in only.values())
     # what a text cannot show comes last, whatever is first
@@ -125,6 +142,7 @@ def test_cross_attention_has_entropy_and_a_first_key(run: Run) -> None:
         (["--length", "99999"], ExitStatus.USAGE, "give a smaller --length"),
         (["-m", "translator"], ExitStatus.USAGE, "give --kind encoder, or a text"),
         ([TEXT, "--role", "duplicate token"], ExitStatus.USAGE, "there are: "),
+        ([TEXT, "--role", "sink"], ExitStatus.USAGE, "give a longer one, or --probe"),
         ([TEXT, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
         ([TEXT, "--dpi", "90"], ExitStatus.USAGE, "--dpi is for pictures"),
         (["a", "--no-bos"], ExitStatus.INPUT, "there is no choice"),

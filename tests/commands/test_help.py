@@ -53,6 +53,7 @@ def test_a_help_keeps_to_the_width_and_leaves_out_what_says_nothing(
     help = run(*name.split(), asked, variables={"COLUMNS": str(columns)}).out
     assert max(map(len, _prose(help))) <= columns
     assert not re.search(r"<(bool|str|int)>|default: \(|x>=", help)
+    assert "..." not in help.replace("]...", "").replace("}...", "")
 
 
 def test_an_example_stays_in_one_line_so_that_it_can_be_copied(run: Run) -> None:

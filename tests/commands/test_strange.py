@@ -20,7 +20,7 @@ def test_it_is_said_on_stderr_and_the_picture_is_shown(run: Run) -> None:
     assert run("show", KNOWN).err == run("show", STRANGE, "--quiet").err == ""
 
 
-@pytest.mark.parametrize("command", ["heads", "predict", "ablate", "explain"])
+@pytest.mark.parametrize("command", ["heads", "predict", "ablate", "explain", "generate"])
 def test_every_command_that_runs_a_text_says_it_once(run: Run, command: str) -> None:
     assert run(command, STRANGE).err.count("has not seen text like this") == 1
 
@@ -30,6 +30,13 @@ def test_lines_are_counted(run: Run) -> None:
     shown = run("show", "--lines", "-", stdin=stdin)
     assert shown.err == NOTE.replace("note: ", "note: 2 of 3 lines: ")
     assert run("show", "--lines", "-", stdin=KNOWN.encode()).err == ""
+
+
+def test_prompts_are_counted(run: Run) -> None:
+    options = ("--max-new-tokens", "1")
+    answered = run("generate", "--lines", "-", *options, stdin=f"{KNOWN}\n{STRANGE}\n".encode())
+    assert answered.err == NOTE.replace("note: ", "note: 1 of 2 lines: ")
+    assert run("generate", KNOWN, *options).err == ""
 
 
 def test_texts_that_are_compared_are_counted(run: Run) -> None:

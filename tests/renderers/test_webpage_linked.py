@@ -10,6 +10,7 @@ import pytest
 
 from attnviz.data.capture import Capture
 from attnviz.data.head import Head
+from attnviz.renderers.colors import LUMA
 from attnviz.runs.webpage import page_of
 from attnviz.transforms.apply import whole_exhibit
 from tests.conftest import Run
@@ -229,6 +230,43 @@ def test_thumbnails_show_what_the_heatmap_shows(opened: Open, capture: Capture) 
         assert np.array_equal(np.array(found).reshape(8, 8), expected), fragment
         heatmap = shown.evaluate(f"({clear})(picture)")
         assert np.array_equal(np.array(heatmap).reshape(8, 8), expected), fragment
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_weight_has_the_colour_of_the_ground_and_more_weight_is_farther_from_it(
+    opened: Open, capture: Capture, theme: str
+) -> None:
+    shown = opened(page(capture), f"#h=L1H0&theme={theme}")
+    until(shown, "thumbnails && thumbnails.length === data.heads.length")
+    pixels = """canvas => [...canvas.getContext("2d")
+      .getImageData(0, 0, canvas.width, canvas.height).data]"""
+    wanted = capture.weights(Head(1, 0))[np.tril_indices(8)]
+    for found in (
+        shown.evaluate(f"({pixels})(picture)"),
+        shown.eval_on_selector('[data-head="3"] canvas', pixels),
+    ):
+        colors = np.array(found).reshape(8, 8, 4)[np.tril_indices(8)]
+        lightness = colors[:, :3] @ LUMA
+        order = np.argsort(wanted) if theme == "dark" else np.argsort(-wanted)
+        assert (np.diff(lightness[order]) > -3).all()  # rounded
+    ground, zero = shown.evaluate('[css("--ground"), colorOf(0)]')
+    assert np.abs(np.array(zero) - list(bytes.fromhex(ground[1:]))).max() <= 8
+    # what is masked is grey and striped: nobody takes it for a weak weight
+    stripes = shown.evaluate("""() => {
+      const [x, size] = [view.left + 7.2 * view.cell, 14].map((at) => at * devicePixelRatio);
+      const seen = pen.getImageData(x, 4, size, size).data;
+      return [...new Set(new Uint32Array(seen.buffer))].length;
+    }""")
+    assert stripes > 1
+
+
+def test_a_label_that_is_marked_is_not_cut(opened: Open, capture: Capture) -> None:
+    shown = opened(page(capture), "#pin=q3")
+    cut = """() => {
+      pen.font = "bold " + fontOf(SIZES[1]);
+      return data.queries.labels.filter((label) => clipped(label, view.left - 2 * GAP) !== label);
+    }"""
+    assert shown.evaluate(cut) == []
 
 
 def test_what_removing_the_first_token_took_is_said(opened: Open, run: Run, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.colors import SEQUENTIAL
 from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import draw_panes, score_pane
-from attnviz.renderers.titles import amount, caption, heads_title
+from attnviz.renderers.titles import amount, caption, heads_title, untold
 
 
 def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
@@ -39,6 +39,8 @@ def _below(report: HeadReport) -> Iterator[str]:
     if roles:
         passed = (f"{role.name}: {role.metric} ≥ {role.least:g}" for role in roles)
         yield f"boxed: the head's role, the first threshold that it meets ({', '.join(passed)})"
+    if report.untold:
+        yield untold(report)
     named = [f"{each.head} {', '.join(each.named)}" for each in report.heads if each.named]
     if named:
         yield f"known for: {readable('; '.join(named))}"

@@ -1,12 +1,15 @@
 """The lines above every view: which heads these are and why, of which model, on how many tokens."""
 
+from collections.abc import Iterable
+
+from rich.cells import cell_len
 from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.exhibit import Exhibit, Map
 from attnviz.harmless import readable
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.headlines import about, map_title
+from attnviz.renderers.headlines import about, map_titles
 from attnviz.renderers.labels import ascii_only
 from attnviz.renderers.terminal.cells import cut
 from attnviz.renderers.terminal.prose import folded
@@ -37,11 +40,17 @@ def heading(exhibit: Exhibit, display: Display) -> list[Text]:
 
 
 def map_heading(exhibit: Exhibit, head_map: Map, display: Display, style: str = "bold") -> Text:
-    """The line above one of several heads: its title, cut to the display."""
-    title = map_title(exhibit, head_map)
-    written = title if display.unicode else in_ascii(title)
+    """The line above one of several heads: the fullest of its titles that there is room for."""
+    titles = map_titles(exhibit, head_map)
+    written = fullest(titles if display.unicode else map(in_ascii, titles), display.width)
     short = cut(written, display.width, unicode=display.unicode).rstrip()
     return Text(fenced(short), style=style, no_wrap=True, overflow="crop")
+
+
+def fullest(titles: Iterable[str], room: int) -> str:
+    """The first of some titles that is no wider than so many cells; else the last."""
+    *longer, last = titles
+    return next((title for title in longer if cell_len(title) <= room), last)
 
 
 def in_ascii(title: str) -> str:

@@ -13,7 +13,7 @@ from attnviz.errors import Speller
 from attnviz.harmless import readable
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import amount, heads_title
+from attnviz.renderers.titles import amount, heads_title, untold
 
 SHORT: Mapping[str, str] = MappingProxyType(
     {
@@ -70,10 +70,15 @@ def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Itera
     passed = [f"{role.name}: {SHORT[role.metric]} ≥ {role.least:g}" for role in roles]
     if passed:
         yield f"Role = first threshold met: {', '.join(passed)}"
+    if report.untold:
+        more = "a longer probe" if report.probe else f"a longer text or {speller('probe', None)}"
+        yield f"{untold(report)}; {more} has them"
     named = [f"{head.head} {', '.join(head.named)}" for head in report.heads if head.named]
     if named:
         yield f"known for: {readable('; '.join(named))}"
-    yield f"sinks (first > 0.3): {report.sinks} of {amount(report.measured, 'head')}"
+    few = any(role.metric == "first" for role, _ in report.untold)
+    found = "first > 0.3" if few else "sinks (first > 0.3)"
+    yield f"{found}: {report.sinks} of {amount(report.measured, 'head')}"
     errors = [_largest_error(head, measured) for head in report.heads]
     if any(errors):
         every = speller("format", "json")

@@ -21,7 +21,7 @@ from attnviz.data.tokens import Token
 from attnviz.data.transforms import KeysDropped, SpecialDropped, Unit
 from attnviz.errors import spelled
 from attnviz.harmless import readable
-from attnviz.renderers.colors import VIRIDIS
+from attnviz.renderers.colors import BLUES, BLUES_ON_DARK
 from attnviz.renderers.headlines import head_title, map_title
 from attnviz.renderers.labels import distinct_labels, told_apart
 from attnviz.renderers.notes import text_notes
@@ -146,7 +146,7 @@ def _facts(
         "top": top,
         "error": error,
         "thumbnail": list(packing.thumbnail_shape(maps)),
-        "viridis": [list(color) for color in VIRIDIS],
+        "colors": {"light": BLUES, "dark": BLUES_ON_DARK},
         "queries": _side(queries, texts[0], of_queries, words.queries, words.query_pieces),
         "keys": _side(keys, texts[1], of_keys, words.keys, words.key_pieces),
         "parts": {

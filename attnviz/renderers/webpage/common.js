@@ -15,9 +15,12 @@ function element(name, attributes, text) {
   return made;
 }
 
+// weights have the colours of the theme: none is near the ground's colour, most is far from it
+const colorsNow = () => data.colors[themeOf(state.theme)];
+
 function colorOf(share) {
-  const at = Math.min(1, Math.max(0, share)) * (data.viridis.length - 1);
-  const low = data.viridis[Math.floor(at)], high = data.viridis[Math.ceil(at)];
+  const colors = colorsNow(), at = Math.min(1, Math.max(0, share)) * (colors.length - 1);
+  const low = colors[Math.floor(at)], high = colors[Math.ceil(at)];
   return low.map((value, i) => Math.round(value + (high[i] - value) * (at % 1)));
 }
 
@@ -29,14 +32,16 @@ async function inflated(text) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+// the theme that was chosen, or the browser's
+const themeOf = (theme) => theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+
 // what a button that switches between light and dark makes of the theme
-function otherTheme(theme) {
-  const current = theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  return current === "dark" ? "light" : "dark";
-}
+const otherTheme = (theme) => themeOf(theme) === "dark" ? "light" : "dark";
 
 function showTheme(theme) {
   if (theme) document.documentElement.dataset.theme = theme;
   else delete document.documentElement.dataset.theme;
+  const steps = colorsNow().map((color) => `rgb(${color.join(" ")})`);
+  document.querySelector("#scale i").style.background = `linear-gradient(to right, ${steps.join(", ")})`;
 }
 

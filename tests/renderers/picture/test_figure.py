@@ -26,6 +26,7 @@ from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.head import Head
 from attnviz.data.transforms import NormBased, Scores
 from attnviz.errors import UsageError
+from attnviz.renderers.colors import BLUES, SEQUENTIAL
 from attnviz.renderers.direction import MARK
 from attnviz.renderers.picture import fonts
 from attnviz.renderers.picture.canvas import LARGEST_SIDE, PictureFormat, drawing, figure_bytes
@@ -108,6 +109,16 @@ def test_masked_cells_are_told_apart_from_zero() -> None:
     assert image[0, 1, 3] == 0  # transparent: the hatched ground shows
     assert image[1, 0, 3] == 255
     assert "masked" in written(draw(three()))
+
+
+def test_the_table_of_pages_is_the_map_of_pictures() -> None:
+    from matplotlib import colormaps
+
+    of_page = np.array(
+        [np.interp(np.linspace(0, 8, 256), range(9), c) for c in zip(*BLUES, strict=True)]
+    )
+    of_picture = colormaps[SEQUENTIAL](np.linspace(0, 1, 256), bytes=True)[:, :3]
+    assert np.abs(of_page.T - of_picture).max() <= 1
 
 
 @pytest.mark.parametrize("cmap", ["Blues", "viridis", "Greys", "magma"])

@@ -190,14 +190,19 @@ def test_several_heads_have_a_heading_each() -> None:
     ]
 
 
-def test_a_head_that_is_named_twice_has_both_titles_as_far_as_they_fit() -> None:
+def test_a_head_that_is_named_twice_has_both_titles_or_both_names() -> None:
     named = (NamedHead("one", Head(0, 1), "looks back"), NamedHead("two", Head(0, 1), "looks on"))
     capture = make_capture("a b c", named_heads=named)
     exhibit = make_exhibit(capture, heads=capture.heads[:2], about="")
     assert "L0H1 · known for: looks back; looks on" in lines(exhibit)
     long = replace(named[1], title="looks at whatever stands around it")
     exhibit = make_exhibit(replace(capture, named_heads=(named[0], long)), heads=capture.heads[:2])
-    assert "L0H1 · known for: looks back; looks at whatever sta…" in lines(exhibit, 52)
+    # where that is too long, by the names of the card
+    assert "L0H1 · known for: one, two" in lines(exhibit, 52)
+    names = (replace(each, behaviour=each.behaviour * 9) for each in named)
+    exhibit = make_exhibit(replace(capture, named_heads=tuple(names)), heads=capture.heads[:2])
+    assert "L0H1" in lines(exhibit, 37)
+    assert not any("…" in line for line in lines(exhibit, 37))
 
 
 def test_wide_letters_stay_aligned() -> None:

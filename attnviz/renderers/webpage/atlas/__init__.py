@@ -150,7 +150,7 @@ def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
         "scores": [{"name": name, **vars(EXPLAINED[name])} for name in SCORES],
         "values": _values(atlas),
         "start": vars(start),
-        "viridis": [list(color) for color in VIRIDIS],
+        "colors": {"light": VIRIDIS, "dark": VIRIDIS},  # a dot of no score is seen, too
         "levels": LEVELS,
     }
 

@@ -126,8 +126,6 @@ function start() {
   byId("title").textContent = data.title;
   byId("about").textContent = data.about;
   byId("error").textContent = `Weights on this page are exact to ${0.5 / data.levels}.`;
-  const steps = data.viridis.map((color) => `rgb(${color.join(" ")})`);
-  document.querySelector("#scale i").style.background = `linear-gradient(to right, ${steps.join(", ")})`;
   listen();
   show();
 }

@@ -19,7 +19,7 @@ function paint() {
 // labels have the room that the longest needs, up to a third of the width
 function measure() {
   const [rows, columns] = sidesShown(), most = Math.min(220, map.clientWidth / 3);
-  pen.font = fontOf(SIZES[1]);
+  pen.font = "bold " + fontOf(SIZES[1]); // as wide as a label that is marked
   const longest = (side) => Math.max(...labelsOf(side).map((label) => pen.measureText(label).width));
   view.left = Math.ceil(Math.min(most, longest(rows)) + 2 * GAP);
   view.below = Math.ceil(Math.min(most, longest(columns)) + 2 * GAP);
@@ -60,12 +60,28 @@ function drawMap() {
   pen.beginPath();
   pen.rect(view.left, 0, room.width, room.height);
   pen.clip();
-  pen.fillStyle = css("--panel");
+  pen.fillStyle = hatched();
   pen.fillRect(view.left, 0, picture.width * view.cell, picture.height * view.cell);
   pen.drawImage(picture, view.left - view.x, -view.y, picture.width * view.cell, picture.height * view.cell);
   outline();
   pen.restore();
   drawLabels(room);
+}
+
+// what lies behind cells, and is seen where there is none: grey with stripes, as no weight has
+function hatched() {
+  const tile = document.createElement("canvas"), brush = tile.getContext("2d");
+  tile.width = tile.height = 6;
+  brush.fillStyle = css("--empty");
+  brush.fillRect(0, 0, 6, 6);
+  brush.strokeStyle = css("--hatch");
+  brush.lineWidth = 1.5;
+  for (const at of [-6, 0, 6]) { // a stripe goes on in the next tile
+    brush.moveTo(at - 1, 7);
+    brush.lineTo(at + 7, -1);
+  }
+  brush.stroke();
+  return pen.createPattern(tile, "repeat");
 }
 
 // a band over the token that all views show, and a box around its link to the other

@@ -137,7 +137,7 @@ function listen() {
     Object.assign(state, initial, readFragment());
     refresh().then(bringIntoView);
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMap);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => refresh({ keepView: true }));
   byId("controls").addEventListener("submit", (event) => event.preventDefault());
   listenToMap();
   listenToColumns();
@@ -158,8 +158,6 @@ async function start() {
   byId("error").textContent = `The weights on this page are exact to ${data.error.toPrecision(2)}. With the first token removed, the error grows by the factor by which a row is rescaled.`;
   byId("sink").disabled = data.dropped;
   byId("directions").hidden = data.cross;
-  const steps = data.viridis.map((color) => `rgb(${color.join(" ")})`);
-  document.querySelector("#scale i").style.background = `linear-gradient(to right, ${steps.join(", ")})`;
   offerUnits();
   makeAnswer();
   makeOverview();
