@@ -6,6 +6,7 @@ UNLIKE = {
     "layers": "--layer",
     "heads": "--head",
     "mlps": "--mlp",
+    "whole_layers": "--whole-layer",
     "source": "--from",
     "queries": "--query",
     "keys": "--key",

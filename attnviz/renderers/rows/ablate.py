@@ -13,7 +13,9 @@ from attnviz.renderers.rows.outcome import (
     TokenText,
     Unit,
     VersusName,
+    Words,
     own_changes,
+    words_of,
 )
 
 AblatedKind = Literal["head", "mlp", "layer"]
@@ -27,7 +29,7 @@ class PartName(TypedDict):
     head: int | None
 
 
-class AblationRow(OwnChanges):
+class AblationRow(OwnChanges, Words):
     """What was done to a text, and what it changed."""
 
     line: LineOrMean
@@ -98,6 +100,7 @@ def _row(report: AblationReport, effect: Effect, line: int | None) -> AblationRo
         **own_changes(effect.own),
         "answer_exact": report.answer.exact if report.answer else None,
         "versus_exact": report.versus.exact if report.versus else None,
+        **words_of(report.answer, report.versus),
     }
 
 

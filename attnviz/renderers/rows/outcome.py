@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, TypeAlias, TypedDict
 
-from attnviz.data.outcome import Outcome
+from attnviz.data.outcome import Candidate, Outcome
 from attnviz.renderers.rows.common import measured
 
 AnswerName: TypeAlias = Annotated[
@@ -10,6 +10,9 @@ AnswerName: TypeAlias = Annotated[
 ]
 VersusName: TypeAlias = Annotated[
     str | None, "The token whose logit is subtracted; null: none, or each text's own."
+]
+WordBegun: TypeAlias = Annotated[
+    str | None, "The word that was asked for, where this is the first of its several tokens."
 ]
 TokenText: TypeAlias = Annotated[str | None, "The token's own text with its leading space."]
 
@@ -27,6 +30,21 @@ class OwnChanges(TypedDict):
     answer_log_probability_change: Annotated[float | None, "In nats."]
     versus_logit_change: float | None
     versus_log_probability_change: Annotated[float | None, "In nats."]
+
+
+class Words(TypedDict):
+    """What was asked for, where it is more than the token that is measured."""
+
+    answer_begins: WordBegun
+    versus_begins: WordBegun
+
+
+def words_of(answer: Candidate | None, versus: Candidate | None) -> Words:
+    """The words whose first tokens these are, null where they are whole."""
+    return {
+        "answer_begins": (answer.begins or None) if answer else None,
+        "versus_begins": (versus.begins or None) if versus else None,
+    }
 
 
 def own_changes(own: Outcome | None) -> OwnChanges:

@@ -9,7 +9,7 @@ from attnviz.data.predict import Attribution, NextTokens, Prediction, Prediction
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.parts import part_name
 from attnviz.renderers.rows.common import LineNumber, LineOrMean, measured
-from attnviz.renderers.rows.outcome import Unit
+from attnviz.renderers.rows.outcome import Unit, Words, words_of
 
 
 class CandidateRow(TypedDict):
@@ -93,7 +93,7 @@ def _mean(found: Estimate, *, followed: bool = False) -> CandidateRow:
     }
 
 
-class AnswerRow(TypedDict):
+class AnswerRow(Words):
     """What is predicted of an answer, alone or rather than another token."""
 
     line: LineOrMean
@@ -148,6 +148,7 @@ def _question(question: Question, found: Estimate, line: int | None) -> AnswerRo
         "versus_log_probability": None,
         "answer_exact": question.answer.exact,
         "versus_exact": versus.exact if versus else None,
+        **words_of(question.answer, versus),
     }
 
 
