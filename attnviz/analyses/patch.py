@@ -10,7 +10,7 @@ from attnviz.data.heads import Estimate
 from attnviz.data.interventions import Site
 from attnviz.data.outcome import Outcome
 from attnviz.data.patch import PatchEffect, PatchReport
-from attnviz.errors import InputError
+from attnviz.errors import InputError, option
 
 
 def effect_of(
@@ -26,17 +26,11 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
     """The mean over several pairs of texts, with standard errors.
 
     Raises:
-        InputError: single positions are patched, and the texts have other numbers of tokens.
+        InputError: single positions are patched, and those of one pair are not those of another.
     """
     first = reports[0]
-    if any(effect.position is not None for effect in first.effects):
-        lengths = sorted({len(report.places) for report in reports})
-        if len(lengths) > 1 or any(r.positions != first.positions for r in reports):
-            raise InputError(
-                f"the texts have {lengths[0]} to {lengths[-1]} tokens, so that their positions "
-                "have no mean",
-                "give texts of one pattern, or patch heads",
-            )
+    if first.kind != "head":
+        _check_positions(reports)
     gaps = [report.ends.measured - report.before.measured for report in reports]
     effects = []
     for same in zip(*(report.effects for report in reports), strict=True):
@@ -57,7 +51,29 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
         effects=effects,
         lines=len(reports),
         own_answers=len({report.question.ids for report in reports}) > 1,
+        varied=_varied(reports),
     )
+
+
+def _check_positions(reports: Sequence[PatchReport]) -> None:
+    """Positions that were named correspond by their order, others by their numbers."""
+    positions = {len(r.positions) if r.named else r.positions for r in reports}
+    if len(positions) > 1:
+        raise InputError(
+            "the pairs are not patched at the same positions, so that there is no mean over them",
+            f"give texts of one length, name positions with {option('queries')}, or patch heads",
+        )
+
+
+def _varied(reports: Sequence[PatchReport]) -> frozenset[int]:
+    """The positions of the first pair at which others have other tokens."""
+    if reports[0].kind == "head":
+        return frozenset()
+    found = []
+    for i, position in enumerate(reports[0].positions):
+        tokens = {tuple(t.id for t in r.tokens_at(r.positions[i])) for r in reports}
+        found += [position] * (len(tokens) > 1)
+    return frozenset(found)
 
 
 def ratio(values: Sequence[float], sizes: Sequence[float]) -> Estimate:

@@ -1,9 +1,6 @@
 """`attnviz ablate`: does a part matter? The model's predictions without it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_result, destination_of
@@ -24,14 +21,9 @@ from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.ablate import Found, LinkNames, link_named
 from attnviz.data.interventions import Replacement
 from attnviz.errors import IdleOption, option
-from attnviz.inputs.pairs import Prompt
 from attnviz.runs.ablate import Ablating, Progress, Targets, ablate_each, ablate_together
-from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import load_model
 from attnviz.runs.results.ablate import of_found, of_mean
-
-if TYPE_CHECKING:
-    from attnviz.models.loaded import LoadedModel
 
 EPILOG = r"""
 [bold]Examples[/]
@@ -164,59 +156,27 @@ def ablate(
     alone = pairs is None and not lines
     given = text_alone(session, text, "a saved capture cannot be run again") if alone else ""
     loaded = load_model(g.source_of(session, model, run))
-    asked = _Asked(loaded, tokens.options(run), targets, how)
+    options, every = tokens.options(run), list[Found]()
+
+    def found(text: str, own: Ablating, number: int, tell: Progress | None = None) -> Answered:
+        asked = loaded, text, options, targets, own
+        one = ablate_together(*asked, how.top, tell) if how.together else ablate_each(*asked, tell)
+        every.append(one)
+        return number, of_found(one, top, number)
+
     if alone:
         with progress(session, "ablating") as tell:
-            found = asked.about(given, how.record, tell)
-        note_texts(session, [found.capture])
-        deliver_result(session, to, of_found(found, top), canvas)
+            _, result = found(given, how.record, 1, tell)
+        note_texts(session, result.captures)
+        deliver_result(session, to, result, canvas)
         return
-    every = list[Found]()
     answers = (
-        _of_lines(session, asked, text, top, every)
+        each_line(session, text, lambda line, n: found(line, how.record, n), captured, OF_A_TEXT)
         if pairs is None
-        else each_pair(session, pairs, partial(_of_pair, asked, top, every))
+        else each_pair(session, pairs, how.record, lambda pair, own, n: found(pair.text, own, n))
     )
     mean_alone = pairs is not None
     deliver_lines(session, to, answers, lambda: of_mean(every, top), canvas, mean_alone=mean_alone)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What is asked of each text."""
-
-    model: "LoadedModel"
-    options: TextOptions
-    targets: Targets
-    how: HowAblated
-
-    def about(self, text: str, how: Ablating, tell: Progress | None = None) -> Found:
-        given = self.model, text, self.options, self.targets, how
-        if self.how.together:
-            return ablate_together(*given, self.how.top, tell)
-        return ablate_each(*given, tell)
-
-
-def _of_pair(
-    asked: _Asked, top: int | None, every: list[Found], prompt: Prompt, number: int
-) -> Answered:
-    how = asked.how.record
-    answer, versus = prompt.asked(how.answer, how.versus)
-    own = replace(how, answer=answer, versus=versus)
-    every.append(asked.about(prompt.text, own))
-    return number, of_found(every[-1], top, number)
-
-
-def _of_lines(
-    session: Session, asked: _Asked, text: g.TextIn, top: int | None, every: list[Found]
-) -> Iterator[Answered]:
-    """The result of each line; what was found is kept for the mean."""
-
-    def run(line: str, number: int) -> Answered:
-        every.append(asked.about(line, asked.how.record))
-        return number, of_found(every[-1], top, number)
-
-    return each_line(session, text, run, captured, OF_A_TEXT)
 
 
 def _check(session: Session, targets: Targets, how: HowAblated, to: Destination) -> None:
@@ -227,8 +187,8 @@ def _check(session: Session, targets: Targets, how: HowAblated, to: Destination)
         if how.together:
             raise IdleOption(f"{together} gives one number, not a picture", "leave one of them out")
     if how.together and not (targets.named or how.cut):
-        hint = f"name them, as in {option('heads', 'L1H2,L3H0')}"
-        raise IdleOption(f"{together} needs heads", hint)
+        hint = f"name them, as in {option('heads', 'L1H2,L3H0')} or {option('mlps', 'all')}"
+        raise IdleOption(f"{together} needs heads or other parts", hint)
     if how.cut is None and how.renormalise:
         cut = option("cut", "QUERY:KEY")
         raise IdleOption(f"{option('renormalise')} is for {option('cut')}", f"add {cut}")

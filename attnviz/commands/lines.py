@@ -104,14 +104,14 @@ def deliver_lines(
     *,
     mean_alone: bool = False,
 ) -> None:
-    """Deliver the result of each line as it comes, and at the end the mean; a picture is of that.
+    """Deliver the result of each line as it comes, and at the end the mean.
 
-    `mean_alone`: the terminal shows the mean, and no line of its own.
+    A picture and a page are of the mean alone. `mean_alone`: so is what the terminal shows.
 
     Raises:
         OutputError: the file or the stream cannot take them.
     """
-    if to.format.picture or (mean_alone and to.format.name == "txt"):
+    if to.format.picture or to.format.name == "html" or (mean_alone and to.format.name == "txt"):
         for _ in answers:
             pass
         result = mean()

@@ -1,16 +1,22 @@
 """A file of prompts, each with an answer of its own."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, TypeVar
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination
 from attnviz.commands.grouping import panel_option
 from attnviz.commands.lines import OF_A_TEXT, Answered, captured, check_one_file, each_line
 from attnviz.commands.session import Session
-from attnviz.errors import UsageError, option
+from attnviz.data.outcome import Measure
+from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.pairs import Prompt, read_prompt
+from attnviz.runs.ablate import Ablating
+from attnviz.runs.patch import Patching
+
+How = TypeVar("How", Ablating, Patching)
 
 Pairs: TypeAlias = Annotated[
     Path | None,
@@ -36,20 +42,32 @@ def check_pairs(session: Session, to: Destination, *, lines: bool = False) -> No
 
 
 def each_pair(
-    session: Session, file: Path, found: Callable[[Prompt, int], Answered]
+    session: Session, file: Path, how: How, found: Callable[[Prompt, How, int], Answered]
 ) -> Iterator[Answered]:
     """What is found of each prompt; a bad line is reported on stderr and left out.
 
     Args:
         session: the session.
         file: of JSON lines.
-        found: runs a prompt, the number of whose line it gets.
+        how: what is measured, where a line does not say it.
+        found: runs a prompt, with what is measured after it and the number of its line.
 
     Raises:
         InputError: at the end, where no line was good.
     """
+    measures = set[Measure]()
 
     def run(line: str, number: int) -> Answered:
-        return found(read_prompt(line), number)
+        prompt = read_prompt(line)
+        answer, versus = prompt.asked(how.answer, how.versus)
+        own = replace(how, answer=answer, versus=versus)
+        if measures - {own.measure}:
+            raise InputError(
+                "what is measured here is not what is measured after the lines before",
+                "give an answer and a versus on every line, or on none",
+            )
+        answered = found(prompt, own, number)
+        measures.add(own.measure)
+        return answered
 
     return each_line(session, g.TextIn(None, file), run, captured, OF_A_TEXT)

@@ -1,10 +1,13 @@
 """`attnviz patch`: which parts carry the difference between two texts?"""
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver_result, destination_of
+from attnviz.commands.flags import as_flag
 from attnviz.commands.grouping import command, option_field, panel_option
 from attnviz.commands.lines import Answered, deliver_lines
 from attnviz.commands.pairs import Pairs, check_pairs, each_pair
@@ -16,13 +19,11 @@ from attnviz.data.patch import PatchReport
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.pairs import Prompt
 from attnviz.runs.ablate import Progress
-from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.patch import Patching, patch_text
 from attnviz.runs.prepare import load_model
 from attnviz.runs.results.patch import of_mean, of_patching
-
-if TYPE_CHECKING:
-    from attnviz.models.loaded import LoadedModel
+from attnviz.runs.results.result import Result
+from attnviz.writers.formats import ROWS
 
 EPILOG = r"""
 [bold]Examples[/]
@@ -114,41 +115,42 @@ def patch(
     refusal = "a saved capture cannot be run again"
     given = text_alone(session, text, refusal) if pairs is None else ""
     loaded = load_model(g.source_of(session, model, run))
-    asked = _Asked(loaded, tokens.options(run), heads.options, how.record)
+    options, every = tokens.options(run), list[PatchReport]()
     top = how.top if session.chosen("top") else None
-    if pairs is None:
-        assert source is not None
-        with progress(session, "patching") as tell:
-            report = asked.about(Prompt(given, source=source), tell)
-        note_texts(session, [report.capture, report.source])
-        deliver_result(session, to, of_patching(report, top), canvas)
-        return
-    found = list[PatchReport]()
 
-    def run_pair(prompt: Prompt, number: int) -> Answered:
-        found.append(asked.about(prompt))
-        return number, of_patching(found[-1], top, number)
-
-    answers = each_pair(session, pairs, run_pair)
-    deliver_lines(session, to, answers, lambda: of_mean(found, top), canvas, mean_alone=True)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What is asked of each pair of texts."""
-
-    model: "LoadedModel"
-    options: TextOptions
-    heads: HeadOptions
-    how: Patching
-
-    def about(self, prompt: Prompt, tell: Progress | None = None) -> PatchReport:
-        if prompt.source is None:
+    def found(pair: Prompt, own: Patching, number: int, tell: Progress | None = None) -> Answered:
+        if pair.source is None:
             raise InputError("there is no source", 'add "source" to the line')
-        answer, versus = prompt.asked(self.how.answer, self.how.versus)
-        own = replace(self.how, answer=answer, versus=versus)
-        given = self.model, prompt.text, prompt.source, self.options, self.heads, own
-        return patch_text(*given, tell)
+        asked = loaded, pair.text, pair.source, options, heads.options, own
+        every.append(patch_text(*asked, tell))
+        return number, of_patching(every[-1], top, number)
+
+    if pairs is None:
+        with progress(session, "patching") as tell:
+            _, result = found(Prompt(given, source=source), how.record, 1, tell)
+        note_texts(session, result.captures)
+        deliver_result(session, to, result, canvas)
+        return
+    answers = each_pair(session, pairs, how.record, found)
+    mean = partial(_mean, session, to, every, top)
+    deliver_lines(session, to, answers, mean, canvas, mean_alone=True)
+
+
+def _mean(
+    session: Session, to: Destination, every: Sequence[PatchReport], top: int | None
+) -> Result[Any] | None:
+    """The mean over the pairs; None where there is none, and rows of each pair went out.
+
+    Raises:
+        InputError: there is none, and nothing else was asked for.
+    """
+    try:
+        return of_mean(every, top)
+    except InputError as error:
+        if to.format.name not in ("json", *ROWS):
+            raise
+        session.complain(error.spelled(as_flag))
+        return None
 
 
 def _check(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -47,6 +47,11 @@ class Question:
     def ids(self) -> tuple[int, ...]:
         """The ids of both."""
         return tuple(each.id for each in (self.answer, self.versus) if each)
+
+
+Measure: TypeAlias = Literal["tokens", "answer", "difference"]
+"""What effects are told in: the mean log-probability of the tokens that followed, that of an answer
+after the text, or the difference of two logits."""
 
 
 class Outcome(NamedTuple):

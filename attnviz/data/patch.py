@@ -7,6 +7,7 @@ from attnviz.data.capture import Capture
 from attnviz.data.heads import Estimate
 from attnviz.data.interventions import Site, SiteKind
 from attnviz.data.outcome import Outcome, Question
+from attnviz.data.tokens import Token
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,11 @@ class PatchReport:
     `capture`, `source`: both runs, without patterns; `kind`: of the sites. `question`: what is
     measured, and `before` and `ends` what the model predicts of it after the text and after the
     source. `places` (n): for each position of the text that of the source whose vectors it takes;
-    None where it keeps its own. `positions`: those that are patched.
+    None where it keeps its own. `positions`: those that are patched; `named`, if by their names.
     `lines`: how many pairs of texts it is the mean of, where it is one; then every error is that of
     a mean over them, and captures, places and positions are those of the first. `own_answers`: the
-    pairs have questions of their own.
+    pairs have questions of their own. `varied`: the positions at which the pairs have several
+    tokens.
     """
 
     capture: Capture
@@ -47,8 +49,16 @@ class PatchReport:
     places: tuple[int | None, ...]
     positions: tuple[int, ...]
     effects: Sequence[PatchEffect]
+    named: bool = False
     lines: int | None = None
     own_answers: bool = False
+    varied: frozenset[int] = frozenset()
+
+    def tokens_at(self, position: int) -> tuple[Token, Token]:
+        """The token at a patched position, and that of the source whose vectors it takes."""
+        place = self.places[position]
+        assert place is not None
+        return self.capture.query_tokens[position], self.source.query_tokens[place]
 
     @property
     def strongest(self) -> Sequence[PatchEffect]:

@@ -2,11 +2,15 @@
 
 import json
 from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
 
 from attnviz.errors import InputError
 
 HINT = 'give {"text": "…", "answer": "…", "versus": "…", "source": "…"}, of which text is needed'
 FIELDS = "text", "answer", "versus", "source"
+LIKE = 0.82
+"""How alike a name is to that of a field for which it was meant: `verses`, but not `source_id`."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +36,31 @@ def read_prompt(line: str) -> Prompt:
     Raises:
         InputError: it is no such object.
     """
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"it is not JSON ({error})", HINT) from None
+    content = _content(line)
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
         raise InputError("there is no text", HINT)
     wrong = [name for name in FIELDS if not isinstance(content.get(name), str | None)]
     if wrong:
         raise InputError(f"{wrong[0]} is no text", HINT)
+    for name in content.keys() - FIELDS:  # others may stand beside them, but no misspelt one
+        meant = get_close_matches(name, FIELDS, 1, LIKE)
+        if meant and meant[0] not in content:
+            raise InputError(f"{name!r} is no field", f"did you mean {meant[0]}?")
     return Prompt(content["text"], *(content.get(name) for name in FIELDS[1:]))
+
+
+def _content(line: str) -> Any:
+    """What a line of JSON holds.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        why = f"{error.msg[0].lower()}{error.msg[1:]} at character {error.colno}"
+    except RecursionError:
+        why = "too deeply nested"
+    except ValueError:  # Python reads no integer of thousands of digits
+        why = "a number is too long"
+    raise InputError(f"it is not JSON ({why})", HINT)

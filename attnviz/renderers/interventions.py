@@ -12,10 +12,13 @@ from attnviz.renderers.titles import amount, facts
 NOUNS = {"head": "head", "mlp": "MLP", "layer": "layer"}
 
 
-def ablate_title(report: AblationReport) -> str:
-    """What was run, what is measured, and what replaces a part."""
-    ran = mean_of_texts(report) if report.lines else facts(report.capture)
-    return f"{ran}; {ablation(report)}"
+def ablate_heading(report: AblationReport) -> tuple[str, ...]:
+    """What was run, and what replaces a part; what is measured; what its changes say."""
+    return f"{_ran(report)}; {replaced(report)}", measured(report), change_of(report)
+
+
+def _ran(report: AblationReport | PatchReport) -> str:
+    return mean_of_texts(report) if report.lines else facts(report.capture)
 
 
 def mean_of_texts(report: AblationReport | PatchReport) -> str:
@@ -24,26 +27,25 @@ def mean_of_texts(report: AblationReport | PatchReport) -> str:
     return f"{readable(report.capture.model.name)}, mean of {amount(report.lines or 1, of)}"
 
 
-def ablation(report: AblationReport) -> str:
-    """What is measured, and what replaces a part."""
-    return f"{_replaced(report)}; {_measured(report)}; {change_of(report)}"
-
-
 def _part(report: AblationReport) -> str:
     """`head`, `MLP`, `layer`; `part` where there are several kinds."""
     kinds = {part.kind for effect in report.effects for part in effect.parts}
     return NOUNS[kinds.pop()] if len(kinds) == 1 else "part"
 
 
-def _replaced(report: AblationReport) -> str:
+def replaced(report: AblationReport) -> str:
+    """What replaces a part, or what becomes of a link."""
     if report.cut is not None:
         cut = report.cut
         said = f"a head's link from {fenced(cut.query)} to {fenced(cut.key)} removed"
-        return said + (", its other weights rescaled to sum to 1" if cut.renormalise else "")
+        return said + (
+            ", the other weights of its row rescaled to sum to 1" if cut.renormalise else ""
+        )
     what = _part(report)
     article = "an" if what == "MLP" else "a"
     by = "0" if report.replacement == "zero" else "its mean over the positions"
-    return f"{article} {what}'s output replaced by {by}"
+    replaces = "what a layer adds" if what == "layer" else f"{article} {what}'s output"
+    return f"{replaces} replaced by {by}"
 
 
 def change_of(report: AblationReport) -> str:
@@ -54,9 +56,10 @@ def change_of(report: AblationReport) -> str:
     return f"change in log-probability (nats); {helps}"
 
 
-def _measured(report: AblationReport) -> str:
+def measured(report: AblationReport) -> str:
+    """What is measured, and what it is without ablation."""
     if report.differences:
-        mean = "mean " if report.lines else ""
+        mean = "mean of " if report.lines else ""
         return f"{mean}{difference(report.answer, report.versus)} = {report.baseline:+.3f}"
     if report.lines is not None:
         said = "each text's answer" if report.own_answers else "the tokens that followed"
@@ -81,9 +84,9 @@ def named(token: Candidate) -> str:
 
 
 def difference(answer: Candidate | None, versus: Candidate | None) -> str:
-    """`logit(blue) - logit(red)`; of texts with answers of their own, in words."""
+    """`logit(blue) - logit(red)`; without names where each text has an answer of its own."""
     if answer is None or versus is None:
-        return "logit of each text's answer - that of its other token"
+        return "logit(answer) - logit(versus)"
     return f"logit({named(answer)}) - logit({named(versus)})"
 
 
@@ -102,10 +105,12 @@ SITES = {
 }
 
 
-def patch_title(report: PatchReport) -> str:
-    """What was run, what is taken from the source, and where."""
-    ran = mean_of_texts(report) if report.lines else facts(report.capture)
-    return f"{ran}; {patching(report)}"
+OVER_PAIRS = "±: standard error over these pairs; what is below two of them may be chance"
+
+
+def patch_heading(report: PatchReport) -> tuple[str, ...]:
+    """What was run, and what is taken from the source; both ends; what a share is of."""
+    return f"{_ran(report)}; {patching(report)}", patch_ends(report), share_of(report)
 
 
 def patching(report: PatchReport) -> str:
@@ -119,8 +124,23 @@ def patching(report: PatchReport) -> str:
 
 
 def patch_ends(report: PatchReport) -> str:
-    """Both ends of the scale, and what they are of."""
-    own = report.own_answers
-    measured = difference(None, None) if own else what_is_measured(report.question)
-    ends = f"0 is the text ({report.before.measured:+.3f}), 1 the source"
-    return f"{measured}: {ends} ({report.ends.measured:+.3f})"
+    """What is measured, and what it is after the text and after the source."""
+    question, mean = report.question, "mean of " if report.lines else ""
+    if not report.own_answers:
+        asked = what_is_measured(question)
+    elif question.versus is None:
+        asked = "log-probability of each text's answer"
+    else:
+        asked = difference(None, None)
+    before, ends = report.before.measured, report.ends.measured
+    return f"{mean}{asked}: {before:+.3f} after the text, {ends:+.3f} after the source"
+
+
+def share_of(report: PatchReport) -> str:
+    """What a share is of."""
+    return f"share of the way: 0 is the text, 1 the source; change in {unit_of(report)}"
+
+
+def unit_of(report: PatchReport) -> str:
+    """The unit of what is measured."""
+    return "nats" if report.question.versus is None else "logits"

@@ -1,6 +1,6 @@
 """A map of patched vectors: what stands where, and what its places are called."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from attnviz.data.blocks import FloatArray
 from attnviz.data.head import Head
 from attnviz.data.patch import PatchEffect, PatchReport
 from attnviz.renderers.arrangement import by_head
+from attnviz.renderers.labels import distinct_labels
 
 
 def map_of(report: PatchReport) -> FloatArray:
@@ -24,13 +25,30 @@ def map_of(report: PatchReport) -> FloatArray:
     return made
 
 
+def place_names(report: PatchReport, *, unicode: bool = True) -> dict[int, str]:
+    """`blue`, or `blue ← red` where the source has another token there; for each patched position.
+
+    `blue, …`: the first pair has `blue` there, and others have others.
+    """
+    captures = report.capture, report.source
+    labels = [distinct_labels(each.query_tokens, unicode=unicode) for each in captures]
+    arrow, more = (" ← ", ", …") if unicode else (" <- ", ", ...")
+    names = {}
+    for position in report.positions:
+        ours, theirs = report.tokens_at(position)
+        tokens = [ours] if ours.id == theirs.id else [ours, theirs]
+        name = arrow.join(of[token.index] for of, token in zip(labels, tokens, strict=False))
+        names[position] = name + (more if position in report.varied else "")
+    return names
+
+
 KINDS = {"attention": "attention", "mlp": "MLP", "residual": "stream"}
 
 
-def site_name(effect: PatchEffect, labels: Sequence[str]) -> str:
-    """`L3H2`, `L2 MLP at blue`; `labels` of the tokens."""
+def site_name(effect: PatchEffect, places: Mapping[int, str]) -> str:
+    """`L3H2`, `L2 MLP at blue ← red`; `places`: the names of patched positions."""
     site = effect.site
     if site.head is not None:
         return f"L{site.layer}H{site.head}"
-    at = "" if effect.position is None else f" at {labels[effect.position]}"
+    at = "" if effect.position is None else f" at {places[effect.position]}"
     return f"L{site.layer} {KINDS[site.kind]}{at}"

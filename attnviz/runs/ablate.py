@@ -25,7 +25,7 @@ from attnviz.data.interventions import (
     RunConsumer,
     Site,
 )
-from attnviz.data.outcome import Question
+from attnviz.data.outcome import Measure, Question
 from attnviz.data.positions import find_positions
 from attnviz.data.predict import LogitRows, NextTokens
 from attnviz.data.why import Part
@@ -72,6 +72,13 @@ class Ablating:
     answer: str | None = None
     versus: str | None = None
     cut: LinkNames | None = None
+
+    @property
+    def measure(self) -> Measure:
+        """What effects are told in."""
+        if self.answer is None:
+            return "tokens"
+        return "answer" if self.versus is None else "difference"
 
 
 def ablate_each(

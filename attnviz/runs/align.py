@@ -57,7 +57,10 @@ def _of_words(text: Capture, source: Capture, pair: str) -> dict[int, int]:
             f"{option('align', repr(pair))} is no pair of words", "give them as in blue=red"
         )
     mine = find_positions(text.query_tokens, [ours], "align")
-    other = find_positions(source.query_tokens, [theirs], "align")
+    try:
+        other = find_positions(source.query_tokens, [theirs], "align")
+    except UsageError as error:
+        raise UsageError(" source".join(error.wrong.rsplit(" text", 1)), error.hint) from None
     if len(mine) != len(other):
         mine, other = mine[-1:], other[-1:]
     return dict(zip(mine, other, strict=True))

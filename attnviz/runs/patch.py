@@ -14,7 +14,7 @@ from attnviz.analyses.predict import log_softmax
 from attnviz.data.blocks import FloatArray
 from attnviz.data.head import choose_heads, choose_layers
 from attnviz.data.interventions import ChangedRun, Edit, Intervention, Site, SiteKind, SourceRun
-from attnviz.data.outcome import Outcome, Question
+from attnviz.data.outcome import Measure, Outcome, Question
 from attnviz.data.patch import PatchReport
 from attnviz.data.positions import find_positions
 from attnviz.errors import InputError, UsageError, option
@@ -47,6 +47,11 @@ class Patching:
     queries: Sequence[str] = ()
     align: Sequence[str] = ()
 
+    @property
+    def measure(self) -> Measure:
+        """What effects are told in."""
+        return "difference" if self.answer is None or self.versus is not None else "answer"
+
 
 def patch_text(
     model: "LoadedModel",
@@ -62,9 +67,10 @@ def patch_text(
     Heads are patched at all positions at once; other sites at one after the other.
 
     Raises:
-        InputError: a text does not fit the context, the two are the same, or cannot be aligned.
-        UsageError: a part that the model does not have, an answer that is no token, a model that
-            predicts no next token, or texts after which it predicts the same.
+        InputError: a text does not fit the context, the two are the same or cannot be aligned, or
+            the model predicts the same after both.
+        UsageError: a part that the model does not have, an answer that is no token, or a model that
+            predicts no next token.
     """
     predicting(model)
     ours, theirs = prepare(model, text, options), prepare(model, source, options)
@@ -93,7 +99,8 @@ def patch_text(
     effects = [effect_of(*where, before, ends, keep.kept[i]) for i, where in enumerate(at)]
     asked = _likely(question, last[0])
     return PatchReport(
-        *(ours.empty, theirs.empty, how.kind, asked, before, ends, places, positions, effects)
+        *(ours.empty, theirs.empty, how.kind, asked, before, ends, places, positions, effects),
+        named=bool(how.queries),
     )
 
 
@@ -129,7 +136,8 @@ def _question(
     """What is measured.
 
     Raises:
-        UsageError: nothing was named, and the same token is likeliest after both texts.
+        InputError: nothing was named, and the same token is likeliest after both texts.
+        UsageError: a word is no token, or there is a versus alone.
     """
     if how.answer is not None:
         return question_of(prepared, options, how.answer, how.versus)
@@ -140,7 +148,7 @@ def _question(
     ours, theirs = (int(logits.argmax()) for logits in last)
     if ours == theirs:
         label = prepared.model.tokenizer.label(ours)
-        raise UsageError(
+        raise InputError(
             f"{label!r} is the likeliest token after both texts",
             f"name an {option('answer')} and a {option('versus')}",
         )
@@ -154,7 +162,7 @@ def _likely(question: Question, last: FloatArray) -> Question:
 
 def _check_distance(before: Outcome, ends: Outcome) -> None:
     if abs(ends.measured - before.measured) < SAME:
-        raise UsageError(
+        raise InputError(
             "after both texts the model predicts the same of the answer",
             "choose another answer, or another source",
         )

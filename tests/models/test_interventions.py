@@ -4,8 +4,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 import torch
 import transformers
 from torch import Tensor, nn
-from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, GPTJConfig
+from transformers import AutoModelForCausalLM
 
 from attnviz.data.head import Head
 from attnviz.data.interventions import (
@@ -25,13 +23,7 @@ from attnviz.data.interventions import (
     SiteKind,
     SourceRun,
 )
-from attnviz.errors import ModelError
-from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.intervening import intervene_transformers
-from attnviz.models.loaded import Predicts, predicting
-from attnviz.models.memory import BATCH_TOKENS
-from attnviz.models.scratch.intervening import intervene_native
-from attnviz.models.scratch.native import NativeModel
 
 IDS = [5, 6, 7, 8, 9, 5, 6]
 SOURCE = SourceRun([15, 6, 17, 8, 5, 9, 11, 3], [0, 1, 3, 4, 4, 6, 7])

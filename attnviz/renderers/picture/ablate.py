@@ -1,22 +1,28 @@
-"""A picture of what ablating each head does: layers down, heads across."""
+"""A picture of what ablating each part does: layers down; heads, MLP and layer across."""
 
 from attnviz.data.ablate import AblationReport
-from attnviz.renderers.arrangement import by_head, digits_for, largest
+from attnviz.renderers.arrangement import OTHER_PARTS, by_part, digits_for, largest
 from attnviz.renderers.colors import DIVERGING
-from attnviz.renderers.interventions import ablation, mean_of_texts
+from attnviz.renderers.interventions import change_of, mean_of_texts, measured, replaced
 from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import Pane, draw_panes
 from attnviz.renderers.titles import caption
 
 
 def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
-    """All heads as one picture; raises what `draw_panes` does."""
-    values = by_head((effect.heads[0], effect.change) for effect in report.effects)
+    """All parts as one picture; raises what `draw_panes` does."""
+    values, columns = by_part((effect.parts[0], effect.change) for effect in report.effects)
     most = largest(values) or 1.0
-    pane = Pane("change (nats)", values, -most, most, digits_for(most))
+    named = None if set(columns).isdisjoint(OTHER_PARTS.values()) else columns
+    unit = "logits" if report.differences else "nats"
+    pane = Pane(f"change ({unit})", values, -most, most, digits_for(most), columns=named)
     about = mean_of_texts(report) if report.lines else caption(report.capture)
-    return draw_panes(_title(ablation(report)), [pane], about=about, dpi=dpi, cmap=cmap)
-
-
-def _title(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]
+    title = replaced(report)
+    return draw_panes(
+        title[0].upper() + title[1:],
+        [pane],
+        about=about,
+        below=[measured(report), change_of(report)],
+        dpi=dpi,
+        cmap=cmap,
+    )

@@ -11,6 +11,7 @@ import numpy as np
 from attnviz.data.blocks import FloatArray
 from attnviz.data.head import Head
 from attnviz.renderers.colors import is_light
+from attnviz.renderers.direction import fenced
 from attnviz.renderers.picture.canvas import Drawn, place
 from attnviz.renderers.picture.fonts import Lettering
 from attnviz.renderers.picture.frame import BOX, GREY, LEAST_LINE
@@ -33,8 +34,13 @@ ALONE_SIDE, ALONE_CELL = 6.0, 0.7  # of a single pane
 LEAST_WRITTEN = 0.32  # inches; smaller cells hold no number
 BAR_APART, BAR = 0.07, 0.09
 GAP_ACROSS, GAP_DOWN = 0.95, 0.62
-LEAST_LABEL, LETTER = 0.12, 0.055
+LEAST_LABEL, LETTER = 0.12, 0.06
 """Inches from one name of a column to the next, and those that a letter takes."""
+LONGEST_LABEL = 24
+"""Letters of a column's name; the rest is cut."""
+NAMED_SIDE, LEAST_NAMED, LEAST_ROW, WIDEST = 9.0, 0.13, 0.25, 24.0
+"""Of a pane with named columns, in inches: its width while its columns are wide enough to hold
+their names, the least width of these, the least height of a row, and the largest width."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +48,7 @@ class Pane:
     """One measure: `values` (layers, heads), NaN where there is nothing, from `low` to `high`.
 
     `digits`: behind the point, where the cells have room for numbers. `boxed`: heads that are
-    marked. `columns`: what stands across in place of heads.
+    marked. `columns`: the names of what stands across, where that is not heads alone.
     """
 
     title: str
@@ -95,19 +101,18 @@ def draw_panes(
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
-    with sheet([title, about, *below], dpi=dpi, cmap=cmap) as (figure, fonts):
-        shape = panes[0].values.shape
-        alone = len(panes) == 1
-        largest = ALONE_SIDE if alone else LARGEST_SIDE
-        cell = min(ALONE_CELL if alone else LARGEST_CELL, largest / max(shape))
-        height, width = (n * cell for n in shape)
+    names = panes[0].columns or ()
+    with sheet([title, about, *below, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
+        cell = _cell_of(panes)
+        rows, columns = panes[0].values.shape
+        width, height = columns * cell[0], rows * cell[1]
         bottom = 0.0
         for i, pane in enumerate(panes):
             down, across = divmod(i, ACROSS)
             left, bottom = across * (width + GAP_ACROSS), -down * (height + GAP_DOWN)
             image = _draw_one(place(figure, left, bottom, width, height), pane, cell, cmap, fonts)
             draw_bar(place(figure, left + width + BAR_APART, bottom, BAR, height), image)
-        bottom -= longest_label(panes)
+        bottom -= max(map(_label_height, panes, [cell[0]] * len(panes)))
         line = min(ACROSS, len(panes)) * (width + GAP_ACROSS)
         write_heading(figure, height + 0.4, line, title, about, fonts)
         small = int(max(LEAST_LINE, line) * SMALL_LETTERS)
@@ -116,16 +121,35 @@ def draw_panes(
     return Drawn(figure, fonts.notes)
 
 
-def longest_label(panes: Sequence[Pane]) -> float:
-    """Inches below the panes that names of columns take."""
-    longest = max((len(name) for pane in panes for name in pane.columns or ()), default=0)
-    return LETTER * longest
+def _cell_of(panes: Sequence[Pane]) -> tuple[float, float]:
+    """The width and the height of a cell, in inches: a square, unless columns have names."""
+    rows, columns = panes[0].values.shape
+    if panes[0].columns is not None:
+        least = min(LEAST_NAMED, WIDEST / columns)
+        width = min(ALONE_CELL, max(NAMED_SIDE / columns, least))
+        return width, min(max(width, LEAST_ROW), ALONE_SIDE / rows)
+    alone = len(panes) == 1
+    largest = ALONE_SIDE if alone else LARGEST_SIDE
+    side = min(ALONE_CELL if alone else LARGEST_CELL, largest / max(rows, columns))
+    return side, side
 
 
-def _draw_one(axes: "Axes", pane: Pane, cell: float, cmap: str, fonts: Lettering) -> "AxesImage":
+def _label_height(pane: Pane, width: float) -> float:
+    """Inches below a pane that its columns' names take where they stand upright; else none."""
+    longest = LETTER * max((len(_short(name)) for name in pane.columns or ()), default=0)
+    return longest if longest > width else 0.0
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…"
+
+
+def _draw_one(
+    axes: "Axes", pane: Pane, cell: tuple[float, float], cmap: str, fonts: Lettering
+) -> "AxesImage":
     from matplotlib.patches import Rectangle
 
-    values = pane.values
+    values, (width, height) = pane.values, cell
     axes.set_facecolor(EMPTY)
     image = axes.imshow(
         *(values, cmap),
@@ -135,19 +159,18 @@ def _draw_one(axes: "Axes", pane: Pane, cell: float, cmap: str, fonts: Lettering
         interpolation="nearest",
     )
     axes.set_title(pane.title, fontsize=9, loc="left")
-    every = max(1, ceil(0.2 / cell))
-    for axis, n, letter in ((axes.xaxis, values.shape[1], "H"), (axes.yaxis, values.shape[0], "L")):
-        at = range(0, n, every)
-        axis.set_ticks(list(at), [f"{letter}{i}" for i in at], fontsize=7)
-    if pane.columns is not None:
-        at = range(0, len(pane.columns), max(1, ceil(LEAST_LABEL / cell)))
-        names = [fonts.spell(pane.columns[i]) for i in at]
-        axes.xaxis.set_ticks(list(at), names, fontsize=7, rotation=90)
+    layers = range(0, values.shape[0], max(1, ceil(0.2 / height)))
+    axes.yaxis.set_ticks(list(layers), [f"L{i}" for i in layers], fontsize=7)
+    names = pane.columns or [f"H{i}" for i in range(values.shape[1])]
+    upright = _label_height(pane, width) > 0
+    at = range(0, len(names), max(1, ceil((LEAST_LABEL if upright else 0.2) / width)))
+    said = [fenced(fonts.spell(_short(names[i]))) for i in at]
+    axes.xaxis.set_ticks(list(at), said, fontsize=7, rotation=90 if upright else 0)
     axes.tick_params(width=0.6, length=2)
     for layer, head in pane.boxed:
         corner = head - 0.5, layer - 0.5
         axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=BOX, lw=1.4, clip_on=False, zorder=3))
-    if cell >= LEAST_WRITTEN:
+    if width >= LEAST_WRITTEN:
         _write_numbers(axes, pane, image)
     return image
 

@@ -3,9 +3,8 @@
 from attnviz.data.patch import PatchReport
 from attnviz.renderers.arrangement import digits_for, largest
 from attnviz.renderers.colors import DIVERGING
-from attnviz.renderers.interventions import mean_of_texts, patch_ends, patching
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.patch import map_of
+from attnviz.renderers.interventions import mean_of_texts, patch_ends, patching, share_of
+from attnviz.renderers.patch import map_of, place_names
 from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import Pane, draw_panes
 from attnviz.renderers.titles import beginning, caption
@@ -15,15 +14,12 @@ def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn
     """The map as a picture; raises what `draw_panes` does."""
     values = map_of(report)
     most = max(1.0, largest(values))
-    columns = None
-    if report.kind != "head":
-        labels = distinct_labels(report.capture.query_tokens)
-        columns = tuple(labels[position] for position in report.positions)
-    pane = Pane("share of the change", values, -most, most, digits_for(most), columns=columns)
+    columns = None if report.kind == "head" else list(place_names(report).values())
+    pane = Pane("share of the way", values, -most, most, digits_for(most), columns=columns)
     about = mean_of_texts(report) if report.lines else caption(report.capture)
-    below = [patch_ends(report)]
+    below = [patch_ends(report), share_of(report)]
     if not report.lines:
-        below.append(f"source: “{beginning(report.source.text)}”")
+        below.insert(0, f"source: “{beginning(report.source.text)}”")
     title = patching(report)
     title = title[0].upper() + title[1:]
     return draw_panes(title, [pane], about=about, below=below, dpi=dpi, cmap=cmap)

@@ -11,6 +11,9 @@ AnswerName: TypeAlias = Annotated[
 VersusName: TypeAlias = Annotated[
     str | None, "The token whose logit is subtracted; null: none, or each text's own."
 ]
+WordBegun: TypeAlias = Annotated[
+    str | None, "The word that was asked for, where this is the first of its several tokens."
+]
 TokenText: TypeAlias = Annotated[str | None, "The token's own text with its leading space."]
 
 
@@ -30,10 +33,12 @@ class OwnChanges(TypedDict):
 
 
 class Exact(TypedDict):
-    """The texts of the tokens that are measured."""
+    """The tokens that are measured, and the words that were asked for."""
 
     answer_exact: TokenText
     versus_exact: TokenText
+    answer_begins: WordBegun
+    versus_begins: WordBegun
 
 
 def exact(answer: Candidate | None, versus: Candidate | None) -> Exact:
@@ -41,6 +46,8 @@ def exact(answer: Candidate | None, versus: Candidate | None) -> Exact:
     return {
         "answer_exact": answer.exact if answer else None,
         "versus_exact": versus.exact if versus else None,
+        "answer_begins": (answer.begins or None) if answer else None,
+        "versus_begins": (versus.begins or None) if versus else None,
     }
 
 

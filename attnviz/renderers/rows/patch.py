@@ -30,8 +30,12 @@ class PatchedRow(TypedDict):
     ]
     layer: LayerNumber
     head: Annotated[int | None, "The head's number in its layer; null but for a head."]
-    position: Annotated[int | None, "Where it is taken from the source; null: wherever it can be."]
-    token: Annotated[str | None, "The token there."]
+    position: Annotated[
+        int | None,
+        "Where it is taken from the source; null: wherever it can be. In a mean, that of the first "
+        "pair.",
+    ]
+    token: Annotated[str | None, "The token there; null: several pairs have several."]
     source_position: Annotated[int | None, "The position of the source that it is taken from."]
     source_token: Annotated[str | None, "The token there."]
     answer: AnswerName
@@ -72,6 +76,7 @@ def _row(
     position, place = effect.position, None
     if position is not None:
         place = report.places[position]
+    alike = position is not None and position not in report.varied
     asked = None if report.own_answers else report.question
     versus = asked.versus if asked else None
     before: Outcome = report.before
@@ -82,9 +87,9 @@ def _row(
         "layer": effect.site.layer,
         "head": effect.site.head,
         "position": position,
-        "token": None if position is None else ours[position],
+        "token": ours[position] if alike and position is not None else None,
         "source_position": place,
-        "source_token": None if place is None else theirs[place],
+        "source_token": theirs[place] if alike and place is not None else None,
         "answer": asked.answer.label if asked else None,
         "versus": versus.label if versus else None,
         "texts": report.lines or 1,

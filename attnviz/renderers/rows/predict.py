@@ -9,7 +9,7 @@ from attnviz.data.predict import Attribution, NextTokens, Prediction, Prediction
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.parts import part_name
 from attnviz.renderers.rows.common import LineNumber, LineOrMean, measured
-from attnviz.renderers.rows.outcome import Unit
+from attnviz.renderers.rows.outcome import Exact, Unit, exact
 
 
 class CandidateRow(TypedDict):
@@ -93,8 +93,8 @@ def _mean(found: Estimate, *, followed: bool = False) -> CandidateRow:
     }
 
 
-class AnswerRow(TypedDict):
-    """What is predicted of an answer, alone or rather than another token."""
+class AnsweredRow(TypedDict):
+    """What is predicted of an answer, and what of another token."""
 
     line: LineOrMean
     answer: str
@@ -112,8 +112,10 @@ class AnswerRow(TypedDict):
     versus_rank: int | None
     versus_logit: float | None
     versus_log_probability: Annotated[float | None, "In nats."]
-    answer_exact: str
-    versus_exact: str | None
+
+
+class AnswerRow(AnsweredRow, Exact):
+    """What is predicted of an answer, alone or rather than another token."""
 
 
 def answer_row(asked: Asked, line: int = 1) -> AnswerRow:
@@ -146,8 +148,7 @@ def _question(question: Question, found: Estimate, line: int | None) -> AnswerRo
         "versus_rank": None,
         "versus_logit": None,
         "versus_log_probability": None,
-        "answer_exact": question.answer.exact,
-        "versus_exact": versus.exact if versus else None,
+        **exact(question.answer, versus),
     }
 
 

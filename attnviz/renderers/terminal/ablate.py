@@ -1,4 +1,4 @@
-"""What ablating heads does, as a person reads it: a grid of all heads, and a table of some."""
+"""What ablating parts does, as a person reads it: a grid of all parts, and a table of some."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,14 +10,14 @@ from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
 from attnviz.data.head import every_head
 from attnviz.data.predict import NextTokens
 from attnviz.harmless import readable
-from attnviz.renderers.arrangement import by_head, largest
+from attnviz.renderers.arrangement import by_part, largest
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.interventions import ablate_title, difference, named
+from attnviz.renderers.interventions import ablate_heading, difference, named
 from attnviz.renderers.labels import distinct_labels, name_of
 from attnviz.renderers.numbers import probability
 from attnviz.renderers.parts import part_name
 from attnviz.renderers.terminal.colors import signed_style
-from attnviz.renderers.terminal.headgrid import head_grid
+from attnviz.renderers.terminal.headgrid import value_grid
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
 
@@ -25,14 +25,13 @@ from attnviz.renderers.terminal.prose import folded
 def render(
     report: AblationReport, effects: Sequence[Effect], display: Display
 ) -> Iterator[RenderableType]:
-    """All heads as a grid, and a table of these effects."""
+    """All parts as a grid, and a table of these effects."""
     yield from _heading(report, display)
     yield Text()
-    of_heads = [(each.heads[0], each.change) for each in report.effects if each.heads]
-    if of_heads:
-        values = by_head(of_heads)
-        yield from head_grid(values, largest(values), signed_style, display)
-        yield Text()
+    values, columns = by_part((each.parts[0], each.change) for each in report.effects)
+    layers = [f"L{layer}" for layer in range(len(values))]
+    yield from value_grid(values, layers, columns, largest(values), signed_style, display)
+    yield Text()
     yield from _table(report, effects, display)
 
 
@@ -42,12 +41,13 @@ def _table(
     """Each effect on a line."""
     with_errors = any(effect.error is not None for effect in effects)
     with_own = report.differences
+    known = [_named(report, effect) for effect in effects]
     columns = [
         Column("part" if any(not effect.heads for effect in effects) else "head"),
         Column("change", right=True),
         *([Column("± s.e.", right=True)] if with_errors else []),
         *([Column(name, right=True) for name in _tokens(report)] if with_own else []),
-        Column("known for"),
+        *([Column("known for")] if any(known) else []),
     ]
     rows = [
         (
@@ -55,9 +55,9 @@ def _table(
             f"{effect.change:+.3f}",
             *([_error(effect)] if with_errors else []),
             *(_own(effect) if with_own else []),
-            _named(report, effect),
+            *([said] if any(known) else []),
         )
-        for effect in effects
+        for effect, said in zip(effects, known, strict=True)
     ]
     yield from listing(columns, rows, display.width)
     notes = []
@@ -133,8 +133,9 @@ def _heads(report: AblationReport) -> Sequence[int]:
     return report.capture.model.heads_per_layer
 
 
-def _heading(report: AblationReport, display: Display) -> list[Text]:
-    return folded(Text(ablate_title(report), style="dim"), display.width)
+def _heading(report: AblationReport, display: Display) -> Iterator[Text]:
+    for said in ablate_heading(report):
+        yield from folded(Text(said, style="dim"), display.width)
 
 
 def _error(effect: Effect) -> str:

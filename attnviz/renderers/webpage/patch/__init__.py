@@ -3,23 +3,31 @@
 It has no script: a cell says its numbers in its title.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 import numpy as np
 
+from attnviz.data.heads import Estimate
 from attnviz.data.patch import PatchEffect, PatchReport
 from attnviz.data.tokens import Token
 from attnviz.harmless import readable
 from attnviz.renderers.arrangement import largest
 from attnviz.renderers.colors import PALE, signed_color
-from attnviz.renderers.interventions import mean_of_texts, patch_ends, patching
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.patch import map_of, site_name
+from attnviz.renderers.direction import fenced
+from attnviz.renderers.interventions import (
+    OVER_PAIRS,
+    mean_of_texts,
+    patch_ends,
+    patching,
+    share_of,
+    unit_of,
+)
+from attnviz.renderers.patch import map_of, place_names, site_name
 from attnviz.renderers.titles import facts
 from attnviz.renderers.webpage.document import filled, policy, source
 
-STEPS = 10
+STEPS = 20
 """Shades of each sign."""
 SHOWN = 12
 
@@ -33,24 +41,31 @@ def page(report: PatchReport) -> list[str]:
         "title": escape(title[0].upper() + title[1:]),
         "about": escape(mean_of_texts(report) if report.lines else facts(report.capture)),
         "ends": escape(patch_ends(report)),
+        "share": escape(share_of(report)),
         "style": style,
         "texts": "" if report.lines else _texts(report),
         "head": _head(report),
         "rows": "\n".join(_rows(report)),
-        "largest_head": "<tr><th>part</th><th>share</th><th>change</th></tr>",
+        "unit": unit_of(report),
         "largest": "\n".join(_largest(report)),
+        "errors": OVER_PAIRS if (report.lines or 1) > 1 else "",
     }
     return [filled(source("patch/patch.html"), values)]
 
 
 def _shades() -> str:
-    """A class for each shade, as the policy allows no style at an element."""
+    """A class for each shade, as the policy allows no style at an element.
+
+    Nothing is the page's own ground, be it light or dark.
+    """
     made = []
-    for step in range(-STEPS, STEPS + 1):
+    for step in range(1, STEPS + 1):
         share = step / STEPS
-        ground = "".join(f"{part:02x}" for part in signed_color(share))
-        ink = "000" if abs(share) < PALE else "fff"
-        made.append(f".{_shade(share)} {{ background: #{ground}; color: #{ink}; }}\n")
+        ink = " color: #fff;" if share >= PALE else ""
+        for sign in (-1, 1):
+            color = "".join(f"{part:02x}" for part in signed_color(sign))
+            ground = f"color-mix(in srgb, #{color} {share:.0%}, var(--ground))"
+            made.append(f".{_shade(sign * share)} {{ background: {ground};{ink} }}\n")
     return "".join(made)
 
 
@@ -62,20 +77,20 @@ def _shade(share: float) -> str:
 def _texts(report: PatchReport) -> str:
     """Both texts; the tokens in which they differ are marked."""
     ours, theirs = report.capture.query_tokens, report.source.query_tokens
-    places = report.places
-    unlike = {
-        i for i, place in enumerate(places) if place is None or theirs[place].id != ours[i].id
-    }
-    other = {place for i, place in enumerate(places) if i in unlike and place is not None}
-    other |= set(range(len(theirs))) - {place for place in places if place is not None}
-    return f"{_text('text', ours, unlike)}\n{_text('source', theirs, other)}"
+    same = [
+        (i, place)
+        for i, place in enumerate(report.places)
+        if place is not None and theirs[place].id == ours[i].id
+    ]
+    mine, other = {i for i, _ in same}, {place for _, place in same}
+    return f"{_text('text', ours, mine)}\n{_text('source', theirs, other)}"
 
 
-def _text(name: str, tokens: Sequence[Token], marked: set[int]) -> str:
+def _text(name: str, tokens: Sequence[Token], same: set[int]) -> str:
     said = []
     for token in tokens:
-        label = escape(readable(token.label))
-        said.append(f"<mark>{label}</mark>" if token.index in marked else label)
+        label = f"<bdi>{escape(readable(token.label))}</bdi>"
+        said.append(label if token.index in same else f"<mark>{label}</mark>")
     return f'<p class="text"><b>{name}</b> {" ".join(said)}</p>'
 
 
@@ -83,17 +98,15 @@ def _head(report: PatchReport) -> str:
     if report.kind == "head":
         names = [f"<th>H{head}</th>" for head in range(map_of(report).shape[1])]
     else:
-        labels = distinct_labels(report.capture.query_tokens)
         names = [
-            f'<th class="token"><span>{escape(labels[position])}</span></th>'
-            for position in report.positions
+            f'<th class="token"><span>{escape(fenced(name))}</span></th>'
+            for name in place_names(report).values()
         ]
     return f"<tr><th></th>{''.join(names)}</tr>"
 
 
 def _rows(report: PatchReport) -> Iterator[str]:
-    values = map_of(report)
-    labels = distinct_labels(report.capture.query_tokens)
+    values, places = map_of(report), place_names(report)
     most = max(1.0, largest(values))
     column = {position: i for i, position in enumerate(report.positions)}
     of = {
@@ -103,34 +116,26 @@ def _rows(report: PatchReport) -> Iterator[str]:
     for layer, row in enumerate(values):
         if np.isnan(row).all():
             continue
-        cells = (_cell(of.get((layer, i)), labels, most) for i in range(len(row)))
+        cells = (_cell(of.get((layer, i)), places, most) for i in range(len(row)))
         yield f"<tr><th>L{layer}</th>{''.join(cells)}</tr>"
 
 
-def _cell(effect: PatchEffect | None, labels: Sequence[str], most: float) -> str:
+def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float) -> str:
     if effect is None:
         return "<td></td>"
-    share = effect.share.mean
-    said = escape(f"{site_name(effect, labels)}: {_numbers(effect)}")
-    return f'<td class="{_shade(share / most)}" title="{said}" tabindex="0">{share:z.2f}</td>'
-
-
-def _numbers(effect: PatchEffect) -> str:
-    """Every number of an effect in a sentence."""
     share, change = effect.share, effect.change
-    said = f"share {share.mean:+.3f}{_error(share.error)}"
-    said += f", change {change.mean:+.3f}{_error(change.error)}"
-    return said
+    said = f"{fenced(site_name(effect, places))}: share {_number(share)}, change {_number(change)}"
+    shade = _shade(share.mean / most)
+    return f'<td class="{shade}" title="{escape(said)}">{share.mean:z.2f}</td>'
 
 
-def _error(error: float | None) -> str:
-    return "" if error is None else f" ± {error:.3f}"
+def _number(found: Estimate) -> str:
+    return f"{found.mean:+.3f}" + ("" if found.error is None else f" ± {found.error:.3f}")
 
 
 def _largest(report: PatchReport) -> Iterator[str]:
-    labels = distinct_labels(report.capture.query_tokens)
+    places = place_names(report)
     for effect in report.strongest[:SHOWN]:
-        name = escape(site_name(effect, labels))
-        numbers = (effect.share, effect.change)
-        cells = "".join(f"<td>{each.mean:+.3f}{_error(each.error)}</td>" for each in numbers)
+        name = escape(fenced(site_name(effect, places)))
+        cells = "".join(f"<td>{_number(each)}</td>" for each in (effect.share, effect.change))
         yield f"<tr><th>{name}</th>{cells}</tr>"
