@@ -129,7 +129,7 @@ def test_an_answers_probability_and_rank_stand_above(run: Run) -> None:
     assert f"{said}{first['probability']:.3f}" in shown
     assert "s.e." not in shown
     best = " ".join(run("ablate", TEXT, "--answer", top, "--top", "1").out.split())
-    assert "rank 1;" in best
+    assert "rank 1 change" in best
 
 
 def test_small_effects_have_more_digits_and_narrow_grids_a_legend(run: Run, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class Result(Generic[T]):
     >>> found
     <Result of ablate: builtin, 5 tokens with BOS>
     >>> sorted(found.to_columns())[:3], found.rows[0]["replacement"]
-    (['after', 'answer', 'answer_exact'], 'zero')
+    (['after', 'answer', 'answer_begins'], 'zero')
     >>> found.save("ablation.csv")
 
     Attributes:

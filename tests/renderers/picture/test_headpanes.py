@@ -87,6 +87,7 @@ def test_an_ablation_says_on_what_text_and_has_a_colour_bar_around_zero() -> Non
     capture = make_capture("a blue whale")
     made = AblationReport(capture, "zero", -2.0, 2, effects)
     figure = ablate.draw(made).figure
-    assert "A head's output replaced by 0; mean log-probability of the 2 tokens" in said(figure)
+    assert "A head's output replaced by 0" in said(figure)
+    assert "mean log-probability of the 2 tokens that followed: -2.000 nats" in said(figure)
     assert "tiny, 3 tokens without BOS: “a blue whale”" in said(figure)
     assert np.allclose(bar(figure, "change (nats)").get_ylim(), (-0.5, 0.5))
