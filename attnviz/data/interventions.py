@@ -15,9 +15,10 @@ Replacement: TypeAlias = Literal["zero", "mean"]
 class Site(NamedTuple):
     """A vector at each position of a run.
 
-    `head`: z = pattern·v of head number `head`, before the output projection W_O. `attention` and
-    `mlp`: the output of a layer's attention (after W_O) or MLP. `residual`: the residual stream
-    that arrives at a layer.
+    `head`: z = pattern·v of head number `head`, as the output projection W_O is given it: past a
+    gate (Qwen3-Next) or a norm (BitNet) where a model has one. `attention` and `mlp`: what a
+    layer's attention or MLP adds to the stream, past a norm of its own (Gemma 2), without a factor
+    that is the same for all (Granite). `residual`: the residual stream that arrives at a layer.
     """
 
     kind: SiteKind

@@ -6,7 +6,7 @@ text ─► tokens ─► a run for each intervention ─► log-probabilities o
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import exp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def ablate_together(
     """Ablate some parts at once; raises what `ablate_each` raises."""
     predicting(model)
     prepared = prepare(model, text, options)
-    next_tokens = _KeepLast(prepared, top)
+    next_tokens = _KeepLast(prepared, top, runs=2)
     ablations = [(), tuple(_chosen(prepared, targets, how))]
     report = _Measuring(prepared, options, how).report(ablations, progress, also=next_tokens)
     probabilities = None
@@ -147,6 +147,10 @@ def _chosen(prepared: Prepared, targets: Targets, how: Ablating) -> list[Part]:
     return [Part("head", *head) for head in heads] + others
 
 
+Ablations: TypeAlias = Sequence[tuple[Part, ...]]
+"""What is ablated in each run."""
+
+
 @dataclass(frozen=True)
 class _Measuring:
     """A text, and what is done to it."""
@@ -157,60 +161,88 @@ class _Measuring:
 
     def report(
         self,
-        ablations: Sequence[tuple[Part, ...]],
+        ablations: Ablations,
         progress: Progress | None = None,
         also: RunConsumer | None = None,
     ) -> AblationReport:
         """Run the text once for each ablation, of which the first is none."""
-        prepared, how = self.prepared, self.how
-        ids = prepared.ids
-        if len(ids) < 2 and how.answer is None:
+        if len(self.prepared.ids) < 2 and self.how.answer is None:
             raise InputError(
                 "nothing follows a single token", f"give a longer text, or an {option('answer')}"
             )
-        check_memory(prepared)
-        links = _links(prepared, how.cut) if how.cut else ()
-        interventions = [_changes(parts, how, links) for parts in ablations]
-        plain = _KeepLast(prepared, 1)
         question = self._question()
-        followed, outcomes = KeepFollowed(), KeepOutcomes(question.ids if question else ())
-        done = 0
+        consumers = [also] if also else []
+        if question is None:
+            return self._of_tokens(ablations, progress, consumers)
+        return self._of_answer(question, ablations, progress, consumers)
+
+    def _of_tokens(
+        self, ablations: Ablations, progress: Progress | None, also: Sequence[RunConsumer]
+    ) -> AblationReport:
+        """The effects on all tokens that followed."""
+        keep = KeepFollowed()
+        self._run(ablations, [keep, *also], progress, whole=True)
+        before = keep.kept[0]
+        effects = [
+            effect_on_tokens(parts, before, keep.kept[i])
+            for i, parts in enumerate(ablations)
+            if i > 0
+        ]
+        measured = float(before.mean()), len(before), effects
+        how = self.how
+        return AblationReport(self.prepared.empty, how.replacement, *measured, cut=how.cut)
+
+    def _of_answer(
+        self,
+        question: Question,
+        ablations: Ablations,
+        progress: Progress | None,
+        also: Sequence[RunConsumer],
+    ) -> AblationReport:
+        """The effects on an answer, alone or rather than another token."""
+        keep, ends = KeepOutcomes(question.ids), _KeepLast(self.prepared, 1)
+        self._run(ablations, [keep, ends, *also], progress, whole=False)
+        last, before = ends.last[0], keep.kept[0]
+        logs = log_softmax(last)
+        answer, versus = question.likely([exp(logs[id_]) for id_ in question.ids])
+        effects = [
+            effect_on_answer(parts, before, keep.kept[i])
+            for i, parts in enumerate(ablations)
+            if i > 0
+        ]
+        return AblationReport(
+            *(self.prepared.empty, self.how.replacement, before.measured, 1, effects),
+            answer=answer,
+            versus=versus,
+            rank=int((last > last[answer.id]).sum()) + 1,
+            first=ends.of(0).candidates[0],
+            cut=self.how.cut,
+            differences=versus is not None,
+        )
+
+    def _run(
+        self,
+        ablations: Ablations,
+        consumers: Sequence[RunConsumer],
+        progress: Progress | None,
+        *,
+        whole: bool,
+    ) -> None:
+        """Hand each run to all consumers."""
+        prepared, cut, done = self.prepared, self.how.cut, 0
+        check_memory(prepared)
+        links = _links(prepared, cut) if cut else ()
+        interventions = [_changes(parts, self.how, links) for parts in ablations]
 
         def consume(run: ChangedRun) -> None:
             nonlocal done
-            (outcomes if question else followed)(run)
-            if run.index == 0:
-                plain(run)
-            if also:
-                also(run)
+            for take in consumers:
+                take(run)
             done += 1
             if progress:
                 progress(done, len(interventions))
 
-        whole = question is None
-        predicting(prepared.model).intervene(ids, interventions, consume, whole=whole)
-        numbered = list(enumerate(ablations))[1:]
-        if question is None:
-            before = followed.kept[0]
-            effects = [effect_on_tokens(p, before, followed.kept[i]) for i, p in numbered]
-            measured = float(before.mean()), len(before), effects
-            return AblationReport(prepared.empty, how.replacement, *measured, cut=how.cut)
-        last, found = plain.last[0], outcomes.kept
-        logs = log_softmax(last)
-        answer, versus = question.likely([exp(logs[id_]) for id_ in question.ids])
-        return AblationReport(
-            prepared.empty,
-            how.replacement,
-            found[0].measured,
-            1,
-            [effect_on_answer(parts, found[0], found[i]) for i, parts in numbered],
-            answer,
-            versus,
-            int((last > last[answer.id]).sum()) + 1,
-            plain.of(0).candidates[0],
-            how.cut,
-            differences=versus is not None,
-        )
+        predicting(prepared.model).intervene(prepared.ids, interventions, consume, whole=whole)
 
     def _question(self) -> Question | None:
         answer, versus = self.how.answer, self.how.versus
@@ -273,14 +305,16 @@ def _links(prepared: Prepared, cut: LinkNames) -> list[tuple[int, int]]:
 
 @dataclass
 class _KeepLast:
-    """Consumes runs, and keeps the logits after the last position."""
+    """Consumes runs, and keeps the logits of the first few after the last position."""
 
     prepared: Prepared
     top: int
+    runs: int = 1
     last: dict[int, FloatArray] = field(default_factory=dict)
 
     def __call__(self, run: ChangedRun) -> None:
-        self.last[run.index] = run.last
+        if run.index < self.runs:
+            self.last[run.index] = run.last
 
     def of(self, index: int) -> NextTokens:
         """What comes next in one of the runs."""

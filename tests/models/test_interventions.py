@@ -1,333 +1,48 @@
-"""Every intervention beside plain hooks on modules that are named here by hand: the oracle."""
+"""Every intervention beside the oracle, and both engines beside each other."""
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import transformers
-from torch import Tensor, nn
-from transformers import AutoModelForCausalLM
+from torch import Tensor
+from transformers import AutoModelForMaskedLM, GPT2LMHeadModel
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from attnviz.data.head import Head
-from attnviz.data.interventions import (
-    ChangedRun,
-    CutLink,
-    Edit,
-    Intervention,
-    Site,
-    SiteKind,
-    SourceRun,
+from attnviz.data.interventions import CutLink, Edit, Intervention, Site, SourceRun
+from attnviz.errors import ModelError
+from attnviz.models.catalog import Source, load
+from attnviz.models.huggingface import intervening
+from attnviz.models.loaded import predicting
+from attnviz.models.memory import BATCH_TOKENS
+from attnviz.models.scratch.checkpoint import load_checkpoint
+from attnviz.models.scratch.intervening import intervene_native
+from tests.builtin import FOLDER, LAYERS
+from tests.interventions import (
+    ARCHITECTURES,
+    CUTS,
+    EDITS,
+    HEADS,
+    IDS,
+    KEEP_TO_THEMSELVES,
+    LLAMA,
+    NEAR,
+    SITES,
+    SOURCE,
+    SWITCH,
+    TOGETHER,
+    Architecture,
+    attention_without,
+    followed,
+    logits_of,
+    oracle,
+    passing,
+    runs_of,
+    vectors_in_source,
 )
-from attnviz.models.huggingface.intervening import intervene_transformers
-
-IDS = [5, 6, 7, 8, 9, 5, 6]
-SOURCE = SourceRun([15, 6, 17, 8, 5, 9, 11, 3], [0, 1, 3, 4, 4, 6, 7])
-HEADS = 4
-NEAR = 1e-5
-LLAMA = {
-    "vocab_size": 61,
-    "hidden_size": 32,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": HEADS,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
-GPT = {"vocab_size": 61, "n_embd": 32, "n_layer": 2, "n_head": HEADS}
-GQA = {"num_key_value_heads": 2, "head_dim": 8}
-EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """An architecture's modules by name: the list of its layers, and those in a layer.
-
-    `w_o`: the output projection. `attention`, `mlp`: the modules whose outputs are added to the
-    stream. `switches`: its attention function can be replaced.
-    """
-
-    config: str
-    sizes: dict[str, Any]
-    layers: str
-    w_o: str
-    mlp: str
-    attention: str = ""
-    switches: bool = True
-
-    def model(self, dtype: torch.dtype = torch.float32) -> Any:
-        """The model, always with the same weights, whose attention is not nearly flat."""
-        torch.manual_seed(0)
-        config = getattr(transformers, f"{self.config}Config")(**self.sizes)
-        config.tie_word_embeddings = False
-        how = None if self.switches else "eager"
-        model = AutoModelForCausalLM.from_config(config, attn_implementation=how)
-        for parameter in model.parameters():
-            nn.init.normal_(parameter, mean=float(parameter.dim() == 1), std=0.17)
-        return model.to(dtype).eval().requires_grad_(False)
-
-    def site(self, model: Any, site: Site) -> tuple[nn.Module, bool]:
-        """The module where a site's vectors pass, and whether they are what it is given."""
-        layer = model.get_submodule(self.layers)[site.layer]
-        named = {"mlp": self.mlp, "attention": self.attention or self.w_o, "head": self.w_o}
-        return layer.get_submodule(named.get(site.kind, "")), site.kind in ("head", "residual")
-
-
-IN_ATTENTION = "model.layers", "self_attn.o_proj", "mlp"
-ARCHITECTURES = {
-    "gpt2": Architecture("GPT2", GPT, "transformer.h", "attn.c_proj", "mlp"),
-    "llama, shared keys": Architecture("Llama", LLAMA | {"num_key_value_heads": 2}, *IN_ATTENTION),
-    "gpt-neox, a parallel block": Architecture(
-        "GPTNeoX", LLAMA, "gpt_neox.layers", "attention.dense", "mlp"
-    ),
-    "phi, one dropout for attention and mlp": Architecture(
-        "Phi", LLAMA, "model.layers", "self_attn.dense", "mlp"
-    ),
-    "gemma 2, soft caps, norms behind both, a window": Architecture(
-        "Gemma2",
-        LLAMA | GQA | {"sliding_window": 4, "attn_logit_softcapping": 2.0},
-        *("model.layers", "self_attn.o_proj", "post_feedforward_layernorm"),
-        "post_attention_layernorm",
-    ),
-    "mistral, a window": Architecture(
-        "Mistral", LLAMA | GQA | {"sliding_window": 4}, *IN_ATTENTION
-    ),
-    "gpt-oss, sinks, experts": Architecture(
-        "GptOss", LLAMA | GQA | EXPERTS | {"sliding_window": 4}, *IN_ATTENTION
-    ),
-    "mixtral, experts": Architecture("Mixtral", LLAMA | GQA | EXPERTS, *IN_ATTENTION),
-    "granite, scaled additions": Architecture(
-        "Granite", LLAMA | GQA | {"residual_multiplier": 0.3}, *IN_ATTENTION
-    ),
-    "opt": Architecture(
-        "OPT",
-        LLAMA | {"ffn_dim": 40, "word_embed_proj_dim": 32},
-        *("model.decoder.layers", "self_attn.out_proj", "fc2"),
-    ),
-    "gpt-j": Architecture(
-        "GPTJ", GPT | {"rotary_dim": 4}, "transformer.h", "attn.out_proj", "mlp", switches=False
-    ),
-    "falcon, which adds in place": Architecture(
-        "Falcon", LLAMA, "transformer.h", "self_attention.dense", "mlp", switches=False
-    ),
-    "bloom": Architecture(
-        "Bloom",
-        {"vocab_size": 61, "hidden_size": 32, "n_layer": 2, "n_head": HEADS},
-        *("transformer.h", "self_attention.dense", "mlp.dense_4h_to_h"),
-        switches=False,
-    ),
-    "gpt-neo, local and global": Architecture(
-        "GPTNeo",
-        {"vocab_size": 61, "hidden_size": 32, "num_layers": 2, "num_heads": HEADS}
-        | {"attention_types": [[["global", "local"], 1]], "window_size": 4},
-        *("transformer.h", "attn.attention.out_proj", "mlp"),
-        switches=False,
-    ),
-}
-SWITCH = [name for name, a in ARCHITECTURES.items() if a.switches]
-KEEP_TO_THEMSELVES = [name for name in ARCHITECTURES if name not in SWITCH]
-
-SITES: dict[SiteKind, Site] = {
-    "head": Site("head", 0, 1),
-    "attention": Site("attention", 1),
-    "mlp": Site("mlp", 0),
-    "residual": Site("residual", 1),
-}
-# every kind of site: zero, mean and source; at all positions and at some
-EDITS: list[Intervention] = [
-    (Edit(site, by, positions),)
-    for site in SITES.values()
-    for by in ("zero", "mean", "source")
-    for positions in (None, (6,), (1, 4))
-]
-TOGETHER: list[Intervention] = [
-    # whole layers
-    *((Edit(Site("attention", n), "zero"), Edit(Site("mlp", n), "zero")) for n in (0, 1)),
-    # heads of one layer
-    tuple(Edit(Site("head", 1, head), "source") for head in (0, 2, 3)),
-    # everything at once, in both layers
-    (
-        Edit(Site("head", 0, 0), "zero"),
-        Edit(Site("head", 1, 3), "mean", (2, 5)),
-        Edit(Site("attention", 0), "source", (3,)),
-        Edit(Site("mlp", 1), "source"),
-        Edit(Site("residual", 0), "source", (0,)),
-        Edit(Site("residual", 1), "mean", (4,)),
-    ),
-    # other positions of one site, by other means
-    (Edit(Site("head", 1, 1), "zero", (3,)), Edit(Site("head", 1, 1), "source", (4, 6))),
-]
-CUTS: list[Intervention] = [
-    # one link, in both layers, of which some have windows
-    (CutLink(Head(0, 1), 6, 5),),
-    (CutLink(Head(0, 1), 6, 5, renormalise=True),),
-    (CutLink(Head(1, 2), 3, 0),),
-    (CutLink(Head(1, 2), 3, 0, renormalise=True),),
-    # some keys of a row
-    tuple(CutLink(Head(1, 3), 5, key) for key in (2, 4, 5)),
-    tuple(CutLink(Head(1, 3), 5, key, renormalise=True) for key in (2, 4, 5)),
-    # every head's
-    tuple(CutLink(Head(layer, h), 4, 3) for layer in (0, 1) for h in range(HEADS)),
-    tuple(CutLink(Head(layer, h), 4, 3, renormalise=True) for layer in (0, 1) for h in range(4)),
-    # all keys of a row but one
-    tuple(CutLink(Head(0, 2), 3, key, renormalise=True) for key in (0, 1, 2)),
-    # rows of several heads, one of them renormalised
-    (CutLink(Head(0, 0), 2, 1), CutLink(Head(0, 3), 6, 4, renormalise=True)),
-    # beside an edit before it
-    (Edit(Site("residual", 0), "source", (3,)), CutLink(Head(0, 2), 6, 3)),
-]
-
-
-def every_site_of(interventions: Sequence[Intervention]) -> set[Site]:
-    return {c.site for changes in interventions for c in changes if isinstance(c, Edit)}
-
-
-# The oracle: one run for each intervention, alone.
-
-
-@contextmanager
-def passing(
-    module: nn.Module, incoming: bool, change: Callable[[Tensor], Tensor]
-) -> Iterator[None]:
-    """Replace what a module is given, or what it gives."""
-
-    def before(_: Any, args: Any, named: Any) -> Any:
-        if args:
-            return (change(args[0]), *args[1:]), named
-        return args, named | {"hidden_states": change(named["hidden_states"])}
-
-    def after(_: Any, _args: Any, out: Any) -> Any:
-        return (change(out[0]), *out[1:]) if isinstance(out, tuple) else change(out)
-
-    handle = (
-        module.register_forward_pre_hook(before, with_kwargs=True)
-        if incoming
-        else module.register_forward_hook(after)
-    )
-    yield
-    handle.remove()
-
-
-def logits_of(model: Any, ids: Sequence[int] = IDS) -> Tensor:
-    with torch.inference_mode():
-        found: Tensor = model(torch.tensor([list(ids)]), use_cache=False).logits[0]
-    return found
-
-
-def part_of(vectors: Tensor, site: Site) -> Tensor:
-    """A site's part (n, width) of the vectors of all heads, or all; it is a view."""
-    rows = vectors.view(-1, vectors.size(-1))
-    width = rows.size(-1) // HEADS
-    return rows if site.head is None else rows[:, site.head * width : (site.head + 1) * width]
-
-
-def vectors_in_source(architecture: Architecture, model: Any) -> dict[Site, Tensor]:
-    """What the sites' vectors are in the source, at the places of the text."""
-    found: dict[Site, Tensor] = {}
-    for site in every_site_of(EDITS + TOGETHER + CUTS):
-
-        def keep(vectors: Tensor, site: Site = site) -> Tensor:
-            found[site] = part_of(vectors, site)[list(SOURCE.places)].clone()
-            return vectors
-
-        with passing(*architecture.site(model, site), keep):
-            logits_of(model, SOURCE.ids)
-    return found
-
-
-def edited(edit: Edit, source: dict[Site, Tensor]) -> Callable[[Tensor], Tensor]:
-    def change(vectors: Tensor) -> Tensor:
-        vectors = vectors.clone()
-        rows, before = part_of(vectors, edit.site), part_of(vectors.clone(), edit.site)
-        for n in range(len(IDS)) if edit.positions is None else edit.positions:
-            if edit.by == "source":
-                rows[n] = source[edit.site][n]
-            elif edit.by == "mean":
-                rows[n] = sum(before) / len(before)  # type: ignore[assignment]
-            else:
-                rows[n] = 0
-        return vectors
-
-    return change
-
-
-def attention_without(cuts: Sequence[CutLink]) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Attention, written out, that lacks some links."""
-
-    def attend(
-        module: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **more: Any
-    ) -> tuple[Tensor, Tensor]:
-        mine = [c for c in cuts if c.head.layer == module.layer_idx]
-        k, v = (t.repeat_interleave(q.size(1) // t.size(1), dim=1) for t in (k, v))
-        scores = q @ k.transpose(2, 3) * (more.get("scaling") or q.size(-1) ** -0.5)
-        if more.get("softcap"):
-            scores = more["softcap"] * torch.tanh(scores / more["softcap"])
-        scores = scores + mask
-        for cut in mine:
-            if cut.renormalise:
-                scores[:, cut.head.head, cut.query, cut.key] = -torch.inf
-        if hasattr(module, "sinks"):
-            sinks = module.sinks.view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
-            scores = torch.cat([scores, sinks], dim=3)
-        pattern = scores.softmax(dim=3)[..., : k.size(2)]
-        for cut in mine:
-            pattern[:, cut.head.head, cut.query, cut.key] = 0
-        return (pattern @ v).transpose(1, 2), pattern
-
-    return attend
-
-
-def oracle(
-    architecture: Architecture,
-    model: Any,
-    changes: Intervention,
-    source: dict[Site, Tensor],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Tensor:
-    """The logits (n, V) under one intervention."""
-    cuts = [change for change in changes if isinstance(change, CutLink)]
-    with ExitStack() as stack, monkeypatch.context() as patch:
-        if cuts:
-            file = sys.modules[type(model).__module__]
-            patch.setattr(file, "eager_attention_forward", attention_without(cuts))
-            patch.setattr(model.config, "_attn_implementation", "eager")
-        for change in changes:
-            if isinstance(change, Edit):
-                place = architecture.site(model, change.site)
-                stack.enter_context(passing(*place, edited(change, source)))
-        return logits_of(model)
-
-
-def runs_of(
-    model: Any, interventions: Sequence[Intervention], ids: Sequence[int] = IDS
-) -> dict[int, ChangedRun]:
-    found: dict[int, ChangedRun] = {}
-
-    def keep(run: ChangedRun) -> None:
-        assert run.index not in found
-        found[run.index] = run
-
-    with torch.inference_mode():
-        intervene_transformers(
-            model,
-            torch.tensor([list(ids)]),
-            (HEADS, HEADS),
-            interventions,
-            keep,
-            whole=True,
-            source=SOURCE,
-        )
-    assert sorted(found) == list(range(len(interventions)))
-    return found
-
-
-def followed(logits: Tensor, ids: Sequence[int] = IDS) -> Tensor:
-    return logits[:-1].log_softmax(-1)[range(len(ids) - 1), list(ids[1:])]
 
 
 def check(
@@ -336,7 +51,7 @@ def check(
     model = architecture.model()
     source = vectors_in_source(architecture, model)
     found = runs_of(model, [*changes, ()])
-    plain = found[len(changes)]
+    plain = found[-1]
     np.testing.assert_allclose(plain.last, logits_of(model)[-1], atol=NEAR)
     for index, each in enumerate(changes):
         logits = oracle(architecture, model, each, source, patch)
@@ -362,3 +77,266 @@ def test_a_removed_link_is_one_that_attention_does_not_have(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check(ARCHITECTURES[name], CUTS, monkeypatch)
+
+
+def test_nothing_stays_behind_in_the_model() -> None:
+    model = ARCHITECTURES["llama, shared keys"].model()
+    before, functions = logits_of(model), dict(ALL_ATTENTION_FUNCTIONS)
+    runs_of(model, [*EDITS, *CUTS])
+    with pytest.raises(ZeroDivisionError), torch.inference_mode():
+        intervening.intervene_transformers(
+            *(model, torch.tensor([IDS]), (HEADS, HEADS), [*EDITS, *CUTS]),
+            lambda _: 1 / 0,
+            whole=False,
+            source=SOURCE,
+        )
+    assert torch.equal(logits_of(model), before)
+    assert not any(m._forward_pre_hooks or m._forward_hooks for m in model.modules())
+    assert dict(ALL_ATTENTION_FUNCTIONS) == functions
+
+
+def test_the_mean_is_a_constant_that_the_layer_adds() -> None:
+    model = ARCHITECTURES["gpt2"].model()
+    found = runs_of(model, [(Edit(Site("head", 0, 1), "mean"),)])[0]
+    projection, width, given = model.transformer.h[0].attn.c_proj, 32 // HEADS, list[Tensor]()
+    handle = projection.register_forward_pre_hook(lambda _m, args: given.append(args[0][0]))
+    logits_of(model)
+    handle.remove()
+    mine = slice(width, 2 * width)
+    projection.bias += given[0][:, mine].mean(dim=0) @ projection.weight[mine]
+    projection.weight[mine] = 0
+    np.testing.assert_allclose(found.last, logits_of(model)[-1], atol=NEAR)
+
+
+# The source is as long as the text here.
+OTHER = [15, 6, 17, 8, 5, 9, 11]
+PATCH_ALL: list[Intervention] = [(Edit(Site("residual", n), "source"),) for n in (0, 1)]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_all_of_the_stream_patched_is_the_source_and_nothing_patched_the_text(name: str) -> None:
+    model = ARCHITECTURES[name].model()
+    found = runs_of(model, [*PATCH_ALL, ()], source=SourceRun(OTHER, range(7)))
+    for run in found[:2]:
+        np.testing.assert_allclose(run.last, logits_of(model, OTHER)[-1], atol=NEAR)
+    np.testing.assert_allclose(found[2].last, logits_of(model)[-1], atol=NEAR)
+    from_itself: list[Intervention] = [(Edit(site, "source"),) for site in SITES.values()]
+    for run in runs_of(model, from_itself, source=SourceRun(IDS, range(7))):
+        np.testing.assert_allclose(run.last, logits_of(model)[-1], atol=NEAR)
+
+
+@pytest.mark.parametrize("name", KEEP_TO_THEMSELVES)
+def test_a_link_of_attention_that_is_kept_within_is_refused(name: str) -> None:
+    with pytest.raises(ModelError, match="keeps its attention to itself: no link is cut"):
+        runs_of(ARCHITECTURES[name].model(), CUTS[:1])
+
+
+def tiny(config: str, **more: Any) -> Any:
+    """A tiny model of an architecture, with Llama's names of sizes."""
+    return Architecture(config, LLAMA | more, "", "", "").model()
+
+
+LATENT = {"kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8}
+NOT_KNOWN: dict[str, tuple[Callable[[], Any], Intervention, str]] = {
+    # a norm over the sum: what attention adds cannot be told from what the MLP adds
+    "norms over sums": (
+        lambda: tiny("Bert", is_decoder=True),
+        (Edit(Site("mlp", 0), "zero"),),
+        "what the MLPs of BertLMHeadModel add cannot be told apart",
+    ),
+    # the projections' weights are used, their modules are not called
+    "a projection that is not called": (
+        lambda: Architecture(
+            "Bloom",
+            {"vocab_size": 61, "hidden_size": 32, "n_layer": 2, "n_head": HEADS}
+            | {"pretraining_tp": 2, "slow_but_exact": True},
+            *("", "", ""),
+            switches=False,
+        ).model(),
+        (Edit(Site("head", 0, 1), "zero"),),
+        "Linear is not called for its output",
+    ),
+    # weights times values is not its output, which a sink makes smaller afterwards
+    "a sink behind the weights": (
+        lambda: tiny("GraniteSWA", num_key_value_heads=2),
+        (CutLink(Head(0, 1), 6, 5),),
+        "GraniteSWAAttention does more to a row than attnviz knows: no link is cut",
+    ),
+    "projections of other names": (
+        lambda: tiny("DeepseekV3", **LATENT, v_head_dim=8, first_k_dense_replace=2),
+        (Edit(Site("head", 0, 1), "zero"),),
+        "the projections of DeepseekV3Attention are not where attnviz looks for them",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_KNOWN)
+def test_an_architecture_that_is_not_known_is_refused_in_a_sentence(name: str) -> None:
+    model, changes, sentence = NOT_KNOWN[name]
+    with pytest.raises(ModelError, match=sentence):
+        runs_of(model(), [changes])
+
+
+LATENT_OR_HYBRID = {
+    "projections of other names": ("DeepseekV3", LATENT | {"v_head_dim": 8}),
+    "a layer without attention": (
+        "Lfm2",
+        {"layer_types": ["conv", "full_attention"], "block_ff_dim": 40, "num_key_value_heads": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LATENT_OR_HYBRID)
+def test_the_stream_is_patched_whatever_the_layer_is_made_of(name: str) -> None:
+    config, more = LATENT_OR_HYBRID[name]
+    model = tiny(config, **more)
+    for run in runs_of(model, PATCH_ALL, source=SourceRun(OTHER, range(7))):
+        np.testing.assert_allclose(run.last, logits_of(model, OTHER)[-1], atol=NEAR)
+
+
+def test_a_layer_that_shares_its_modules_is_changed_in_its_own_turn() -> None:
+    torch.manual_seed(0)
+    config = transformers.AlbertConfig(**LLAMA, embedding_size=12)
+    model = AutoModelForMaskedLM.from_config(config).eval().requires_grad_(False)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    block = model.albert.encoder.albert_layer_groups[0].albert_layers[0]
+    for layer in (0, 1):
+        turn = -1
+
+        def of_turn(vectors: Tensor, layer: int = layer) -> Tensor:
+            nonlocal turn
+            turn += 1
+            changed = vectors.clone()
+            if turn == layer:
+                changed[0, 6, 8:16] = 0
+            return changed
+
+        found = runs_of(model, [(Edit(Site("head", layer, 1), "zero", (6,)),)])[0]
+        with passing(block.attention.dense, True, of_turn):
+            np.testing.assert_allclose(found.last, logits_of(model)[-1], atol=NEAR)
+        assert np.abs(found.last - logits_of(model)[-1].numpy()).max() > 5 * NEAR
+
+
+@pytest.mark.parametrize("name", [name for name in SWITCH if "experts" not in name])
+def test_half_precision_comes_near(name: str) -> None:
+    changes = [*EDITS, *TOGETHER, *CUTS]
+    exact = runs_of(ARCHITECTURES[name].model(), changes)
+    for run, near in zip(
+        exact, runs_of(ARCHITECTURES[name].model(torch.bfloat16), changes), strict=True
+    ):
+        assert np.abs(run.last - near.last).max() <= 0.15 * np.abs(run.last).max()
+        assert near.last.dtype == near.followed.dtype == np.float32
+
+
+def seen_sizes(model: Any) -> list[int]:
+    """The tokens of each forward pass of the model from now on."""
+    sizes = list[int]()
+    embedding = next(m for m in model.modules() if isinstance(m, torch.nn.Embedding))
+    embedding.register_forward_hook(lambda _m, _args, out: sizes.append(out[..., 0].numel()))
+    return sizes
+
+
+def test_many_runs_are_batches_of_so_many_tokens_and_each_as_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = ARCHITECTURES["llama, shared keys"].model()
+    few = [*EDITS, *TOGETHER, *CUTS]
+    many = few * 8
+    sizes = seen_sizes(model)
+    found = runs_of(model, many)
+    assert max(sizes) <= BATCH_TOKENS
+    assert sizes[-2:] == [292 * 7, (len(many) - 292) * 7]
+    alone = [runs_of(model, [changes])[0] for changes in few]
+    for index, run in enumerate(found):
+        np.testing.assert_allclose(run.last, alone[index % len(few)].last, atol=NEAR)
+    monkeypatch.setattr(intervening, "LOGITS", 3 * 7 * 61)
+    sizes.clear()
+    runs_of(model, few[:7])
+    assert sizes[-3:] == [21, 21, 7]
+
+
+# Both engines, on GPT-2's architecture.
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """The same weights in both engines."""
+    folder = tmp_path_factory.mktemp("gpt2")
+    model = ARCHITECTURES["gpt2"].model()
+    model.config.tie_word_embeddings = True
+    model.tie_weights()
+    model.save_pretrained(folder)
+    return GPT2LMHeadModel.from_pretrained(folder).eval(), load_checkpoint(folder).eval()
+
+
+def native(model: Any, source: SourceRun = SOURCE) -> Callable[..., None]:
+    def run(ids: list[int], *rest: Any, **more: Any) -> None:
+        with torch.inference_mode():
+            intervene_native(model, torch.tensor([list(ids)]), *rest, **more)
+
+    return run
+
+
+def test_the_native_engine_is_the_oracle_too(
+    gpt2: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    architecture, (theirs, ours) = ARCHITECTURES["gpt2"], gpt2
+    source = vectors_in_source(architecture, theirs)
+    changes = [*EDITS, *TOGETHER, *CUTS, ()]
+    for each, run in zip(changes, runs_of(None, changes, through=native(ours)), strict=True):
+        logits = oracle(architecture, theirs, each, source, monkeypatch)
+        np.testing.assert_allclose(run.last, logits[-1], atol=NEAR, err_msg=str(each))
+        np.testing.assert_allclose(run.followed, followed(logits), atol=NEAR)
+
+
+def test_links_of_a_long_text_are_removed_in_blocks_of_rows(
+    gpt2: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, ours = gpt2
+    ids = torch.randint(0, 61, (300,), generator=torch.Generator().manual_seed(0)).tolist()
+    changes: list[Intervention] = [
+        # in the second block, the third, and both sides of an edge
+        (CutLink(Head(0, 1), 200, 3), CutLink(Head(0, 1), 200, 170, renormalise=True)),
+        (CutLink(Head(1, 2), 299, 0, renormalise=True), CutLink(Head(1, 2), 299, 299)),
+        (CutLink(Head(0, 3), 127, 127), CutLink(Head(0, 3), 128, 128)),
+    ]
+    sizes = list[int]()
+    ours.h[0].attn.pattern.register_forward_hook(lambda _m, _a, p: sizes.append(p.size(2)))
+    found = [runs_of(theirs, changes, ids), runs_of(None, changes, ids, through=native(ours))]
+    assert sizes[-3:] == [128, 128, 44]
+    plain = followed(logits_of(theirs, ids), ids)
+    for index, each in enumerate(changes):
+        with monkeypatch.context() as patch:
+            file = transformers.models.gpt2.modeling_gpt2
+            cuts = [change for change in each if isinstance(change, CutLink)]
+            patch.setattr(file, "eager_attention_forward", attention_without(cuts))
+            patch.setattr(theirs.config, "_attn_implementation", "eager")
+            logits = logits_of(theirs, ids)
+        for runs in found:
+            np.testing.assert_allclose(runs[index].last, logits[-1], atol=NEAR)
+            np.testing.assert_allclose(runs[index].followed, followed(logits, ids), atol=NEAR)
+        assert (followed(logits, ids) - plain).abs().max() > 5 * NEAR or index == 1
+
+
+def test_a_row_of_which_nothing_is_left_is_zero_in_both_engines(gpt2: tuple[Any, Any]) -> None:
+    whole: Intervention = tuple(CutLink(Head(0, 1), 2, key, renormalise=True) for key in range(3))
+    zero: Intervention = (Edit(Site("head", 0, 1), "zero", (2,)),)
+    for through, model in ((None, gpt2[0]), (native(gpt2[1]), None)):
+        cut, edited = runs_of(model, [whole, zero], through=through)
+        np.testing.assert_allclose(cut.followed, edited.followed, atol=NEAR)
+
+
+def test_both_engines_agree_on_the_built_in_model() -> None:
+    changes: list[Intervention] = [*EDITS, *TOGETHER, *CUTS, ()]
+    for layer in range(LAYERS):
+        changes += [(Edit(Site("residual", layer), "source", (2,)),)]
+        changes += [(Edit(Site("head", layer, 3), "source"), CutLink(Head(layer, 0), 5, 1, True))]
+    found = []
+    for engine in ("native", "transformers"):
+        model: Any = load(Source(str(FOLDER), engine=engine))  # type: ignore[arg-type]
+        model.model.double()  # what differs is no rounding then
+        found.append(runs_of(None, changes, through=predicting(model).intervene))
+    for each, ours, theirs in zip(changes, *found, strict=True):
+        np.testing.assert_allclose(ours.last, theirs.last, atol=NEAR, err_msg=str(each))
+        np.testing.assert_allclose(ours.followed, theirs.followed, atol=NEAR, err_msg=str(each))

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnviz.data.interventions import (
     ChangedRun,
@@ -21,6 +21,7 @@ from attnviz.data.interventions import (
     SiteKind,
     SourceRun,
 )
+from attnviz.errors import ModelError
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import AttentionCall, corrected
 from attnviz.models.huggingface.layers import Layers
@@ -179,7 +180,10 @@ def _cut_row(
 
     @cache
     def weights(hidden: tuple[int, ...]) -> Tensor:
-        return call.weights(rows, hidden)[:, 0]  # (h, keys)
+        try:
+            return call.weights(rows, hidden)[:, 0]  # (h, keys)
+        except (RuntimeError, TypeError, ValueError, IndexError):
+            raise _does_more(call.module) from None  # it wants more than this row
 
     for head in {cut.head.head for cut in cuts}:
         of_head = [cut for cut in cuts if cut.head.head == head]
@@ -187,12 +191,14 @@ def _cut_row(
         v = call.v[head // group, : len(whole)].float()  # (keys, d_v)
         near = (NEAR if before.dtype is torch.float32 else NEAR_HALF) * (1 + v.abs().max())
         if (whole @ v - before[head]).abs().max() > near:
-            raise unknown(
-                f"{type(call.module).__name__} does more to its values than attnviz knows"
-            )
+            raise _does_more(call.module)
         row = weights(tuple(sorted(cut.key for cut in of_head if cut.renormalise)))[head].clone()
         row[[cut.key for cut in of_head]] = 0.0
         after[head] = (row @ v).to(after)
+
+
+def _does_more(module: nn.Module) -> ModelError:
+    return unknown(f"{type(module).__name__} does more to a row than attnviz knows: no link is cut")
 
 
 NEAR, NEAR_HALF = 1e-3, 3e-2

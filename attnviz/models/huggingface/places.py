@@ -45,21 +45,21 @@ def places_of(
     Raises:
         ModelError: they cannot be found in this architecture.
     """
-    wanted = sorted(set(sites))
-    streams = {layer for kind, layer in wanted if kind == "residual" and not heads_per_layer[layer]}
-    parts = parts_of(model, sorted({layer for _, layer in wanted} - streams))
+    wanted, layers = sorted(set(sites)), layers_of(model)
+    own_module = len(layers) == len(heads_per_layer)  # else layers share theirs (ALBERT)
+    around = {layer for kind, layer in wanted if kind != "residual" or not own_module}
+    parts = parts_of(model, sorted(around)) if around else {}
     adding = {layer: parts[layer] for kind, layer in wanted if kind in ("attention", "mlp")}
     added = _adding(model, ids, adding) if adding else {}
-    layers = layers_of(model) if streams else []
 
     def place(kind: SiteKind, layer: int) -> Place:
-        if layer in streams and kind == "residual":
+        if kind == "residual" and own_module:
             return Place(layers[layer], incoming=True)
         own = parts[layer]
-        if kind == "head":
-            return Place(own.output, incoming=True, turn=own.turn)
         if kind == "residual":
             return Place(own.layer, incoming=True, turn=own.turn)
+        if kind == "head":
+            return Place(own.output, incoming=True, turn=own.turn)
         module = added[layer][0 if kind == "attention" else 1]
         if module is None:
             raise unknown(f"what the MLPs of {type(model).__name__} add cannot be told apart")
@@ -94,6 +94,8 @@ def _adding(
 
 def _two(seen: Seen) -> tuple[nn.Module, nn.Module | None]:
     output = seen.parts.output
+    if seen.x.shape != seen.attention_out.shape:  # several streams (Gemma 3n)
+        return output, None
     added = what_is_added(seen.x, seen.x_after, seen.attention_out, seen.outputs)
     if added.how == "mixed":
         return output, None

@@ -52,16 +52,24 @@ def what_is_added(x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: Ou
             order of their calls.
     """
     change = x_after - x
-    near = EXACT * (1 + float(x_after.abs().max()))
+    near = _rounding(x, x_after, attention_out)
     for attention, mlp, how in _candidates(attention_out, outputs):
-        if (attention + mlp - change).abs().max() <= near:
+        if ((attention + mlp - change).abs() <= near).all():
             return Added(attention, mlp, how)
         f, g = _factors(change[:ENOUGH], attention[:ENOUGH], mlp[:ENOUGH])
         if min(abs(f), abs(g)) < EXACT:
             continue
-        if (f * attention + g * mlp - change).abs().max() <= near:
+        if ((f * attention + g * mlp - change).abs() <= near).all():
             return Added(f * attention, g * mlp, how, (f, g))
     return Added(attention_out, change - attention_out, "mixed")
+
+
+def _rounding(x: Tensor, x_after: Tensor, attention_out: Tensor) -> Tensor:
+    """How far sums may be from the change of the stream, of one number or of each (n, d)."""
+    if x.dtype in (torch.float32, torch.float64):
+        return EXACT * (1 + x_after.abs().max())
+    # each of the two sums is rounded to a few digits, and so is the change
+    return 2 * torch.finfo(x.dtype).eps * (x.abs() + x_after.abs() + attention_out.abs())
 
 
 def _candidates(

@@ -1,0 +1,332 @@
+"""Plain hooks on modules that are named here by hand: the oracle of interventions."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM
+
+from attnviz.data.head import Head
+from attnviz.data.interventions import (
+    ChangedRun,
+    CutLink,
+    Edit,
+    Intervention,
+    Site,
+    SiteKind,
+    SourceRun,
+)
+from attnviz.models.huggingface.intervening import intervene_transformers
+
+IDS = [5, 6, 7, 8, 9, 5, 6]
+SOURCE = SourceRun([15, 6, 17, 8, 5, 9, 11, 3], [0, 1, 3, 4, 4, 6, 7])
+HEADS = 4
+NEAR = 1e-5
+LLAMA = {
+    "vocab_size": 61,
+    "hidden_size": 32,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": HEADS,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+GPT = {"vocab_size": 61, "n_embd": 32, "n_layer": 2, "n_head": HEADS}
+GQA = {"num_key_value_heads": 2, "head_dim": 8}
+EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """An architecture's modules by name: the list of its layers, and those in a layer.
+
+    `w_o`: the output projection. `attention`, `mlp`: the modules whose outputs are added to the
+    stream. `switches`: its attention function can be replaced.
+    """
+
+    config: str
+    sizes: dict[str, Any]
+    layers: str
+    w_o: str
+    mlp: str
+    attention: str = ""
+    switches: bool = True
+
+    def model(self, dtype: torch.dtype = torch.float32) -> Any:
+        """The model, always with the same weights, whose attention is not nearly flat."""
+        torch.manual_seed(0)
+        config = getattr(transformers, f"{self.config}Config")(**self.sizes)
+        config.tie_word_embeddings = False
+        how = None if self.switches else "eager"
+        model = AutoModelForCausalLM.from_config(config, attn_implementation=how)
+        for parameter in model.parameters():
+            nn.init.normal_(parameter, mean=float(parameter.dim() == 1), std=0.17)
+        return model.to(dtype).eval().requires_grad_(False)
+
+    def site(self, model: Any, site: Site) -> tuple[nn.Module, bool]:
+        """The module where a site's vectors pass, and whether they are what it is given."""
+        layer = model.get_submodule(self.layers)[site.layer]
+        named = {"mlp": self.mlp, "attention": self.attention or self.w_o, "head": self.w_o}
+        return layer.get_submodule(named.get(site.kind, "")), site.kind in ("head", "residual")
+
+
+IN_ATTENTION = "model.layers", "self_attn.o_proj", "mlp"
+ARCHITECTURES = {
+    "gpt2": Architecture("GPT2", GPT, "transformer.h", "attn.c_proj", "mlp"),
+    "llama, shared keys": Architecture("Llama", LLAMA | {"num_key_value_heads": 2}, *IN_ATTENTION),
+    "gpt-neox, a parallel block": Architecture(
+        "GPTNeoX", LLAMA, "gpt_neox.layers", "attention.dense", "mlp"
+    ),
+    "phi, one dropout for attention and mlp": Architecture(
+        "Phi", LLAMA, "model.layers", "self_attn.dense", "mlp"
+    ),
+    "gemma 2, soft caps, norms behind both, a window": Architecture(
+        "Gemma2",
+        LLAMA | GQA | {"sliding_window": 4, "attn_logit_softcapping": 2.0},
+        *("model.layers", "self_attn.o_proj", "post_feedforward_layernorm"),
+        "post_attention_layernorm",
+    ),
+    "mistral, a window": Architecture(
+        "Mistral", LLAMA | GQA | {"sliding_window": 4}, *IN_ATTENTION
+    ),
+    "gpt-oss, sinks, experts": Architecture(
+        "GptOss", LLAMA | GQA | EXPERTS | {"sliding_window": 4}, *IN_ATTENTION
+    ),
+    "mixtral, experts": Architecture("Mixtral", LLAMA | GQA | EXPERTS, *IN_ATTENTION),
+    "granite, scaled additions": Architecture(
+        "Granite", LLAMA | GQA | {"residual_multiplier": 0.3}, *IN_ATTENTION
+    ),
+    "opt": Architecture(
+        "OPT",
+        LLAMA | {"ffn_dim": 40, "word_embed_proj_dim": 32},
+        *("model.decoder.layers", "self_attn.out_proj", "fc2"),
+    ),
+    "gpt-j": Architecture(
+        "GPTJ", GPT | {"rotary_dim": 4}, "transformer.h", "attn.out_proj", "mlp", switches=False
+    ),
+    "falcon, which adds in place": Architecture(
+        "Falcon", LLAMA, "transformer.h", "self_attention.dense", "mlp", switches=False
+    ),
+    "bloom": Architecture(
+        "Bloom",
+        {"vocab_size": 61, "hidden_size": 32, "n_layer": 2, "n_head": HEADS},
+        *("transformer.h", "self_attention.dense", "mlp.dense_4h_to_h"),
+        switches=False,
+    ),
+    "gpt-neo, local and global": Architecture(
+        "GPTNeo",
+        {"vocab_size": 61, "hidden_size": 32, "num_layers": 2, "num_heads": HEADS}
+        | {"attention_types": [[["global", "local"], 1]], "window_size": 4},
+        *("transformer.h", "attn.attention.out_proj", "mlp"),
+        switches=False,
+    ),
+}
+SWITCH = [name for name, a in ARCHITECTURES.items() if a.switches]
+KEEP_TO_THEMSELVES = [name for name in ARCHITECTURES if name not in SWITCH]
+
+SITES: dict[SiteKind, Site] = {
+    "head": Site("head", 0, 1),
+    "attention": Site("attention", 1),
+    "mlp": Site("mlp", 0),
+    "residual": Site("residual", 1),
+}
+# every kind of site: zero, mean and source; at all positions and at some
+EDITS: list[Intervention] = [
+    (Edit(site, by, positions),)
+    for site in SITES.values()
+    for by in ("zero", "mean", "source")
+    for positions in (None, (6,), (1, 4))
+]
+TOGETHER: list[Intervention] = [
+    # whole layers
+    *((Edit(Site("attention", n), "zero"), Edit(Site("mlp", n), "zero")) for n in (0, 1)),
+    # heads of one layer
+    tuple(Edit(Site("head", 1, head), "source") for head in (0, 2, 3)),
+    # everything at once, in both layers
+    (
+        Edit(Site("head", 0, 0), "zero"),
+        Edit(Site("head", 1, 3), "mean", (2, 5)),
+        Edit(Site("attention", 0), "source", (3,)),
+        Edit(Site("mlp", 1), "source"),
+        Edit(Site("residual", 0), "source", (0,)),
+        Edit(Site("residual", 1), "mean", (4,)),
+    ),
+    # other positions of one site, by other means
+    (Edit(Site("head", 1, 1), "zero", (3,)), Edit(Site("head", 1, 1), "source", (4, 6))),
+]
+CUTS: list[Intervention] = [
+    # one link, in both layers, of which some have windows
+    (CutLink(Head(0, 1), 6, 5),),
+    (CutLink(Head(0, 1), 6, 5, renormalise=True),),
+    (CutLink(Head(1, 2), 3, 0),),
+    (CutLink(Head(1, 2), 3, 0, renormalise=True),),
+    # some keys of a row
+    tuple(CutLink(Head(1, 3), 5, key) for key in (2, 4, 5)),
+    tuple(CutLink(Head(1, 3), 5, key, renormalise=True) for key in (2, 4, 5)),
+    # every head's
+    tuple(CutLink(Head(layer, h), 4, 3) for layer in (0, 1) for h in range(HEADS)),
+    tuple(CutLink(Head(layer, h), 4, 3, renormalise=True) for layer in (0, 1) for h in range(4)),
+    # all keys of a row but one
+    tuple(CutLink(Head(0, 2), 3, key, renormalise=True) for key in (0, 1, 2)),
+    # rows of several heads, one of them renormalised
+    (CutLink(Head(0, 0), 2, 1), CutLink(Head(0, 3), 6, 4, renormalise=True)),
+    # beside an edit before it
+    (Edit(Site("residual", 0), "source", (3,)), CutLink(Head(0, 2), 6, 3)),
+]
+
+
+def every_site_of(interventions: Sequence[Intervention]) -> set[Site]:
+    return {c.site for changes in interventions for c in changes if isinstance(c, Edit)}
+
+
+# The oracle: one run for each intervention, alone.
+
+
+@contextmanager
+def passing(
+    module: nn.Module, incoming: bool, change: Callable[[Tensor], Tensor]
+) -> Iterator[None]:
+    """Replace what a module is given, or what it gives."""
+
+    def before(_: Any, args: Any, named: Any) -> Any:
+        if args:
+            return (change(args[0]), *args[1:]), named
+        return args, named | {"hidden_states": change(named["hidden_states"])}
+
+    def after(_: Any, _args: Any, out: Any) -> Any:
+        return (change(out[0]), *out[1:]) if isinstance(out, tuple) else change(out)
+
+    handle = (
+        module.register_forward_pre_hook(before, with_kwargs=True)
+        if incoming
+        else module.register_forward_hook(after)
+    )
+    yield
+    handle.remove()
+
+
+def logits_of(model: Any, ids: Sequence[int] = IDS) -> Tensor:
+    with torch.inference_mode():
+        found: Tensor = model(torch.tensor([list(ids)]), use_cache=False).logits[0]
+    return found
+
+
+def part_of(vectors: Tensor, site: Site) -> Tensor:
+    """A site's part (n, width) of the vectors of all heads, or all; it is a view."""
+    rows = vectors.view(-1, vectors.size(-1))
+    width = rows.size(-1) // HEADS
+    return rows if site.head is None else rows[:, site.head * width : (site.head + 1) * width]
+
+
+def vectors_in_source(architecture: Architecture, model: Any) -> dict[Site, Tensor]:
+    """What the sites' vectors are in the source, at the places of the text."""
+    found: dict[Site, Tensor] = {}
+    for site in every_site_of(EDITS + TOGETHER + CUTS):
+
+        def keep(vectors: Tensor, site: Site = site) -> Tensor:
+            found[site] = part_of(vectors, site)[list(SOURCE.places)].clone()
+            return vectors
+
+        with passing(*architecture.site(model, site), keep):
+            logits_of(model, SOURCE.ids)
+    return found
+
+
+def edited(edit: Edit, source: dict[Site, Tensor]) -> Callable[[Tensor], Tensor]:
+    def change(vectors: Tensor) -> Tensor:
+        vectors = vectors.clone()
+        rows, before = part_of(vectors, edit.site), part_of(vectors.clone(), edit.site)
+        for n in range(len(IDS)) if edit.positions is None else edit.positions:
+            if edit.by == "source":
+                rows[n] = source[edit.site][n]
+            elif edit.by == "mean":
+                rows[n] = sum(before) / len(before)  # type: ignore[assignment]
+            else:
+                rows[n] = 0
+        return vectors
+
+    return change
+
+
+def attention_without(cuts: Sequence[CutLink]) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Attention, written out, that lacks some links."""
+
+    def attend(
+        module: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **more: Any
+    ) -> tuple[Tensor, Tensor]:
+        mine = [c for c in cuts if c.head.layer == module.layer_idx]
+        k, v = (t.repeat_interleave(q.size(1) // t.size(1), dim=1) for t in (k, v))
+        scores = q @ k.transpose(2, 3) * (more.get("scaling") or q.size(-1) ** -0.5)
+        if more.get("softcap"):
+            scores = more["softcap"] * torch.tanh(scores / more["softcap"])
+        scores = scores + mask
+        for cut in mine:
+            if cut.renormalise:
+                scores[:, cut.head.head, cut.query, cut.key] = -torch.inf
+        if hasattr(module, "sinks"):
+            sinks = module.sinks.view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+            scores = torch.cat([scores, sinks], dim=3)
+        pattern = scores.softmax(dim=3)[..., : k.size(2)]
+        for cut in mine:
+            pattern[:, cut.head.head, cut.query, cut.key] = 0
+        return (pattern @ v).transpose(1, 2), pattern
+
+    return attend
+
+
+def oracle(
+    architecture: Architecture,
+    model: Any,
+    changes: Intervention,
+    source: dict[Site, Tensor],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Tensor:
+    """The logits (n, V) under one intervention."""
+    cuts = [change for change in changes if isinstance(change, CutLink)]
+    with ExitStack() as stack, monkeypatch.context() as patch:
+        if cuts:
+            file = sys.modules[type(model).__module__]
+            patch.setattr(file, "eager_attention_forward", attention_without(cuts))
+            patch.setattr(model.config, "_attn_implementation", "eager")
+        for change in changes:
+            if isinstance(change, Edit):
+                place = architecture.site(model, change.site)
+                stack.enter_context(passing(*place, edited(change, source)))
+        return logits_of(model)
+
+
+def runs_of(
+    model: Any,
+    interventions: Sequence[Intervention],
+    ids: Sequence[int] = IDS,
+    source: SourceRun = SOURCE,
+    through: Callable[..., None] | None = None,
+) -> list[ChangedRun]:
+    """The runs in order, by the transformers engine, or `through` the native one's method."""
+    found: dict[int, ChangedRun] = {}
+
+    def keep(run: ChangedRun) -> None:
+        assert run.index not in found
+        found[run.index] = run
+
+    if through:
+        through(ids, interventions, keep, whole=True, source=source)
+    else:
+        read, heads = torch.tensor([list(ids)]), (HEADS, HEADS)
+        with torch.inference_mode():
+            intervene_transformers(
+                model, read, heads, interventions, keep, whole=True, source=source
+            )
+    assert sorted(found) == list(range(len(interventions)))
+    return [found[index] for index in range(len(interventions))]
+
+
+def followed(logits: Tensor, ids: Sequence[int] = IDS) -> Tensor:
+    return logits[:-1].log_softmax(-1)[range(len(ids) - 1), list(ids[1:])]
