@@ -51,7 +51,7 @@ class Result(Generic[T]):
     >>> found
     <Result of ablate: builtin, 5 tokens with BOS>
     >>> sorted(found.to_columns())[:3], found.rows[0]["replacement"]
-    (['after', 'answer', 'answer_exact'], 'zero')
+    (['after', 'answer', 'answer_begins'], 'zero')
     >>> found.save("ablation.csv")
 
     Attributes:
@@ -200,7 +200,7 @@ def columns_of(rows: Sequence[Row], kinds: Sequence[type[Any]]) -> dict[str, Col
     present = set(rows[0]) if rows else None
     kind = next(k for k in kinds if present is None or present <= set(k.__annotations__))
     hints = get_type_hints(kind)
-    names = [name for name in hints if present is None or name in present]
+    names = list(rows[0]) if rows else list(hints)
     return {name: _column([row[name] for row in rows], hints[name]) for name in names}
 
 
