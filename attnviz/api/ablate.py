@@ -5,9 +5,11 @@ from typing import Any
 
 from attnviz.api.given import (
     HeadNames,
+    LayerNames,
     check_count,
     check_one_of,
-    head_names,
+    check_word,
+    layer_names,
     texts_of,
     which_heads,
     words_of,
@@ -28,8 +30,8 @@ def ablate(
     *,
     heads: HeadNames | None = None,
     layers: HeadNames | None = None,
-    mlps: HeadNames | None = None,
-    whole_layers: HeadNames | None = None,
+    mlps: LayerNames | None = None,
+    whole_layers: LayerNames | None = None,
     answer: str | Sequence[str] | None = None,
     versus: str | Sequence[str] | None = None,
     replacement: Replacement = "zero",
@@ -76,15 +78,19 @@ def ablate(
     check_one_of("replacement", replacement, Replacement)
     answers = words_of("answer", answer, len(texts))
     others = words_of("versus", versus, len(texts))
+    check_word("cut", cut)
     link = None if cut is None else link_named(cut, renormalise=renormalise)
     if renormalise and cut is None:
         raise UsageError("renormalise is for cut", 'add cut="QUERY:KEY"')
+    if cut is not None and replacement != "zero":
+        raise UsageError("replacement does nothing for a link, which is removed", "leave it out")
     model = loaded(model)
     options = text_options(model, bos, special, truncate)
     which = which_heads(layers, heads)
-    targets = Targets(which, head_names(mlps), head_names(whole_layers))
+    targets = Targets(which, layer_names("mlps", mlps), layer_names("whole_layers", whole_layers))
     if together and not (targets.named or cut):
-        raise UsageError("together needs heads", 'name them, as in heads="L1H2,L3H0"')
+        hint = 'name them, as in heads="L1H2,L3H0" or mlps="all"'
+        raise UsageError("together needs heads or other parts", hint)
     found = list[Found]()
     for each, word, other in zip(texts, answers, others, strict=True):
         how = Ablating(replacement, word, other, link)

@@ -15,6 +15,9 @@ HeadName: TypeAlias = str | tuple[int, int]
 HeadNames: TypeAlias = str | int | tuple[int, int] | Sequence[str | int | tuple[int, int]]
 """Heads: `"L1H2,L2H0"`, `"0-3"`, `"all"`, `2`, `(1, 2)`, or a list of these; layers likewise."""
 
+LayerNames: TypeAlias = str | int | Sequence[str | int]
+"""Layers: `"0-3"`, `"all"`, `2`, or a list of these."""
+
 
 def check_text(text: object) -> None:
     """Check that a text is one.
@@ -59,6 +62,28 @@ def words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[s
     return list(words)
 
 
+def check_word(name: str, value: object) -> None:
+    """Check a text that an option takes; None, for none, passes.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    if not isinstance(value, str | None):
+        raise UsageError(f"{option(name)} is of type {type(value).__name__}", "give a str")
+
+
+def words(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    """One text or several that an option takes.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    several = given if isinstance(given, list | tuple) else [given]
+    for each in several:
+        check_word(name, each)
+    return tuple(each for each in several if each is not None)
+
+
 def check_one_of(name: str, value: object, choices: Any) -> None:
     """Check a value that is one of several words.
 
@@ -90,6 +115,19 @@ def check_count(name: str, value: object, least: float = 1) -> None:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if value is not None and not (whole and value >= least):  # type: ignore[operator]
         raise UsageError(f"{option(name, repr(value))} is no such number", f"give {least} or more")
+
+
+def token_names(name: str, given: Names | None) -> tuple[str, ...]:
+    """The names of tokens that an option takes; None: of none.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    several = given if isinstance(given, list | tuple) else () if given is None else [given]
+    wrong = [type(each).__name__ for each in several if not isinstance(each, str | int)]
+    if wrong:
+        raise UsageError(f"{option(name)} is of type {wrong[0]}", "give tokens or positions")
+    return tuple(map(str, several))
 
 
 def names(given: Names) -> tuple[str, ...]:
@@ -125,6 +163,20 @@ def head_names(given: HeadNames | None) -> str | None:
         return given
     several = given if isinstance(given, Sequence) and not _is_head(given) else [given]
     return ",".join(_head_name(each) for each in several)
+
+
+def layer_names(name: str, given: LayerNames | None) -> str | None:
+    """The names of layers, as the command line has them.
+
+    Raises:
+        UsageError: it is nothing of that kind.
+    """
+    if given is None or isinstance(given, str):
+        return given
+    several = given if isinstance(given, list | tuple) else [given]
+    if not several or not all(type(each) in (int, str) for each in several):
+        raise UsageError(f"{option(name)} names no layers", 'give a number, a list, or "all"')
+    return ",".join(map(str, several))
 
 
 def which_heads(

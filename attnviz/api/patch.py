@@ -8,9 +8,10 @@ from attnviz.api.given import (
     Names,
     check_count,
     check_one_of,
-    names,
     texts_of,
+    token_names,
     which_heads,
+    words,
     words_of,
 )
 from attnviz.api.model import Model, loaded, text_options
@@ -84,10 +85,10 @@ def patch(
     others = words_of("versus", versus, len(texts))
     model = loaded(model)
     options = text_options(model, bos, special, truncate)
-    pairs = (align,) if isinstance(align, str) else tuple(align)
+    tokens, pairs = token_names("queries", query), words("align", align)
     reports = list[PatchReport]()
     for ours, theirs, word, other in zip(texts, sources, answers, others, strict=True):
-        how = Patching(part, word, other, names(query), pairs)
+        how = Patching(part, word, other, tokens, pairs)
         given = model._loaded, ours, theirs, options, which_heads(layers, heads), how
         reports.append(patch_text(*given))
     results = [of_patching(report, top, line) for line, report in enumerate(reports, start=1)]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from attnviz.analyses.predict import mean_of
-from attnviz.api.given import check_count, texts_of
+from attnviz.api.given import check_count, check_word, texts_of
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.errors import UsageError
 from attnviz.runs.options import Truncation
@@ -56,8 +56,10 @@ def predict(
         raise UsageError("attribute, each and lens are several readings", "ask for one of them")
     if attribute and not isinstance(text, str):
         raise UsageError("parts of logits of several texts have no mean", "give one text")
-    if versus is not None and not (attribute or answer):
+    if versus is not None and not attribute and answer is None:
         raise UsageError("versus is for answer or attribute", "add an answer")
+    check_word("answer", answer)
+    check_word("versus", versus)
     check_count("top", top)
     texts = texts_of(text)
     model = loaded(model)

@@ -105,12 +105,13 @@ SITES = {
 }
 
 
+SHARE = "share: 0 is the text, 1 the source"
 OVER_PAIRS = "±: standard error over these pairs; what is below two of them may be chance"
 
 
 def patch_heading(report: PatchReport) -> tuple[str, ...]:
     """What was run, and what is taken from the source; both ends; what a share is of."""
-    return f"{_ran(report)}; {patching(report)}", patch_ends(report), share_of(report)
+    return f"{_ran(report)}; {patching(report)}", patch_ends(report), SHARE
 
 
 def patching(report: PatchReport) -> str:
@@ -134,11 +135,6 @@ def patch_ends(report: PatchReport) -> str:
         asked = difference(None, None)
     before, ends = report.before.measured, report.ends.measured
     return f"{mean}{asked}: {before:+.3f} after the text, {ends:+.3f} after the source"
-
-
-def share_of(report: PatchReport) -> str:
-    """What a share is of."""
-    return f"share of the way: 0 is the text, 1 the source; change in {unit_of(report)}"
 
 
 def unit_of(report: PatchReport) -> str:

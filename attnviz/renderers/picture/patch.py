@@ -3,7 +3,7 @@
 from attnviz.data.patch import PatchReport
 from attnviz.renderers.arrangement import digits_for, largest
 from attnviz.renderers.colors import DIVERGING
-from attnviz.renderers.interventions import mean_of_texts, patch_ends, patching, share_of
+from attnviz.renderers.interventions import SHARE, mean_of_texts, patch_ends, patching
 from attnviz.renderers.patch import map_of, place_names
 from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import Pane, draw_panes
@@ -15,9 +15,9 @@ def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn
     values = map_of(report)
     most = max(1.0, largest(values))
     columns = None if report.kind == "head" else list(place_names(report).values())
-    pane = Pane("share of the way", values, -most, most, digits_for(most), columns=columns)
+    pane = Pane(SHARE, values, -most, most, digits_for(most), columns=columns)
     about = mean_of_texts(report) if report.lines else caption(report.capture)
-    below = [patch_ends(report), share_of(report)]
+    below = [patch_ends(report)]
     if not report.lines:
         below.insert(0, f"source: “{beginning(report.source.text)}”")
     title = patching(report)

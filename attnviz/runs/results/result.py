@@ -200,7 +200,7 @@ def columns_of(rows: Sequence[Row], kinds: Sequence[type[Any]]) -> dict[str, Col
     present = set(rows[0]) if rows else None
     kind = next(k for k in kinds if present is None or present <= set(k.__annotations__))
     hints = get_type_hints(kind)
-    names = [name for name in hints if present is None or name in present]
+    names = list(rows[0]) if rows else list(hints)
     return {name: _column([row[name] for row in rows], hints[name]) for name in names}
 
 

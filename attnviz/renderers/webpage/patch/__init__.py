@@ -17,10 +17,10 @@ from attnviz.renderers.colors import PALE, signed_color
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.interventions import (
     OVER_PAIRS,
+    SHARE,
     mean_of_texts,
     patch_ends,
     patching,
-    share_of,
     unit_of,
 )
 from attnviz.renderers.patch import map_of, place_names, site_name
@@ -41,7 +41,7 @@ def page(report: PatchReport) -> list[str]:
         "title": escape(title[0].upper() + title[1:]),
         "about": escape(mean_of_texts(report) if report.lines else facts(report.capture)),
         "ends": escape(patch_ends(report)),
-        "share": escape(share_of(report)),
+        "share": SHARE,
         "style": style,
         "texts": "" if report.lines else _texts(report),
         "head": _head(report),
