@@ -78,10 +78,10 @@ def words(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
     Raises:
         UsageError: it is something else.
     """
-    several = given if isinstance(given, list | tuple) else [given]
+    several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
     for each in several:
         check_word(name, each)
-    return tuple(each for each in several if each is not None)
+    return tuple(several)
 
 
 def check_one_of(name: str, value: object, choices: Any) -> None:

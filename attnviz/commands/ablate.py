@@ -40,10 +40,7 @@ attnviz ablate "Bark is very cute and he is a dog" --mlp all --head all -o ablat
 
 attnviz ablate --pairs sample_texts/colors.jsonl --layer 2 -f jsonl | jq 'select(.line == null)'
 """
-COMMON = (
-    "file lines pairs answer versus model heads mlps cut replacement together top "
-    "format output quiet"
-).split()
+COMMON = ("file pairs answer versus model heads mlps cut together top format output quiet").split()
 """The options that the short help lists."""
 
 

@@ -30,16 +30,13 @@ EPILOG = r"""
 
 attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was"
 
-attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was" \
-    --answer red --versus blue --part residual
+attnviz patch "a blue bird slept" --from "a red bird slept" --answer "." --part residual
 
 attnviz patch --pairs sample_texts/colors.jsonl -o heads.png
 
 attnviz patch --pairs sample_texts/colors.jsonl -f csv | grep '^,'
 """
-COMMON = (
-    "file source pairs answer versus part queries align model heads top format output quiet".split()
-)
+COMMON = "file source pairs answer versus part queries model heads top format output quiet".split()
 """The options that the short help lists."""
 
 
