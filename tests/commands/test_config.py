@@ -219,7 +219,7 @@ def test_config_shows_the_file_what_it_sets_and_what_the_defaults_are(home: Home
     home.set("model = 'translator'\n[show]\ndrop-sink = true\n")
     assert home.run("config").out.split("\n\n")[1].split() == [
         *("for", "option", "default"),
-        *("11", "commands", "model", "translator"),
+        *("12", "commands", "model", "translator"),
         *("show", "drop-sink", "yes"),
     ]
     of_show = home.run("config", "show").out
