@@ -125,6 +125,28 @@ def jobs(folder: Path) -> tuple[Job, ...]:
         ),
         *(
             Job(
+                f"GPT-2-sized, 64 tokens, all heads patched, {engine}",
+                "as many plain forwards in such batches",
+                [*inside("patch.py", gpt2, 64), engine, "head"],
+                inside("batches.py", gpt2, 64),
+                1.2,
+                timed_inside=True,
+            )
+            for engine in ("native", "transformers")
+        ),
+        *(
+            Job(
+                f"GPT-2-sized, 16 tokens, the stream patched at each layer and position, {engine}",
+                "as many plain forwards in such batches",
+                [*inside("patch.py", gpt2, 16), engine, "residual"],
+                [*inside("batches.py", gpt2, 16), str(12 * 16 + 1)],
+                1.2,
+                timed_inside=True,
+            )
+            for engine in ("native", "transformers")
+        ),
+        *(
+            Job(
                 f"GPT-2-sized, 64 tokens, a score by part, {engine}",
                 "plain SDPA forward",
                 [*inside("why.py", gpt2, 64), engine, "why"],

@@ -9,8 +9,8 @@ from pathlib import Path
 from inside import report
 
 from attnviz.models.catalog import Source, load
-from attnviz.runs.ablate import Cut, ablate_each
-from attnviz.runs.options import HeadOptions, TextOptions
+from attnviz.runs.ablate import Ablating, Targets, ablate_each
+from attnviz.runs.options import TextOptions
 
 folder, text, engine = sys.argv[1:]
 model = load(Source(folder, engine=engine))  # type: ignore[arg-type]
@@ -18,7 +18,7 @@ words = Path(text).read_text().split()
 
 
 def ablate(n: int) -> None:
-    ablate_each(model, " ".join(words[:n]), TextOptions(), HeadOptions(), Cut())
+    ablate_each(model, " ".join(words[:n]), TextOptions(), Targets(), Ablating())
 
 
 report(ablate, len(words))

@@ -1,6 +1,8 @@
-"""Plain forward passes to the logits, one for each head and one more, in batches.
+"""Plain forward passes to the logits, in batches.
 
-python batches.py FOLDER TEXT.txt
+python batches.py FOLDER TEXT.txt [COUNT]
+
+COUNT is by default one for each head, and one more.
 """
 
 import sys
@@ -12,11 +14,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from attnviz.models.memory import BATCH_TOKENS
 
-folder, text = sys.argv[1:]
+folder, text, *count = sys.argv[1:]
 tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa").eval()
 ids = tokenizer(Path(text).read_text(), return_tensors="pt")["input_ids"]
 passes = model.config.num_hidden_layers * model.config.num_attention_heads + 1
+passes = int(count[0]) if count else passes
 
 
 def forward(n: int) -> None:

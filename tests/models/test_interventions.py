@@ -136,6 +136,12 @@ def tiny(config: str, **more: Any) -> Any:
     return Architecture(config, LLAMA | more, "", "", "").model()
 
 
+HYBRID = {"layer_types": ["conv", "full_attention"], "block_ff_dim": 40, "num_key_value_heads": 2}
+STREAMS = {
+    **{"num_kv_shared_layers": 0, "layer_types": ["sliding_attention", "full_attention"]},
+    **{"activation_sparsity_pattern": [0.0, 0.0], "head_dim": 8, "num_key_value_heads": 2},
+    **{"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 61, "laurel_rank": 4},
+}
 LATENT = {"kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8}
 NOT_KNOWN: dict[str, tuple[Callable[[], Any], Intervention, str]] = {
     # a norm over the sum: what attention adds cannot be told from what the MLP adds
@@ -162,6 +168,22 @@ NOT_KNOWN: dict[str, tuple[Callable[[], Any], Intervention, str]] = {
         (CutLink(Head(0, 1), 6, 5),),
         "GraniteSWAAttention does more to a row than attnviz knows: no link is cut",
     ),
+    "a layer without attention": (
+        lambda: tiny("Lfm2", **HYBRID),
+        (CutLink(Head(0, 1), 6, 5),),
+        "layer 0 of Lfm2ForCausalLM calls no attention",
+    ),
+    # several streams, one for each of Gemma 3n's predictions
+    "several streams": (
+        lambda: tiny("Gemma3nText", **STREAMS),
+        (Edit(Site("residual", 0), "zero"),),
+        r"vectors of the shape \(4, 1, 7, 32\) are not those of 7 tokens",
+    ),
+    "what is added to several streams": (
+        lambda: tiny("Gemma3nText", **STREAMS),
+        (Edit(Site("mlp", 0), "zero"),),
+        "what the MLPs of Gemma3nForCausalLM add cannot be told apart",
+    ),
     "projections of other names": (
         lambda: tiny("DeepseekV3", **LATENT, v_head_dim=8, first_k_dense_replace=2),
         (Edit(Site("head", 0, 1), "zero"),),
@@ -179,10 +201,7 @@ def test_an_architecture_that_is_not_known_is_refused_in_a_sentence(name: str) -
 
 LATENT_OR_HYBRID = {
     "projections of other names": ("DeepseekV3", LATENT | {"v_head_dim": 8}),
-    "a layer without attention": (
-        "Lfm2",
-        {"layer_types": ["conv", "full_attention"], "block_ff_dim": 40, "num_key_value_heads": 2},
-    ),
+    "a layer without attention": ("Lfm2", HYBRID),
 }
 
 
