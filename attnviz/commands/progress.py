@@ -10,12 +10,11 @@ from attnviz.runs.ablate import Progress
 @contextmanager
 def progress(session: Session, doing: str) -> Iterator[Progress | None]:
     """A bar on stderr, where that is a terminal; None where nobody would see it."""
-    console = session.consoles.err
-    if session.quiet or not console.is_interactive:
+    if session.quiet or not session.environment.stderr.isatty():
         yield None
         return
     from rich.progress import Progress as Bar
 
-    with Bar(console=console, transient=True) as bar:
+    with Bar(console=session.consoles.err, transient=True) as bar:
         task = bar.add_task(doing, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -45,7 +45,7 @@ def read_prompt(line: str) -> Prompt:
     for name in content.keys() - FIELDS:  # others may stand beside them, but no misspelt one
         meant = get_close_matches(name, FIELDS, 1, LIKE)
         if meant and meant[0] not in content:
-            raise InputError(f"{name!r} is no field", f"did you mean {meant[0]}?")
+            raise InputError(f"{name!r} is no field", f"write {meant[0]!r}")
     return Prompt(content["text"], *(content.get(name) for name in FIELDS[1:]))
 
 

@@ -1,0 +1,143 @@
+"""`attnviz patch`: what of the difference between two texts each part carries."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.errors import ExitStatus
+from tests.conftest import Run
+
+BLUE, RED = (f"a {color} bird slept . the bird was" for color in ("blue", "red"))
+ASKED = "--answer", "red", "--versus", "blue"
+LONGER = "a red little bird slept . the bird was"
+
+
+def rows(run: Run, *arguments: str) -> list[dict[str, Any]]:
+    ended = run("patch", *arguments, "-f", "jsonl")
+    assert ended.status == ExitStatus.OK, ended.err
+    return [json.loads(line) for line in ended.out.splitlines()]
+
+
+def test_both_ends_of_a_share_are_what_predict_says_of_both_texts(run: Run) -> None:
+    def difference(text: str) -> float:
+        row = json.loads(run("predict", text, *ASKED, "-f", "jsonl").out)
+        return float(row["answer_logit"] - row["versus_logit"])
+
+    before, ends = difference(BLUE), difference(RED)
+    found = rows(run, BLUE, "--from", RED, *ASKED)
+    assert len(found) == 20
+    for row in found:
+        assert np.allclose([row["before"], row["source"]], [before, ends], atol=1e-4)
+        change = row["answer_logit_change"] - row["versus_logit_change"]
+        assert np.allclose(row["share"], change / (ends - before), atol=1e-5)
+        assert np.allclose(row["after"], before + change, atol=1e-4)
+
+
+def test_the_stream_that_arrives_first_carries_everything_at_the_one_token_that_differs(
+    run: Run,
+) -> None:
+    found = rows(run, BLUE, "--from", RED, "--part", "residual", "--layer", "0")
+    shares = {row["token"]: row["share"] for row in found}
+    assert np.allclose(shares.pop("blue"), 1.0, atol=1e-4)
+    assert np.allclose(list(shares.values()), 0.0, atol=1e-4)
+    sources = {row["token"]: row["source_token"] for row in found}
+    assert sources["blue"] == "red"
+    assert sources["bird#2"] == "bird#2"
+
+
+def test_without_an_answer_the_likeliest_tokens_of_both_texts_are_told_apart(run: Run) -> None:
+    row = rows(run, BLUE, "--from", RED)[0]
+    assert (row["answer"], row["versus"]) == ("red", "blue")
+
+
+def test_an_answer_alone_is_measured_in_its_log_probability(run: Run) -> None:
+    row = rows(run, BLUE, "--from", RED, "--answer", "red")[0]
+    assert row["versus"] is None
+    assert row["versus_logit_change"] is None
+    assert np.isclose(row["change"], row["answer_log_probability_change"])
+
+
+def test_a_word_of_several_tokens_is_measured_by_its_first_and_says_so(run: Run) -> None:
+    given = BLUE, "--from", RED, "--answer", "Donaudampf", "--versus", "blue"
+    row = rows(run, *given)[0]
+    assert (row["answer"], row["answer_begins"]) == ("D", "Donaudampf")
+    assert row["versus_begins"] is None
+    assert "logit(D, the first token of Donaudampf) - logit(blue)" in run("patch", *given).out
+
+
+def test_the_terminal_says_in_short_lines_what_a_share_is_of(run: Run) -> None:
+    lines = run("patch", BLUE, "--from", RED, "--width", "100").out.splitlines()
+    assert lines[0].endswith("heads' outputs taken from the source at all positions")
+    assert lines[1] == "logit(red) - logit(blue): -11.051 after the text, +9.553 after the source"
+    assert lines[2:4] == ["share: 0 is the text, 1 the source", ""]
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_no_line_is_wider_than_the_terminal(run: Run, width: int) -> None:
+    for part in "head", "residual":
+        out = run("patch", BLUE, "--from", RED, "--part", part, "--width", str(width)).out
+        assert max(map(len, out.splitlines())) <= width
+        assert ("blue ← red" in out) == (part == "residual")
+
+
+def test_texts_of_other_lengths_need_words_that_stand_for_each_other(run: Run) -> None:
+    ended = run("patch", BLUE, "--from", LONGER)
+    assert ended.status == ExitStatus.INPUT
+    assert "the text has 9 tokens, and the source 10" in ended.err
+    found = rows(run, BLUE, "--from", LONGER, "--align", "blue=red", "--part", "residual")
+    assert {row["token"]: row["source_token"] for row in found}["blue"] == "red"
+    at_end = {row["token"]: row["source_position"] for row in found}
+    assert at_end["was"] == 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ((BLUE,), ExitStatus.USAGE, "add --from SOURCE"),
+        ((BLUE, "--from", BLUE), ExitStatus.INPUT, "the source is the text itself"),
+        ((BLUE, "--from", ""), ExitStatus.INPUT, "the text is empty"),
+        # what goes with what
+        ((BLUE, "--from", RED, "--versus", "red"), ExitStatus.USAGE, "is for an --answer"),
+        ((BLUE, "--from", RED, *ASKED[:3], "red"), ExitStatus.USAGE, "the same token as"),
+        (
+            (BLUE, "--from", RED, "--part", "mlp", "--head", "L0H0"),
+            ExitStatus.USAGE,
+            "--head is for --part head",
+        ),
+        ((BLUE, "--from", RED, "-o", "x.png", "--top", "3"), ExitStatus.USAGE, "--top does"),
+        # names that are not there
+        ((BLUE, "--from", RED, "--query", "zebra"), ExitStatus.USAGE, "'zebra' is not in the text"),
+        (
+            (BLUE, "--from", LONGER, "--align", "blue=green"),
+            ExitStatus.USAGE,
+            "--align 'green' is not in the source; its tokens are: BOS a red",
+        ),
+        ((BLUE, "--from", LONGER, "--align", "blue"), ExitStatus.USAGE, "is no pair of words"),
+        # nothing to measure
+        (
+            ("a bird slept in the", "--from", "a fox slept in the"),
+            ExitStatus.INPUT,
+            "'very' is the likeliest token after both texts; name an --answer and a --versus",
+        ),
+        # models without a next token
+        ((BLUE, "--from", RED, "-m", "embeddings"), ExitStatus.USAGE, "does not predict"),
+        ((BLUE, "--from", RED, "-m", "translator"), ExitStatus.USAGE, "does not predict"),
+        ((BLUE, "--from", RED, "-f", "npz"), ExitStatus.USAGE, "does not write npz"),
+    ],
+)
+def test_what_cannot_be_patched_is_said_in_a_sentence(
+    run: Run, arguments: tuple[str, ...], status: ExitStatus, said: str
+) -> None:
+    ended = run("patch", *arguments)
+    assert (ended.status, ended.out) == (status, "")
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_a_page_and_a_picture_are_written(run: Run, tmp_path: Path) -> None:
+    for name, begins in (("map.html", b"<!doctype html>"), ("map.png", b"\x89PNG")):
+        assert run("patch", BLUE, "--from", RED, "-o", str(tmp_path / name)).status == ExitStatus.OK
+        assert (tmp_path / name).read_bytes().startswith(begins)
