@@ -18,6 +18,8 @@ import unicodedata
 from functools import lru_cache
 
 MARK = "\u200e"
+BETWEEN = re.compile(r"→|(?<=\s)(?:\.\d\d|1\.00)\b")
+"""What a title has between names, and no text of the user's is likely to: `ש → ל .96, ע 1.00`."""
 
 
 def fenced(text: str) -> str:
@@ -41,12 +43,16 @@ def _fenced_line(text: str) -> str:
 def runs(text: str) -> list[tuple[int, int]]:
     """Where the runs of right-to-left letters begin and end.
 
-    Spaces, signs and digits between two such letters belong to their run; the marks
-    that a letter carries (vowel points) belong to the letter.
+    Spaces, signs and digits between two such letters belong to their run, but for an arrow and
+    a weight, which stand between two names; the marks that a letter carries (vowel points)
+    belong to the letter.
     """
     if text.isascii():
         return []
     sides = "".join(map(_side, text))
+    for between in BETWEEN.finditer(text):
+        start, stop = between.span()
+        sides = sides[:start] + "l" * (stop - start) + sides[stop:]
     return [run.span() for run in re.finditer("r(?:[^l]*r)?m*", sides)]
 
 

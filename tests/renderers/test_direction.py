@@ -34,6 +34,8 @@ WORDS = "שלום عالم said שלום é 12 said ٣٤"
         ("שלו…", "|שלו|…"),
         ("שלום עולם", "|שלום עולם|"),  # two words of one phrase: the first stands at the right
         ("a שלום b עולם", "a |שלום| b |עולם|"),
+        ("ש → ל .96, עול 1.00; ש ע → ל", "|ש| → |ל| .96, |עול| 1.00; |ש ע| → |ל|"),
+        ("ש 5 ל 3.14 ע", "|ש 5 ל 3.14 ע|"),  # but what the text itself has between its words
         ("שָ", "|שָ|"),  # a vowel point stays on its letter
         ("٣", "|٣|"),  # its digits run to the right, but an arrow between two would be turned
     ],

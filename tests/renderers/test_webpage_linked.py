@@ -11,6 +11,7 @@ import pytest
 from attnviz.data.capture import Capture
 from attnviz.data.head import Head
 from attnviz.renderers.colors import LUMA
+from attnviz.renderers.direction import MARK
 from attnviz.runs.webpage import page_of
 from attnviz.transforms.apply import whole_exhibit
 from tests.conftest import Run
@@ -258,6 +259,19 @@ def test_no_weight_has_the_colour_of_the_ground_and_more_weight_is_farther_from_
       return [...new Set(new Uint32Array(seen.buffer))].length;
     }""")
     assert stripes > 1
+
+
+def test_text_from_right_to_left_runs_so_and_numbers_and_arrows_around_it_do_not(
+    opened: Open,
+) -> None:
+    shown = opened(page(make_capture("שלום עולם שלום", heads_per_layer=(2,))), "#pin=q2&to=1")
+    places = """all => all.filter((word) => word.textContent !== "BOS")
+      .map((word) => word.getBoundingClientRect().x)"""
+    found = shown.eval_on_selector_all("#words-of-keys span", places)
+    assert found == sorted(found, reverse=True)
+    # marks of direction around a name, so that what stands beside it keeps its place
+    assert shown.inner_text("#status").startswith(f"{MARK}שלום{MARK}#2 → ")
+    assert MARK not in shown.evaluate("csv()")
 
 
 def test_a_label_that_is_marked_is_not_cut(opened: Open, capture: Capture) -> None:

@@ -22,6 +22,7 @@ from attnviz.data.transforms import KeysDropped, SpecialDropped, Unit
 from attnviz.errors import spelled
 from attnviz.harmless import readable
 from attnviz.renderers.colors import BLUES, BLUES_ON_DARK
+from attnviz.renderers.direction import fenced
 from attnviz.renderers.headlines import head_title, map_title
 from attnviz.renderers.labels import distinct_labels, told_apart
 from attnviz.renderers.notes import text_notes
@@ -185,8 +186,8 @@ def _head(
         "layer": head_map.layer,
         "head": head_map.head,
         "label": head_map.label,
-        "title": title,
-        "name": map_title(replace(exhibit, choice=None), head_map),
+        "title": fenced(title),
+        "name": fenced(map_title(replace(exhibit, choice=None), head_map)),
         "role": known.role.name if known and known.role else "",
         "scores": ", ".join(f"{name} {e.mean:.2f}" for name, e in numbers if not isnan(e.mean)),
     }
@@ -205,7 +206,7 @@ def _side(
     """
     units = _units(text)
     return {
-        "labels": list(distinct_labels(tokens)),
+        "labels": [fenced(label) for label in distinct_labels(tokens)],
         "text": text,
         "shown": [units[place] for place in shown],
         "spans": [[units[token.start], units[token.end]] for token in tokens],
@@ -219,7 +220,7 @@ def _merged(tokens: Sequence[Token], text: str, groups: Sequence[range]) -> Mapp
     names = [_word(tokens[group.start], tokens[group.stop - 1], text) for group in groups]
     return {
         "groups": [[group.start, group.stop] for group in groups],
-        "labels": told_apart(names),
+        "labels": [fenced(label) for label in told_apart(names)],
     }
 
 

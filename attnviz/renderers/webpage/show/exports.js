@@ -1,8 +1,8 @@
 // What is taken along: links as CSV, the heatmap as PNG, the lines as SVG.
 
 function csv() {
-  // what a spreadsheet would compute is text
-  const guarded = (label) => /^[=+\-@\t\r]/.test(label) ? "'" + label : label;
+  // what a spreadsheet would compute is text; marks of direction are for the eye
+  const guarded = (marked, label = marked.replaceAll("\u200e", "")) => /^[=+\-@\t\r]/.test(label) ? "'" + label : label;
   const cell = (given, label = guarded(given)) => /[",\n\r]/.test(label) ? `"${label.replaceAll('"', '""')}"` : label;
   const rows = patterns.flatMap((pattern) => {
     const found = [];

@@ -27,6 +27,7 @@ function drawText() {
       word.dataset.index = merged ? index : first;
       word.dataset.after = merged ? index + 1 : after; // pieces of one letter stand together
       word.textContent = said;
+      if (special[first]) word.dir = "ltr"; // no letters of the text, whose direction they do not set
       word.tabIndex = box.querySelector("span") ? -1 : 0; // one stop, from which arrows go on
       into.append(word, special[first] ? " " : "");
       if (into !== box) stretch(into.firstChild, word);
