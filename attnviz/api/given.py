@@ -78,7 +78,7 @@ def words(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
     Raises:
         UsageError: it is something else.
     """
-    several = given if isinstance(given, list | tuple) else [given]
+    several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
     for each in several:
         check_word(name, each)
     return tuple(each for each in several if each is not None)
