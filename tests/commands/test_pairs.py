@@ -150,8 +150,9 @@ def test_a_bad_line_is_reported_and_left_out(
 
 
 def test_fields_of_ones_own_may_stand_beside_the_others(run: Run, tmp_path: Path) -> None:
-    more = {"id": 7, "source_id": "s", "note": ["x"]}
-    file = write(tmp_path / "pairs.jsonl", [{**PAIRS[0], **more}])
+    own = {name: PAIRS[0][name] for name in ("text", "source")}
+    more = {"id": 7, "answer_id": 3, "note": ["x"]}
+    file = write(tmp_path / "pairs.jsonl", [own | more])
     assert run("patch", "--pairs", str(file), "--head", "L4H0").status == ExitStatus.OK
 
 
