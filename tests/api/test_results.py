@@ -174,7 +174,7 @@ def test_a_page_is_that_of_the_command(run: Run, tmp_path: Path) -> None:
         (lambda: attnviz.heads(labels=[{"text": TEXT}]), "line 1 has no links"),
         (lambda: attnviz.predict(TEXT, versus="a"), "versus is for answer or attribute"),
         (lambda: attnviz.predict(TEXT, attribute=True, lens=True), "several readings"),
-        (lambda: attnviz.ablate(TEXT, together=True), "together needs heads"),
+        (lambda: attnviz.ablate(TEXT, together=True), "together needs heads or other parts"),
         (lambda: attnviz.ablate(TEXT, replacement="median"), "replacement='median' is not known"),  # type: ignore[arg-type]
         (lambda: attnviz.compare(TEXT), "a single text cannot be compared"),
         (lambda: attnviz.compare(TEXT, TEXT, against="builtin"), "give one text"),

@@ -99,7 +99,7 @@ def test_a_picture_is_written(run: Run, tmp_path: Path) -> None:
         ([TEXT, "--versus", "blue"], ExitStatus.USAGE, "--versus is for an --answer"),
         (["a", "--no-bos"], ExitStatus.INPUT, "nothing follows a single token"),
         (["a", "-m", "translator"], ExitStatus.USAGE, "does not predict"),
-        ([TEXT, "--together"], ExitStatus.USAGE, "needs heads"),
+        ([TEXT, "--together"], ExitStatus.USAGE, "needs heads or other parts"),
         ([TEXT, "--head", "L9H9"], ExitStatus.USAGE, "there is no layer 9"),
         ([TEXT, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
         ([TEXT, "--dpi", "99"], ExitStatus.USAGE, "is for pictures"),
