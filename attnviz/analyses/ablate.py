@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.analyses.outcome import mean_outcome
-from attnviz.data.ablate import AblationReport, Effect
+from attnviz.data.ablate import AblationReport, Effect, LinkNames
 from attnviz.data.heads import Estimate
 from attnviz.data.interventions import ChangedRun
 from attnviz.data.outcome import Outcome
@@ -45,8 +45,16 @@ def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
         baseline=fmean(report.baseline for report in reports),
         tokens=sum(report.tokens for report in reports),
         effects=effects,
+        cut=_common([report.cut for report in reports]),
         lines=len(reports),
     )
+
+
+def _common(cuts: Sequence[LinkNames | None]) -> LinkNames | None:
+    """The links that are cut in all texts; their number, where it is the same in all."""
+    if cuts[0] is None:
+        return None
+    return cuts[0] if len(set(cuts)) == 1 else replace(cuts[0], number=0)
 
 
 def effect_on_tokens(

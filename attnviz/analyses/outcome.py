@@ -9,6 +9,7 @@ from attnviz.analyses.predict import log_softmax
 from attnviz.data.blocks import FloatArray
 from attnviz.data.interventions import ChangedRun
 from attnviz.data.outcome import Outcome
+from attnviz.errors import ModelError, option
 
 
 def outcome_of(last: FloatArray, ids: Sequence[int]) -> Outcome:
@@ -17,7 +18,15 @@ def outcome_of(last: FloatArray, ids: Sequence[int]) -> Outcome:
     Args:
         last: the logits (V) after the last position.
         ids: of the answer, and of the token that it is told from.
+
+    Raises:
+        ModelError: the logits are not numbers.
     """
+    if not np.isfinite(last[list(ids)]).all():
+        raise ModelError(
+            "the model predicts what is not a number",
+            f"run it with {option('dtype', 'float32')}, or use another model",
+        )
     logs = log_softmax(last)
     return Outcome(*(float(number) for id_ in ids for number in (last[id_], logs[id_])))
 

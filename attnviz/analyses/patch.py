@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean
+
+import numpy as np
 
 from attnviz.analyses.outcome import mean_outcome
 from attnviz.data.heads import Estimate
@@ -29,9 +31,14 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
         InputError: single positions are patched, and those of one pair are not those of another.
     """
     first = reports[0]
-    if first.kind != "head":
-        _check_positions(reports)
+    check_positions(reports)
     gaps = [report.ends.measured - report.before.measured for report in reports]
+    if min(gaps) < 0 < max(gaps):
+        raise InputError(
+            "what is measured rises from some texts to their sources and falls from others, so "
+            "that there is no mean over them",
+            f"give each line its own {option('answer')} and {option('versus')}",
+        )
     effects = []
     for same in zip(*(report.effects for report in reports), strict=True):
         changes = [effect.change.mean for effect in same]
@@ -55,8 +62,16 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
     )
 
 
-def _check_positions(reports: Sequence[PatchReport]) -> None:
-    """Positions that were named correspond by their order, others by their numbers."""
+def check_positions(reports: Sequence[PatchReport]) -> None:
+    """Check that the positions of the pairs correspond.
+
+    Those that were named correspond by their order, others by their numbers.
+
+    Raises:
+        InputError: they do not.
+    """
+    if reports[0].kind == "head":
+        return
     positions = {len(r.positions) if r.named else r.positions for r in reports}
     if len(positions) > 1:
         raise InputError(
@@ -86,4 +101,4 @@ def ratio(values: Sequence[float], sizes: Sequence[float]) -> Estimate:
     if len(values) < 2:
         return Estimate(found)
     rest = [value - found * own for value, own in zip(values, sizes, strict=True)]
-    return Estimate(found, stdev(rest) / sqrt(len(rest)) / abs(size))
+    return Estimate(found, float(np.std(rest, ddof=1)) / sqrt(len(rest)) / abs(size))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from attnviz.analyses.patch import check_positions
 from attnviz.api.given import (
     HeadNames,
     Names,
@@ -91,5 +92,6 @@ def patch(
         how = Patching(part, word, other, tokens, pairs)
         given = model._loaded, ours, theirs, options, which_heads(layers, heads), how
         reports.append(patch_text(*given))
+        check_positions([reports[0], reports[-1]])  # before all others are run
     results = [of_patching(report, top, line) for line, report in enumerate(reports, start=1)]
     return results[0] if isinstance(text, str) else of_mean(reports, top).after(results)

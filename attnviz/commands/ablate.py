@@ -21,7 +21,8 @@ from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.ablate import Found, LinkNames, link_named
 from attnviz.data.interventions import Replacement
 from attnviz.errors import IdleOption, option
-from attnviz.runs.ablate import Ablating, Progress, Targets, ablate_each, ablate_together
+from attnviz.runs.ablate import Ablating, Targets, ablate_each, ablate_together
+from attnviz.runs.interventions import Progress
 from attnviz.runs.prepare import load_model
 from attnviz.runs.results.ablate import of_found, of_mean
 

@@ -18,7 +18,7 @@ from attnviz.data.interventions import SiteKind
 from attnviz.data.patch import PatchReport
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.pairs import Prompt
-from attnviz.runs.ablate import Progress
+from attnviz.runs.interventions import Progress
 from attnviz.runs.patch import Patching, patch_text
 from attnviz.runs.prepare import load_model
 from attnviz.runs.results.patch import of_mean, of_patching

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from attnviz.commands.session import Session
-from attnviz.runs.ablate import Progress
+from attnviz.runs.interventions import Progress
 
 
 @contextmanager

@@ -17,12 +17,14 @@ from attnviz.errors import UsageError, option
 class LinkNames:
     """Links that are cut, by the names of their queries and keys.
 
-    `renormalise`: the weights that are left sum to 1 again.
+    `renormalise`: the weights that are left sum to 1 again. `number`: how many these are in a text,
+    of each head; 0 where nothing was run yet.
     """
 
     query: str
     key: str
     renormalise: bool = False
+    number: int = 0
 
 
 def link_named(name: str, *, renormalise: bool = False) -> LinkNames:

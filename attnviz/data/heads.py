@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Literal, TypeAlias, get_args
+
+import numpy as np
 
 from attnviz.data.capture import Capture
 from attnviz.data.head import Head
@@ -29,7 +31,7 @@ class Estimate:
     @classmethod
     def of(cls, values: Sequence[float]) -> "Estimate":
         """The mean of some samples, at least one."""
-        error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
+        error = float(np.std(values, ddof=1)) / sqrt(len(values)) if len(values) > 1 else None
         return cls(fmean(values), error)
 
 

@@ -37,11 +37,11 @@ class Question:
     answer: Candidate
     versus: Candidate | None = None
 
-    def likely(self, probabilities: Sequence[float]) -> tuple[Candidate, Candidate | None]:
+    def likely(self, probabilities: Sequence[float]) -> "Question":
         """Both tokens, with these probabilities."""
         first, *other = probabilities
         versus = replace(self.versus, probability=other[0]) if self.versus else None
-        return replace(self.answer, probability=first), versus
+        return Question(replace(self.answer, probability=first), versus)
 
     @property
     def ids(self) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ def find_positions(
     Raises:
         UsageError: a name matches nothing; the message lists the tokens and the nearest one.
     """
-    matches = (match for name in names for match in _matches(tokens, name, parameter))
+    matches = (match for name in names for match in find_matches(tokens, name, parameter))
     return tuple(sorted({position for match in matches for position in match}))
 
 
@@ -43,7 +43,7 @@ def one_position(tokens: Sequence[Token], name: str, parameter: str) -> int:
     Raises:
         UsageError: the name matches nothing, or several positions (the message lists them).
     """
-    matches = _matches(tokens, name, parameter)
+    matches = find_matches(tokens, name, parameter)
     if len(matches) > 1:
         places = ", ".join(str(match[-1]) for match in matches)
         raise UsageError(
@@ -62,7 +62,7 @@ def last_word(tokens: Sequence[Token]) -> int:
     return len(tokens) - 1
 
 
-def _matches(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[int, ...]]:
+def find_matches(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[int, ...]]:
     """The occurrences of a name, each as the positions of its tokens; at least one."""
     if re.fullmatch(r"-?[0-9]{1,9}", name):
         if -len(tokens) <= int(name) < len(tokens):

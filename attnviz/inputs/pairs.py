@@ -37,13 +37,15 @@ def read_prompt(line: str) -> Prompt:
         InputError: it is no such object.
     """
     content = _content(line)
+    if isinstance(content, list):
+        raise InputError("it is a list", "write each of its objects on a line of its own")
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
         raise InputError("there is no text", HINT)
     wrong = [name for name in FIELDS if not isinstance(content.get(name), str | None)]
     if wrong:
         raise InputError(f"{wrong[0]} is no text", HINT)
-    for name in content.keys() - FIELDS:  # others may stand beside them, but no misspelt one
-        meant = get_close_matches(name, FIELDS, 1, LIKE)
+    for name in content:  # others may stand beside them, but no misspelt one
+        meant = [] if name in FIELDS else get_close_matches(name, FIELDS, 1, LIKE)
         if meant and meant[0] not in content:
             raise InputError(f"{name!r} is no field", f"write {meant[0]!r}")
     return Prompt(content["text"], *(content.get(name) for name in FIELDS[1:]))

@@ -37,7 +37,8 @@ def replaced(report: AblationReport) -> str:
     """What replaces a part, or what becomes of a link."""
     if report.cut is not None:
         cut = report.cut
-        said = f"a head's link from {fenced(cut.query)} to {fenced(cut.key)} removed"
+        links = "link" if cut.number < 2 else f"{cut.number} links"
+        said = f"a head's {links} from {fenced(cut.query)} to {fenced(cut.key)} removed"
         return said + (
             ", the other weights of its row rescaled to sum to 1" if cut.renormalise else ""
         )
@@ -111,7 +112,19 @@ OVER_PAIRS = "±: standard error over these pairs; what is below two of them may
 
 def patch_heading(report: PatchReport) -> tuple[str, ...]:
     """What was run, and what is taken from the source; both ends; what a share is of."""
-    return f"{_ran(report)}; {patching(report)}", patch_ends(report), SHARE
+    return f"{_ran(report)}; {patching(report)}", patch_ends(report), shares_of(report)
+
+
+def shares_of(report: PatchReport) -> str:
+    """What a share is of, and whether that is enough to speak of shares."""
+    apart = abs(report.ends.measured - report.before.measured)
+    if apart >= APART:
+        return SHARE
+    return f"{SHARE}; the two are only {apart:.3f} apart, so that shares say little"
+
+
+APART = 0.5
+"""Ends that are nearer to each other than so many logits make any change a large share."""
 
 
 def patching(report: PatchReport) -> str:

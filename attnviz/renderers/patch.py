@@ -42,7 +42,7 @@ def place_names(report: PatchReport, *, unicode: bool = True) -> dict[int, str]:
     return names
 
 
-KINDS = {"attention": "attention", "mlp": "MLP", "residual": "stream"}
+KINDS = {"attention": "attention", "mlp": "MLP", "residual": "residual stream"}
 
 
 def site_name(effect: PatchEffect, places: Mapping[int, str]) -> str:

@@ -3,8 +3,8 @@
 text ─► tokens ─► a run for each intervention ─► log-probabilities or an outcome ─► effects
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from math import exp
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from attnviz.analyses.ablate import KeepFollowed, effect_on_answer, effect_on_tokens
 from attnviz.analyses.outcome import KeepOutcomes
-from attnviz.analyses.predict import KeepNextTokens, log_softmax
+from attnviz.analyses.predict import KeepNextTokens
 from attnviz.data.ablate import AblationReport, BeforeAfter, LinkNames
 from attnviz.data.blocks import FloatArray
 from attnviz.data.head import Head, choose_heads, choose_layers
@@ -31,16 +31,13 @@ from attnviz.data.predict import LogitRows, NextTokens
 from attnviz.data.why import Part
 from attnviz.errors import InputError, UsageError, option
 from attnviz.models.loaded import predicting
-from attnviz.models.memory import BATCH_TOKENS
+from attnviz.runs.interventions import Progress, intervene
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare
-from attnviz.runs.question import question_of
+from attnviz.runs.question import likely, question_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
-
-Progress = Callable[[int, int], None]
-"""Is told how many runs are done, of how many."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +167,8 @@ class _Measuring:
             raise InputError(
                 "nothing follows a single token", f"give a longer text, or an {option('answer')}"
             )
-        question = self._question()
+        how = self.how
+        question = question_of(self.prepared, self.options, how.answer, how.versus)
         consumers = [also] if also else []
         if question is None:
             return self._of_tokens(ablations, progress, consumers)
@@ -190,7 +188,7 @@ class _Measuring:
         ]
         measured = float(before.mean()), len(before), effects
         how = self.how
-        return AblationReport(self.prepared.empty, how.replacement, *measured, cut=how.cut)
+        return AblationReport(self.prepared.empty, how.replacement, *measured, cut=self._cut)
 
     def _of_answer(
         self,
@@ -203,8 +201,7 @@ class _Measuring:
         keep, ends = KeepOutcomes(question.ids), _KeepLast(self.prepared, 1)
         self._run(ablations, [keep, ends, *also], progress, whole=False)
         last, before = ends.last[0], keep.kept[0]
-        logs = log_softmax(last)
-        answer, versus = question.likely([exp(logs[id_]) for id_ in question.ids])
+        asked = likely(question, last)
         effects = [
             effect_on_answer(parts, before, keep.kept[i])
             for i, parts in enumerate(ablations)
@@ -212,13 +209,19 @@ class _Measuring:
         ]
         return AblationReport(
             *(self.prepared.empty, self.how.replacement, before.measured, 1, effects),
-            answer=answer,
-            versus=versus,
-            rank=int((last > last[answer.id]).sum()) + 1,
+            answer=asked.answer,
+            versus=asked.versus,
+            rank=int((last > last[asked.answer.id]).sum()) + 1,
             first=ends.of(0).candidates[0],
-            cut=self.how.cut,
-            differences=versus is not None,
+            cut=self._cut,
+            differences=asked.versus is not None,
         )
+
+    @property
+    def _cut(self) -> LinkNames | None:
+        """The links that are cut, with their number."""
+        cut = self.how.cut
+        return replace(cut, number=len(_links(self.prepared, cut))) if cut else None
 
     def _run(
         self,
@@ -229,30 +232,10 @@ class _Measuring:
         whole: bool,
     ) -> None:
         """Hand each run to all consumers."""
-        prepared, cut, done = self.prepared, self.how.cut, 0
-        check_memory(prepared)
-        links = _links(prepared, cut) if cut else ()
-        interventions = [_changes(parts, self.how, links) for parts in ablations]
-
-        def consume(run: ChangedRun) -> None:
-            nonlocal done
-            for take in consumers:
-                take(run)
-            done += 1
-            if progress:
-                progress(done, len(interventions))
-
-        predicting(prepared.model).intervene(prepared.ids, interventions, consume, whole=whole)
-
-    def _question(self) -> Question | None:
-        answer, versus = self.how.answer, self.how.versus
-        if answer is None:
-            if versus is not None:
-                raise UsageError(
-                    f"{option('versus')} is for an {option('answer')}", f"add {option('answer')}"
-                )
-            return None
-        return question_of(self.prepared, self.options, answer, versus)
+        cut = self.how.cut
+        links = _links(self.prepared, cut) if cut else ()
+        changes = [_changes(parts, self.how, links) for parts in ablations]
+        intervene(self.prepared, changes, consumers, progress, whole=whole)
 
 
 def _changes(
@@ -323,15 +306,3 @@ class _KeepLast:
         keep = KeepNextTokens(ids, self.top, tokenizer.label, tokenizer.exact)
         keep(LogitRows(None, np.array([len(ids) - 1]), self.last[index][None]))
         return keep.next_tokens[0]
-
-
-def check_memory(prepared: Prepared) -> None:
-    """See that batches of runs fit.
-
-    Raises:
-        ModelError: they do not.
-    """
-    n, _ = prepared.shape
-    more = max(0, BATCH_TOKENS // n - 1) * prepared.model.working_bytes(n, n)
-    logits = 4 * max(n, BATCH_TOKENS) * prepared.model.tokenizer.vocab_size
-    prepared.budget.check(more + logits, "shorten the text")

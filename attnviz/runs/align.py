@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from attnviz.data.capture import Capture
-from attnviz.data.positions import find_positions
+from attnviz.data.positions import find_matches
 from attnviz.errors import InputError, UsageError, option
 from attnviz.renderers.titles import amount
 
@@ -12,8 +12,9 @@ def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int |
     """For each position of the text that of the source; None where there is none.
 
     Texts of one length are aligned position by position. With `words`, such as `blue=red`, the
-    tokens that both texts begin and end with are aligned, and these words with each other: token by
-    token where they have equally many, else the last with the last.
+    tokens that both texts begin and end with are aligned, and these words with each other,
+    occurrence by occurrence: token by token where they have equally many, else the last with the
+    last.
 
     Args:
         text, source: the runs of both, without patterns.
@@ -21,7 +22,7 @@ def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int |
 
     Raises:
         InputError: the texts have other lengths, and no words are given.
-        UsageError: a pair cannot be read, or names no token.
+        UsageError: a pair cannot be read, names no token, or a word more often in one text.
     """
     ours, theirs = text.query_tokens, source.query_tokens
     if not words:
@@ -36,9 +37,10 @@ def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int |
     ends = [a.id == b.id for a, b in zip(reversed(ours), reversed(theirs), strict=False)]
     n = len(ours)
     places = dict[int, int]()
-    for i in range(_run(ends)):
+    behind = _run(ends)
+    for i in range(behind):
         places[n - 1 - i] = len(theirs) - 1 - i
-    for i in range(_run(alike)):
+    for i in range(min(_run(alike), min(n, len(theirs)) - behind)):
         places[i] = i
     for pair in words:
         places |= _of_words(text, source, pair)
@@ -56,11 +58,18 @@ def _of_words(text: Capture, source: Capture, pair: str) -> dict[int, int]:
         raise UsageError(
             f"{option('align', repr(pair))} is no pair of words", "give them as in blue=red"
         )
-    mine = find_positions(text.query_tokens, [ours], "align")
+    mine = find_matches(text.query_tokens, ours, "align")
     try:
-        other = find_positions(source.query_tokens, [theirs], "align")
+        other = find_matches(source.query_tokens, theirs, "align")
     except UsageError as error:
         raise UsageError(" source".join(error.wrong.rsplit(" text", 1)), error.hint) from None
     if len(mine) != len(other):
-        mine, other = mine[-1:], other[-1:]
-    return dict(zip(mine, other, strict=True))
+        raise UsageError(
+            f"{ours!r} stands {amount(len(mine), 'time')} in the text, and {theirs!r} "
+            f"{amount(len(other), 'time')} in the source",
+            f"name one of each, as in {option('align', f'{ours}#1={theirs}#1')}",
+        )
+    places = dict[int, int]()
+    for a, b in zip(mine, other, strict=True):
+        places |= dict(zip(a, b, strict=True)) if len(a) == len(b) else {a[-1]: b[-1]}
+    return places

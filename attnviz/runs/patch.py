@@ -5,25 +5,23 @@ two texts ─► tokens, aligned ─► a run for each site and position ─► 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp
 from typing import TYPE_CHECKING
 
 from attnviz.analyses.outcome import KeepOutcomes, outcome_of
 from attnviz.analyses.patch import effect_of
-from attnviz.analyses.predict import log_softmax
 from attnviz.data.blocks import FloatArray
 from attnviz.data.head import choose_heads, choose_layers
 from attnviz.data.interventions import ChangedRun, Edit, Intervention, Site, SiteKind, SourceRun
 from attnviz.data.outcome import Measure, Outcome, Question
 from attnviz.data.patch import PatchReport
 from attnviz.data.positions import find_positions
-from attnviz.errors import InputError, UsageError, option
+from attnviz.errors import InputError, option
 from attnviz.models.loaded import predicting
-from attnviz.runs.ablate import Progress, check_memory
 from attnviz.runs.align import aligned
+from attnviz.runs.interventions import Progress, check_memory, intervene
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare
-from attnviz.runs.question import candidate, question_of
+from attnviz.runs.question import candidate, likely, question_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -78,26 +76,20 @@ def patch_text(
         raise InputError("the source is the text itself", "give another one")
     places = aligned(ours.empty, theirs.empty, how.align)
     positions = _positions(ours, how, places)
-    check_memory(ours)
+    at = _sites(model, heads, how.kind, positions)
+    check_memory(theirs, len({(site.kind, site.layer) for site, _ in at}))
     last = [_last(each) for each in (ours, theirs)]
     question = _question(ours, options, how, last)
     before, ends = (outcome_of(logits, question.ids) for logits in last)
     _check_distance(before, ends)
-    at = _sites(model, heads, how.kind, positions)
     interventions: list[Intervention] = [
         (Edit(site, "source", positions if place is None else (place,)),) for site, place in at
     ]
     keep = KeepOutcomes(question.ids)
-
-    def consume(run: ChangedRun) -> None:
-        keep(run)
-        if progress:
-            progress(len(keep.kept), len(interventions))
-
     taken = SourceRun(theirs.ids, [place or 0 for place in places])
-    predicting(model).intervene(ours.ids, interventions, consume, whole=False, source=taken)
+    intervene(ours, interventions, [keep], progress, source=taken)
     effects = [effect_of(*where, before, ends, keep.kept[i]) for i, where in enumerate(at)]
-    asked = _likely(question, last[0])
+    asked = likely(question, last[0])
     return PatchReport(
         *(ours.empty, theirs.empty, how.kind, asked, before, ends, places, positions, effects),
         named=bool(how.queries),
@@ -126,7 +118,7 @@ def _last(prepared: Prepared) -> FloatArray:
     def keep(run: ChangedRun) -> None:
         found.append(run.last)
 
-    predicting(prepared.model).intervene(prepared.ids, [()], keep, whole=False)
+    intervene(prepared, [()], [keep])
     return found[0]
 
 
@@ -139,12 +131,9 @@ def _question(
         InputError: nothing was named, and the same token is likeliest after both texts.
         UsageError: a word is no token, or there is a versus alone.
     """
-    if how.answer is not None:
-        return question_of(prepared, options, how.answer, how.versus)
-    if how.versus is not None:
-        raise UsageError(
-            f"{option('versus')} is for an {option('answer')}", f"add {option('answer')}"
-        )
+    named = question_of(prepared, options, how.answer, how.versus)
+    if named is not None:
+        return named
     ours, theirs = (int(logits.argmax()) for logits in last)
     if ours == theirs:
         label = prepared.model.tokenizer.label(ours)
@@ -155,13 +144,8 @@ def _question(
     return Question(candidate(prepared, theirs), candidate(prepared, ours))
 
 
-def _likely(question: Question, last: FloatArray) -> Question:
-    logs = log_softmax(last)
-    return Question(*question.likely([exp(logs[id_]) for id_ in question.ids]))
-
-
 def _check_distance(before: Outcome, ends: Outcome) -> None:
-    if abs(ends.measured - before.measured) < SAME:
+    if not abs(ends.measured - before.measured) >= SAME:
         raise InputError(
             "after both texts the model predicts the same of the answer",
             "choose another answer, or another source",

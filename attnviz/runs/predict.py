@@ -6,11 +6,10 @@ text ─► tokens ─► run ─► logits ─► candidates; the last position
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from math import exp
 from typing import TYPE_CHECKING, Protocol
 
 from attnviz.analyses.outcome import outcome_of
-from attnviz.analyses.predict import KeepNextTokens, log_softmax
+from attnviz.analyses.predict import KeepNextTokens
 from attnviz.data.blocks import FloatArray
 from attnviz.data.head import every_head
 from attnviz.data.outcome import Asked, Question
@@ -20,7 +19,7 @@ from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.models.loaded import Fills, predicting
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import Prepared, prepare
-from attnviz.runs.question import candidate_after, question_of
+from attnviz.runs.question import candidate_after, likely, question_of
 from attnviz.runs.why import frozen
 from attnviz.transforms.keep import KeepLinks
 
@@ -69,7 +68,8 @@ def predict_text(
     every, through = (_keep(prepared, ids, reading) for _ in "12")
     asked = None
     if reading.answer is not None:
-        asked = _Asking(question_of(prepared, options, reading.answer, reading.versus))
+        question = question_of(prepared, options, reading.answer, reading.versus)
+        asked = _Asking(question) if question else None
 
     def consume(rows: LogitRows) -> None:
         every(rows)
@@ -103,10 +103,9 @@ class _Asking:
     @property
     def found(self) -> Asked:
         assert self.last is not None
-        logs, ids = log_softmax(self.last), self.question.ids
-        ranks = tuple(int((logs > logs[id_]).sum()) + 1 for id_ in ids)
-        likely = self.question.likely([exp(logs[id_]) for id_ in ids])
-        return Asked(Question(*likely), outcome_of(self.last, ids), ranks)
+        last, ids = self.last, self.question.ids
+        ranks = tuple(int((last > last[id_]).sum()) + 1 for id_ in ids)
+        return Asked(likely(self.question, last), outcome_of(last, ids), ranks)
 
 
 def _keep(prepared: Prepared, ids: Sequence[int], reading: Reading) -> KeepNextTokens:

@@ -1,7 +1,10 @@
 """The tokens that are measured after a text."""
 
 from dataclasses import replace
+from math import exp
 
+from attnviz.analyses.predict import log_softmax
+from attnviz.data.blocks import FloatArray
 from attnviz.data.outcome import Candidate, Question
 from attnviz.errors import UsageError, option
 from attnviz.runs.fit import encode
@@ -10,9 +13,9 @@ from attnviz.runs.prepare import Prepared
 
 
 def question_of(
-    prepared: Prepared, options: TextOptions, answer: str, versus: str | None
-) -> Question:
-    """The answer, and the token that it is told from.
+    prepared: Prepared, options: TextOptions, answer: str | None, versus: str | None
+) -> Question | None:
+    """The answer, and the token that it is told from; None where none is asked for.
 
     Args:
         prepared: the text.
@@ -20,8 +23,14 @@ def question_of(
         answer, versus: words, with a space before them or without.
 
     Raises:
-        UsageError: one is no token here, or both are the same.
+        UsageError: one is no token here, both are the same, or there is a `versus` alone.
     """
+    if answer is None:
+        if versus is not None:
+            raise UsageError(
+                f"{option('versus')} is for an {option('answer')}", f"add {option('answer')}"
+            )
+        return None
     first = candidate_after(prepared, options, answer, "answer")
     if versus is None:
         return Question(first)
@@ -56,11 +65,17 @@ def candidate_after(
         ids = [token.id for token in encode(tokenizer, text + space + word, options)]
         if ids[: len(before)] == before and len(ids) > len(before):
             continuations.append(ids[len(before) :])
-    shortest = min(continuations, key=len, default=[])
-    if not shortest:
+    if not continuations:
         raise UsageError(f"{option(parameter, repr(word))} is no token here", "give a word")
-    begins = "" if len(shortest) == 1 else word
-    return replace(candidate(prepared, shortest[0]), begins=begins)
+    # without its space a long word is another one
+    ids = next((ids for ids in continuations if len(ids) == 1), continuations[0])
+    return replace(candidate(prepared, ids[0]), begins="" if len(ids) == 1 else word)
+
+
+def likely(question: Question, last: FloatArray) -> Question:
+    """The question, with the probabilities of its tokens; `last`: the logits (V) after a text."""
+    logs = log_softmax(last)
+    return question.likely([exp(logs[id_]) for id_ in question.ids])
 
 
 def candidate(prepared: Prepared, id_: int) -> Candidate:

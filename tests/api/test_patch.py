@@ -60,7 +60,8 @@ def test_a_patch_is_a_figure_a_page_and_columns(tmp_path: Path) -> None:
     columns = found.to_columns()
     assert list(columns) == list(found.rows[0])
     assert np.allclose(columns["share"], [row["share"] for row in found.rows])
-    assert columns["head"].dtype == np.int64 or np.isfinite(columns["head"]).all()
+    assert columns["head"].dtype == np.int64
+    assert np.isnan(columns["position"]).all()  # heads are patched at all positions
 
 
 def _texts(artist: Any) -> bool:
@@ -89,3 +90,59 @@ def _texts(artist: Any) -> bool:
 def test_what_is_wrong_is_a_sentence(call: Callable[[], Any], said: str) -> None:
     with pytest.raises(attnviz.AttnvizError, match=said.replace("(", r"\(")):
         call()
+
+
+def test_pairs_that_run_in_opposite_directions_have_no_mean_share() -> None:
+    with pytest.raises(attnviz.AttnvizError, match="give each line its own answer and versus"):
+        attnviz.patch([BLUE, RED], [RED, BLUE], **ASKED)
+
+
+def test_a_word_of_several_tokens_is_measured_by_its_first_behind_a_space() -> None:
+    (row,) = attnviz.predict(BLUE, answer="xylophone").rows
+    texts = BLUE, BLUE + "xylophone", BLUE + " xylophone"
+    whole, glued, spaced = ([t.label for t in attnviz.capture(each).tokens] for each in texts)
+    assert len(glued) < len(spaced)  # the shorter spelling is another word
+    n = len(whole)
+    assert row["answer"] == spaced[n] != glued[n]
+    assert row["answer_begins"] == "xylophone"
+
+
+def test_a_model_that_gives_no_numbers_is_refused() -> None:
+    model = attnviz.load_model()
+    weights: Any = model._loaded
+    weights.model.wte.weight.data[5:] *= float("inf")
+    for found in (
+        lambda: model.patch(BLUE, RED, **ASKED),
+        lambda: model.ablate([BLUE, RED], answer="red", heads="L0H0"),
+    ):
+        with pytest.raises(attnviz.AttnvizError, match="not a number"):
+            found()
+
+
+def test_positions_without_a_mean_are_told_before_all_pairs_are_run() -> None:
+    longer = [text.replace("bird slept", "bird slept here") for text in (BLUE, RED)]
+    texts, sources = [BLUE, longer[0], "never run"], [RED, longer[1], "never run"]
+    with pytest.raises(attnviz.AttnvizError, match="not patched at the same positions"):
+        attnviz.patch(texts, sources, part="residual", **ASKED)
+
+
+def test_ends_that_nearly_meet_are_told() -> None:
+    near = str(attnviz.patch("a blue bird slept", "a red bird slept", answer="."))
+    assert "apart, so that shares say little" in near.replace("\n", " ")
+    assert "apart" not in str(attnviz.patch(BLUE, RED))
+
+
+def test_both_tokens_own_changes_stand_beside_a_share() -> None:
+    found = attnviz.patch(BLUE, RED, top=1, **ASKED)
+    row = found.rows[0]
+    shown = str(found).replace("\n", " ")
+    assert "log p red  log p blue" in shown
+    assert f"{row['answer_log_probability_change']:+.3f}" in shown
+    assert f"{row['versus_log_probability_change']:+.3f}" in shown
+
+
+def test_a_name_of_several_tokens_cuts_several_links_and_says_how_many() -> None:
+    shown = " ".join(str(attnviz.ablate(BLUE, cut="was:bird", heads="L4H1", **ASKED)).split())
+    assert "a head's 2 links from was to bird removed" in shown
+    one = " ".join(str(attnviz.ablate(BLUE, cut="was:bird#1", heads="L4H1", **ASKED)).split())
+    assert "a head's link from was to bird#1 removed" in one

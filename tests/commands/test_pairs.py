@@ -123,7 +123,7 @@ ALIKE = {"text": "a bird slept in the", "source": "a fox slept in the"}
         ("hello", "it is not JSON (expecting value at character 1)"),
         ("[" * 100_000, "it is not JSON (too deeply nested)"),
         ('{"text": ' + "9" * 5000 + "}", "it is not JSON (a number is too long)"),
-        ("[1]", "there is no text"),
+        ("[1]", "it is a list"),
         ('{"text": 5}', "there is no text"),
         ('{"text": "a blue bird", "source": 3}', "source is no text"),
         ('{"text": "a blue bird", "source": "a red bird", "anser": "red"}', "write 'answer'"),

@@ -77,7 +77,9 @@ def read(made: PatchReport) -> tuple[str, Cells]:
 def test_every_cell_says_its_numbers_and_where_it_is() -> None:
     _, cells = read(report())
     assert len(cells.titles) == 6
-    assert cells.titles[1] == "L0 stream at blue ← red: share -0.500, change -10.000 ± 0.500"
+    assert (
+        cells.titles[1] == "L0 residual stream at blue ← red: share -0.500, change -10.000 ± 0.500"
+    )
     assert read(report("head"))[1].titles[-1].startswith("L1H2: share +1.000")
 
 

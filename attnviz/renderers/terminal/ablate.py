@@ -13,12 +13,13 @@ from attnviz.harmless import readable
 from attnviz.renderers.arrangement import by_part, largest
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.interventions import ablate_heading, difference, named
-from attnviz.renderers.labels import distinct_labels, name_of
+from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.numbers import probability
 from attnviz.renderers.parts import part_name
 from attnviz.renderers.terminal.colors import signed_style
 from attnviz.renderers.terminal.headgrid import value_grid
 from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.terminal.own import LEGEND, own_cells, own_columns
 from attnviz.renderers.terminal.prose import folded
 
 
@@ -46,7 +47,7 @@ def _table(
         Column("part" if any(not effect.heads for effect in effects) else "head"),
         Column("change", right=True),
         *([Column("± s.e.", right=True)] if with_errors else []),
-        *([Column(name, right=True) for name in _tokens(report)] if with_own else []),
+        *(own_columns(report.answer, report.versus) if with_own else []),
         *([Column("known for")] if any(known) else []),
     ]
     rows = [
@@ -54,7 +55,7 @@ def _table(
             part_name(effect.parts[0], ()),
             f"{effect.change:+.3f}",
             *([_error(effect)] if with_errors else []),
-            *(_own(effect) if with_own else []),
+            *(own_cells(effect.own) if with_own else []),
             *([said] if any(known) else []),
         )
         for effect, said in zip(effects, known, strict=True)
@@ -62,7 +63,7 @@ def _table(
     yield from listing(columns, rows, display.width)
     notes = []
     if with_own:
-        notes.append("log p: change in each token's own log-probability (nats)")
+        notes.append(LEGEND)
     if with_errors:
         over = "these texts" if report.lines else "these tokens"
         notes.append(
@@ -71,21 +72,6 @@ def _table(
     for said in notes:
         yield Text()
         yield from folded(Text(said, style="dim"), display.width)
-
-
-def _tokens(report: AblationReport) -> tuple[str, str]:
-    """The headings of both tokens' own changes."""
-    if report.answer is None or report.versus is None:
-        return "log p answer", "log p versus"
-    first, other = (fenced(name_of(each.label)) for each in (report.answer, report.versus))
-    return f"log p {first}", f"log p {other}"
-
-
-def _own(effect: Effect) -> tuple[str, str]:
-    own = effect.own
-    if own is None:
-        return "", ""
-    return f"{own.answer_log_probability:+.3f}", f"{own.versus_log_probability:+.3f}"
 
 
 def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableType]:

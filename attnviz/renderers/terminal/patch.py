@@ -15,6 +15,7 @@ from attnviz.renderers.patch import map_of, place_names, site_name
 from attnviz.renderers.terminal.colors import signed_style
 from attnviz.renderers.terminal.headgrid import head_grid, value_grid
 from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.terminal.own import LEGEND, own_cells, own_columns
 from attnviz.renderers.terminal.prose import folded
 
 
@@ -43,19 +44,27 @@ def _table(
     places = place_names(report, unicode=display.unicode)
     with_errors = report.lines is not None and report.lines > 1
     error = [Column("± s.e.", right=True)] if with_errors else []
+    asked, with_own = report.question, report.question.versus is not None
+    tokens = (None, None) if report.own_answers else (asked.answer, asked.versus)
     columns = [
         Column("part"),
         *(Column("share", right=True), *error),
         *(Column(f"change ({unit_of(report)})", right=True), *error),
+        *(own_columns(*tokens) if with_own else []),
     ]
     rows = [
-        (fenced(site_name(effect, places)), *_said(effect.share), *_said(effect.change))
+        (
+            fenced(site_name(effect, places)),
+            *(*_said(effect.share), *_said(effect.change)),
+            *(own_cells(effect.own) if with_own else []),
+        )
         for effect in effects
     ]
     yield from listing(columns, rows, display.width)
-    if with_errors:
+    notes = [*([LEGEND] if with_own else []), *([OVER_PAIRS] if with_errors else [])]
+    for said in notes:
         yield Text()
-        yield from folded(Text(OVER_PAIRS, style="dim"), display.width)
+        yield from folded(Text(said, style="dim"), display.width)
 
 
 def _said(found: Estimate) -> Sequence[str]:

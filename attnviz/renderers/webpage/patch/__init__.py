@@ -17,7 +17,7 @@ from attnviz.renderers.colors import PALE, signed_color
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.interventions import (
     OVER_PAIRS,
-    SHARE,
+    shares_of,
     mean_of_texts,
     patch_ends,
     patching,
@@ -30,6 +30,7 @@ from attnviz.renderers.webpage.document import filled, policy, source
 STEPS = 20
 """Shades of each sign."""
 SHOWN = 12
+LEGEND = '<p class="hint">underlined: where the texts differ, or are not aligned</p>'
 
 
 def page(report: PatchReport) -> list[str]:
@@ -41,9 +42,10 @@ def page(report: PatchReport) -> list[str]:
         "title": escape(title[0].upper() + title[1:]),
         "about": escape(mean_of_texts(report) if report.lines else facts(report.capture)),
         "ends": escape(patch_ends(report)),
-        "share": SHARE,
+        "share": escape(shares_of(report)),
         "style": style,
         "texts": "" if report.lines else _texts(report),
+        "legend": "" if report.lines else LEGEND,
         "head": _head(report),
         "rows": "\n".join(_rows(report)),
         "unit": unit_of(report),
@@ -125,6 +127,10 @@ def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float) ->
         return "<td></td>"
     share, change = effect.share, effect.change
     said = f"{fenced(site_name(effect, places))}: share {_number(share)}, change {_number(change)}"
+    own = effect.own
+    if not np.isnan(own.versus_logit):
+        said += f"; log p of the answer {own.answer_log_probability:+.3f}"
+        said += f", of the other token {own.versus_log_probability:+.3f}"
     shade = _shade(share.mean / most)
     return f'<td class="{shade}" title="{escape(said)}">{share.mean:z.2f}</td>'
 
