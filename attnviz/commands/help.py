@@ -13,6 +13,7 @@ from rich.text import Text
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from attnviz.commands.session import Session, process_session
+from attnviz.errors import UsageError, option
 
 WIDEST_NAME = 24
 """Cells for how an option is typed; a longer one has a line of its own."""
@@ -22,11 +23,33 @@ Row: TypeAlias = tuple[Text, Text]
 """How something is typed, and what it does."""
 
 
+ONCE = {
+    **dict.fromkeys(("heads", "layers", "mlps", "whole_layers"), "give a list, such as 0,2"),
+    "cut": "give one whose tokens are a /regular expression/",
+    **dict.fromkeys(("answer", "versus"), "give one"),
+}
+"""Parameters of which a user who gives two means both; of other options the last one holds."""
+
+
 class HelpedCommand(TyperCommand):
     """A command whose help is written here."""
 
     common: Sequence[str] = ()
     """The parameters that its short help lists, in this order."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, and see that none is given twice of which one would be lost.
+
+        Raises:
+            UsageError: naming that option.
+        """
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for param in {each.name: each for each in order}.values():
+            twice = sum(each is param for each in order) > 1
+            if twice and param.name in ONCE and not param.multiple:
+                raise UsageError(f"{option(param.name)} is given twice", ONCE[param.name])
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the short help; typer prints an empty line after it."""

@@ -101,3 +101,26 @@ def test_what_cannot_be_ablated_is_said_in_a_sentence(
     assert (ended.status, ended.out) == (ExitStatus.USAGE, "")
     assert said in ended.err
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--cut", "was:blue", "--cut", "was:a"), "--cut is given twice; give one whose tokens"),
+        (("--head", "L4H0", "-H", "L4H1"), "--head is given twice; give a list"),
+        (("--mlp", "1", "--mlp=2"), "--mlp is given twice"),
+        (("--answer", "blue", "--versus", "red", "--versus", "a"), "--versus is given twice"),
+    ],
+)
+def test_an_option_that_is_given_twice_loses_neither_in_silence(
+    run: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    ended = run("ablate", "a blue bird slept . the bird was", *arguments)
+    assert ended.status is ExitStatus.USAGE
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_the_last_of_other_options_holds(run: Run) -> None:
+    arguments = "ablate", "a blue bird", "-f", "csv", "-f", "jsonl", "--layer", "0"
+    assert run(*arguments).out.startswith("{")

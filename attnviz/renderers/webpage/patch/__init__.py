@@ -17,10 +17,10 @@ from attnviz.renderers.colors import PALE, signed_color
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.interventions import (
     OVER_PAIRS,
-    shares_of,
     mean_of_texts,
     patch_ends,
     patching,
+    shares_of,
     unit_of,
 )
 from attnviz.renderers.patch import map_of, place_names, site_name
