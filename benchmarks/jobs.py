@@ -125,6 +125,28 @@ def jobs(folder: Path) -> tuple[Job, ...]:
         ),
         *(
             Job(
+                f"GPT-2-sized, 64 tokens, all MLPs ablated, {engine}",
+                "as many plain forwards in such batches",
+                [*inside("ablate.py", gpt2, 64), engine, "mlps"],
+                [*inside("batches.py", gpt2, 64), str(12 + 1)],
+                1.2,
+                timed_inside=True,
+            )
+            for engine in ("native", "transformers")
+        ),
+        *(
+            Job(
+                f"GPT-2-sized, 64 tokens, {links} of every head cut, transformers",
+                "as many plain forwards in such batches",
+                [*inside("ablate.py", gpt2, 64), "transformers", cut],
+                inside("batches.py", gpt2, 64),
+                1.2,
+                timed_inside=True,
+            )
+            for links, cut in (("one link", "-1:3"), ("every query's link", "/^w/:0"))
+        ),
+        *(
+            Job(
                 f"GPT-2-sized, 64 tokens, all heads patched, {engine}",
                 "as many plain forwards in such batches",
                 [*inside("patch.py", gpt2, 64), engine, "head"],

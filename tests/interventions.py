@@ -181,6 +181,18 @@ CUTS: list[Intervention] = [
     (Edit(Site("residual", 0), "source", (3,)), CutLink(Head(0, 2), 6, 3)),
 ]
 
+EVERY_HEAD = [Head(layer, head) for layer in (0, 1) for head in range(HEADS)]
+BEFORE = [(query, key) for query in range(len(IDS)) for key in range(query)]
+# one of each kind, in both layers: each changes much
+STRONG: list[Intervention] = [
+    tuple(Edit(Site("head", *head), "zero") for head in EVERY_HEAD),
+    tuple(Edit(Site("attention", layer), "mean") for layer in (0, 1)),
+    tuple(Edit(Site("mlp", layer), "zero") for layer in (0, 1)),
+    (Edit(Site("residual", 1), "source"),),
+    tuple(CutLink(head, *link) for head in EVERY_HEAD for link in BEFORE),
+    tuple(CutLink(head, *link, renormalise=True) for head in EVERY_HEAD for link in BEFORE),
+]
+
 
 def every_site_of(interventions: Sequence[Intervention]) -> set[Site]:
     return {c.site for changes in interventions for c in changes if isinstance(c, Edit)}
@@ -228,7 +240,7 @@ def part_of(vectors: Tensor, site: Site) -> Tensor:
 def vectors_in_source(architecture: Architecture, model: Any) -> dict[Site, Tensor]:
     """What the sites' vectors are in the source, at the places of the text."""
     found: dict[Site, Tensor] = {}
-    for site in every_site_of(EDITS + TOGETHER + CUTS):
+    for site in every_site_of(EDITS + TOGETHER + CUTS + STRONG):
 
         def keep(vectors: Tensor, site: Site = site) -> Tensor:
             found[site] = part_of(vectors, site)[list(SOURCE.places)].clone()

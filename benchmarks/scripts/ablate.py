@@ -1,6 +1,8 @@
 """attnviz's ablation of every head, one at a time: seconds, and bytes above the loaded model.
 
-python ablate.py FOLDER TEXT.txt native|transformers
+python ablate.py FOLDER TEXT.txt native|transformers [mlps|QUERY:KEY]
+
+Or of every MLP, or of some links of every head.
 """
 
 import sys
@@ -8,17 +10,23 @@ from pathlib import Path
 
 from inside import report
 
+from attnviz.data.ablate import link_named
 from attnviz.models.catalog import Source, load
 from attnviz.runs.ablate import Ablating, Targets, ablate_each
 from attnviz.runs.options import TextOptions
 
-folder, text, engine = sys.argv[1:]
+folder, text, engine, *what = sys.argv[1:]
 model = load(Source(folder, engine=engine))  # type: ignore[arg-type]
 words = Path(text).read_text().split()
+targets, how = Targets(), Ablating()
+if what == ["mlps"]:
+    targets = Targets(mlps="all")
+elif what:
+    how = Ablating(cut=link_named(what[0]))
 
 
 def ablate(n: int) -> None:
-    ablate_each(model, " ".join(words[:n]), TextOptions(), Targets(), Ablating())
+    ablate_each(model, " ".join(words[:n]), TextOptions(), targets, how)
 
 
 report(ablate, len(words))

@@ -21,6 +21,8 @@ from torch import Tensor
 from attnviz.errors import ModelError, option
 
 LOWEST = torch.finfo(torch.float32).min
+HIDDEN = torch.finfo(torch.float16).min / 2
+"""A mask of any type adds less than this where it hides a key."""
 NEAR = 1e-3
 PLAIN = 1e-5
 """How near a module's eager function must be to the plain one, to be taken for it."""
@@ -98,11 +100,13 @@ class AttentionCall:
         mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))
         return None if mask is None else mask[0, 0]
 
-    def weights(self, queries: Tensor | None = None, hidden: Sequence[int] = ()) -> Tensor:
+    def weights(
+        self, queries: Tensor | None = None, hidden: Sequence[Sequence[int]] = ()
+    ) -> Tensor:
         """The pattern of query rows, (h, rows, n), by the module's own eager function.
 
-        `hidden`: keys to hide beside those that the mask hides; a row of which no key is left
-        is 0.
+        `hidden`: for each row, the keys to hide beside those that the mask hides; a row of which
+        no key is left is 0. A query may have several rows.
 
         The first n keys are all keys that these queries attend to in a causal module; None:
         all rows, and all keys. It is computed in float32, since the softmax of some modules
@@ -115,9 +119,8 @@ class AttentionCall:
         if self.bias is not None:
             more["position_bias"] = self.bias[None, :, rows, :n].float()
         mask = self._additive(rows, n)
-        if hidden:
-            mask = self.q.new_zeros((1, 1, len(rows), n)).float() if mask is None else mask.clone()
-            mask[..., list(hidden)] = LOWEST
+        if any(hidden):
+            mask = _hiding(self.q.new_zeros((1, 1, 1, n)).float() if mask is None else mask, hidden)
         pattern: Tensor = eager(
             self.module,
             self.q[None, :, rows].float(),
@@ -127,8 +130,8 @@ class AttentionCall:
             self.q.new_zeros((1, 1, 1, n), dtype=torch.float32) if mask is None else mask,
             **more,
         )[1]
-        if hidden and mask is not None:
-            pattern = pattern.masked_fill(mask <= LOWEST / 2, 0)
+        if any(hidden) and mask is not None:
+            pattern = pattern.masked_fill(mask == LOWEST, 0)
         return pattern[0]
 
     def plain_rows(self, queries: Tensor, room: "Room") -> tuple[Tensor, Tensor]:
@@ -237,6 +240,18 @@ class AttentionCall:
         ahead = self.k.size(1) - self.q.size(1)
         future = (torch.arange(n) > queries[:, None] + ahead).to(self.q.device)
         return torch.where(future, LOWEST, 0.0)[None, None]
+
+
+def _hiding(mask: Tensor, hidden: Sequence[Sequence[int]]) -> Tensor:
+    """A mask (1, …, rows, n), or one row of it for all, that hides more keys of each row.
+
+    All that it hides is the same lowest number: softmax prefers none where nothing else is left.
+    """
+    mask = mask.expand(*mask.shape[:2], len(hidden), -1)
+    mask = mask.masked_fill(mask <= HIDDEN, LOWEST)
+    rows = [row for row, keys in enumerate(hidden) for _ in keys]
+    mask[..., rows, [key for keys in hidden for key in keys]] = LOWEST
+    return mask
 
 
 def _precise(tensor: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ Letters in the shape comments as in `models/intervening.py`.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from typing import Any
 
 import torch
@@ -22,6 +21,7 @@ from attnviz.data.interventions import (
     SourceRun,
 )
 from attnviz.errors import ModelError
+from attnviz.models.handover import rows_at_a_time
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import AttentionCall, corrected
 from attnviz.models.huggingface.layers import Layers
@@ -162,8 +162,15 @@ def _cutting(model: Any, batch: Batch) -> Iterator[None]:
             return output
         left.remove(layer)
         changed = output.clone()
+        of_runs: dict[int, dict[int, list[CutLink]]] = {}
         for (run, query), cuts in batch.cuts(layer).items():
-            _cut_row(call.of(run), query, cuts, output[run, query], changed[run, query])
+            of_runs.setdefault(run, {})[query] = cuts
+        size = rows_at_a_time(call.k.size(1), call.q.size(0))
+        for run, of_queries in of_runs.items():
+            of_run = call.of(run)
+            for block in batches(sorted(of_queries), size):
+                cuts = [cut for query in block for cut in of_queries[query]]
+                _cut_rows(of_run, cuts, output[run], changed[run])
         return changed
 
     with corrected(model, cut):
@@ -172,29 +179,38 @@ def _cutting(model: Any, batch: Batch) -> Iterator[None]:
         raise unknown(f"layer {min(left)} of {type(model).__name__} calls no attention")
 
 
-def _cut_row(
-    call: AttentionCall, query: int, cuts: Sequence[CutLink], before: Tensor, after: Tensor
-) -> None:
-    """Write into `after` (h, d_v) what heads make of a row without some links."""
-    rows, group = torch.tensor([query]), call.q.size(0) // call.v.size(0)
+def _cut_rows(call: AttentionCall, cuts: Sequence[CutLink], before: Tensor, after: Tensor) -> None:
+    """Write into `after` (n, h, d_v) what heads make of some rows without some links.
 
-    @cache
-    def weights(hidden: tuple[int, ...]) -> Tensor:
-        try:
-            return call.weights(rows, hidden)[:, 0]  # (h, keys)
-        except (RuntimeError, TypeError, ValueError, IndexError):
-            raise _does_more(call.module) from None  # it wants more than this row
-
-    for head in {cut.head.head for cut in cuts}:
-        of_head = [cut for cut in cuts if cut.head.head == head]
-        whole = weights(())[head]
-        v = call.v[head // group, : len(whole)].float()  # (keys, d_v)
-        near = (NEAR if before.dtype is torch.float32 else NEAR_HALF) * (1 + v.abs().max())
-        if (whole @ v - before[head]).abs().max() > near:
+    All rows are computed at once: those of the model, and those that hide keys.
+    """
+    of_heads: dict[int, dict[int, list[CutLink]]] = {}
+    for cut in cuts:
+        of_heads.setdefault(cut.head.head, {}).setdefault(cut.query, []).append(cut)
+    every = [row for rows in of_heads.values() for row in rows.items()]
+    wanted = [(query, keys) for query, of_row in every for keys in ((), _hidden(of_row))]
+    number = {row: i for i, row in enumerate(dict.fromkeys(wanted))}
+    try:
+        pattern = call.weights(torch.tensor([q for q, _ in number]), [keys for _, keys in number])
+    except (RuntimeError, TypeError, ValueError, IndexError):
+        raise _does_more(call.module) from None  # it wants more than these rows
+    exact = before.dtype in (torch.float32, torch.float64)
+    group = call.q.size(0) // call.v.size(0)
+    for head, rows in of_heads.items():
+        queries, v = list(rows), call.v[head // group, : pattern.size(2)].float()  # (keys, d_v)
+        whole = pattern[head, [number[query, ()] for query in queries]]  # (rows, keys)
+        near = (NEAR if exact else NEAR_HALF) * (1 + v.abs().max())
+        if (whole @ v - before[queries, head]).abs().max() > near:
             raise _does_more(call.module)
-        row = weights(tuple(sorted(cut.key for cut in of_head if cut.renormalise)))[head].clone()
-        row[[cut.key for cut in of_head]] = 0.0
-        after[head] = (row @ v).to(after)
+        left = pattern[head, [number[query, _hidden(rows[query])] for query in queries]]
+        removed = [(i, cut.key) for i, query in enumerate(queries) for cut in rows[query]]
+        left[tuple(zip(*removed, strict=True))] = 0.0
+        after[queries, head] = (left @ v).to(after)
+
+
+def _hidden(cuts: Iterable[CutLink]) -> tuple[int, ...]:
+    """The keys of a row that its softmax does not see."""
+    return tuple(sorted({cut.key for cut in cuts if cut.renormalise}))
 
 
 def _does_more(module: nn.Module) -> ModelError:
