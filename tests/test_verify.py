@@ -16,7 +16,7 @@ from transformers import GPTJConfig, GPTJForCausalLM, LlamaConfig, LlamaForCausa
 from attnviz.data.blocks import KeepEverything, PatternBlock
 from attnviz.data.verify import EXACT, FromExact, Verified
 from attnviz.errors import ExitStatus
-from attnviz.models.huggingface import functions as registry
+from attnviz.models.huggingface.call import AttentionCall
 from tests.builtin import FOLDER as BUILTIN
 from tests.conftest import Run, bytes_tokenizer
 
@@ -67,8 +67,8 @@ def test_a_capture_that_is_not_exact_ends_with_1_and_shows_nothing(
     run: Run, llama: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mask is left away: each row then sees one token more than the model does."""
-    monkeypatch.setattr(registry.AttentionCall, "is_plain", lambda _: False)
-    monkeypatch.setattr(registry.AttentionCall, "_additive", lambda *_: None)
+    monkeypatch.setattr(AttentionCall, "is_plain", lambda _: False)
+    monkeypatch.setattr(AttentionCall, "_additive", lambda *_: None)
     monkeypatch.setattr("attnviz.data.blocks._looks_ahead", lambda _: False)
     ended = run("show", "a fluffy creature", "--model", str(llama), "--verify")
     assert ended.status is ExitStatus.BUG

@@ -12,7 +12,8 @@ import transformers
 from attnviz.data.blocks import FloatArray, KeepEverything, PatternBlock, Wanted
 from attnviz.data.generate import Sampling
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface.functions import AttentionCall, recording
+from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.generate import generate
 from attnviz.models.loaded import LoadedModel, generating
 from tests.architectures import ARCHITECTURES, Architecture

@@ -16,7 +16,7 @@ from attnviz.data.interventions import CutLink, Edit, Intervention, Site, Source
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface import intervening
-from attnviz.models.huggingface.functions import AttentionCall
+from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.loaded import predicting
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.models.scratch.checkpoint import load_checkpoint

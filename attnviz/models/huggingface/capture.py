@@ -16,10 +16,12 @@ from attnviz.data.blocks import Consumer, Wanted
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError, option
 from attnviz.models.handover import Handover, rows_at_a_time
+from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import AttentionCall, PlainModules, recording
+from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
+from attnviz.models.huggingface.plain import PlainModules
 from attnviz.models.reducing import Rows, Take
 
 

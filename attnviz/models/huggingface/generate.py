@@ -16,10 +16,12 @@ from attnviz.data.blocks import Consumer, FloatArray, Wanted
 from attnviz.data.capture import Kind
 from attnviz.data.generate import GoOn, Sampling
 from attnviz.models.handover import Handover
+from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import AttentionCall, PlainModules, recording
+from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
+from attnviz.models.huggingface.plain import PlainModules
 from attnviz.models.probability import log_probability
 from attnviz.models.tracing import numbers
 

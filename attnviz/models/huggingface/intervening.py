@@ -22,8 +22,9 @@ from attnviz.data.interventions import (
 )
 from attnviz.errors import ModelError
 from attnviz.models.handover import rows_at_a_time
+from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import AttentionCall, corrected
+from attnviz.models.huggingface.functions import corrected
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.places import passing, places_of
 from attnviz.models.huggingface.projections import unknown

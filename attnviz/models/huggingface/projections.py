@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import ModelError
 from attnviz.models.folder.params import ROLES
-from attnviz.models.huggingface.functions import AttentionCall
+from attnviz.models.huggingface.call import AttentionCall
 
 NEAR = 1e-4
 

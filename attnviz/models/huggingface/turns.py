@@ -11,7 +11,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnviz.models.huggingface.functions import AttentionCall, recording
+from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import LayerParts, layers_of, parts_of
 from attnviz.models.huggingface.residual import is_norm
 

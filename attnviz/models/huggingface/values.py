@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from attnviz.data.blocks import FloatArray
+from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import AttentionCall, recording
+from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import Layers, parts_of
 from attnviz.models.huggingface.projections import matrix_of, unknown
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnviz.models.huggingface.functions import AttentionCall
+from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.layers import LayerParts
 from attnviz.models.huggingface.residual import is_norm
 

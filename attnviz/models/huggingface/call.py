@@ -1,0 +1,263 @@
+"""One call of a transformers model's attention: its queries, keys and values, and what it makes.
+
+The module's own `eager_attention_forward` gives the weights, with everything that the model adds to
+them (position bias, soft caps, windows, shared keys).
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from attnviz.errors import ModelError, option
+
+if TYPE_CHECKING:
+    from attnviz.models.huggingface.plain import Room
+
+LOWEST = torch.finfo(torch.float32).min
+HIDDEN = torch.finfo(torch.float16).min / 2
+"""A mask of any type adds less than this where it hides a key."""
+NEAR = 1e-3
+PLAIN = 1e-5
+"""How near a module's eager function must be to the plain one, to be taken for it."""
+
+
+@dataclass(frozen=True)
+class AttentionCall:
+    """One attention module at work, for the one text of the batch.
+
+    q (h, n_q, d_k); k and v (kv_heads, n_k, d_k), after rotation; `bias` (h, n_q, n_k) is
+    added to the scores; `scaling` multiplies q·k.
+    """
+
+    module: Any
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    bias: Tensor | None
+    scaling: float
+    _mask: Tensor | None
+    _more: Mapping[str, Any]
+    _texts: tuple[Tensor, Tensor, Tensor]
+    """q, k and v of all texts of the batch; this call is that of the first."""
+
+    @property
+    def texts(self) -> int:
+        """How many texts there are in the batch."""
+        return self._texts[0].size(0)
+
+    def of(self, text: int) -> "AttentionCall":
+        """The call for another text of the batch."""
+        q, k, v = (tensor[text] for tensor in self._texts)
+        bias, mask = self._more.get("position_bias"), self._mask
+        return replace(
+            self,
+            q=q,
+            k=k,
+            v=v,
+            bias=None if bias is None else bias[text % len(bias)],
+            _mask=None if mask is None else mask[text % len(mask)][None],
+        )
+
+    @property
+    def cap(self) -> float | None:
+        """The soft cap on the scores (Gemma 2); None where there is none."""
+        cap = self._more.get("softcap")
+        return None if cap is None else float(cap)
+
+    @property
+    def added(self) -> Tensor | None:
+        """What is added to the scores of the keys that a query sees (h, n_q, n_k); None: nothing.
+
+        The position bias, and what a mask holds beside what it hides (ALiBi, Doge).
+        """
+        mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))
+        more = torch.zeros(()) if mask is None else mask[0]
+        seen = more.masked_fill(more <= torch.finfo(torch.float32).min / 2, 0)
+        if self.bias is None and not seen.any():
+            return None
+        every = seen if self.bias is None else _precise(self.bias) + seen
+        return every.expand(self.q.size(0), self.q.size(1), self.k.size(1)).to(self.q.dtype)
+
+    @property
+    def visible(self) -> Tensor:
+        """(n_q, n_k), True where the query may attend to the key."""
+        size, mask = (self.q.size(1), self.k.size(1)), self.mask
+        if mask is None:
+            return torch.ones(size, dtype=torch.bool, device=self.q.device)
+        # some encoders have one row for all queries
+        return (mask > torch.finfo(mask.dtype).min / 2).expand(size)
+
+    @property
+    def mask(self) -> Tensor | None:
+        """The addend to the scores (n_q, n_k), lowest where a key is hidden; None: nothing."""
+        mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))
+        return None if mask is None else mask[0, 0]
+
+    def weights(
+        self, queries: Tensor | None = None, hidden: Sequence[Sequence[int]] = ()
+    ) -> Tensor:
+        """The pattern of query rows, (h, rows, n), by the module's own eager function.
+
+        `hidden`: for each row, the keys to hide beside those that the mask hides; a row of which
+        no key is left is 0. A query may have several rows.
+
+        The first n keys are all keys that these queries attend to in a causal module; None:
+        all rows, and all keys. It is computed in float32, since the softmax of some modules
+        runs in the type of its input.
+        """
+        rows = torch.arange(self.q.size(1)) if queries is None else queries
+        n = self.k.size(1) if queries is None else self._seen(queries)
+        eager = sys.modules[type(self.module).__module__].eager_attention_forward
+        more = dict(self._more)
+        if self.bias is not None:
+            more["position_bias"] = self.bias[None, :, rows, :n].float()
+        mask = self._additive(rows, n)
+        if any(hidden):
+            mask = _hiding(self.q.new_zeros((1, 1, 1, n)).float() if mask is None else mask, hidden)
+        pattern: Tensor = eager(
+            self.module,
+            self.q[None, :, rows].float(),
+            self.k[None, :, :n].float(),
+            self.v[None, :, :n, :0].float(),  # the output is not needed: no values
+            # some eager functions (ModernBERT's decoder's) want a mask even where all is seen
+            self.q.new_zeros((1, 1, 1, n), dtype=torch.float32) if mask is None else mask,
+            **more,
+        )[1]
+        if any(hidden) and mask is not None:
+            pattern = pattern.masked_fill(mask == LOWEST, 0)
+        return pattern[0]
+
+    def plain_rows(self, queries: Tensor, room: "Room") -> tuple[Tensor, Tensor]:
+        """As `weights`, where `is_plain` holds of the module, and the scores that they are made of.
+
+        Both (h, rows, n) are good until the room is used again; the scores are those after the
+        mask. Unlike the eager functions of transformers, it makes no copy of keys that heads share.
+        """
+        n = self._seen(queries)
+        shape, most = (self.q.size(0), len(queries), n), self.k.size(1)
+        scores, weights = (room.of(name, shape, most, self.q.device) for name in ("scores", "rows"))
+        _grouped(self.q[:, queries].float() * self.scaling, self.k[:, :n].float(), out=scores)
+        if self._mask is None and self._causal() and self.q.size(1) == self.k.size(1):
+            # of the last keys alone, some are ahead of a query
+            first = int(queries[0])
+            ahead = torch.arange(first, n) > queries[:, None]
+            scores[..., first:].masked_fill_(ahead.to(scores.device), LOWEST)
+        elif (mask := self._additive(queries, n)) is not None:
+            scores += mask[0].clamp_min(LOWEST)  # not minus infinity, which times 0 is no number
+        return torch.softmax(scores, dim=-1, out=weights), scores
+
+    def is_plain(self) -> bool:
+        """Whether the module's own eager function is the softmax of scaled products, and no more.
+
+        It is seen on a few keys, with scores from 0 to large: a soft cap, a sink or a bias of its
+        own would show.
+        """
+        if self.bias is not None:
+            return False
+        draw = torch.Generator(self.q.device).manual_seed(0)
+        like: dict[str, Any] = {"generator": draw, "device": self.q.device}
+        groups, width = self.k.size(0), self.k.size(2)
+        reach = torch.tensor([[0.0], [1.0], [10.0], [100.0]], device=self.q.device)
+        q = torch.randn(self.q.size(0), 4, width, **like) * reach
+        k = torch.nn.functional.normalize(torch.randn(groups, 16, width, **like), dim=-1)
+        seen = replace(self, q=q, k=k, v=k[..., :0], _mask=q.new_zeros(1, 1, 4, 16))
+        try:
+            theirs = seen.weights()
+        except (ValueError, TypeError, RuntimeError, IndexError):
+            return False  # it wants more than these few keys
+        ours = torch.softmax(_grouped(q, k, out=q.new_empty(len(q), 4, 16)) * self.scaling, dim=-1)
+        return bool((theirs - ours).abs().max() < PLAIN)
+
+    def pattern(self) -> Tensor:
+        """The whole pattern (h, n_q, n_k); in float64 where the queries are.
+
+        Raises:
+            ModelError: as `scores`.
+        """
+        queries = torch.arange(self.q.size(1))
+        scores = self.scores(queries)
+        if scores.dtype is not torch.float64:
+            return self.weights()
+        mask = self._additive(queries, self.k.size(1))  # eager functions compute in float32
+        return torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
+
+    def scores(self, queries: Tensor) -> Tensor:
+        """The scores of query rows before the mask, as softmax is given them: (h, rows, n).
+
+        Raises:
+            ModelError: their softmax is not the pattern, so the model does more to them.
+        """
+        n, group = self._seen(queries), self.q.size(0) // self.k.size(0)
+        k = _precise(self.k[:, :n]).repeat_interleave(group, dim=0)  # (h, n, d_k)
+        scores = _precise(self.q[:, queries]) @ k.transpose(1, 2) * self.scaling
+        if self.cap is not None:
+            scores = torch.tanh(scores / self.cap) * self.cap
+        if self.bias is not None:
+            scores = scores + _precise(self.bias[:, queries, :n])
+        mask = self._additive(queries, n)
+        pattern = torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
+        weights = self.weights(queries)
+        weights = weights / weights.sum(dim=-1, keepdim=True)  # a sink takes a part of each row
+        if (pattern - weights).abs().max() > NEAR:
+            raise ModelError(
+                f"{type(self.module).__name__} changes its scores in a way that "
+                "attnviz does not know",
+                f"leave {option('scores')} out",
+            )
+        return scores
+
+    def _seen(self, queries: Tensor) -> int:
+        """How many of the first keys these queries attend to: all, except in a causal module."""
+        n_q, n_k = self.q.size(1), self.k.size(1)
+        if n_q != n_k or not self._causal():
+            return n_k
+        return int(queries.max()) + 1
+
+    def _causal(self) -> bool:
+        given = self._more.get("is_causal")
+        return bool(getattr(self.module, "is_causal", False) if given is None else given)
+
+    def _additive(self, queries: Tensor, n: int) -> Tensor | None:
+        """The mask (1, 1, rows, n) of these rows and the first n keys, as eager functions add it.
+
+        A missing mask may mean causal.
+        """
+        if self._mask is not None:
+            rows = queries if self._mask.size(-2) > 1 else slice(None)
+            mask = self._mask[..., rows, :n]
+            if mask.dtype is not torch.bool:
+                return mask.float()
+            return torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, LOWEST)
+        if self.q.size(1) == 1 or not self._causal():
+            return None
+        ahead = self.k.size(1) - self.q.size(1)
+        future = (torch.arange(n) > queries[:, None] + ahead).to(self.q.device)
+        return torch.where(future, LOWEST, 0.0)[None, None]
+
+
+def _hiding(mask: Tensor, hidden: Sequence[Sequence[int]]) -> Tensor:
+    """A mask (1, …, rows, n), or one row of it for all, that hides more keys of each row.
+
+    All that it hides is the same lowest number: softmax prefers none where nothing else is left.
+    """
+    mask = mask.expand(*mask.shape[:2], len(hidden), -1)
+    mask = mask.masked_fill(mask <= HIDDEN, LOWEST)
+    rows = [row for row, keys in enumerate(hidden) for _ in keys]
+    mask[..., rows, [key for keys in hidden for key in keys]] = LOWEST
+    return mask
+
+
+def _precise(tensor: Tensor) -> Tensor:
+    """In float32 at least."""
+    return tensor if tensor.dtype is torch.float64 else tensor.float()
+
+
+def _grouped(q: Tensor, k: Tensor, *, out: Tensor) -> Tensor:
+    """q·k (h, rows, n) of (h, rows, d_k) and (kv_heads, n, d_k), without a copy of shared keys."""
+    rows = q.reshape(k.size(0), -1, q.size(2))  # (kv_heads, group * rows, d_k)
+    torch.bmm(rows, k.transpose(1, 2), out=out.view(*rows.shape[:2], k.size(1)))
+    return out
