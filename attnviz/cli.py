@@ -18,7 +18,15 @@ from attnviz.commands.flags import as_flag
 from attnviz.commands.help import HelpedCommand, HelpedGroup
 from attnviz.commands.session import Session, process_session
 from attnviz.commands.zsh import use_script
-from attnviz.errors import AttnvizError, ExitStatus, ModelError, OutputError, UsageError
+from attnviz.errors import (
+    AttnvizError,
+    ExitStatus,
+    ModelError,
+    OutputError,
+    UsageError,
+    option,
+    spelled,
+)
 from attnviz.writers.stream import as_output_error
 
 ISSUES = "https://github.com/attnviz/attnviz/issues"
@@ -191,7 +199,10 @@ def _usage(session: Session, error: typer.TyperException) -> str:
     wrong = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
     hint = f"see {command} --help"
     if "unexpected extra argument" in wrong:
-        hint = f"put the text in quotes, or {hint}"
+        source = (
+            f"give the source as {option('source', 'TEXT')}, " if command.endswith("patch") else ""
+        )
+        hint = spelled(f"{source}put the text in quotes, or {hint}", as_flag)
     elif "No such command" in wrong:
         hint = f'attnviz show "a text" shows a text, or {hint}'
     where = session.where_set(getattr(getattr(error, "param", None), "name", None))

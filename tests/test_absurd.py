@@ -31,7 +31,7 @@ CASES = [
     ("explain", TEXT, "--only", f"1-{DIGITS}"),
     ("explain", "--example", "multi-head", "--seed", "9" * 60),
     ("predict", TEXT, "--top", DIGITS),
-    ("ablate", TEXT, "--answer", "x" * 10_000),
+    ("ablate", TEXT, "--head", "x" * 10_000),
     ("compare", TEXT, TEXT, "--query", LONG),
     ("heads", "--samples", "1000000000"),
     ("heads", "--length", "1000000000"),

@@ -7,7 +7,7 @@ from attnviz.harmless import readable
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import name_of
 from attnviz.renderers.numbers import probability
-from attnviz.renderers.titles import amount, facts
+from attnviz.renderers.titles import amount, beginning, facts
 
 NOUNS = {"head": "head", "mlp": "MLP", "layer": "layer"}
 
@@ -81,7 +81,7 @@ def measured(report: AblationReport) -> str:
 def named(token: Candidate) -> str:
     """A token in a sentence; of a word of several tokens it says that it is the first."""
     said = fenced(name_of(token.label))
-    return f"{said}, the first token of {fenced(readable(token.begins))}" if token.begins else said
+    return f"{said}, the first token of {fenced(beginning(token.begins))}" if token.begins else said
 
 
 def difference(answer: Candidate | None, versus: Candidate | None) -> str:

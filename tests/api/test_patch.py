@@ -146,3 +146,9 @@ def test_a_name_of_several_tokens_cuts_several_links_and_says_how_many() -> None
     assert "a head's 2 links from was to bird removed" in shown
     one = " ".join(str(attnviz.ablate(BLUE, cut="was:bird#1", heads="L4H1", **ASKED)).split())
     assert "a head's link from was to bird#1 removed" in one
+
+
+def test_a_word_without_end_is_named_by_its_beginning() -> None:
+    shown = str(attnviz.ablate(BLUE, answer="x" * 10_000, heads="L0H0"))
+    assert "the first token of xxxx" in " ".join(shown.split())
+    assert shown.count("x") < 200

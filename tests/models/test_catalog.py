@@ -228,13 +228,13 @@ def test_too_little_memory_is_said_before_anything_is_run(
 
 def test_what_would_fit_is_named_and_fits(run: Run) -> None:
     text = "the fluffy blue creature " * 60
-    few = ["show", text, "--head", "all", "--truncate", "right", "--max-memory"]
+    few = ["show", text, "--truncate", "right", "--max-memory"]
     room = f"{load(Source('builtin')).identity.parameters * 4 // 1024 + 6000}KB"
-    ended = run(*few, room, "-f", "json")
+    ended = run(*few, room, "-f", "json", "--head", "all")
     assert ended.status is ExitStatus.MODEL
     assert "try --head L0H0 or -f jsonl --top 5" in ended.err
     assert run(*few, room, "-f", "json", "--head", "L0H0").status is ExitStatus.OK
-    assert run(*few, room, "-f", "jsonl", "--top", "5").status is ExitStatus.OK
+    assert run(*few, room, "-f", "jsonl", "--top", "5", "--head", "all").status is ExitStatus.OK
 
 
 def test_a_model_that_does_not_fit_is_not_loaded(gpt2_copy: Path) -> None:

@@ -60,7 +60,8 @@ def _tokens(e: Explained) -> Iterator[Text]:
         return
     yield from sheet.formula(f"x̂ = {t.kinds.norm}(x) {shape(t.normed)}")
     made = "q is" if e.cross else "q, k and v are"
-    yield from sheet.say(f"Before attention, each vector is normalised; {made} computed from x̂.")
+    said = "Before attention, each vector is normalised and scaled by the norm's learned weights"
+    yield from sheet.say(f"{said}; {made} computed from x̂.")
     yield from e.vectors("x̂", t.normed, [t.query])
 
 
