@@ -5,6 +5,7 @@ text ─► tokens ─► a run for each intervention ─► log-probabilities o
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import exp
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -221,7 +222,12 @@ class _Measuring:
     def _cut(self) -> LinkNames | None:
         """The links that are cut, with their number."""
         cut = self.how.cut
-        return replace(cut, number=len(_links(self.prepared, cut))) if cut else None
+        return replace(cut, number=len(self._links)) if cut else None
+
+    @cached_property
+    def _links(self) -> Sequence[tuple[int, int]]:
+        """The (query, key) pairs that are cut."""
+        return _links(self.prepared, self.how.cut) if self.how.cut else ()
 
     def _run(
         self,
@@ -232,9 +238,7 @@ class _Measuring:
         whole: bool,
     ) -> None:
         """Hand each run to all consumers."""
-        cut = self.how.cut
-        links = _links(self.prepared, cut) if cut else ()
-        changes = [_changes(parts, self.how, links) for parts in ablations]
+        changes = [_changes(parts, self.how, self._links) for parts in ablations]
         intervene(self.prepared, changes, consumers, progress, whole=whole)
 
 
