@@ -30,7 +30,8 @@ class AttentionCall:
     """One attention module at work, for the one text of the batch.
 
     q (h, n_q, d_k); k and v (kv_heads, n_k, d_k), after rotation; `bias` (h, n_q, n_k) is
-    added to the scores; `scaling` multiplies q·k.
+    added to the scores; `scaling` multiplies q·k. `function`: the name of the model's attention
+    function.
     """
 
     module: Any
@@ -39,10 +40,15 @@ class AttentionCall:
     v: Tensor
     bias: Tensor | None
     scaling: float
+    function: str
     _mask: Tensor | None
     _more: Mapping[str, Any]
     _texts: tuple[Tensor, Tensor, Tensor]
-    """q, k and v of all texts of the batch; this call is that of the first."""
+    """q, k and v of all texts of the batch."""
+    _made: tuple[Tensor, Tensor | None]
+    """What the function returned for all of them: outputs, and weights if it has any."""
+    _text: int = 0
+    """The text of the batch that this call is of."""
 
     @property
     def texts(self) -> int:
@@ -60,7 +66,22 @@ class AttentionCall:
             v=v,
             bias=None if bias is None else bias[text % len(bias)],
             _mask=None if mask is None else mask[text % len(mask)][None],
+            _text=text,
         )
+
+    @property
+    def output(self) -> Tensor:
+        """What the function returned (n_q, h, d_v), in the order in which the module reads it."""
+        heads, n_q = self.q.size(0), self.q.size(1)
+        return self._made[0].reshape(self.texts, n_q, heads, -1)[self._text]
+
+    @property
+    def returned(self) -> Tensor | None:
+        """The weights that the function itself returned (h, n_q, n_k); None: none of this shape."""
+        weights, shape = self._made[1], (self.q.size(0), self.q.size(1), self.k.size(1))
+        if not isinstance(weights, Tensor) or weights.shape != (self.texts, *shape):
+            return None
+        return weights[self._text]
 
     @property
     def cap(self) -> float | None:

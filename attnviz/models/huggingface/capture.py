@@ -16,12 +16,12 @@ from attnviz.data.blocks import Consumer, Wanted
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError, option
 from attnviz.models.handover import Handover, rows_at_a_time
-from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.call import NEAR, AttentionCall
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
-from attnviz.models.huggingface.plain import PlainModules
+from attnviz.models.huggingface.proof import ProvenRows
 from attnviz.models.reducing import Rows, Take
 
 
@@ -37,6 +37,7 @@ def run_and_capture(
     kind: Kind,
     *,
     whole: bool = False,
+    errors: dict[int, float] | None = None,
 ) -> Any:
     """Run a model's body up to the last wanted layer, or `whole`, and hand over what is wanted.
 
@@ -47,24 +48,27 @@ def run_and_capture(
         consume: is given the rows, layer after layer.
         kind: the attention of an encoder-decoder that is wanted, else "self".
         whole: run all layers.
+        errors: if given, every row is proven, and each layer's largest error is put here.
 
     Returns:
         The output of the body; None where it was not run to its end.
 
     Raises:
-        ModelError: scores are wanted, and this architecture computes attention in its modules.
+        ModelError: scores are wanted, and this architecture computes attention in its modules;
+            or the weights of the model's attention function are not known (`proof.py`).
     """
-    handing_over = _handing_over(model, kind, Handover(wanted, consume), whole=whole)
+    handover, proven = Handover(wanted, consume), ProvenRows(errors)
+    handing_over = _handing_over(model, kind, handover, proven, whole=whole)
     with torch.inference_mode(), handing_over, suppress(_LastLayerSeen):
         return forward(model.base_model, **inputs)
     return None
 
 
 def _handing_over(
-    model: Any, kind: Kind, handover: Handover, *, whole: bool
+    model: Any, kind: Kind, handover: Handover, proven: ProvenRows, *, whole: bool
 ) -> AbstractContextManager[None]:
     """Hand over the wanted rows of each layer that runs; after the last one, end the pass."""
-    layers, wanted, plain = Layers(model, kind), handover.wanted, PlainModules()
+    layers, wanted = Layers(model, kind), handover.wanted
 
     def at_layer(module: Any, hand_over: Callable[[int], None]) -> None:
         layer = layers.at_work(module)
@@ -74,7 +78,7 @@ def _handing_over(
             raise _LastLayerSeen
 
     def on_call(call: AttentionCall) -> None:
-        at_layer(call.module, lambda layer: _hand_over(call, layer, handover, plain))
+        at_layer(call.module, lambda layer: _hand_over(call, layer, handover, proven))
 
     def on_output(module: Any, pattern: Tensor) -> None:
         at_layer(module, lambda layer: handover.take_rows(layer, 0, pattern))
@@ -89,12 +93,15 @@ def _handing_over(
     return listening(model, on_output)
 
 
-def _hand_over(call: AttentionCall, layer: int, handover: Handover, plain: PlainModules) -> None:
+def _hand_over(
+    call: AttentionCall, layer: int, handover: Handover, proven: ProvenRows
+) -> None:
     """Hand over the wanted rows of one call, in blocks."""
-    for queries in handover.rows(call.q.size(1), call.k.size(1), call.q.size(0)):
-        scores = handover.wanted.scores
-        rows = call.scores(queries) if scores else plain.rows(call, queries)[0]
-        handover.take(layer, queries, rows)
+    wanted, n = handover.wanted, call.q.size(1)
+    queries = torch.arange(n) if wanted.queries is None else torch.tensor(wanted.queries)
+    rows = proven.of(call, layer, wanted.heads[layer], queries, scores=wanted.scores)
+    for block in handover.rows(n, call.k.size(1), call.q.size(0)):
+        handover.take(layer, block, call.scores(block) if wanted.scores else rows(block)[0])
 
 
 def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: Take) -> None:
@@ -109,14 +116,14 @@ def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: 
     Raises:
         ModelError: it cannot run them, or computes attention in its modules.
     """
-    layers, plain = Layers(model, "self"), PlainModules()
+    layers, proven = Layers(model, "self"), ProvenRows()
 
     def on_call(call: AttentionCall) -> None:
         layer = layers.at_work(call.module)
         if layer is not None and layer in wanted.heads:
             if call.texts != len(inputs["input_ids"]):
                 raise ModelError(f"{model.config.model_type} mixes the texts of a batch", "run one")
-            _give(call, layer, wanted.heads[layer], take, plain)
+            _give(call, layer, wanted.heads[layer], take, proven)
         if layer == wanted.last_layer:
             raise _LastLayerSeen
 
@@ -125,15 +132,16 @@ def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: 
 
 
 def _give(
-    call: AttentionCall, layer: int, heads: tuple[int, ...], take: Take, plain: PlainModules
+    call: AttentionCall, layer: int, heads: tuple[int, ...], take: Take, proven: ProvenRows
 ) -> None:
     """Give the rows of one call to a reduction, text by text, in blocks."""
     every = len(heads) == call.q.size(0)
     for text in range(call.texts):
         own = call.of(text)
+        rows = proven.of(own, layer, heads)
         step = rows_at_a_time(call.k.size(1), call.q.size(0))
         for queries in torch.split(torch.arange(call.q.size(1)), step):
-            weights, scores = plain.rows(own, queries)
+            weights, scores = rows(queries)
             if not every:
                 weights = weights[list(heads)]
                 scores = None if scores is None else scores[list(heads)]
@@ -143,10 +151,14 @@ def _give(
 
 @dataclass(frozen=True)
 class Attention:
-    """The attention of a model: heads of each layer (0: none), and whether it is causal."""
+    """The attention of a model: heads of each layer (0: none), and whether it is causal.
+
+    `sinks`: whether rows sum to less than 1, in a layer at least.
+    """
 
     heads_per_layer: tuple[int, ...]
     causal: bool
+    sinks: bool
 
 
 def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind) -> Attention:
@@ -155,10 +167,10 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
     Raises:
         ModelError: it has none, or none that is a matrix of the tokens.
     """
-    heads, looks_ahead, numbering = [0] * layers, False, Layers(model, kind)
+    heads, looks_ahead, sinks, numbering = [0] * layers, False, False, Layers(model, kind)
 
     def see(module: Any, pattern: Tensor) -> None:
-        nonlocal looks_ahead
+        nonlocal looks_ahead, sinks
         layer = numbering.at_work(module)
         if layer is not None and kind != "cross" and pattern.size(1) != pattern.size(2):
             raise ModelError(
@@ -169,9 +181,10 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
         if layer is not None and layer < layers:
             heads[layer] = pattern.size(0)
             looks_ahead |= bool(pattern.triu(1).any())
+            sinks |= bool((pattern.sum(dim=-1) < 1 - NEAR).any())
 
     if model._can_set_attn_implementation():
-        listener = recording(model, lambda call: see(call.module, call.weights()))
+        listener = recording(model, lambda call: see(call.module, _some_pattern(call)))
     else:
         listener = listening(model, see)
     with torch.inference_mode(), listener:
@@ -182,4 +195,14 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
             "none, or computes it in a way of its own",
             "use another model",
         )
-    return Attention(tuple(heads), causal=not looks_ahead)
+    return Attention(tuple(heads), causal=not looks_ahead, sinks=sinks)
+
+
+def _some_pattern(call: AttentionCall) -> Tensor:
+    """The pattern (h, n_q, n_k); where it is not known, the links that the mask leaves."""
+    heads, n_q = call.q.shape[:2]
+    try:
+        return ProvenRows().of(call, -1, range(heads))(torch.arange(n_q))[0]
+    except ModelError:
+        seen = call.visible.float()
+        return (seen / seen.sum(dim=-1, keepdim=True)).expand(heads, -1, -1)

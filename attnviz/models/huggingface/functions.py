@@ -3,14 +3,14 @@
 transformers looks an attention function up by name, in a mapping that can be changed.
 While a model is recorded, the function under the name of its own implementation is
 replaced by one that calls it. The model, its configuration, its masks and its output do not
-change. For the calls that a listener wants, the module's own `eager_attention_forward` gives
-the weights as well, with everything that the model adds to them (position bias, soft caps,
-windows, shared keys).
+change, whoever wrote the function. A listener is given what went into a call and what came out
+of it; `proof.py` finds the weights.
 """
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 from torch import Tensor
@@ -31,11 +31,11 @@ def recording(model: Any, listener: Listener) -> Iterator[None]:
         ValueError: the attention function of this architecture cannot be switched.
     """
 
-    def listen(call: AttentionCall, attend: Callable[[], Tensor]) -> Tensor:
-        listener(call)  # first, as it may end the run
-        return attend()
+    def listen(call: AttentionCall, output: Tensor) -> Tensor:
+        listener(call)
+        return output
 
-    with _switched(model, lambda inner: _around(inner, listen)):
+    with corrected(model, listen):
         yield
 
 
@@ -46,7 +46,7 @@ def corrected(model: Any, correct: Correct) -> Iterator[None]:
     Raises:
         ValueError: the attention function of this architecture cannot be switched.
     """
-    with _switched(model, lambda inner: _around(inner, lambda c, attend: correct(c, attend()))):
+    with _switched(model, partial(_around, correct)):
         yield
 
 
@@ -57,12 +57,12 @@ def replaced_by(model: Any, function: Function) -> Iterator[None]:
     Raises:
         ValueError: the attention function of this architecture cannot be switched.
     """
-    with _switched(model, lambda _: function):
+    with _switched(model, lambda *_: function):
         yield
 
 
 @contextmanager
-def _switched(model: Any, make: Callable[[Function | None], Function]) -> Iterator[None]:
+def _switched(model: Any, make: Callable[[str, Function | None], Function]) -> Iterator[None]:
     """Replace every attention function that this model may call by what is made of it."""
     if not model._can_set_attn_implementation():
         raise ValueError(f"{type(model).__name__} cannot switch its attention function")
@@ -83,7 +83,7 @@ FUNCTIONS = "ALL_ATTENTION_FUNCTIONS"
 
 @contextmanager
 def _replaced(
-    functions: Any, name: str, make: Callable[[Function | None], Function]
+    functions: Any, name: str, make: Callable[[str, Function | None], Function]
 ) -> Iterator[None]:
     """Replace the function under this name in a mapping by what is made of it."""
     inner = functions.get(name)  # None: eager, which each file has for itself
@@ -92,7 +92,7 @@ def _replaced(
         own = True
     except KeyError:  # it stands in the mapping behind this one, which all share
         own = False
-    functions[name] = make(inner)
+    functions[name] = make(name, inner)
     try:
         yield
     finally:
@@ -101,10 +101,8 @@ def _replaced(
             functions[name] = inner
 
 
-def _around(
-    inner: Function | None, around: Callable[[AttentionCall, Callable[[], Tensor]], Tensor]
-) -> Function:
-    """A function that hands the call to `around`, which may call `inner` for its output."""
+def _around(correct: Correct, name: str, inner: Function | None) -> Function:
+    """A function that calls `inner`, and lets `correct` replace its output."""
 
     def attend(
         module: Any,
@@ -114,6 +112,8 @@ def _around(
         attention_mask: Tensor | None,
         **more: Any,
     ) -> tuple[Tensor, Tensor | None]:
+        function = inner or sys.modules[type(module).__module__].eager_attention_forward
+        output, weights = function(module, query, key, value, attention_mask, **more)
         bias, scaling = more.get("position_bias"), more.get("scaling")
         call = AttentionCall(
             module=module,
@@ -122,20 +122,17 @@ def _around(
             v=value[0],
             bias=None if bias is None else bias[0],
             scaling=query.size(-1) ** -0.5 if scaling is None else float(scaling),
+            function=name if inner is None else f"{name} ({_named(inner)})",
             _mask=attention_mask,
             _more=more,
             _texts=(query, key, value),
+            _made=(output, weights),
         )
-        function = inner or sys.modules[type(module).__module__].eager_attention_forward
-        weights: Tensor | None = None
-
-        def attended() -> Tensor:
-            nonlocal weights
-            output: Tensor
-            output, weights = function(module, query, key, value, attention_mask, **more)
-            return output
-
-        output = around(call, attended)
-        return output, weights
+        return correct(call, output), weights
 
     return attend
+
+
+def _named(function: Any) -> str:
+    """The name that a function was defined by."""
+    return getattr(function, "__qualname__", type(function).__name__).rsplit(".", 1)[-1]

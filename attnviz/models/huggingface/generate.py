@@ -21,7 +21,7 @@ from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
-from attnviz.models.huggingface.plain import PlainModules
+from attnviz.models.huggingface.proof import ProvenRows
 from attnviz.models.probability import log_probability
 from attnviz.models.tracing import numbers
 
@@ -31,7 +31,7 @@ class LastRows:
 
     def __init__(self, model: Any, kind: Kind, wanted: Wanted) -> None:
         self._model, self._wanted, self._layers = model, wanted, Layers(model, kind)
-        self._plain = PlainModules()
+        self._proven = ProvenRows()
         self.rows: dict[int, Tensor] = {}
 
     def begin(self, *_: Any) -> None:
@@ -55,7 +55,8 @@ class LastRows:
         layer = self._layers.at_work(call.module)
         if layer is not None and layer in self._wanted.heads:
             last = torch.tensor([call.q.size(1) - 1])
-            self.rows[layer] = self._plain.rows(call, last)[0].clone()
+            rows = self._proven.of(call, layer, self._wanted.heads[layer], last)
+            self.rows[layer] = rows(last)[0].clone()
 
     def _on_output(self, module: nn.Module, pattern: Tensor) -> None:
         layer = self._layers.at_work(module)

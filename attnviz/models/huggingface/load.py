@@ -117,7 +117,7 @@ def _made(
         revision=revision,
     )
     made = _class_of(model, sizes.kind, causal=attention.causal)
-    return made(model, identity, *beside, attention.causal, sizes.kind)
+    return made(model, identity, *beside, attention.causal, sizes.kind, attention.sinks)
 
 
 def _class_of(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceModel]:

@@ -36,7 +36,8 @@ from attnviz.models.tracing import head_trace
 class HuggingFaceModel:
     """A transformers model with its tokenizer; `model` may carry an output layer.
 
-    `kind`: the attention that is handed over, one of three in an encoder-decoder.
+    `kind`: the attention that is handed over, one of three in an encoder-decoder. `leaks`: its rows
+    were seen to sum to less than 1.
     """
 
     model: Any
@@ -45,10 +46,11 @@ class HuggingFaceModel:
     tokenizer: TextTokenizer
     causal: bool
     kind: Kind = "self"
+    leaks: bool = False
 
     @property
     def sinks(self) -> bool:
-        return any("sink" in name for name, _ in self.model.named_parameters())
+        return self.leaks or any("sink" in name for name, _ in self.model.named_parameters())
 
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         config = self.model.config.get_text_config()

@@ -1,0 +1,193 @@
+"""Weights that are proven where they are taken: times the values, they give the model's output.
+
+A model's attention function may be anybody's, and is called by whatever name it was registered.
+What is shown of a call is computed by the module's own eager function, where that gives what the
+function gave; else it is what the function itself returned, where that does; else it is refused.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from attnviz.errors import ModelError, option
+from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.plain import PlainModules
+
+EXACT, HALF = 1e-4, 2e-2
+"""How far weights times values may be from an output, as a share of what is added up, in float32
+and in half precision. At most 5e-6 and 8e-3 are seen: a sum of n terms rounds by 6e-8 and by 4e-3
+of each, at random; in half precision the weights and the output were rounded too."""
+ROUNDED = 4 * torch.finfo(torch.float32).eps
+"""What float32 may change in a score, as a share of the lengths of query and key."""
+CHECKED = 8
+"""Rows of a call to check: those that are shown where they are fewer, and others at random."""
+Made: TypeAlias = tuple[Tensor, Tensor | None]
+"""Weights of query rows (h, rows, n), and their scores where those are known."""
+CannotCompute = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError)
+"""What eager functions raise that want more than some rows, or another's arguments."""
+
+
+class ProvenRows:
+    """The rows of calls, of each of which some are checked before one is handed over.
+
+    Those of one block are good until the next one's are asked for.
+    """
+
+    def __init__(self, errors: dict[int, float] | None = None) -> None:
+        """`errors`: if given, every row is checked, and each layer's largest error is put here."""
+        self._plain, self._draw, self._errors = PlainModules(), Random(0), errors
+
+    def of(
+        self,
+        call: AttentionCall,
+        layer: int,
+        heads: Sequence[int],
+        queries: Tensor | None = None,
+        *,
+        scores: bool = False,
+    ) -> Callable[[Tensor], Made]:
+        """What gives the rows of a call that are shown: all, or these `queries`.
+
+        Args:
+            call: attention at work.
+            layer: its number, for messages.
+            heads: those that are shown.
+            queries: the rows that will be asked for.
+            scores: the scores are shown, so that they have to be what the weights are made of.
+
+        Raises:
+            ModelError: neither the weights that attnviz computes, nor those that the function
+                returned, are those of its output; from the rows that are asked for later, too.
+        """
+        checked = self._some(call, queries)
+        for make in (self._computed,) if scores else (self._computed, _returned):
+            made = make(call, checked)
+            if made is not None and fits(call, checked, made[0], heads):
+                break
+        else:
+            raise unproven(call, layer, scores=scores)
+
+        def rows(queries: Tensor) -> Made:
+            some = made if checked.equal(queries) else make(call, queries)
+            if some is None or not self._as_exact(call, layer, heads, queries, some[0]):
+                raise unproven(call, layer, scores=scores)
+            return some
+
+        return rows
+
+    def _computed(self, call: AttentionCall, queries: Tensor) -> Made | None:
+        try:
+            return self._plain.rows(call, queries)
+        except torch.OutOfMemoryError:
+            raise
+        except CannotCompute:
+            return None
+
+    def _some(self, call: AttentionCall, queries: Tensor | None) -> Tensor:
+        """The rows to check: what is shown, if it is little; the last one; and others at random.
+
+        The first one of a causal model has one key, and is right whatever the function does.
+        """
+        n = call.q.size(1)
+        few = queries is not None and len(queries) <= CHECKED
+        rows = {n - 1, *(queries.tolist() if few else ())}  # type: ignore[union-attr]
+        if n > 1:
+            rows |= {self._draw.randrange(1, n) for _ in range(2 if few else CHECKED - 1)}
+        return torch.tensor(sorted(rows))
+
+    def _as_exact(
+        self, call: AttentionCall, layer: int, heads: Sequence[int], queries: Tensor, made: Tensor
+    ) -> bool:
+        """Whether these rows fit, where every one is to be checked."""
+        if self._errors is None:
+            return True
+        largest = float(errors(call, queries, made, heads).max())
+        self._errors[layer] = max(self._errors.get(layer, 0.0), largest)
+        return fits(call, queries, made, heads)
+
+
+def fits(
+    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None = None
+) -> bool:
+    """Whether weights (h, rows, n) times the values are the output, in these heads; None: in all.
+
+    Where an output is NaN, so may the weights be.
+    """
+    try:
+        made, given = _outputs(call, queries, weights, heads)
+    except RuntimeError:  # shapes that do not go together
+        return False
+    allowed = _tolerance(call)
+    apart, size = (made - given).abs().amax(dim=-1), given.abs().amax(dim=-1)  # (h, rows)
+    if (apart <= allowed * size).all():  # an output is at most what is added up
+        return True
+    q, k = call.q[:, queries].float().norm(dim=-1), call.k.float().norm(dim=-1).max()
+    large = ROUNDED * abs(call.scaling) * _of(q * k, heads)  # of large scores, softmax rounds more
+    return bool((errors(call, queries, weights, heads) <= allowed + large).all())
+
+
+def errors(
+    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None = None
+) -> Tensor:
+    """How far weights times values are from the output (h, rows), as a share of what is added up.
+
+    That is max_d |Σ_k w_k v_kd − o_d| / Σ_k |w_k| max_d |v_kd|.
+    """
+    made, given = _outputs(call, queries, weights, heads)
+    apart = (made - given).abs().amax(dim=-1)
+    n, groups = weights.size(2), call.v.size(0)
+    sizes = call.v[:, :n].float().abs().amax(dim=-1, keepdim=True)  # (groups, n, 1)
+    added = _of((weights.abs().reshape(groups, -1, n) @ sizes).view(weights.shape[:2]), heads)
+    undefined = (made.isnan() == given.isnan()).all(dim=-1) & given.isnan().any(dim=-1)
+    return (apart / added).masked_fill((apart == 0) | undefined, 0)
+
+
+def unproven(call: AttentionCall, layer: int, *, scores: bool = False) -> ModelError:
+    """What is said of a call whose weights are not known."""
+    wrong = (
+        f"what the attention function {call.function} returns in layer {layer} is not the "
+        "weights that attnviz computes times the values"
+    )
+    if scores:
+        return ModelError(wrong, f"leave {option('scores')} out")
+    own = "it returns none of its own" if call.returned is None else "nor are those it returns"
+    return ModelError(
+        f"{wrong}, and {own}",
+        "let it return the weights (batch, heads, queries, keys) that it multiplies them by, "
+        'or choose another with model.set_attn_implementation("eager")',
+    )
+
+
+def _returned(call: AttentionCall, queries: Tensor) -> Made | None:
+    """The weights that the model's function itself returned."""
+    weights = call.returned
+    return None if weights is None else (weights[:, queries].float(), None)
+
+
+def _outputs(
+    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None
+) -> tuple[Tensor, Tensor]:
+    """Weights times values, and what the function returned: both (heads, rows, d_v)."""
+    groups, n = call.v.size(0), weights.size(2)
+    v = call.v[:, :n].to(weights.dtype)
+    made = torch.bmm(weights.reshape(groups, -1, n), v).view(*weights.shape[:2], -1)
+    given = call.output[queries].transpose(0, 1)
+    if made.shape != given.shape:
+        raise RuntimeError("the output is not of the values' size")
+    return _of(made, heads), _of(given, heads)
+
+
+def _of(each: Tensor, heads: Sequence[int] | None) -> Tensor:
+    """The part of a tensor (h, …) that is some heads'."""
+    return each if heads is None or len(heads) == len(each) else each[list(heads)]
+
+
+def _tolerance(call: AttentionCall) -> float:
+    half = (torch.float16, torch.bfloat16)
+    types = (call.q.dtype, call.v.dtype, call.output.dtype)
+    # on some processors float32 is multiplied with the digits of half precision, if one allows it
+    whole = torch.get_float32_matmul_precision() == "highest"
+    return EXACT if whole and not any(each in half for each in types) else HALF
