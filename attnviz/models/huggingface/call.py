@@ -5,7 +5,7 @@ them (position bias, soft caps, windows, shared keys).
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ class AttentionCall:
     _more: Mapping[str, Any]
     _texts: tuple[Tensor, Tensor, Tensor]
     """q, k and v of all texts of the batch."""
+    _function: Callable[..., tuple[Tensor, Tensor | None]]
     _made: tuple[Tensor, Tensor | None]
     """What the function returned for all of them: outputs, and weights if it has any."""
     _text: int = 0
@@ -82,6 +83,19 @@ class AttentionCall:
         if not isinstance(weights, Tensor) or weights.shape != (self.texts, *shape):
             return None
         return weights[self._text]
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the model's attention function is none of transformers' own."""
+        return not str(getattr(self._function, "__module__", "")).startswith("transformers.")
+
+    def on(self, values: Tensor) -> "AttentionCall":
+        """What the model's function makes of other values (kv_heads, n_k, d_v)."""
+        q, k, v = self.q[None], self.k[None], values[None]
+        bias = {} if self.bias is None else {"position_bias": self.bias[None]}
+        with torch.random.fork_rng():  # a function may draw
+            made = self._function(self.module, q, k, v, self._mask, **{**self._more, **bias})
+        return replace(self, v=values, _texts=(q, k, v), _made=made, _text=0)
 
     @property
     def cap(self) -> float | None:

@@ -16,13 +16,16 @@ from attnviz.data.blocks import Consumer, Wanted
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError, option
 from attnviz.models.handover import Handover, rows_at_a_time
-from attnviz.models.huggingface.call import NEAR, AttentionCall
+from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
 from attnviz.models.huggingface.proof import ProvenRows
 from attnviz.models.reducing import Rows, Take
+
+NEAR, NEAR_HALF = 1e-3, 0.05
+"""How far below 1 the sum of a row may be by rounding."""
 
 
 class _LastLayerSeen(Exception):
@@ -93,9 +96,7 @@ def _handing_over(
     return listening(model, on_output)
 
 
-def _hand_over(
-    call: AttentionCall, layer: int, handover: Handover, proven: ProvenRows
-) -> None:
+def _hand_over(call: AttentionCall, layer: int, handover: Handover, proven: ProvenRows) -> None:
     """Hand over the wanted rows of one call, in blocks."""
     wanted, n = handover.wanted, call.q.size(1)
     queries = torch.arange(n) if wanted.queries is None else torch.tensor(wanted.queries)
@@ -181,7 +182,8 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
         if layer is not None and layer < layers:
             heads[layer] = pattern.size(0)
             looks_ahead |= bool(pattern.triu(1).any())
-            sinks |= bool((pattern.sum(dim=-1) < 1 - NEAR).any())
+            rounded = NEAR if model.dtype is torch.float32 else NEAR_HALF
+            sinks |= bool((pattern.sum(dim=-1) < 1 - rounded).any())
 
     if model._can_set_attn_implementation():
         listener = recording(model, lambda call: see(call.module, _some_pattern(call)))

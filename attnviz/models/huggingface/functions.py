@@ -122,10 +122,11 @@ def _around(correct: Correct, name: str, inner: Function | None) -> Function:
             v=value[0],
             bias=None if bias is None else bias[0],
             scaling=query.size(-1) ** -0.5 if scaling is None else float(scaling),
-            function=name if inner is None else f"{name} ({_named(inner)})",
+            function=name if inner is None else _described(name, inner),
             _mask=attention_mask,
             _more=more,
             _texts=(query, key, value),
+            _function=function,
             _made=(output, weights),
         )
         return correct(call, output), weights
@@ -133,6 +134,7 @@ def _around(correct: Correct, name: str, inner: Function | None) -> Function:
     return attend
 
 
-def _named(function: Any) -> str:
-    """The name that a function was defined by."""
-    return getattr(function, "__qualname__", type(function).__name__).rsplit(".", 1)[-1]
+def _described(name: str, function: Any) -> str:
+    """The name that a function is registered by, with its own where that is another."""
+    own = getattr(function, "__qualname__", type(function).__name__).rsplit(".", 1)[-1]
+    return f"{name!r}" if name == own else f"{name!r} ({own})"

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnviz.data.interventions import (
     ChangedRun,
@@ -28,6 +28,7 @@ from attnviz.models.huggingface.functions import corrected
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.places import passing, places_of
 from attnviz.models.huggingface.projections import unknown
+from attnviz.models.huggingface.proof import fits
 from attnviz.models.intervening import Batch, batches, taken_from_source
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.models.probability import log_probability
@@ -171,7 +172,7 @@ def _cutting(model: Any, batch: Batch) -> Iterator[None]:
             of_run = call.of(run)
             for block in batches(sorted(of_queries), size):
                 cuts = [cut for query in block for cut in of_queries[query]]
-                _cut_rows(of_run, cuts, output[run], changed[run])
+                _cut_rows(of_run, cuts, changed[run])
         return changed
 
     with corrected(model, cut):
@@ -180,7 +181,7 @@ def _cutting(model: Any, batch: Batch) -> Iterator[None]:
         raise unknown(f"layer {min(left)} of {type(model).__name__} calls no attention")
 
 
-def _cut_rows(call: AttentionCall, cuts: Sequence[CutLink], before: Tensor, after: Tensor) -> None:
+def _cut_rows(call: AttentionCall, cuts: Sequence[CutLink], after: Tensor) -> None:
     """Write into `after` (n, h, d_v) what heads make of some rows without some links.
 
     All rows are computed at once: those of the model, and those that hide keys.
@@ -194,15 +195,13 @@ def _cut_rows(call: AttentionCall, cuts: Sequence[CutLink], before: Tensor, afte
     try:
         pattern = call.weights(torch.tensor([q for q, _ in number]), [keys for _, keys in number])
     except (RuntimeError, TypeError, ValueError, IndexError):
-        raise _does_more(call.module) from None  # it wants more than these rows
-    exact = before.dtype in (torch.float32, torch.float64)
+        raise _does_more(call) from None  # it wants more than these rows
     group = call.q.size(0) // call.v.size(0)
     for head, rows in of_heads.items():
         queries, v = list(rows), call.v[head // group, : pattern.size(2)].float()  # (keys, d_v)
-        whole = pattern[head, [number[query, ()] for query in queries]]  # (rows, keys)
-        near = (NEAR if exact else NEAR_HALF) * (1 + v.abs().max())
-        if (whole @ v - before[queries, head]).abs().max() > near:
-            raise _does_more(call.module)
+        whole = pattern[:, [number[query, ()] for query in queries]]  # (h, rows, keys)
+        if not fits(call, torch.tensor(queries), whole, [head]):
+            raise _does_more(call)
         left = pattern[head, [number[query, _hidden(rows[query])] for query in queries]]
         removed = [(i, cut.key) for i, query in enumerate(queries) for cut in rows[query]]
         left[tuple(zip(*removed, strict=True))] = 0.0
@@ -214,9 +213,9 @@ def _hidden(cuts: Iterable[CutLink]) -> tuple[int, ...]:
     return tuple(sorted({cut.key for cut in cuts if cut.renormalise}))
 
 
-def _does_more(module: nn.Module) -> ModelError:
-    return unknown(f"{type(module).__name__} does more to a row than attnviz knows: no link is cut")
-
-
-NEAR, NEAR_HALF = 1e-3, 3e-2
-"""How near weights and values must come to an output, of values of 1 at most."""
+def _does_more(call: AttentionCall) -> ModelError:
+    name = type(call.module).__name__
+    return unknown(
+        f"the attention function {call.function} of {name} does more to a row than attnviz knows: "
+        "no link is cut"
+    )

@@ -1,8 +1,8 @@
 """Weights that are proven where they are taken: times the values, they give the model's output.
 
 A model's attention function may be anybody's, and is called by whatever name it was registered.
-What is shown of a call is computed by the module's own eager function, where that gives what the
-function gave; else it is what the function itself returned, where that does; else it is refused.
+What is shown of a call is computed by the module's own eager function, or is what the model's
+function itself returned; where neither gives its output, it is refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -63,9 +63,12 @@ class ProvenRows:
                 returned, are those of its output; from the rows that are asked for later, too.
         """
         checked = self._some(call, queries)
-        for make in (self._computed,) if scores else (self._computed, _returned):
+        ways = [self._computed] if scores else [self._computed, _returned]
+        if call.foreign:  # in half precision several weights fit: the function's own come first
+            ways.reverse()
+        for make in ways:
             made = make(call, checked)
-            if made is not None and fits(call, checked, made[0], heads):
+            if made is not None and self._proven(call, checked, made[0], heads):
                 break
         else:
             raise unproven(call, layer, scores=scores)
@@ -86,16 +89,36 @@ class ProvenRows:
         except CannotCompute:
             return None
 
+    def _proven(
+        self, call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int]
+    ) -> bool:
+        """Whether weights of a call fit, and the values are not such that any others would.
+
+        Where all values are the same, as in a text of one token repeated, a function that is not
+        known is called once more, on random ones.
+        """
+        if not fits(call, queries, weights, heads):
+            return False
+        several = (weights != 0).sum(dim=-1, keepdim=True) if call.foreign else None
+        if several is None or (several <= 1).all():
+            return True
+        alike = (weights != 0) * weights.sum(dim=-1, keepdim=True) / several.clamp_min(1)
+        if not fits(call, queries, alike, heads):
+            return True
+        draw = torch.Generator(call.v.device).manual_seed(0)
+        values = torch.randn(call.v.shape, generator=draw, device=call.v.device).to(call.v.dtype)
+        return fits(call.on(values), queries, weights, heads)
+
     def _some(self, call: AttentionCall, queries: Tensor | None) -> Tensor:
         """The rows to check: what is shown, if it is little; the last one; and others at random.
 
         The first one of a causal model has one key, and is right whatever the function does.
         """
         n = call.q.size(1)
-        few = queries is not None and len(queries) <= CHECKED
-        rows = {n - 1, *(queries.tolist() if few else ())}  # type: ignore[union-attr]
+        shown = [] if queries is None or len(queries) > CHECKED else queries.tolist()
+        rows = {n - 1, *shown}
         if n > 1:
-            rows |= {self._draw.randrange(1, n) for _ in range(2 if few else CHECKED - 1)}
+            rows |= {self._draw.randrange(1, n) for _ in range(2 if shown else CHECKED - 1)}
         return torch.tensor(sorted(rows))
 
     def _as_exact(
