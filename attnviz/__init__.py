@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from attnviz.api.predict import predict
     from attnviz.api.scan import ScanAtlas, atlas, scan
     from attnviz.api.show import Shown, ShowOptions, show
+    from attnviz.api.verify import verify
     from attnviz.api.why import why, writes
     from attnviz.data.tokens import Token
+    from attnviz.data.verify import Verified
     from attnviz.errors import AttnvizError
     from attnviz.runs.results.calculation import Calculation
     from attnviz.runs.results.result import Result
@@ -45,6 +47,7 @@ __all__ = [
     "ShowOptions",
     "Shown",
     "Token",
+    "Verified",
     "__version__",
     "ablate",
     "atlas",
@@ -60,6 +63,7 @@ __all__ = [
     "predict",
     "scan",
     "show",
+    "verify",
     "why",
     "writes",
 ]
@@ -76,8 +80,10 @@ _HOME = {
     "attnviz.api.predict": ("predict",),
     "attnviz.api.scan": ("ScanAtlas", "atlas", "scan"),
     "attnviz.api.show": ("ShowOptions", "Shown", "show"),
+    "attnviz.api.verify": ("verify",),
     "attnviz.api.why": ("why", "writes"),
     "attnviz.data.tokens": ("Token",),
+    "attnviz.data.verify": ("Verified",),
     "attnviz.errors": ("AttnvizError",),
     "attnviz.runs.results.calculation": ("Calculation",),
     "attnviz.runs.results.result": ("Result",),

@@ -46,7 +46,7 @@ ELSEWHERE = {
     "color": "a terminal's",
     "quiet": "`.notes` holds the notes; nothing is printed",
     "debug": "Python shows its own tracebacks",
-    "verify": "the command's alone",
+    "verify": "`verify(…)`",
     "shard": "the command's alone: parts are processes of their own",
     "merge": "the command's alone: parts are processes of their own",
 }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from attnviz.api.capture import AttentionCapture
     from attnviz.api.generate import AttentionAnswer
     from attnviz.api.show import Shown
+    from attnviz.data.verify import Verified
     from attnviz.data.why import Why, Write
     from attnviz.models.loaded import LoadedModel
     from attnviz.runs.results.calculation import Calculation
@@ -40,6 +41,7 @@ class Model:
 
     _loaded: "LoadedModel"
     _max_memory: int | None = None
+    _source: Source | None = None
 
     def __repr__(self) -> str:
         heads = sum(self.heads_per_layer)
@@ -122,6 +124,12 @@ class Model:
 
         return why(text, self, **options)
 
+    def verify(self, text: str, **options: Any) -> "Verified":
+        """`attnviz.verify` with this model."""
+        from attnviz.api.verify import verify
+
+        return verify(text, self, **options)
+
     def writes(self, text: str, **options: Any) -> "Result[Write]":
         """`attnviz.writes` with this model."""
         from attnviz.api.why import writes
@@ -192,7 +200,7 @@ def load_model(
         engine=engine,
         placement=placement,
     )
-    return Model(run_load_model(source), max_memory)
+    return Model(run_load_model(source), max_memory, source)
 
 
 def loaded(model: str | Model) -> Model:

@@ -159,11 +159,19 @@ def _verify(asked: _Asked, model: "LoadedModel", text: str) -> None:
 
 def _said(verified: Verified) -> str:
     """The differences, and how far both sides are from float64 where that was measured."""
-    return (
+    said = [
         f"output with and without capture: largest difference {verified.output:.1e}"
-        f"{_from_exact(verified.exact_output)}; weights and transformers' eager attention: "
-        f"{verified.weights:.1e}{_from_exact(verified.exact_weights)} ({verified.dtype})"
-    )
+        f"{_from_exact(verified.exact_output)}"
+    ]
+    if verified.weights is not None:
+        said += [
+            "weights and transformers' eager attention: "
+            f"{verified.weights:.1e}{_from_exact(verified.exact_weights)}"
+        ]
+    if verified.products:
+        largest = max(verified.products.values())
+        said += [f"weights times values and the attention function's output: {largest:.1e}"]
+    return f"{'; '.join(said)} ({verified.dtype})"
 
 
 def _from_exact(compared: FromExact | None) -> str:

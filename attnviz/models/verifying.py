@@ -1,8 +1,10 @@
 """The exactness of a capture: the output with and without it, and its weights against eager ones.
 
 The eager weights are transformers' own, the matrices of all layers at once, as a user gets
-them with `output_attentions=True`. Where float32 runs differ by more than a small tolerance, the
-same models run in float64, and tell rounding from a mistake.
+them with `output_attentions=True`. A model whose attention function is not transformers' own has
+none; there, as everywhere, weights times values are compared with what the function returned.
+Where float32 runs differ by more than a small tolerance, the same models run in float64, and tell
+rounding from a mistake.
 """
 
 import copy
@@ -19,6 +21,7 @@ from attnviz.data.capture import Kind
 from attnviz.data.verify import EXACT, FromExact, Verified
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.catalog import Source, locate
+from attnviz.models.huggingface.functions import foreign
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.scratch.native import NativeModel
@@ -38,9 +41,10 @@ THEIRS: Mapping[Kind, str] = {
 
 def verify(
     model: "LoadedModel",
-    source: Source,
+    source: Source | None,
     ids: Sequence[int],
     target: Sequence[int],
+    shape: tuple[int, int],
     check_room: Callable[[int], None],
 ) -> Verified:
     """Run a text with and without capture, and once more with eager attention.
@@ -49,15 +53,16 @@ def verify(
 
     Args:
         model: the loaded model, from `source`.
-        source: where the model came from.
+        source: where the model came from; None: it was in memory.
         ids: the tokens.
         target: the tokens that an encoder-decoder is to have written.
+        shape: (queries, keys) of its patterns.
         check_room: raises a ModelError where this many more bytes do not fit into memory.
 
     Raises:
         UsageError: transformers does not have this model.
         ModelError: its eager mode returns no patterns to compare with, or a float64 copy of the
-            model does not fit.
+            model does not fit; or the weights of its attention function are not known.
     """
     if not isinstance(model, NativeModel | HuggingFaceModel):
         raise UsageError(
@@ -66,20 +71,24 @@ def verify(
             "leave it out",
         )
     theirs = _in_transformers(model, source)
-    expected = eager_weights(theirs, ids, target)
+    own = not theirs.model._can_set_attn_implementation() or not foreign(theirs.model)
+    expected = eager_weights(theirs, ids, target) if own else {}
     heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer) if h}
-    _, n_queries, n_keys = next(iter(expected.values())).shape
-    keep = KeepEverything((n_queries, n_keys))
+    keep, products = KeepEverything(shape), dict[int, float]()
+    proven = {"errors": products} if isinstance(model, HuggingFaceModel) else {}
     with torch.inference_mode():
         without = model.output(ids, target)
-        captured = model.output(ids, target, Wanted(heads), keep)
+        captured = model.output(ids, target, Wanted(heads), keep, **proven)
     ours = {layer.layer: torch.tensor(layer.weights) for layer in keep.layers()}
+    by_layer = _by_layer(ours, expected) if own else {}
     found = Verified(
         output=_apart({0: captured}, {0: without}),
-        weights=_apart(ours, expected),
+        weights=_largest(by_layer) if own else None,
         dtype=model.identity.dtype,
+        by_layer=by_layer,
+        products=products,
     )
-    if found.exact or not math.isfinite(found.output + found.weights):
+    if found.exact or not math.isfinite(found.output + (found.weights or 0)):
         return found
     check_room(8 * model.identity.parameters)
     if found.output > EXACT:
@@ -87,7 +96,7 @@ def verify(
             true = {0: in_float64(model).output(ids, target)}
         compared = FromExact(_apart({0: captured}, true), _apart({0: without}, true))
         found = replace(found, exact_output=compared)
-    if found.weights > EXACT:
+    if found.weights is not None and found.weights > EXACT:
         true = eager_weights(in_float64(theirs), ids, target)
         compared = FromExact(_apart(ours, true), _apart(expected, true))
         found = replace(found, exact_weights=compared)
@@ -101,15 +110,32 @@ def in_float64(model: Verifiable) -> Verifiable:
 
 def _apart(ours: Mapping[int, Tensor], theirs: Mapping[int, Tensor]) -> float:
     """The largest difference over all layers; infinite where they have other layers."""
-    if ours.keys() != theirs.keys():
-        return math.inf
-    differences = [(ours[n].cpu().double() - theirs[n].cpu().double()).abs().max() for n in ours]
-    return float(torch.stack(differences).max())  # NaN where one of them is
+    return _largest(_by_layer(ours, theirs))
 
 
-def _in_transformers(model: NativeModel | HuggingFaceModel, source: Source) -> HuggingFaceModel:
+def _by_layer(ours: Mapping[int, Tensor], theirs: Mapping[int, Tensor]) -> dict[int, float]:
+    """The largest difference in each layer; infinite where one side does not have it."""
+    both = ours.keys() & theirs.keys()
+    return {
+        n: float((ours[n].cpu().double() - theirs[n].cpu().double()).abs().max())
+        if n in both
+        else math.inf
+        for n in sorted(ours.keys() | theirs.keys())
+    }
+
+
+def _largest(by_layer: Mapping[int, float]) -> float:
+    return float(
+        torch.tensor([*by_layer.values()], dtype=torch.float64).max()
+    )  # NaN where one of them is
+
+
+def _in_transformers(
+    model: NativeModel | HuggingFaceModel, source: Source | None
+) -> HuggingFaceModel:
     if isinstance(model, HuggingFaceModel):
         return model
+    assert source is not None  # those of attnviz's own are loaded by a name
     folder, revision = locate(source)
     return load_huggingface(folder, source.name, revision, placement=source.placement)
 

@@ -200,8 +200,12 @@ def _prepared(
     return Prepared(model, source, target, empty, Budget(model, shape, max_memory))
 
 
-def verify(model: "LoadedModel", source: Source, text: str, options: TextOptions) -> Verified:
+def verify(
+    model: "LoadedModel", source: Source | None, text: str, options: TextOptions
+) -> Verified:
     """How exact the capture of a text is; raises what `prepare` raises.
+
+    `source`: where the model came from; None: it was in memory.
 
     Raises:
         UsageError: transformers does not have this model.
@@ -220,4 +224,4 @@ def verify(model: "LoadedModel", source: Source, text: str, options: TextOptions
     check_room(0)
     ids = [token.id for token in prepared.source]
     target = [token.id for token in prepared.target]
-    return verified(model, source, ids, target, check_room)
+    return verified(model, source, ids, target, prepared.shape, check_room)

@@ -87,7 +87,7 @@ class AttentionCall:
     @property
     def foreign(self) -> bool:
         """Whether the model's attention function is none of transformers' own."""
-        return not str(getattr(self._function, "__module__", "")).startswith("transformers.")
+        return is_foreign(self._function)
 
     def on(self, values: Tensor) -> "AttentionCall":
         """What the model's function makes of other values (kv_heads, n_k, d_v)."""
@@ -272,6 +272,11 @@ class AttentionCall:
         ahead = self.k.size(1) - self.q.size(1)
         future = (torch.arange(n) > queries[:, None] + ahead).to(self.q.device)
         return torch.where(future, LOWEST, 0.0)[None, None]
+
+
+def is_foreign(function: object) -> bool:
+    """Whether an attention function is none of transformers' own."""
+    return not str(getattr(function, "__module__", "")).startswith("transformers.")
 
 
 def _hiding(mask: Tensor, hidden: Sequence[Sequence[int]]) -> Tensor:

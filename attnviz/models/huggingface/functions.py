@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
-from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.call import AttentionCall, is_foreign
 
 Listener: TypeAlias = Callable[[AttentionCall], None]
 Correct: TypeAlias = Callable[[AttentionCall, Tensor], Tensor]
@@ -66,16 +66,26 @@ def _switched(model: Any, make: Callable[[str, Function | None], Function]) -> I
     """Replace every attention function that this model may call by what is made of it."""
     if not model._can_set_attn_implementation():
         raise ValueError(f"{type(model).__name__} cannot switch its attention function")
+    with ExitStack() as stack:
+        for mapping, name in _looked_up(model):
+            stack.enter_context(_replaced(mapping, name, make))
+        yield
+
+
+def foreign(model: Any) -> bool:
+    """Whether an attention function that this model may call is none of transformers' own."""
+    functions = (mapping.get(name) for mapping, name in _looked_up(model))
+    return any(function is not None and is_foreign(function) for function in functions)
+
+
+def _looked_up(model: Any) -> list[tuple[Any, str]]:
+    """The mappings that this model takes its attention functions from, and their names there."""
     configured = [m.config for m in model.modules() if hasattr(m, "config")]
     names = {config._attn_implementation for config in configured}
     files = {sys.modules[type(module).__module__] for module in model.modules()}
     # most files share one mapping; some have their own, with functions of their own in it
     mappings = {id(m): m for file in files if (m := getattr(file, FUNCTIONS, None)) is not None}
-    with ExitStack() as stack:
-        for mapping in mappings.values():
-            for name in names:
-                stack.enter_context(_replaced(mapping, name, make))
-        yield
+    return [(mapping, name) for mapping in mappings.values() for name in names]
 
 
 FUNCTIONS = "ALL_ATTENTION_FUNCTIONS"

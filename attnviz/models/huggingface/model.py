@@ -84,16 +84,19 @@ class HuggingFaceModel:
         target: Sequence[int] = (),
         wanted: Wanted = NOTHING,
         consume: Consumer | None = None,
+        errors: dict[int, float] | None = None,
     ) -> Tensor:
         """What leaves the body (1, n, d), with the wanted heads captured on the way.
 
-        A model that has no body of its own (T5) gives its logits.
+        A model that has no body of its own (T5) gives its logits. `errors`: as in
+        `run_and_capture`.
         """
         inputs = self.inputs(ids, target)
         if consume is None:
             output = forward(self.model.base_model, **inputs)
         else:
-            output = run_and_capture(self.model, inputs, wanted, consume, self.kind, whole=True)
+            given = self.model, inputs, wanted, consume, self.kind
+            output = run_and_capture(*given, whole=True, errors=errors)
         hidden: Tensor = output.logits if hasattr(output, "logits") else output.last_hidden_state
         return hidden
 

@@ -123,7 +123,8 @@ def test_scores_that_do_not_lead_to_the_weights_are_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     torch.manual_seed(0)
-    model = Causal.from_config(LlamaConfig(**SIZES, num_key_value_heads=2)).eval()
+    config = LlamaConfig(**SIZES, num_key_value_heads=2)
+    model = Causal.from_config(config, attn_implementation="eager").eval()
     import transformers.models.llama.modeling_llama as module
 
     plain = module.eager_attention_forward

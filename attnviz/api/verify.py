@@ -1,0 +1,49 @@
+"""`attnviz.verify`: how exact a capture is."""
+
+from attnviz.api.given import check_text, check_word
+from attnviz.api.model import Model, loaded, text_options
+from attnviz.data.verify import Verified
+from attnviz.runs.options import Truncation
+from attnviz.runs.prepare import verify as run_verify
+
+
+def verify(
+    text: str,
+    model: str | Model = "builtin",
+    *,
+    bos: bool | None = None,
+    special: bool = False,
+    truncate: Truncation | None = None,
+    target: str | None = None,
+) -> Verified:
+    """Compare a model's output with and without capture, and its weights with eager attention.
+
+    Every row of every layer is checked: its weights times the values are what the model's attention
+    function returned.
+
+    >>> attnviz.verify("a fluffy blue creature").exact
+    True
+
+    Args:
+        text: the text.
+        model: a name as for `load_model`, or a loaded model.
+        bos: put a beginning token in front; None means as the model was trained.
+        special: read `<|endoftext|>` in the text as the special token.
+        truncate: cut a text that is too long from this side.
+        target: of an encoder-decoder, what it is to have written; None is what it writes.
+
+    Returns:
+        The largest differences, over all and by layer, and whether they are `exact`, as far as
+        float32 can be.
+
+    Raises:
+        UsageError: transformers does not have this model.
+        ModelError: the weights of the model's attention function are not known; or the matrices
+            of all layers, or the model in float64, do not fit into memory.
+        AttnvizError: the text, the model or an option cannot be used.
+    """
+    check_text(text)
+    check_word("target", target)
+    model = loaded(model)
+    options = text_options(model, bos, special, truncate, target)
+    return run_verify(model._loaded, model._source, text, options)
