@@ -176,7 +176,7 @@ class AttentionCall:
         shape, most = (self.q.size(0), len(queries), n), self.k.size(1)
         scores, weights = (room.of(name, shape, most, self.q.device) for name in ("scores", "rows"))
         _grouped(self.q[:, queries].float() * self.scaling, self.k[:, :n].float(), out=scores)
-        if self._mask is None and self._causal() and self.q.size(1) == self.k.size(1):
+        if self._mask is None and self.causal and self.q.size(1) == self.k.size(1):
             # of the last keys alone, some are ahead of a query
             first = int(queries[0])
             ahead = torch.arange(first, n) > queries[:, None]
@@ -248,11 +248,13 @@ class AttentionCall:
     def _seen(self, queries: Tensor) -> int:
         """How many of the first keys these queries attend to: all, except in a causal module."""
         n_q, n_k = self.q.size(1), self.k.size(1)
-        if n_q != n_k or not self._causal():
+        if n_q != n_k or not self.causal:
             return n_k
         return int(queries.max()) + 1
 
-    def _causal(self) -> bool:
+    @property
+    def causal(self) -> bool:
+        """Whether the module hides later keys where it has no mask."""
         given = self._more.get("is_causal")
         return bool(getattr(self.module, "is_causal", False) if given is None else given)
 
@@ -267,7 +269,7 @@ class AttentionCall:
             if mask.dtype is not torch.bool:
                 return mask.float()
             return torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, LOWEST)
-        if self.q.size(1) == 1 or not self._causal():
+        if self.q.size(1) == 1 or not self.causal:
             return None
         ahead = self.k.size(1) - self.q.size(1)
         future = (torch.arange(n) > queries[:, None] + ahead).to(self.q.device)

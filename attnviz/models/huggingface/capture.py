@@ -21,7 +21,7 @@ from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
-from attnviz.models.huggingface.proof import ProvenRows
+from attnviz.models.huggingface.proof import CannotCompute, ProvenRows
 from attnviz.models.reducing import Rows, Take
 
 NEAR, NEAR_HALF = 1e-3, 0.05
@@ -206,5 +206,9 @@ def _some_pattern(call: AttentionCall) -> Tensor:
     try:
         return ProvenRows().of(call, -1, range(heads))(torch.arange(n_q))[0]
     except ModelError:
-        seen = call.visible.float()
+        try:
+            seen = call.visible.float()
+        except CannotCompute:  # a mask of another form
+            seen = torch.ones(n_q, call.k.size(1))
+            seen = seen.tril() if call.causal else seen
         return (seen / seen.sum(dim=-1, keepdim=True)).expand(heads, -1, -1)

@@ -23,6 +23,7 @@ from attnviz.models.huggingface.capture import reduce_windows, run_and_capture
 from attnviz.models.huggingface.dissect import dissected, dissected_as
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.frozen import freeze_transformers
+from attnviz.models.huggingface.functions import foreign
 from attnviz.models.huggingface.generate import generate, log_probabilities
 from attnviz.models.huggingface.intervening import intervene_transformers
 from attnviz.models.huggingface.predict import predict, vectors
@@ -59,8 +60,8 @@ class HuggingFaceModel:
         inner = max(widths) if isinstance(widths, list | tuple) else widths
         vectors = n * (12 * config.hidden_size + 3 * inner)  # of the layer at work
         rows = 4 * rows_at_a_time(n_keys, heads) * heads * n_keys
-        # its own matrices where it computes eagerly, else its mask at most
-        eager = config._attn_implementation == "eager"
+        # its own matrices where it computes eagerly, or may, else its mask at most
+        eager = config._attn_implementation == "eager" or foreign(self.model)
         own = 3 * heads * n_queries * n_keys if eager else n_queries * n_keys // 4
         return int(4 * (vectors + rows + own))
 
