@@ -18,7 +18,7 @@ from attnviz.errors import ModelError, option
 from attnviz.models.handover import Handover, rows_at_a_time
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import recording
+from attnviz.models.huggingface.functions import foreign, recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
 from attnviz.models.huggingface.proof import CannotCompute, ProvenRows
@@ -154,7 +154,7 @@ def _give(
 class Attention:
     """The attention of a model: heads of each layer (0: none), and whether it is causal.
 
-    `sinks`: whether rows sum to less than 1, in a layer at least.
+    `sinks`: whether an attention function that is not transformers' own leaves a part of a row out.
     """
 
     heads_per_layer: tuple[int, ...]
@@ -169,6 +169,7 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
         ModelError: it has none, or none that is a matrix of the tokens.
     """
     heads, looks_ahead, sinks, numbering = [0] * layers, False, False, Layers(model, kind)
+    own = model._can_set_attn_implementation() and foreign(model)
 
     def see(module: Any, pattern: Tensor) -> None:
         nonlocal looks_ahead, sinks
@@ -183,7 +184,7 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
             heads[layer] = pattern.size(0)
             looks_ahead |= bool(pattern.triu(1).any())
             rounded = NEAR if model.dtype is torch.float32 else NEAR_HALF
-            sinks |= bool((pattern.sum(dim=-1) < 1 - rounded).any())
+            sinks |= own and bool((pattern.sum(dim=-1) < 1 - rounded).any())
 
     if model._can_set_attn_implementation():
         listener = recording(model, lambda call: see(call.module, _some_pattern(call)))

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from attnviz.data.capture import Kind
 from attnviz.data.explain import Kinds
 from attnviz.data.head import Head
+from attnviz.errors import ModelError
+from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import LayerParts, parts_of
@@ -26,6 +28,7 @@ from attnviz.models.huggingface.projections import (
     unknown,
     weights_of_head,
 )
+from attnviz.models.huggingface.proof import ProvenRows
 from attnviz.models.huggingface.residual import is_norm
 from attnviz.models.huggingface.sublayers import Sublayer, sublayer_of
 from attnviz.models.huggingface.watching import Seen, is_rotary
@@ -76,6 +79,7 @@ def dissected_as(
             logits = getattr(forward(model, **inputs), "logits", None)
         if logits is None or logits.dim() != 3:  # a classifier has (1, classes)
             seen.final = logits = None
+        _check_computed(seen.call, head)
         layer = sublayer_of(seen, kind)
         if layer is None:
             raise unknown(f"how {type(model).__name__} adds {kind} attention up is not known")
@@ -95,6 +99,14 @@ def _check(model: Any) -> None:
     """See that attention can be recorded; an encoder may be no model of transformers (FSMT)."""
     if not getattr(model, "_can_set_attn_implementation", lambda: False)():
         raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+
+
+def _check_computed(call: AttentionCall, head: Head) -> None:
+    """See that the weights of a head are what its scores lead to, in the model, too."""
+    try:
+        ProvenRows().of(call, head.layer, [head.head], scores=True)
+    except ModelError as error:
+        raise unknown(error.wrong) from None
 
 
 def _parts(model: Any, kind: Kind, layer: int) -> tuple[LayerParts, LayerParts | None]:
