@@ -329,6 +329,16 @@ def test_every_command_refuses_what_it_cannot_prove(register: Any) -> None:
         assert not isinstance(refused.value, NotImplementedError)
 
 
+def test_steps_that_do_not_lead_to_returned_weights_are_not_explained(register: Any) -> None:
+    register(Mine(SCORES["a temperature"], returns=all_of))
+    model = loaded(llama())
+    model.capture(TEXT)
+    with pytest.raises(ModelError, match=NAMED):
+        model.explain(TEXT)
+    with pytest.raises(ModelError, match=NAMED):
+        model.capture(TEXT, scores=True)
+
+
 def test_a_scan_and_a_cut_link_are_proven_too(register: Any) -> None:
     for returns in (lambda w: None, all_of):
         function = Mine(SCORES["a temperature"], returns=returns)
