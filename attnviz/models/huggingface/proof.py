@@ -18,8 +18,8 @@ from attnviz.models.huggingface.plain import PlainModules
 
 EXACT, HALF = 1e-4, 2e-2
 """How far weights times values may be from an output, as a share of what is added up, in float32
-and in half precision. At most 5e-6 and 8e-3 are seen: a sum of n terms rounds by 6e-8 and by 4e-3
-of each, at random; in half precision the weights and the output were rounded too."""
+and in half precision: a sum rounds by 6e-8 and by up to 4e-3 of its terms, at random, and in half
+precision the weights and the output were rounded, too."""
 ROUNDED = 4 * torch.finfo(torch.float32).eps
 """What float32 may change in a score, as a share of the lengths of query and key."""
 CHECKED = 8
