@@ -13,9 +13,13 @@ from attnviz.data.scan import Skipped
 from attnviz.data.serial import to_json
 
 
-def record_to_bytes(record: Record, skipped: Sequence[Skipped] = ()) -> bytes:
-    """A record as an NPZ file, the same bytes for the same counts; `skipped`: its bad documents."""
+def record_to_bytes(record: Record, skipped: Sequence[Skipped] = (), shard: int = 0) -> bytes:
+    """A record as an NPZ file, the same bytes for the same counts.
+
+    `skipped`: its bad documents; `shard`: the number of what was counted.
+    """
     rest = {
+        "shard": shard,
         "heads": record.heads,
         "origin": vars(record.origin),
         **{name: getattr(record, name) for name in NUMBERS},
@@ -28,13 +32,15 @@ def record_to_bytes(record: Record, skipped: Sequence[Skipped] = ()) -> bytes:
     return made.getvalue()
 
 
-def record_of_bytes(data: bytes) -> Record:
+def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
     """The record that a file holds.
 
     Raises:
-        ValueError: it holds none.
+        ValueError: it holds none, or that of another shard than this one.
     """
     with _opened(data) as (found, rest):
+        if shard is not None and rest["shard"] != shard:
+            raise ValueError("shard")
         heads = tuple(map(str, rest["heads"]))
         arrays = {name: found[name] for name in shapes(len(heads))}
         for name, shape in shapes(len(heads)).items():

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from attnviz.data.scan import CorpusFile, Document, Piece, Skipped, Split
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError
-from attnviz.inputs import files
 from attnviz.inputs.corpus import check_field, corpus_files, documents_of, shards_of, spool
+from attnviz.inputs.corpus import documents as documents_module
 from attnviz.inputs.corpus import units as units_module
 from attnviz.inputs.corpus.units import Units
 from attnviz.inputs.text import Stdin
@@ -194,7 +194,7 @@ def test_objects_hold_their_text_under_a_field(tmp_path: Path) -> None:
 def test_a_text_that_is_too_long_is_skipped_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split: Split, suffix: str
 ) -> None:
-    monkeypatch.setattr(files, "LARGEST", 100)
+    monkeypatch.setattr(documents_module, "LONGEST", 100)
     monkeypatch.setattr(units_module, "PART", 16)
     data = b"one\n\n" + b"x" * 1000 + b"\n\nthree\n"
     path = tmp_path / f"a.txt{suffix}"
@@ -216,7 +216,7 @@ held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for shard in shards_of(corpus_files([sys.argv[1]]), sys.argv[2], 1 << 28):
     for piece in shard.pieces:
         for each in documents_of(piece, sys.argv[2], "text"):
-            assert isinstance(each, Skipped) and "more than 64 MB" in each.why, each
+            assert isinstance(each, Skipped) and "more than 16 MB" in each.why, each
             print(each.start)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held) >> 10)
 """
@@ -243,10 +243,9 @@ def test_a_file_of_one_endless_line_takes_little_memory(
 def test_the_rest_of_an_endless_line_is_left_to_nobody(
     monkeypatch: pytest.MonkeyPatch, paragraphs: bool
 ) -> None:
-    monkeypatch.setattr(files, "LARGEST", 100)
     monkeypatch.setattr(units_module, "PART", 16)
     stream = io.BytesIO(b"x" * 100_000)
-    units = list(Units(stream, "a.txt", 0, 50, paragraphs=paragraphs))
+    units = list(Units(stream, "a.txt", 0, 50, paragraphs=paragraphs, most=100))
     assert [(unit.at, unit.too_long) for unit in units] == [(0, True)]
     assert stream.tell() < 200
 

@@ -49,6 +49,18 @@ def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
         yield CorpusFile(name, int(size), _mark(found[name]))
 
 
+def state_of(url: str) -> tuple[int | None, set[str]]:
+    """The bytes of a file as they are now, and all marks that its file system tells.
+
+    Raises:
+        FileNotFoundError: it is gone.
+    """
+    system, path = file_system(url)
+    system.invalidate_cache()
+    info = system.info(path)
+    return info.get("size"), {str(info[name]) for name in MARKS if info.get(name)}
+
+
 def _full(url: str) -> str:
     """The URL in the one spelling of its file system."""
     system, path = file_system(url)
