@@ -168,7 +168,7 @@ def _difference(name: str, old: object, new: object) -> str:
     """What differs, with both values where they are short."""
     parameters = {"key": "field", "documents": "max_docs"}
     if isinstance(old, list | dict) or isinstance(new, list | dict):
-        return f"another {'model' if name == 'files' else name}"
+        return {"files": "another model", "paths": "other paths"}.get(name, f"another {name}")
     return f"{parameters.get(name, name)} was {old}, is {new}"
 
 

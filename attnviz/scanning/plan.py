@@ -214,11 +214,11 @@ def _lock_file(path: Path) -> Iterator[int]:
         OutputError: it cannot be opened, or is a link, a folder or a pipe.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise OutputError(f"{str(path)!r} is no regular file", "remove it")
     with as_output_error(path):
         descriptor = os.open(path, flags, 0o666)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OutputError(f"{str(path)!r} is no regular file", "remove it")
         yield descriptor
     finally:
         os.close(descriptor)

@@ -97,7 +97,7 @@ def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
             return _finished(store, manifest)
         if "result" in manifest:
             names = ", ".join(sorted(lost))
-            watcher.note(f"made again, as damaged or lost: {names}")
+            watcher.note(f"damaged or lost: {names}")
         with workers_of(plan.job, how) as workers:
             _count(plan, how, watcher, workers)
             if how.part[1] > 1:
@@ -128,14 +128,12 @@ def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None
         raise InputError(
             f"{len(tasks):,} of {len(every):,} shards of {plan.store.where!r} are not counted yet, "
             f"or damaged (the first: {tasks[0].shard.number})",
-            f"run the parts that they belong to: {option('shard')}",
+            f"scan the corpus into it again, or run their parts with {option('shard')}",
         )
     damaged = plan.store.names("shards") & {task.name for task in tasks}
     if damaged:
-        watcher.note(
-            f"{amount(len(damaged), 'shard')} counted again, as damaged or of another scan "
-            f"(the first: {min(damaged)})"
-        )
+        first = f"the first: {min(damaged)}"
+        watcher.note(f"{amount(len(damaged), 'shard')} damaged or of another scan ({first})")
     if len(tasks) > 1:
         watcher.expect(estimated(plan, tasks, workers, how))
     if tasks:

@@ -198,7 +198,8 @@ class Store:
         except (UsageError, InputError, OutputError):
             raise
         except Exception as error:  # each file system has errors of its own
-            said = " ".join(str(error).split()) or type(error).__name__
+            known = error.strerror if isinstance(error, OSError) else None
+            said = " ".join((known or str(error)).split()) or type(error).__name__
             verb = "written" if kind is OutputError else "read"
             raise kind(f"{self.url(name)!r} cannot be {verb}: {said}", "see that it can") from None
 
@@ -213,4 +214,4 @@ def check_regular(path: Path) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "no regular file")
+        raise OSError("it is no regular file")
