@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from attnviz.errors import AttnvizError, ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.catalog import Source
 from attnviz.scanning.executors import HowRun
+from attnviz.scanning.local import local_workers
 from attnviz.scanning.manifest import MANIFEST, keep_manifest
 from attnviz.scanning.plan import Plan, locked, make_plan
 from attnviz.scanning.request import Request
@@ -251,6 +254,20 @@ def test_a_folder_on_a_disk_that_is_read_only_is_told(
         ended = run("scan", *given)
         assert ended.status is ExitStatus.OUTPUT
         assert "read-only" in ended.err
+
+
+# ---- workers ----
+
+
+def test_ctrl_c_reaches_no_worker_from_its_first_moment(out: Path, corpus: Path) -> None:
+    with local_workers(planned(out, corpus).job, 2) as workers:
+        for _ in range(2):
+            workers._start()
+        for process in workers._pool.values():
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            (blocked,) = re.findall(r"SigBlk:\s*(\w+)", status)
+            assert int(blocked, 16) >> (signal.SIGINT - 1) & 1
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 # ---- a corpus that changes under way ----
