@@ -201,6 +201,9 @@ class _Silent:
     def expect(self, estimate: Estimated) -> None:
         pass
 
+    def note(self, said: str) -> None:
+        pass
+
     def begin(self, what: str, done: int, tasks: int) -> None:
         pass
 

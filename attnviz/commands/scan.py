@@ -13,7 +13,7 @@ from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.data.scan import Split
 from attnviz.errors import UsageError, option
-from attnviz.inputs.corpus import check_field, corpus_files, spool
+from attnviz.inputs.corpus import LONGEST, check_field, corpus_files, spool
 from attnviz.models.memory import written
 from attnviz.renderers.titles import amount, duration
 from attnviz.scanning.estimate import Estimated
@@ -179,7 +179,7 @@ def scan(
         return
     if size.bad:
         session.note(
-            f"{amount(size.bad, 'document')} could not be read: "
+            f"{amount(size.bad, 'document')} could not be read (the first: {size.why}): "
             f"{store.url('skipped.jsonl')!r} says why"
         )
     if not store.remote:
@@ -256,10 +256,15 @@ class Watching:
         self._documents = self._tokens = 0
 
     def expect(self, estimate: Estimated) -> None:
+        more = f" ({written(estimate.more)} more for a text of {LONGEST >> 20} MB)"
         self._session.note(
             f"about {estimate.tokens:,} tokens: {duration(estimate.seconds)}, "
-            f"{written(estimate.memory)} of memory, {written(estimate.disk)} of disk"
+            f"{written(estimate.memory)} of memory{more if estimate.more else ''}, "
+            f"{written(estimate.disk)} of disk"
         )
+
+    def note(self, said: str) -> None:
+        self._session.note(said)
 
     def begin(self, what: str, done: int, tasks: int) -> None:
         if done:

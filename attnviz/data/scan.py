@@ -1,5 +1,6 @@
 """What a scan reads: a corpus in shards, and the documents of each."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -11,24 +12,27 @@ class CorpusFile:
     """A file of the corpus: its path or URL, its bytes, and a mark that changes with its content.
 
     `mark`: the time of the last change in nanoseconds; of a URL, the checksum or the time that its
-    file system tells, or nothing.
+    file system tells, or nothing. `inode`: its number in the file system of this machine.
     """
 
     path: str
     size: int
     mark: str
+    inode: int = 0
 
 
 @dataclass(frozen=True)
 class Piece:
     """A part of a corpus file: from the byte `start` up to, and without, `end`.
 
-    Documents that begin there belong to it; in Parquet, the row groups that begin there.
+    Documents that begin there belong to it; in Parquet, the row groups that begin there. `file`:
+    the file as it was when the corpus was listed; None: nobody looked.
     """
 
     path: str
     start: int
     end: int
+    file: CorpusFile | None = None
 
 
 @dataclass(frozen=True)
@@ -62,3 +66,9 @@ class Skipped:
     path: str
     start: int
     why: str
+
+
+def files_of(shards: Iterable[Shard]) -> list[CorpusFile]:
+    """The files of some shards, each once."""
+    every = (piece.file for shard in shards for piece in shard.pieces)
+    return list(dict.fromkeys(file for file in every if file is not None))

@@ -1,7 +1,7 @@
 """Tasks in processes of this machine.
 
 Each worker loads the model once, and takes one task after the other. It ends when its parent does,
-killed or not.
+killed or not. It is killed at any moment, as every file of a scan is written whole.
 """
 
 import ctypes
@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -67,14 +68,20 @@ class LocalWorkers:
         here, there = context.Pipe()
         given = there, self._job, len(self._pool)
         process = context.Process(target=_work, args=given, daemon=True)
-        process.start()
+        # Ctrl-C is the parent's: a worker has it blocked from its first moment, imports included
+        resource_tracker.ensure_running()  # first, as this lets Ctrl-C through again
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
         there.close()
         self._pool[here] = process
 
     def end(self) -> None:
         """End all processes at once."""
         for process in self._pool.values():
-            process.terminate()
+            process.kill()
         for process in self._pool.values():
             process.join()
 
@@ -116,9 +123,8 @@ def _work(parent: Connection, job: Job, number: int) -> None:
     """A worker: it answers each task with what it did, or with the error that ends it."""
     from attnviz.models.threads import use_device
 
-    _end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     try:
+        _end_with_parent()
         use_device(number)
         worker = Worker(job)
         while True:
@@ -129,6 +135,8 @@ def _work(parent: Connection, job: Job, number: int) -> None:
         return
     except Exception:  # a bug, which the parent tells
         parent.send(traceback.format_exc())
+    finally:
+        os._exit(0)  # libraries whose threads still run abort a process that ends by itself
 
 
 def _end_with_parent() -> None:

@@ -1,29 +1,40 @@
 """The manifest of a scan: what was asked, over what, with what.
 
 A scan goes on where its folder holds the same manifest, and is refused where it holds another one:
-a result never mixes two corpora, models, versions or kinds of processor.
+a result never mixes two corpora, models, versions or kinds of processor. Beside what was asked it
+holds the scan's name, which is its digest, and when all is written, the size and digest of every
+file of the result: without them, a scan is not finished.
 """
 
 import importlib.metadata
 import json
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from attnviz.errors import InputError, UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
 from attnviz.runs.options import HeadOptions
+from attnviz.scanning.files import record_of_bytes
 from attnviz.scanning.request import Request
 from attnviz.scanning.store import Store
 from attnviz.scanning.windows import BATCH
 
-SCHEMA = "attnviz-scan/3"
+SCHEMA = "attnviz-scan/4"
 MANIFEST = "manifest.json"
+TABLES = ("heads", "histograms", "tokens", "examples")
+FILES = (*(f"{table}.parquet" for table in TABLES), "skipped.jsonl")
+"""The files of a result."""
+ADDED = ("scan", "result")
+"""What the manifest holds besides what was asked: the name of the scan, and its files."""
+AGAIN = "scan the same corpus into it again: what is whole stays, and the rest is made again"
+ANOTHER = f"give another folder with {option('output')}, or remove this one"
 
 
 def manifest_of(
@@ -72,39 +83,92 @@ def processor() -> str:
 
 
 def digest_of(manifest: Mapping[str, Any]) -> str:
-    """A name of a manifest, by which its records are known."""
-    written = json.dumps(manifest, sort_keys=True).encode()
+    """The name of a scan, by which its records are known: a digest of what was asked."""
+    asked = {name: value for name, value in manifest.items() if name not in ADDED}
+    written = json.dumps(asked, sort_keys=True).encode()
     return blake2b(written, digest_size=8).hexdigest()
 
 
 def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
     """Write the manifest, or see that the one that is there is the same.
 
-    One under which nothing was counted is replaced.
+    One under which nothing was counted is replaced. One that is lost or damaged is written again
+    where all shards are of this scan.
 
     Raises:
-        UsageError: it is another one; the difference is named.
+        UsageError: it is another one; the difference, or what is lost, is named.
         OutputError: it cannot be written.
     """
-    data = store.read(MANIFEST)
-    if data is None or not store.names("shards"):
-        store.write(MANIFEST, f"{json.dumps(manifest, indent=2)}\n".encode())
+    found, scan = _found(store), digest_of(manifest)
+    if found is not None and _is_intact(found) and found["scan"] == scan:
         return
-    found = parsed_manifest(data) or {}
+    shards = store.names("shards")
+    counted = shards or any(store.has(f"{table}.parquet") for table in TABLES)
+    if counted or (found or {}).get("result"):
+        if found is None or (found.get("schema") == SCHEMA and not _is_intact(found)):
+            _check_orphans(store, shards, scan)
+        else:
+            _refuse_other(store, found, manifest)
+    for folder in ("examples", "sampled"):
+        store.remove(folder)  # they are of whatever was there before
+    _write(store, {**manifest, "scan": scan})
+
+
+def finish(store: Store, manifest: Mapping[str, Any], **counted: int) -> None:
+    """Write the manifest of a finished scan: with what it counted, and its files as they are.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    result = {**counted, "files": {name: store.state(name) for name in FILES}}
+    _write(store, {**manifest, "scan": digest_of(manifest), "result": result})
+
+
+def lost_files(store: Store, manifest: Mapping[str, Any]) -> set[str]:
+    """The files of a result that are not as the scan wrote them; all while it is not finished.
+
+    Raises:
+        InputError: one cannot be read.
+    """
+    return {name for name in FILES if not is_whole(store, manifest, name)}
+
+
+def is_whole(store: Store, manifest: Mapping[str, Any], name: str) -> bool:
+    """Whether a file of a result is as the scan wrote it; raises as `lost_files`."""
+    written = manifest["result"]["files"].get(name) if "result" in manifest else None
+    return written is not None and store.state(name) == written
+
+
+def _write(store: Store, manifest: Mapping[str, Any]) -> None:
+    store.write(MANIFEST, f"{json.dumps(manifest, indent=2)}\n".encode())
+
+
+def _check_orphans(store: Store, shards: Iterable[str], scan: str) -> None:
+    """See that shards without a manifest are of this scan.
+
+    Raises:
+        UsageError: they are not, or there are none.
+    """
+    found = set[str]()
+    for name in shards:
+        with suppress(ValueError):
+            found.add(record_of_bytes(store.read(name) or b"").origin.scan)
+    if found != {scan}:
+        kept = "shards of another scan" if found else "tables without their shards"
+        raise UsageError(f"{store.where!r} has lost its manifest, and holds {kept}", ANOTHER)
+
+
+def _refuse_other(store: Store, found: Mapping[str, Any], manifest: Mapping[str, Any]) -> NoReturn:
     names = [name for name in manifest if found.get(name) != manifest[name]]
-    if names:
-        told = ", ".join(_difference(name, found.get(name), manifest[name]) for name in names)
-        raise UsageError(
-            f"{store.where!r} holds another scan ({told})",
-            f"give another folder with {option('output')}, or remove this one",
-        )
+    told = ", ".join(_difference(name, found.get(name), manifest[name]) for name in names)
+    raise UsageError(f"{store.where!r} holds another scan ({told})", ANOTHER)
 
 
 def _difference(name: str, old: object, new: object) -> str:
     """What differs, with both values where they are short."""
     parameters = {"key": "field", "documents": "max_docs"}
     if isinstance(old, list | dict) or isinstance(new, list | dict):
-        return f"another {'model' if name == 'files' else name}"
+        return {"files": "another model", "paths": "other paths"}.get(name, f"another {name}")
     return f"{parameters.get(name, name)} was {old}, is {new}"
 
 
@@ -112,14 +176,22 @@ def read_manifest(store: Store) -> Mapping[str, Any]:
     """The manifest of a scan.
 
     Raises:
-        InputError: the folder holds none.
+        InputError: the folder holds none, or a damaged one, or that of another version.
     """
-    found = parsed_manifest(store.read(MANIFEST) or b"")
-    if found is None:
+    found = _found(store)
+    if found is None and not store.has(MANIFEST):
         raise InputError(
             f"{store.where!r} holds no scan", "give the folder that attnviz scan wrote"
         )
-    return found
+    if found is not None and _is_intact(found):
+        return found
+    schema = None if found is None else found.get("schema")
+    if schema != SCHEMA and re.fullmatch(r"attnviz-scan/\d{1,3}", str(schema)):
+        raise InputError(
+            f"{store.where!r} holds a scan of another version ({schema}, not {SCHEMA})",
+            "scan the corpus again into another folder",
+        )
+    raise InputError(f"the manifest in {store.where!r} is damaged", AGAIN)
 
 
 def asked_by(store: Store) -> tuple[Request, Source]:
@@ -129,21 +201,30 @@ def asked_by(store: Store) -> tuple[Request, Source]:
         InputError: the folder holds no scan, or a damaged one.
     """
     found = read_manifest(store)
-    try:
-        heads = HeadOptions(**found["heads"])
-        names = ("split", "key", "length", "shard", "documents", "seed")
-        request = Request(tuple(found["paths"]), heads=heads, **{n: found[n] for n in names})
-        placement = Placement(found["device"], found["dtype"])
-        named = {name: found[name] for name in ("revision", "kind", "engine")}
-        return request, Source(found["model"], placement=placement, **named)
-    except (KeyError, TypeError):
-        raise InputError(f"the manifest in {store.where!r} is damaged", "scan again") from None
+    heads = HeadOptions(**found["heads"])
+    names = ("split", "key", "length", "shard", "documents", "seed")
+    request = Request(tuple(found["paths"]), heads=heads, **{n: found[n] for n in names})
+    placement = Placement(found["device"], found["dtype"])
+    named = {name: found[name] for name in ("revision", "kind", "engine")}
+    return request, Source(found["model"], placement=placement, **named)
 
 
-def parsed_manifest(data: bytes) -> dict[str, Any] | None:
-    """What a manifest holds; None where it is none."""
+def _found(store: Store) -> dict[str, Any] | None:
+    """What the file of a manifest holds; None where there is none, or no object in it."""
     try:
-        found = json.loads(data)
-        return found if found["schema"] == SCHEMA else None
-    except (ValueError, KeyError, TypeError, RecursionError):
+        found = json.loads(store.read(MANIFEST) or b"")
+    except (ValueError, RecursionError):
         return None
+    return found if isinstance(found, dict) else None
+
+
+def _is_intact(found: Mapping[str, Any]) -> bool:
+    """Whether a manifest is of this version, and as it was written."""
+    result = found.get("result", {"files": {}, "skipped": 0})
+    return (
+        found.get("schema") == SCHEMA
+        and found.get("scan") == digest_of(found)
+        and isinstance(result, dict)
+        and isinstance(result.get("files"), dict)
+        and isinstance(result.get("skipped"), int)
+    )

@@ -7,28 +7,34 @@ FOLDER/heads.parquet      the result, written last; beside it histograms.parquet
                           tokens.parquet, examples.parquet and skipped.jsonl
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+import stat
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from attnviz.data.record import Record, merged
 from attnviz.data.scan import Shard, Skipped
-from attnviz.errors import InputError, UsageError
+from attnviz.errors import InputError, OutputError, UsageError
 from attnviz.inputs.corpus import SHARD, corpus_files, documents_of, shards_of
 from attnviz.models.catalog import Source, files_of_model
 from attnviz.scanning.files import record_of_bytes, skipped_of_bytes
-from attnviz.scanning.manifest import digest_of, manifest_of
+from attnviz.scanning.manifest import AGAIN, digest_of, manifest_of
 from attnviz.scanning.request import Request
 from attnviz.scanning.store import Store
-from attnviz.scanning.tasks import CountShard, Lasting, tasks_of_windows
+from attnviz.scanning.tables import part_of
+from attnviz.scanning.tasks import CountShard, Lasting, part_name, tasks_of_windows
 from attnviz.scanning.worker import Job
-from attnviz.writers.atomic import make_folder
+from attnviz.writers.atomic import as_output_error, make_folder
 
 R = TypeVar("R")
-T = TypeVar("T", bound=Lasting)
+LOCK = ".lock"
+PARTS = {"examples": "examples", "tokens": "sampled"}
+"""The tables that are made of parts, and the folder of these."""
 AT_ONCE = 32
 """Records that are merged at a time."""
 MOST_SHARDS = 1 << 16
@@ -56,17 +62,24 @@ class Plan:
         return [CountShard(shard) for shard in self.shards if shard.number % of == number - 1]
 
     def counting(self, part: tuple[int, int] = (1, 1)) -> list[CountShard]:
-        """The shards of a part that are not counted yet."""
-        return left(self.store, "shards", self.of_part(part))
+        """The shards of a part that are not counted yet, or whose records are not theirs."""
+        tasks, there = self.of_part(part), self.store.names("shards")
+        return [task for task in tasks if task.name not in there or not self._is_counted(task)]
 
-    def again(self, total: Record) -> list[Lasting]:
-        """What is still to be run again, when every shard is counted."""
+    def again(self, total: Record, lost: Collection[str]) -> list[Lasting]:
+        """What is still to be run again, when every shard is counted, for the tables lost."""
         tasks = tasks_of_windows(total, self.shards)
-        examples, sampled = (
-            [task for task in tasks if task.name.startswith(folder)]
-            for folder in ("examples", "sampled")
-        )
-        return [*left(self.store, "examples", examples), *left(self.store, "sampled", sampled)]
+        folders = [folder for table, folder in PARTS.items() if f"{table}.parquet" in lost]
+        there = {name for folder in folders for name in self.store.names(folder)}
+        return [
+            task
+            for task in tasks
+            if task.name.startswith(tuple(folders))
+            and not (task.name in there and self._is_part(task))
+        ]
+
+    def _is_part(self, task: Lasting) -> bool:
+        return part_of(self.store, task.name) == part_name(self.job.scan, task)
 
     def total(self) -> Record:
         """The records of all shards as one.
@@ -92,10 +105,21 @@ class Plan:
 
     def _records(self) -> Iterator[Record]:
         for shard in self.of_part((1, 1)):
-            record = self._read(shard, record_of_bytes)
-            if record.origin.scan != self.job.scan:
-                raise self._damaged(shard, "is of another scan")
-            yield record
+            yield self._record(shard)
+
+    def _record(self, shard: CountShard) -> Record:
+        record = self._read(shard, partial(record_of_bytes, shard=shard.shard.number))
+        if record.origin.scan != self.job.scan:
+            raise self._damaged(shard)
+        return record
+
+    def _is_counted(self, shard: CountShard) -> bool:
+        """Whether the record of a shard is one, and its own."""
+        try:
+            self._record(shard)
+        except InputError:
+            return False
+        return True
 
     def _read(self, shard: CountShard, parse: Callable[[bytes], R]) -> R:
         data = self.store.read(shard.name)
@@ -107,18 +131,12 @@ class Plan:
         try:
             return parse(data)
         except ValueError:
-            raise self._damaged(shard, "is damaged") from None
+            raise self._damaged(shard) from None
 
-    def _damaged(self, shard: CountShard, why: str) -> InputError:
+    def _damaged(self, shard: CountShard) -> InputError:
         return InputError(
-            f"the record {self.store.url(shard.name)!r} {why}", "remove it, and scan again"
+            f"the record {self.store.url(shard.name)!r} is damaged, or of another shard", AGAIN
         )
-
-
-def left(store: Store, folder: str, tasks: Sequence[T]) -> list[T]:
-    """The tasks whose file is not in the folder yet."""
-    there = store.names(folder)
-    return [task for task in tasks if task.name not in there]
 
 
 def make_plan(store: Store, request: Request, source: Source) -> Plan:
@@ -165,6 +183,7 @@ def locked(store: Store, part: tuple[int, int] = (1, 1)) -> Iterator[None]:
 
     Raises:
         UsageError: another process scans into it.
+        OutputError: it cannot be made or locked.
     """
     if store.remote:
         yield
@@ -174,9 +193,8 @@ def locked(store: Store, part: tuple[int, int] = (1, 1)) -> Iterator[None]:
     number, of = part
     folder = Path(store.where)
     make_folder(folder)
-    whole = folder / ".lock"
-    own = whole if of == 1 else folder / f".lock-{number}-{of}"
-    with whole.open("w") as shared, own.open("w") as alone:
+    whole, own = folder / LOCK, folder / (LOCK if of == 1 else f"{LOCK}-{number}-{of}")
+    with _lock_file(whole) as shared, _lock_file(own) as alone:
         try:
             if of > 1:
                 fcntl.flock(shared, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -186,3 +204,21 @@ def locked(store: Store, part: tuple[int, int] = (1, 1)) -> Iterator[None]:
                 f"another scan writes into {store.where!r}", "wait, or give another folder"
             ) from None
         yield
+
+
+@contextmanager
+def _lock_file(path: Path) -> Iterator[int]:
+    """A file to be locked, which is made where it is not there, and never written.
+
+    Raises:
+        OutputError: it cannot be opened, or is a link, a folder or a pipe.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise OutputError(f"{str(path)!r} is no regular file", "remove it")
+    with as_output_error(path):
+        descriptor = os.open(path, flags, 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

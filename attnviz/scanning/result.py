@@ -1,27 +1,21 @@
 """The result of a scan: its records and its parts as tables."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from attnviz.data.atlas import SCORES
 from attnviz.data.head import Head, head_named
 from attnviz.data.record import BINS, EDGES, SCALE, WEIGHTS, Record, estimate, units
 from attnviz.data.serial import to_json
 from attnviz.scanning.joining import joined
-from attnviz.scanning.plan import Plan
+from attnviz.scanning.manifest import finish
+from attnviz.scanning.plan import PARTS, Plan
 from attnviz.scanning.store import Store
 from attnviz.scanning.tables import table_bytes
 from attnviz.scanning.tasks import CountShard, tasks_of_windows
 
-FINISHED = "heads.parquet"
 
-
-def is_finished(store: Store) -> bool:
-    """Whether a folder holds the result of its scan, the last file of which is that of heads."""
-    return store.read(FINISHED) is not None
-
-
-def write_result(plan: Plan, total: Record) -> None:
-    """Write the tables of a scan whose tasks are all done.
+def write_result(plan: Plan, total: Record, lost: Collection[str]) -> None:
+    """Write the tables that are lost of a scan whose tasks are all done, and what is in them.
 
     Raises:
         InputError: a part is damaged.
@@ -29,11 +23,14 @@ def write_result(plan: Plan, total: Record) -> None:
     """
     store, length = plan.store, total.origin.length
     names = [task.name for task in tasks_of_windows(total, plan.shards)]
-    for table, folder in (("examples", "examples"), ("tokens", "sampled")):
+    for table, folder in PARTS.items():
         parts = [name for name in names if name.startswith(folder)]
-        store.write(f"{table}.parquet", joined(store, table, parts, _named(total)))
+        if f"{table}.parquet" in lost:
+            store.write(f"{table}.parquet", joined(store, table, parts, _named(total)))
     store.write("histograms.parquet", table_bytes("histograms", list(_histograms(total))))
-    store.write(FINISHED, table_bytes("heads", list(_heads(total, length))))
+    store.write("heads.parquet", table_bytes("heads", list(_heads(total, length))))
+    counted = {"documents": total.documents, "tokens": total.tokens, "skipped": total.bad}
+    finish(store, plan.manifest, **counted)
 
 
 def remove_parts(store: Store) -> None:
@@ -42,7 +39,7 @@ def remove_parts(store: Store) -> None:
     Raises:
         OutputError: it cannot be removed.
     """
-    for folder in ("examples", "sampled"):
+    for folder in PARTS.values():
         store.remove(folder)
 
 

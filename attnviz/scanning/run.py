@@ -3,16 +3,20 @@
 shards ─► records ─► one record ─► chosen windows ─► their links ─► tables
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
+from attnviz.data.scan import files_of
 from attnviz.errors import InputError, option
+from attnviz.inputs.corpus import check_unchanged
+from attnviz.renderers.titles import amount
 from attnviz.scanning.estimate import Estimated, estimated
 from attnviz.scanning.executors import Executor, HowRun, workers_of
-from attnviz.scanning.manifest import keep_manifest
+from attnviz.scanning.manifest import keep_manifest, lost_files, read_manifest
 from attnviz.scanning.plan import Plan, locked
-from attnviz.scanning.result import is_finished, remove_parts, write_result, write_skipped
+from attnviz.scanning.result import remove_parts, write_result, write_skipped
 from attnviz.scanning.store import Store
 from attnviz.scanning.tables import read_atlas
 from attnviz.scanning.tasks import CountShard, Done
@@ -23,11 +27,12 @@ ENOUGH = 1000
 
 @dataclass(frozen=True)
 class Size:
-    """What was counted, and how many documents could not be read."""
+    """What was counted, and how many documents could not be read; `why`: of the first of them."""
 
     documents: int
     tokens: int
     bad: int
+    why: str = ""
 
 
 class Watcher(Protocol):
@@ -36,6 +41,9 @@ class Watcher(Protocol):
     def expect(self, estimate: Estimated) -> None:
         """What the shards that are left will take, before they are counted."""
 
+    def note(self, said: str) -> None:
+        """What was found in the folder and is mended."""
+
     def begin(self, what: str, done: int, tasks: int) -> None:
         """So many tasks of this kind are to be done, `done` of which are done already."""
 
@@ -43,8 +51,11 @@ class Watcher(Protocol):
         """A task is done."""
 
 
-def check_bad(plan: Plan, shards: Sequence[CountShard], size: Size, most: float) -> None:
+def check_bad(plan: Plan, shards: Sequence[CountShard], size: Size, most: float) -> Size:
     """Name the bad documents of counted shards, and see that they are no more than this percentage.
+
+    Returns:
+        the size, with why the first one is bad.
 
     Raises:
         InputError: they are more, or there are no others.
@@ -60,6 +71,7 @@ def check_bad(plan: Plan, shards: Sequence[CountShard], size: Size, most: float)
         )
     if not size.documents:
         raise InputError(f"no document could be read{why}", "give others, or see skipped.jsonl")
+    return replace(size, why=first.why if first else "")
 
 
 def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
@@ -69,7 +81,8 @@ def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
         What was counted; None for one of several parts, whose result is written by a merge.
 
     Raises:
-        InputError: no document, or too few of them, can be read; a part is not counted yet.
+        InputError: no document, or too few of them, can be read; a part is not counted yet; a file
+            of the corpus was changed.
         UsageError: another scan writes into the folder, or it holds one.
         OutputError: a file cannot be written; what is done stays.
     """
@@ -77,28 +90,35 @@ def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
     with locked(store, how.part):
         keep_manifest(store, plan.manifest)
         store.try_writing()
-        if is_finished(store):
+        manifest = read_manifest(store)
+        lost = lost_files(store, manifest)
+        if not lost:
             remove_parts(store)  # where the process was killed before it could
-            return _finished(store)
+            return _finished(store, manifest)
+        if "result" in manifest:
+            names = ", ".join(sorted(lost))
+            watcher.note(f"damaged or lost: {names}")
         with workers_of(plan.job, how) as workers:
             _count(plan, how, watcher, workers)
             if how.part[1] > 1:
                 return None
             total = plan.total()
             size = Size(total.documents, total.tokens, total.bad)
-            check_bad(plan, plan.of_part((1, 1)), size, how.max_bad)
-            tasks = plan.again(total)
+            size = check_bad(plan, plan.of_part((1, 1)), size, how.max_bad)
+            tasks = plan.again(total, lost)
             watcher.begin("examples", 0, len(tasks))
             workers.do(tasks, watcher.did)
-            write_result(plan, total)
+            check_unchanged(files_of(plan.shards), here=True)
+            write_result(plan, total, lost)
             remove_parts(store)
     return size
 
 
-def _finished(store: Store) -> Size:
+def _finished(store: Store, manifest: Mapping[str, Any]) -> Size:
     """What a finished scan counted."""
-    skipped = store.read("skipped.jsonl") or b""
-    return Size(*read_atlas(store.where).size, skipped.count(b"\n"))
+    skipped = (store.read("skipped.jsonl") or b"").partition(b"\n")[0]
+    why = json.loads(skipped)["why"] if skipped else ""
+    return Size(*read_atlas(store.where).size, manifest["result"]["skipped"], why)
 
 
 def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None:
@@ -106,9 +126,14 @@ def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None
     every, tasks = plan.of_part(how.part), plan.counting(how.part)
     if tasks and how.merge:
         raise InputError(
-            f"{len(tasks):,} of {len(every):,} shards of {plan.store.where!r} are not counted yet",
-            f"run the parts that they belong to: {option('shard')}",
+            f"{len(tasks):,} of {len(every):,} shards of {plan.store.where!r} are not counted yet, "
+            f"or damaged (the first: {tasks[0].shard.number})",
+            f"scan the corpus into it again, or run their parts with {option('shard')}",
         )
+    damaged = plan.store.names("shards") & {task.name for task in tasks}
+    if damaged:
+        first = f"the first: {min(damaged)}"
+        watcher.note(f"{amount(len(damaged), 'shard')} damaged or of another scan ({first})")
     if len(tasks) > 1:
         watcher.expect(estimated(plan, tasks, workers, how))
     if tasks:
@@ -124,3 +149,4 @@ def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None
             check_bad(plan, [task for task in every if task not in left], size, how.max_bad)
 
     workers.do(tasks, told)
+    check_unchanged(files_of(task.shard for task in every), here=True)

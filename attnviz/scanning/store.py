@@ -1,19 +1,25 @@
 """The folder of a scan, on this machine or where a URL points to; every file is written whole."""
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from attnviz.errors import InputError, OutputError, UsageError
 from attnviz.inputs.corpus.places import as_local
-from attnviz.writers.atomic import make_folder, write_bytes
+from attnviz.writers.atomic import as_output_error, make_folder, write_bytes
 
 TRIAL = ".attnviz-trial"
-
+LARGEST = 1 << 30
+"""The most bytes of a file that is read whole: a manifest, or the record of a shard."""
+PART = 1 << 20
+"""Bytes that are read of any other at a time."""
 
 OBJECTS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory", "oci", "r2")
 """File systems in which an upload appears whole; in others a file is renamed."""
@@ -25,11 +31,15 @@ class Store:
 
     where: str
 
+    def __post_init__(self) -> None:
+        if not self.where:
+            raise UsageError("the folder of a scan has no name", "name one, as in scanned")
+
     @classmethod
     def at(cls, where: str) -> "Store":
         """The folder at a path or a URL; a path is made a full one, for workers elsewhere."""
         local = as_local(where)
-        return cls(local if "://" in local else os.path.abspath(local))
+        return cls(os.path.abspath(local) if local and "://" not in local else local)
 
     @property
     def remote(self) -> bool:
@@ -45,6 +55,9 @@ class Store:
         if not self.remote:
             path = Path(self.where) / name
             make_folder(path.parent)
+            with as_output_error(path):
+                if path.exists():
+                    check_regular(path)
             write_bytes(path, data)
             return
         with self._told(OutputError, name):
@@ -67,10 +80,42 @@ class Store:
         with self._told(InputError, name):
             try:
                 if self.remote:
-                    return bytes(self._system.cat_file(self.url(name)))
-                return (Path(self.where) / name).read_bytes()
+                    return bytes(self._system.cat_file(self.url(name)))  # in one request
+                with self.open(name) as file:
+                    data = file.read(LARGEST + 1)
             except (FileNotFoundError, NotADirectoryError):
                 return None
+            if len(data) > LARGEST:
+                raise OSError(f"it has more than {LARGEST >> 30} GB")
+            return data
+
+    def has(self, name: str) -> bool:
+        """Whether a file, or anything else, is there.
+
+        Raises:
+            InputError: it cannot be seen.
+        """
+        with self._told(InputError, name):
+            if self.remote:
+                return bool(self._system.exists(self.url(name)))
+            return os.path.lexists(Path(self.where) / name)
+
+    def state(self, name: str) -> dict[str, Any] | None:
+        """The bytes of a file, and their digest; None where there is none.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        size, digest = 0, blake2b(digest_size=16)
+        with self._told(InputError, name):
+            try:
+                with self.open(name) as file:
+                    while data := file.read(PART):
+                        size += len(data)
+                        digest.update(data)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+        return {"bytes": size, "blake2b": digest.hexdigest()}
 
     def open(self, name: str) -> BinaryIO:
         """A file, to be read in parts.
@@ -81,7 +126,9 @@ class Store:
         if self.remote:
             opened: BinaryIO = self._system.open(self.url(name), "rb")
             return opened
-        return (Path(self.where) / name).open("rb")
+        path = Path(self.where) / name
+        check_regular(path)
+        return path.open("rb")
 
     def names(self, folder: str) -> set[str]:
         """The files of a folder within this one, as `folder/name`.
@@ -151,6 +198,20 @@ class Store:
         except (UsageError, InputError, OutputError):
             raise
         except Exception as error:  # each file system has errors of its own
-            said = " ".join(str(error).split()) or type(error).__name__
+            known = error.strerror if isinstance(error, OSError) else None
+            said = " ".join((known or str(error)).split()) or type(error).__name__
             verb = "written" if kind is OutputError else "read"
             raise kind(f"{self.url(name)!r} cannot be {verb}: {said}", "see that it can") from None
+
+
+def check_regular(path: Path) -> None:
+    """See that a file that is there is one with an end, as a pipe would be waited for.
+
+    Raises:
+        OSError: it is none, or not there.
+    """
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise OSError("it is no regular file")

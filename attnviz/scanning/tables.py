@@ -12,17 +12,18 @@ from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
 from attnviz.data.head import Head
 from attnviz.errors import InputError
 from attnviz.extras import missing
-from attnviz.scanning.manifest import read_manifest
+from attnviz.scanning.manifest import AGAIN, TABLES, is_whole, read_manifest
 from attnviz.scanning.store import Store
 from attnviz.writers.atomic import write_bytes
 
-TABLES = ("heads", "histograms", "tokens", "examples")
 AT_ONCE = {"histograms": 1 << 12, "tokens": 1 << 12, "examples": 16}
 """How many rows are in memory while a table is read head by head; an example is large."""
 Folder: TypeAlias = str | Path
 """The folder of a scan: a path, or a URL that fsspec opens."""
 GROUP = {"heads": 1 << 12, "histograms": 1 << 12, "tokens": 1 << 10, "examples": 1 << 6}
 """Rows of a group, of which a reader of one head reads few."""
+PART = b"attnviz"
+"""Where a part of a table says of which scan and task it is."""
 _Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
@@ -97,8 +98,10 @@ def write_table(folder: Path, table: str, rows: Sequence[Mapping[str, object]]) 
     write_bytes(folder / f"{table}.parquet", table_bytes(table, rows))
 
 
-def table_bytes(table: str, rows: Sequence[Mapping[str, object]]) -> bytes:
-    """A table of the result as a Parquet file.
+def table_bytes(table: str, rows: Sequence[Mapping[str, object]], part: str = "") -> bytes:
+    """A table of the result, or a part of one, as a Parquet file.
+
+    `part`: of which scan and task it is; see `part_of`.
 
     Raises:
         UsageError: pyarrow is not installed.
@@ -109,9 +112,23 @@ def table_bytes(table: str, rows: Sequence[Mapping[str, object]]) -> bytes:
 
     sink = pa.BufferOutputStream()
     made = pa.Table.from_pylist([dict(row) for row in rows], schema=columns(table))
+    made = made.replace_schema_metadata({PART: part} if part else None)
     pq.write_table(made, sink, row_group_size=GROUP[table], compression="zstd")
     data: bytes = sink.getvalue().to_pybytes()
     return data
+
+
+def part_of(store: Store, name: str) -> str | None:
+    """Of which scan and task a part of a table is; None where it is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with store.open(name) as opened:
+            said = (pq.read_schema(opened).metadata or {}).get(PART, b"")
+    except (OSError, pa.ArrowException):
+        return None
+    return bytes(said).decode(errors="replace")
 
 
 def read_atlas(folder: Folder) -> Atlas:
@@ -121,7 +138,7 @@ def read_atlas(folder: Folder) -> Atlas:
         UsageError: pyarrow is not installed.
         InputError: there is none, or it is damaged.
     """
-    manifest = read_manifest(Store(str(folder)))
+    manifest = _checked(folder, TABLES[:1])
     rows = _read(folder, "heads")
     if not rows:
         raise InputError(f"{str(folder)!r} holds no heads", "scan again")
@@ -136,6 +153,7 @@ def read_head(folder: Folder, row: Mapping[str, Any]) -> HeadAtlas:
         InputError: the result is damaged.
     """
     head = place_of(row)
+    _checked(folder, TABLES[1:])
     return _head(row, *(_read(folder, table, head) for table in TABLES[1:]))
 
 
@@ -148,11 +166,33 @@ def read_heads(folder: Folder, rows: Iterable[Mapping[str, Any]]) -> Iterator[He
         UsageError: pyarrow is not installed.
         InputError: the result is damaged.
     """
+    _checked(folder, TABLES[1:])
     tables = [_Parts(_batches(folder, table)) for table in TABLES[1:]]
     for row in rows:
         yield _head(row, *(table.of(place_of(row)) for table in tables))
     if any(table.left for table in tables):
         raise InputError(f"the tables of {str(folder)!r} are of other heads", "scan again")
+
+
+def _checked(folder: Folder, tables: Sequence[str]) -> Mapping[str, Any]:
+    """The manifest of a scan, the tables of which are as it wrote them.
+
+    Raises:
+        InputError: it is not finished, or they are not.
+    """
+    store = Store(str(folder))
+    manifest = read_manifest(store)
+    if "result" not in manifest:
+        raise InputError(f"{store.where!r} holds no finished scan", AGAIN)
+    for table in tables:
+        name = f"{table}.parquet"
+        if not is_whole(store, manifest, name):
+            raise _damaged(store, name)
+    return manifest
+
+
+def _damaged(store: Store, name: str) -> InputError:
+    return InputError(f"{store.url(name)!r} is missing, damaged, or of another scan", AGAIN)
 
 
 def _head(row: Mapping[str, Any], bins: _Rows, masses: _Rows, examples: _Rows) -> HeadAtlas:
@@ -224,7 +264,7 @@ def _batches(folder: Folder, table: str) -> Iterator[Mapping[str, Any]]:
                     for values in zip(*listed, strict=True):
                         yield dict(zip(batch.schema.names, values, strict=True))
     except (OSError, pa.ArrowException):
-        raise _unfinished(folder) from None
+        raise _damaged(store, name) from None
 
 
 def _values(column: Any) -> Sequence[Any]:
@@ -251,7 +291,7 @@ def _read(folder: Folder, table: str, head: Head | None = None) -> list[dict[str
             found = pq.read_table(opened, filters=chosen, use_threads=False, pre_buffer=False)
         rows: list[dict[str, Any]] = found.to_pylist()
     except (OSError, pa.ArrowException):
-        raise _unfinished(folder) from None
+        raise _damaged(store, name) from None
     _check(found.schema, store.url(name), table)
     _check_values(dict(zip(found.column_names, found.columns, strict=True)), store.url(name), table)
     return rows
@@ -285,7 +325,3 @@ def _check_values(columns: Mapping[str, Any], path: str, table: str) -> None:
         flat = pc.list_flatten(column) if str(column.type).startswith("list") else column
         if name not in OPEN[table] and (column.null_count or flat.null_count):
             raise InputError(f"{path!r} has rows without {name}", "scan again")
-
-
-def _unfinished(folder: Folder) -> InputError:
-    return InputError(f"{str(folder)!r} holds no finished scan", "let attnviz scan finish it")

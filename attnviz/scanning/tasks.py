@@ -79,6 +79,11 @@ Lasting: TypeAlias = CountShard | TakeExamples | SampleTokens
 Task: TypeAlias = Lasting | Trial
 
 
+def part_name(scan: str, task: Lasting) -> str:
+    """What a part of a table says of itself: its scan and its task."""
+    return f"{scan} {task.name}"
+
+
 @dataclass(frozen=True)
 class Done:
     """What a task did: how many documents, tokens and skipped documents; what a trial took.

@@ -2,7 +2,7 @@
 
 import resource
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
@@ -10,19 +10,28 @@ from typing import Any
 
 from attnviz.data.head import choose_heads
 from attnviz.data.record import Origin
-from attnviz.data.scan import Document, Shard, Skipped
-from attnviz.errors import AttnvizError, OutputError, UsageError, option
-from attnviz.inputs.corpus import documents_of
+from attnviz.data.scan import Document, Shard, Skipped, files_of
+from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
+from attnviz.inputs.corpus import check_unchanged, documents_of
 from attnviz.models.catalog import Source
 from attnviz.runs.prepare import load_model
 from attnviz.scanning.count import Counter
 from attnviz.scanning.examples import example_rows, token_rows
 from attnviz.scanning.files import record_to_bytes
-from attnviz.scanning.manifest import MANIFEST, digest_of, parsed_manifest
+from attnviz.scanning.manifest import read_manifest
 from attnviz.scanning.request import Request
 from attnviz.scanning.store import Store
 from attnviz.scanning.tables import table_bytes
-from attnviz.scanning.tasks import CountShard, Done, SampleTokens, TakeExamples, Task, Trial
+from attnviz.scanning.tasks import (
+    CountShard,
+    Done,
+    Lasting,
+    SampleTokens,
+    TakeExamples,
+    Task,
+    Trial,
+    part_name,
+)
 from attnviz.scanning.windows import Window, Windows
 
 TRIAL_SIZE = 4096
@@ -66,8 +75,11 @@ class Worker:
         Raises:
             OutputError: it has not, or cannot.
         """
-        found = parsed_manifest(self._store.read(MANIFEST) or b"")
-        if found is None or digest_of(found) != scan:
+        try:
+            found = read_manifest(self._store)["scan"]
+        except InputError:
+            found = None
+        if found != scan:
             raise OutputError(
                 f"a worker does not find the scan in {self._store.where!r}",
                 "give a folder that all workers share, or its URL",
@@ -95,7 +107,8 @@ class Worker:
         for document in self._documents(task.shard):
             counter.add(document)
         record = counter.finish()
-        self._store.write(task.name, record_to_bytes(record, counter.skipped))
+        self._check_corpus([task.shard])
+        self._store.write(task.name, record_to_bytes(record, counter.skipped, task.shard.number))
         return Done(record.documents, record.tokens, record.bad)
 
     def _take_examples(self, task: TakeExamples) -> Done:
@@ -105,7 +118,8 @@ class Worker:
             tokens += sum(len(window.ids) for _, window in windows)
             rows += example_rows(self._model, self._heads, windows, wanted)
         rows.sort(key=lambda row: (row["layer"], row["head"], row["rank"]))
-        self._store.write(task.name, table_bytes("examples", rows))
+        self._check_corpus([shard for shard, _ in task.chosen])
+        self._store.write(task.name, table_bytes("examples", rows, self._part(task)))
         return Done(0, tokens)
 
     def _sample_tokens(self, task: SampleTokens) -> Done:
@@ -114,7 +128,8 @@ class Worker:
         windows = [replace(window, ordinal=number) for number, window in enumerate(found)]
         heads = [self._heads[place] for place in task.heads]
         rows = list(token_rows(self._model, heads, windows))
-        self._store.write(task.name, table_bytes("tokens", rows))
+        self._check_corpus([shard for shard, _ in task.chosen])
+        self._store.write(task.name, table_bytes("tokens", rows, self._part(task)))
         return Done(0, sum(len(window.ids) for window in windows))
 
     def _try(self, shard: Shard) -> Done:
@@ -138,6 +153,17 @@ class Worker:
             heads=len(self._heads),
             memory=memory,
         )
+
+    def _check_corpus(self, shards: Sequence[Shard]) -> None:
+        """See that the files of shards that were read are still those that were listed.
+
+        Raises:
+            InputError: one was changed; what was read of it is not kept.
+        """
+        check_unchanged(files_of(shards), here=False)
+
+    def _part(self, task: Lasting) -> str:
+        return part_name(self._origin.scan, task)
 
     def _counter(self, shard: int) -> Counter:
         seed = self._request.seed

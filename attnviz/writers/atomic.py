@@ -148,6 +148,8 @@ def make_folder(path: Path) -> None:
         while not path.exists():
             missing.append(path)
             path = path.parent
+        if not path.is_dir():
+            raise OutputError(f"{str(path)!r} is no folder", ELSEWHERE)
         for folder in reversed(missing):
             folder.mkdir(exist_ok=True)
 

@@ -2,10 +2,11 @@
 
 import gzip
 import io
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import fsspec
@@ -17,8 +18,17 @@ from hypothesis import strategies as st
 
 from attnviz.data.scan import CorpusFile, Document, Piece, Skipped, Split
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError
-from attnviz.inputs import files
-from attnviz.inputs.corpus import check_field, corpus_files, documents_of, shards_of, spool
+from attnviz.inputs.corpus import (
+    check_field,
+    check_unchanged,
+    corpus_files,
+    documents_of,
+    longest_texts,
+    shards_of,
+    spool,
+)
+from attnviz.inputs.corpus import documents as documents_module
+from attnviz.inputs.corpus import tables as tables_module
 from attnviz.inputs.corpus import units as units_module
 from attnviz.inputs.corpus.units import Units
 from attnviz.inputs.text import Stdin
@@ -186,7 +196,107 @@ def test_objects_hold_their_text_under_a_field(tmp_path: Path) -> None:
         ]
 
 
+# ---- a corpus that changes under way ----
+
+
+def append(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"more")
+
+
+def replace_alike(path: Path) -> None:
+    """By a file of the same size and time."""
+    state, data = path.stat(), path.read_bytes()
+    path.rename(path.with_suffix(".old"))
+    path.write_bytes(data)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+def fill_with_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.txt.gz", "a.jsonl.zst", "a.parquet"])
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda path: os.truncate(path, 20), "was changed from 40 to 20 bytes"),
+        (append, "was changed from 40 to 44 bytes"),
+        (lambda path: path.write_bytes(b"!" * 40), "was changed during the scan"),
+        (os.unlink, "was removed"),
+        (replace_alike, "was replaced"),
+        (fill_with_pipe, "was changed from 40 to 0 bytes"),
+    ],
+)
+def test_a_file_that_changes_after_it_was_listed_is_told(
+    name: str, change: Callable[[Path], object], says: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path / name, b"?" * 40)
+    os.utime(path, ns=(0, 1))
+    found = corpus_files([str(path)])
+    check_unchanged(found, here=True)
+    change(path)
+    with pytest.raises(InputError, match=says):
+        check_unchanged(found, here=True)
+
+
+def test_a_copy_of_a_corpus_on_another_machine_is_the_same(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.txt", b"text")
+    found = corpus_files([str(path)])
+    replace_alike(path)
+    check_unchanged(found, here=False)
+
+
 # ---- memory that has a bound ----
+
+
+def test_a_text_of_a_table_or_an_object_that_is_too_long_is_skipped_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (documents_module, tables_module):
+        monkeypatch.setattr(module, "LONGEST", 100)
+    values = ["one", "x" * 101, None, "y" * 100, "ü" * 51, "three"]
+    pq.write_table(pa.table({"text": values}), tmp_path / "a.parquet")
+    coded = pa.array(values).dictionary_encode()
+    pq.write_table(pa.table({"text": coded}), tmp_path / "b.parquet")
+    lines = "".join(json.dumps({"text": value}) + "\n" for value in values)
+    written(tmp_path / "c.jsonl", lines.encode())
+    for name in ("a.parquet", "b.parquet", "c.jsonl"):
+        found = read([tmp_path / name])
+        assert texts(found) == ["one", "y" * 100, "three"]
+        assert [why for _, why in skipped(found)] == [
+            "more than 16 MB in one text",
+            "no text under 'text'",
+            "more than 16 MB in one text",
+        ]
+
+
+def test_long_rows_are_read_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+    batches = pq.ParquetFile.iter_batches
+
+    def noted(self: pq.ParquetFile, size: int, **named: object) -> object:
+        asked.append(size)
+        return batches(self, size, **named)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", noted)
+    monkeypatch.setattr(tables_module, "LONGEST", 1000)
+    for length in (10, 300):
+        pq.write_table(
+            pa.table({"text": [os.urandom(length).hex() for _ in range(4)]}), tmp_path / "a.parquet"
+        )
+        assert len(texts(read([tmp_path / "a.parquet"]))) == 4
+    assert asked == [tables_module.ROWS, 1]
+
+
+def test_the_longest_texts_of_a_corpus_are_known_before_it_is_counted(tmp_path: Path) -> None:
+    written(tmp_path / "a.jsonl", b'{"text": "abc"}\n{"text": "abcdefgh"}\nno\n')
+    written(tmp_path / "b.txt.gz", gzip.compress(b"x" * 500))
+    pq.write_table(pa.table({"text": ["y" * 70]}), tmp_path / "c.parquet")
+    written(tmp_path / "d.txt", b"z" * 90)
+    os.truncate(written(tmp_path / "e.txt", b""), 1 << 40)  # sparse, and skipped
+    found = corpus_files([str(tmp_path)])
+    assert longest_texts(found, "file", "text", 4) == [500, 90, 70, 8]
 
 
 @pytest.mark.parametrize("split", ["paragraph", "line"])
@@ -194,7 +304,7 @@ def test_objects_hold_their_text_under_a_field(tmp_path: Path) -> None:
 def test_a_text_that_is_too_long_is_skipped_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split: Split, suffix: str
 ) -> None:
-    monkeypatch.setattr(files, "LARGEST", 100)
+    monkeypatch.setattr(documents_module, "LONGEST", 100)
     monkeypatch.setattr(units_module, "PART", 16)
     data = b"one\n\n" + b"x" * 1000 + b"\n\nthree\n"
     path = tmp_path / f"a.txt{suffix}"
@@ -216,7 +326,7 @@ held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for shard in shards_of(corpus_files([sys.argv[1]]), sys.argv[2], 1 << 28):
     for piece in shard.pieces:
         for each in documents_of(piece, sys.argv[2], "text"):
-            assert isinstance(each, Skipped) and "more than 64 MB" in each.why, each
+            assert isinstance(each, Skipped) and "more than 16 MB" in each.why, each
             print(each.start)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held) >> 10)
 """
@@ -243,10 +353,9 @@ def test_a_file_of_one_endless_line_takes_little_memory(
 def test_the_rest_of_an_endless_line_is_left_to_nobody(
     monkeypatch: pytest.MonkeyPatch, paragraphs: bool
 ) -> None:
-    monkeypatch.setattr(files, "LARGEST", 100)
     monkeypatch.setattr(units_module, "PART", 16)
     stream = io.BytesIO(b"x" * 100_000)
-    units = list(Units(stream, "a.txt", 0, 50, paragraphs=paragraphs))
+    units = list(Units(stream, "a.txt", 0, 50, paragraphs=paragraphs, most=100))
     assert [(unit.at, unit.too_long) for unit in units] == [(0, True)]
     assert stream.tell() < 200
 
@@ -607,6 +716,24 @@ def check_distant(url: str) -> None:
     for missing in (f"{url}/missing.txt", f"{url}/missing/*.txt"):
         with pytest.raises(InputError, match=r"there is nothing at|no file matches"):
             corpus_files([missing])
+    check_changes_are_seen(url)
+
+
+def check_changes_are_seen(url: str) -> None:
+    """A file of a corpus behind a URL is changed, in size or not, and removed."""
+    system = fsspec.core.url_to_fs(url)[0]
+    found = corpus_files([url])
+    check_unchanged(found, here=True)
+    system.pipe(f"{url}/a.txt", CONTENT + b"more")
+    with pytest.raises(InputError, match=f"a.txt' was changed from {len(CONTENT)} to"):
+        check_unchanged(found, here=True)
+    system.pipe(f"{url}/a.txt", CONTENT.replace(b"one", b"ONE"))
+    with pytest.raises(InputError, match=r"a.txt' was changed during the scan"):
+        check_unchanged(found, here=True)
+    system.rm(f"{url}/b/d.parquet")
+    with pytest.raises(InputError, match=r"d.parquet' was removed during the scan"):
+        check_unchanged(found[1:], here=True)
+    system.pipe(f"{url}/a.txt", CONTENT)
 
 
 def test_a_corpus_can_lie_in_any_file_system_of_fsspec() -> None:

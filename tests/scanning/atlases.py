@@ -8,7 +8,8 @@ from typing import Any
 
 from attnviz.data.atlas import SCORES
 from attnviz.data.head import Head
-from attnviz.scanning.manifest import MANIFEST, SCHEMA
+from attnviz.scanning.manifest import ADDED, MANIFEST, SCHEMA, finish
+from attnviz.scanning.store import Store
 from attnviz.scanning.tables import columns, write_table
 
 HEADS = tuple((layer, head) for layer in (2, 3) for head in range(3))
@@ -49,8 +50,20 @@ def made_scan(folder: Path, score: Score | None = None, **asked: Any) -> Path:
         **{"corpus": [["my texts/a.txt", 40, 7], ["my texts/b.txt", 50, 8]]},
         **asked,
     }
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    return sealed(folder, manifest)
+
+
+def sealed(folder: Path, asked: Mapping[str, Any] | None = None) -> Path:
+    """The folder, with its files as they are in its manifest."""
+    (folder / "skipped.jsonl").touch()
+    finish(Store(str(folder)), asked or without_result(folder), skipped=0)
     return folder
+
+
+def without_result(folder: Path) -> dict[str, Any]:
+    """What was asked, of a manifest."""
+    found = json.loads((folder / MANIFEST).read_text())
+    return {name: value for name, value in found.items() if name not in ADDED}
 
 
 def _scores(layer: int, head: int, value: Score) -> dict[str, Any]:

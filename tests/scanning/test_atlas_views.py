@@ -26,7 +26,7 @@ from attnviz.renderers.terminal.blocks import side_by_side
 from attnviz.scanning.tables import read_atlas, read_head
 from tests.conftest import Run
 from tests.reading import head_of
-from tests.scanning.atlases import HEADS, TOKENS, made_scan
+from tests.scanning.atlases import HEADS, TOKENS, made_scan, sealed
 
 PNG = b"\x89PNG"
 
@@ -133,6 +133,7 @@ def test_what_tokens_and_paths_hold_is_no_command(tmp_path: Path, run: Run) -> N
     hostile = ("\x1b[2J", "[b]x", "\n\n", " \u202eabc", " c\x07", " $x$", "<i>")
     rows = [{**row, "path": "\x1b]0;x\x07\n.txt"} for row in examples(Head(2, 0), hostile)]
     tables.write_table(scan, "examples", rows)
+    sealed(scan)
     for extra in ((), ("-f", "json"), ("-f", "csv")):
         out = run("atlas", str(scan), "--head", "2.0", *extra).out
         assert all(c.isprintable() or c == "\n" for c in out)
@@ -161,6 +162,7 @@ def test_a_long_window_is_shown_around_its_links(tmp_path: Path) -> None:
     known = set(tables.columns("examples").names)
     row = {name: value for name, value in {"rank": 0, **row}.items() if name in known}
     tables.write_table(scan, "examples", [row])
+    sealed(scan)
     text = "\n".join(lines(scan, Display(80), "L2H0"))
     assert '"w300" → "w100" 0.90' in text
     assert all(word in text for word in ("w92", "w108", "w292", "w308"))

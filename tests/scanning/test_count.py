@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from math import isnan, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -291,15 +290,17 @@ def test_the_standard_error_is_that_of_the_values(values: list[float]) -> None:
 def test_a_record_is_the_same_after_a_file_and_another_file_is_refused() -> None:
     record = counted(attnviz.load_model()._loaded, [Document("x", 0, "a red fox")])
     data = record_to_bytes(record, [Skipped("y", 7, "no")])
-    assert record_to_bytes(record_of_bytes(data), skipped_of_bytes(data)) == data
+    assert record_to_bytes(record_of_bytes(data, 0), skipped_of_bytes(data)) == data
+    with pytest.raises(ValueError, match="shard"):
+        record_of_bytes(data, 1)
     for damaged in (b"", b"PK", data[:-40], data[:200], b"{}" * 50):
         with pytest.raises(ValueError, match=r"."):
             record_of_bytes(damaged)
     draw = random.Random(0)
-    for _ in range(200):  # a bit is another one: refused, or read, and never another error
+    for _ in range(200):  # a bit is another one
         place = draw.randrange(len(data))
         flipped = bytes([data[place] ^ 1 << draw.randrange(8)])
-        with suppress(ValueError):
+        with pytest.raises(ValueError, match=r"digest"):
             record_of_bytes(data[:place] + flipped + data[place + 1 :])
 
 

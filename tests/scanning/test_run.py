@@ -63,9 +63,13 @@ class Watched:
         self.estimates: list[Estimated] = []
         self.phases: list[tuple[str, int, int]] = []
         self.done: list[Done] = []
+        self.notes: list[str] = []
 
     def expect(self, estimate: Estimated) -> None:
         self.estimates.append(estimate)
+
+    def note(self, said: str) -> None:
+        self.notes.append(said)
 
     def begin(self, what: str, done: int, tasks: int) -> None:
         self.phases.append((what, done, tasks))

@@ -33,6 +33,7 @@ from attnviz.scanning.store import Store
 
 class Silent:
     def expect(self, estimate): pass
+    def note(self, said): pass
     def begin(self, what, done, tasks): pass
     def did(self, done): after(done)
 

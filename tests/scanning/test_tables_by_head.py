@@ -11,7 +11,7 @@ from attnviz.data.head import Head
 from attnviz.errors import InputError
 from attnviz.scanning import tables
 from attnviz.scanning.tables import read_atlas, read_head, read_heads, write_table
-from tests.scanning.atlases import HEADS, examples, made_scan
+from tests.scanning.atlases import HEADS, examples, made_scan, sealed
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 1000])
@@ -37,6 +37,7 @@ def test_a_head_without_windows_has_none_and_the_next_has_its_own(tmp_path: Path
     folder = made_scan(tmp_path / "scan")
     some = [row for head in (Head(2, 0), Head(3, 1)) for row in examples(head)]
     write_table(folder, "examples", some)
+    sealed(folder)
     found = read_heads(folder, read_atlas(folder).rows)
     assert {str(head.head): len(head.examples) for head in found if head.examples} == {
         "L2H0": 3,
@@ -49,10 +50,14 @@ def test_tables_of_other_heads_are_refused(tmp_path: Path) -> None:
     write_table(
         folder, "examples", [row for head in (Head(3, 1), Head(2, 0)) for row in examples(head)]
     )
+    sealed(folder)
     with pytest.raises(InputError, match="of other heads"):
         list(read_heads(folder, read_atlas(folder).rows))
     (folder / "tokens.parquet").write_bytes(b"nothing")
-    with pytest.raises(InputError, match="holds no finished scan"):
+    with pytest.raises(
+        InputError,
+        match=r"tokens.parquet. is missing, damaged.*scan the same corpus",
+    ):
         list(read_heads(folder, read_atlas(folder).rows))
 
 
@@ -74,5 +79,6 @@ def test_a_table_with_values_that_no_scan_writes_is_told(
     folder = made_scan(tmp_path / "scan")
     rows = pq.read_table(folder / f"{table}.parquet").to_pylist()
     write_table(folder, table, [row | {column: value} for row in rows])
+    sealed(folder)
     with pytest.raises(InputError):
         read_head(folder, read_atlas(folder).rows[0])

@@ -2,6 +2,7 @@
 
 import glob
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from attnviz.data.scan import CorpusFile
@@ -49,6 +50,18 @@ def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
         yield CorpusFile(name, int(size), _mark(found[name]))
 
 
+def state_of(url: str) -> tuple[int | None, set[str]]:
+    """The bytes of a file as they are now, and all marks that its file system tells.
+
+    Raises:
+        FileNotFoundError: it is gone.
+    """
+    system, path = file_system(url)
+    system.invalidate_cache()
+    info = system.info(path)
+    return info.get("size"), set(_marks(info))
+
+
 def _full(url: str) -> str:
     """The URL in the one spelling of its file system."""
     system, path = file_system(url)
@@ -74,4 +87,10 @@ def _is_text(name: str, folder: str) -> bool:
 
 
 def _mark(info: Mapping[str, Any]) -> str:
-    return next((str(info[name]) for name in MARKS if info.get(name)), "")
+    return next(_marks(info), "")
+
+
+def _marks(info: Mapping[str, Any]) -> Iterator[str]:
+    for value in (info[name] for name in MARKS if info.get(name)):
+        # a listing may tell seconds where the file itself tells a date
+        yield str(value.timestamp() if isinstance(value, datetime) else value)

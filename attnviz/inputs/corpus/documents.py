@@ -1,17 +1,21 @@
 """The documents that begin in a piece of a file."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from heapq import nlargest
 from math import inf
 from typing import BinaryIO
 
-from attnviz.data.scan import Document, Piece, Skipped, Split
+from attnviz.data.scan import CorpusFile, Document, Piece, Skipped, Split
 from attnviz.errors import InputError
 from attnviz.inputs import files
 from attnviz.inputs.corpus.places import Form, decompressed, named_form, reading, shown
-from attnviz.inputs.corpus.tables import rows_of
-from attnviz.inputs.corpus.units import Unit, Units
+from attnviz.inputs.corpus.tables import rows_of, too_long
+from attnviz.inputs.corpus.units import LONGEST, Unit, Units
 from attnviz.inputs.decoding import BYTE_ORDER_MARK, LOOKED_AT, UTF16_MARKS, check_encodable
+
+READ = 1 << 27
+"""So many bytes of a corpus are read in a moment."""
 
 
 def documents_of(piece: Piece, split: Split, field: str) -> Iterator[Document | Skipped]:
@@ -40,6 +44,26 @@ def documents_of(piece: Piece, split: Split, field: str) -> Iterator[Document | 
         yield Skipped(shown(piece.path), piece.start, error.wrong)
 
 
+def longest_texts(files: Sequence[CorpusFile], split: Split, field: str, number: int) -> list[int]:
+    """The bytes of the longest texts of a corpus, the first `READ` bytes of which are read for it.
+
+    A file that is one text is not read: its size tells.
+    """
+    return nlargest(number, _lengths(files, split, field))
+
+
+def _lengths(files: Sequence[CorpusFile], split: Split, field: str) -> Iterator[int]:
+    left = READ
+    for file in files:
+        if named_form(file.path) == Form("text") and split == "file":
+            yield file.size if file.size <= LONGEST else 0
+        elif left > 0:
+            piece = Piece(file.path, 0, min(file.size, left))
+            left -= file.size
+            found = documents_of(piece, split, field)
+            yield from (len(d.text.encode()) for d in found if isinstance(d, Document))
+
+
 def _no_text(path: str, form: Form) -> str | None:
     """Why the beginning of a file shows that it holds no text; None: it may hold some."""
     try:
@@ -59,7 +83,8 @@ def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[D
             return
         end = inf if form.compression else piece.end
         paragraphs = form.kind == "text" and split == "paragraph"
-        units = Units(stream, piece.path, piece.start, end, paragraphs=paragraphs)
+        most = files.LARGEST if form.kind == "json" else LONGEST
+        units = Units(stream, piece.path, piece.start, end, paragraphs=paragraphs, most=most)
         try:
             for unit in units:
                 yield from _of_unit(piece.path, unit, field if form.kind == "json" else None)
@@ -68,9 +93,9 @@ def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[D
 
 
 def _of_file(stream: BinaryIO, path: str) -> Iterator[Document | Skipped]:
-    unit = Unit(0)
+    unit = Unit(0, LONGEST)
     with reading(path):
-        unit.add(stream.read(files.LARGEST + 1))
+        unit.add(stream.read(LONGEST + 1))
     yield from _of_unit(path, unit, None)
 
 
@@ -78,7 +103,7 @@ def _of_unit(path: str, unit: Unit, field: str | None) -> Iterator[Document | Sk
     """The text of a unit, or where a field is named, that of its JSON object."""
     path = shown(path)
     if unit.too_long:
-        yield Skipped(path, unit.at, f"more than {files.LARGEST >> 20} MB in one text")
+        yield too_long(path, unit.at, unit.most)
         return
     data = b"".join(unit.parts)
     try:
@@ -111,5 +136,7 @@ def _of_json(path: str, start: int, line: str, field: str) -> Iterator[Document 
     except InputError as error:
         yield Skipped(path, start, error.wrong)
         return
-    if text.strip():
+    if len(text.encode()) > LONGEST:
+        yield too_long(path, start)
+    elif text.strip():
         yield Document(path, start, text)

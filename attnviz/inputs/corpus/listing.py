@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attnviz.data.scan import CorpusFile
 from attnviz.errors import InputError, option
-from attnviz.inputs.corpus.distant import distant_files
+from attnviz.inputs.corpus.distant import distant_files, state_of
 from attnviz.inputs.corpus.places import (
     PLAIN,
     as_local,
@@ -61,6 +61,44 @@ def check_field(files: Iterable[CorpusFile], field: str | None) -> None:
     """
     if field is not None and all(named_form(file.path).kind == "text" for file in files):
         raise InputError(f"{option('field')} is for JSON lines and Parquet", "leave it out")
+
+
+def check_unchanged(files: Iterable[CorpusFile], *, here: bool) -> None:
+    """See that files are still as they were listed, as far as their file systems tell.
+
+    Args:
+        files: as `corpus_files` found them.
+        here: whether they were listed on this machine, so that a file has its own inode.
+
+    Raises:
+        InputError: one was changed, replaced or removed.
+    """
+    for file in files:
+        how = _change_of(file, here)
+        if how is not None:
+            raise InputError(
+                f"{shown(file.path)!r} {how} during the scan",
+                "let the corpus be, and scan it into another folder",
+            )
+
+
+def _change_of(file: CorpusFile, here: bool) -> str | None:
+    """What happened to a file since it was listed; None: nothing."""
+    marks, inode = set[str](), file.inode
+    with reading(file.path):
+        try:
+            if is_url(file.path):
+                size, marks = state_of(file.path)
+            else:
+                state = os.stat(file.path)
+                size, marks, inode = state.st_size, {str(state.st_mtime_ns)}, state.st_ino
+        except FileNotFoundError:
+            return "was removed"
+    if size is not None and size != file.size:
+        return f"was changed from {file.size:,} to {size:,} bytes"
+    if file.mark and marks and file.mark not in marks:
+        return "was changed"
+    return "was replaced" if here and inode != file.inode else None
 
 
 # ---- this computer ----
@@ -172,4 +210,4 @@ def _key(state: os.stat_result) -> tuple[int, int]:
 
 
 def _file(path: str, state: os.stat_result) -> tuple[object, CorpusFile]:
-    return _key(state), CorpusFile(path, state.st_size, str(state.st_mtime_ns))
+    return _key(state), CorpusFile(path, state.st_size, str(state.st_mtime_ns), state.st_ino)

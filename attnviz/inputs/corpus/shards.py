@@ -42,4 +42,4 @@ def _pieces(file: CorpusFile, split: Split, most: int) -> Iterator[Piece]:
         cuts = range(most, file.size, most)
     starts = [0, *cuts]
     for start, end in zip(starts, [*starts[1:], file.size], strict=True):
-        yield Piece(file.path, start, end)
+        yield Piece(file.path, start, end, file)

@@ -34,8 +34,10 @@ def spool(stdin: Stdin, path: Path) -> Path:
         raise InputError(f"standard input is {state}", "send the corpus through a pipe")
     partial = path.with_name(f".{path.name}.partial")
     try:
-        with _writing(path), partial.open("wb") as file:
-            _copy(stdin.stream, file)
+        with _writing(path):
+            partial.unlink(missing_ok=True)  # a pipe of this name would be waited for
+            with partial.open("xb") as file:
+                _copy(stdin.stream, file)
         with _writing(path):
             target = path.with_name(path.name + (".jsonl" if _is_json(partial) else ".txt"))
             for old in (path.with_name(path.name + suffix) for suffix in (".jsonl", ".txt")):
@@ -47,7 +49,8 @@ def spool(stdin: Stdin, path: Path) -> Path:
             if not target.exists():
                 os.replace(partial, target)
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
     return target
 
 

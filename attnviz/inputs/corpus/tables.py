@@ -6,9 +6,10 @@ from typing import Any
 from attnviz.data.scan import Document, Piece, Skipped
 from attnviz.errors import InputError
 from attnviz.inputs.corpus.places import BUFFER, opened, reading, shown
+from attnviz.inputs.corpus.units import LONGEST
 
 ROWS = 64
-"""Rows that are read at a time."""
+"""Rows that are read at a time, where their row group is no longer than a text may be."""
 
 
 def cuts_of(path: str, most: int) -> list[int]:
@@ -82,11 +83,13 @@ def _wrong_column(schema: Any, column: str) -> str | None:
 def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[Document | Skipped]:
     """The texts of a row group, whose first row has the number `at`."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     try:
         with reading(path):
+            rows = 1 if _size(file, group, column) > LONGEST else ROWS
             batches = file.iter_batches(
-                ROWS, row_groups=[group], columns=[column], use_threads=False
+                rows, row_groups=[group], columns=[column], use_threads=False
             )
         while True:
             with reading(path):
@@ -97,12 +100,28 @@ def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[D
                 if pa.types.is_dictionary(values.type):
                     values = values.dictionary_decode()
                 # as bytes: a value that is no UTF-8 is skipped, and not its batch
-                texts = values.cast(pa.large_binary()).to_pylist()
-            for data in texts:
-                yield from _text(shown(path), at, data, column)
+                texts = values.cast(pa.large_binary())
+                long = pc.greater(pc.binary_length(texts), LONGEST)
+            for data, is_long in zip(texts, long.to_pylist(), strict=True):
+                if is_long:
+                    yield too_long(shown(path), at)
+                else:
+                    yield from _text(shown(path), at, data.as_py(), column)
                 at += 1
     except InputError as error:
         yield Skipped(shown(path), at, error.wrong)
+
+
+def _size(file: Any, group: int, column: str) -> int:
+    """The bytes of a column in a row group, when they are decompressed."""
+    content = file.metadata.row_group(group)
+    columns = map(content.column, range(content.num_columns))
+    return sum(c.total_uncompressed_size for c in columns if c.path_in_schema == column)
+
+
+def too_long(path: str, start: int, most: int = LONGEST) -> Skipped:
+    """A text that is skipped, as it has more than `most` bytes."""
+    return Skipped(path, start, f"more than {most >> 20} MB in one text")
 
 
 def _text(path: str, row: int, data: bytes | None, column: str) -> Iterator[Document | Skipped]:

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from attnviz.inputs import files
 from attnviz.inputs.corpus.places import reading
 
+LONGEST = 1 << 24
+"""The most bytes of a text; a tokenizer takes a hundred times as much memory."""
 PART = 1 << 20
 """The most bytes of a line that are read at a time."""
 BLANK = (b"\n", b"\r\n")
@@ -17,16 +18,20 @@ BEFORE = 3
 
 @dataclass
 class Unit:
-    """A line or a paragraph, and the byte at which it begins; too long, it has no parts."""
+    """A line or a paragraph, and the byte at which it begins; too long, it has no parts.
+
+    `most`: the bytes that are read of it.
+    """
 
     at: int
+    most: int
     parts: list[bytes] = field(default_factory=list)
     size: int = 0
 
     @property
     def too_long(self) -> bool:
-        """Whether it has more bytes than are read of one text."""
-        return self.size > files.LARGEST
+        """Whether it has more bytes than are read of it."""
+        return self.size > self.most
 
     def add(self, data: bytes) -> None:
         """Its next bytes; they are not kept where it is too long."""
@@ -40,18 +45,25 @@ class Unit:
 class Units:
     """Iterates over the units that begin from the byte `start` up to, and without, `end`.
 
-    Empty lines separate paragraphs. `at`: the byte up to which all units were given, which is told
-    where reading fails.
+    Empty lines separate paragraphs. `most`: the bytes of the longest unit that is read. `at`: the
+    byte up to which all units were given, which is told where reading fails.
 
     Raises:
         InputError: during iteration, the stream cannot be read.
     """
 
     def __init__(
-        self, stream: BinaryIO, path: str, start: int, end: float, *, paragraphs: bool
+        self,
+        stream: BinaryIO,
+        path: str,
+        start: int,
+        end: float,
+        *,
+        paragraphs: bool,
+        most: int,
     ) -> None:
         self._stream, self._path, self._paragraphs = stream, path, paragraphs
-        self._start, self._end = start, end
+        self._start, self._end, self._most = start, end, most
         self.at = start
 
     def __iter__(self) -> Iterator[Unit]:
@@ -70,7 +82,7 @@ class Units:
                 within = within or (not blank and at < self._start)
                 if within or blank:
                     continue
-                unit = Unit(at)
+                unit = Unit(at, self._most)
                 self.at = at
             elif unit.too_long and at >= self._end:
                 break  # the rest of it is of no use
