@@ -127,7 +127,7 @@ def _print_version(value: bool) -> None:
 
 
 @app.callback(
-    epilog='[bold]Try first[/]\n\nattnviz show "a fluffy blue creature roamed the verdant forest"',
+    epilog='Try first\n\nattnviz show "a fluffy blue creature roamed the verdant forest"',
 )
 def _main(
     version: Annotated[

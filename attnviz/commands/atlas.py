@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from attnviz.renderers.picture.canvas import Drawn
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz atlas scanned
 

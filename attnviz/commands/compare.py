@@ -18,7 +18,7 @@ from attnviz.runs.prepare import load_model
 from attnviz.runs.results.compare import SHOWN, of_models, of_texts
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz compare "American shrew mole" "one mole of carbon dioxide" --query mole
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attnviz.tui.runs import Opened
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz explore
 

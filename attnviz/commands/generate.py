@@ -29,7 +29,7 @@ from attnviz.runs.outputs import Piece
 from attnviz.runs.prepare import load_model
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz generate --file sample_texts/mystery.txt
 

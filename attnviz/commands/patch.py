@@ -26,7 +26,7 @@ from attnviz.runs.results.result import Result
 from attnviz.writers.formats import ROWS
 
 EPILOG = r"""
-[bold]Examples[/]
+Examples
 
 attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was"
 

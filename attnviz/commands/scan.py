@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz scan texts/ -o scanned
 

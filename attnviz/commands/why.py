@@ -14,7 +14,7 @@ from attnviz.runs.results.why import of_why, of_write
 from attnviz.runs.why import Question, ask_why, what_it_writes
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz why "a fluffy blue creature roamed" --head L3H2 --query creature --key blue
 

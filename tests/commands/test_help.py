@@ -70,3 +70,12 @@ def test_the_short_help_has_the_usual_options_in_the_order_of_the_command(run: R
     assert re.findall("^  (?:-., )?(--[a-z-]+)", short, re.M) == [
         *("--file", "--model", "--format", "--output", "--quiet", "--help")
     ]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_brackets_in_a_help_are_text(run: Run, name: str) -> None:
+    """Nothing in a help is markup: `[show]` is a table of the configuration."""
+    made = command(name)
+    shown = " ".join(run(name, "--help-all", variables={"COLUMNS": "80"}).out.split())
+    for told in (made.help, *(each.help for each in made.params)):
+        assert " ".join(told.split()) in shown
