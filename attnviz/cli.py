@@ -17,7 +17,7 @@ from attnviz.commands.configuration import read_configuration, shared_keys
 from attnviz.commands.flags import as_flag
 from attnviz.commands.help import HelpedCommand, HelpedGroup
 from attnviz.commands.session import Session, process_session
-from attnviz.commands.zsh import use_script
+from attnviz.commands.shells import Install, Show, set_up, with_shell
 from attnviz.errors import (
     AttnvizError,
     ExitStatus,
@@ -60,10 +60,21 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Each command, a function in a module of its name, and the first line of its help."""
+WORDS = "help", "version"
+"""Options that may be typed as if they were commands."""
 
 
 class Commands(HelpedGroup):
     """Imports a command when it is called; to list them needs none of them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; `help show` is `show --help`, and `version` is `--version`."""
+        if args[:1] == ["help"]:
+            args = [*(name for name in args[1:2] if name not in WORDS), "--help"]
+        elif args[:1] == ["version"]:
+            args = ["--version", *args[1:]]
+        rest: list[str] = super().parse_args(ctx, with_shell(args))
+        return rest
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in COMMANDS:
@@ -98,11 +109,12 @@ def command(name: str) -> Any:
     return made
 
 
-use_script()
+set_up()
 
 app = typer.Typer(
     name="attnviz",
     cls=Commands,
+    add_completion=False,
     help="See which tokens attend to which.",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -136,6 +148,8 @@ def _main(
             "--version", "-V", help="Print the version.", callback=_print_version, is_eager=True
         ),
     ] = False,
+    install: Install = None,
+    show: Show = None,
 ) -> None:
     """See which tokens attend to which, from the command line."""
 
@@ -204,7 +218,12 @@ def _usage(session: Session, error: typer.TyperException) -> str:
         )
         hint = spelled(f"{source}put the text in quotes, or {hint}", as_flag)
     elif "No such command" in wrong:
-        hint = f'attnviz show "a text" shows a text, or {hint}'
+        wrong, _, meant = wrong.partition(". Did you mean ")
+        hint = (
+            f"did you mean {meant.rstrip('?')}"
+            if meant
+            else f'attnviz show "a text" shows a text, or {hint}'
+        )
     where = session.where_set(getattr(getattr(error, "param", None), "name", None))
     return f"{wrong[:1].lower()}{wrong[1:]}{f'.{where}' if where else f'; {hint}.'}"
 
