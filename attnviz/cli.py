@@ -217,6 +217,8 @@ def _usage(session: Session, error: typer.TyperException) -> str:
             f"give the source as {option('source', 'TEXT')}, " if command.endswith("patch") else ""
         )
         hint = spelled(f"{source}put the text in quotes, or {hint}", as_flag)
+    elif " " in (name := str(getattr(error, "option_name", "--"))) or not name.startswith("--"):
+        hint = f"put -- before a text that begins with a dash, or {hint}"
     elif "No such command" in wrong:
         wrong, _, meant = wrong.partition(". Did you mean ")
         hint = (
