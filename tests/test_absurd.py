@@ -100,7 +100,7 @@ def test_a_file_that_is_no_text_is_not_to_be_converted(
     (tmp_path / "x").write_bytes(data * 9)
     ended = run("show", "--file", str(tmp_path / "x"))
     assert ended.status is ExitStatus.INPUT
-    assert "it is no text" in ended.err
+    assert "it is not text" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,10 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not 0 < self.top_p <= 1:
-            raise UsageError(f"{option('top_p', self.top_p)} is no share", "give one up to 1")
+            raise UsageError(
+                f"{option('top_p', self.top_p)} is not a probability",
+                "give more than 0, and at most 1",
+            )
         idle = "top_p" if self.top_p < 1 else "seed" if self.seed else ""
         if idle and not self.temperature:
             raise IdleOption(
