@@ -153,7 +153,7 @@ def read_configuration(variables: Mapping[str, str]) -> Configuration:
             data = stream.read(LARGEST + 1)
         if len(data) > LARGEST:
             raise UsageError(f"{str(path)!r} has more than {LARGEST >> 10} KB", without)
-        return Configuration(path, tomllib.loads(data.decode()))
+        return Configuration(path, tomllib.loads(data.decode("utf-8-sig")))  # as Notepad saves
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise UsageError(f"{str(path)!r} cannot be read: {why}", without) from error

@@ -210,6 +210,8 @@ def test_a_file_that_is_none_or_too_large_or_not_there_is_refused(home: Home) ->
     home.file.write_bytes(b"title = '\xff'")
     assert "is not TOML" in home.run("tokens", "a").err
     assert "is not there" in home.run("tokens", "a", ATTNVIZ_CONFIG="/nowhere.toml").err
+    home.file.write_bytes(b"\xef\xbb\xbfquiet = true")
+    assert home.run("tokens", "a").status is ExitStatus.OK
     assert "not a full path" in home.run("tokens", "a", ATTNVIZ_CONFIG="here.toml").err
 
 
