@@ -17,7 +17,7 @@ from attnviz.commands.configuration import read_configuration, shared_keys
 from attnviz.commands.flags import as_flag
 from attnviz.commands.help import HelpedCommand, HelpedGroup
 from attnviz.commands.session import Session, process_session
-from attnviz.commands.zsh import use_script
+from attnviz.commands.shells import Install, Show, set_up, with_shell
 from attnviz.errors import (
     AttnvizError,
     ExitStatus,
@@ -46,9 +46,9 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "scan": "Measure every head over a corpus, and keep examples of what it attends to.",
         "atlas": "Show what a scan found: every head's scores, the means over documents.",
         "predict": "Show the most likely next tokens, with their probabilities.",
-        "generate": "Let a model answer, and show what each part of the answer looked at.",
+        "generate": "Let a model answer, and show what each part of the answer attended to.",
         "ablate": "Ablate heads, MLPs or layers and measure the effect on predictions.",
-        "patch": "Replace parts of a run by what they are on another text (activation patching).",
+        "patch": "Replace activations of a run with those from another text (activation patching).",
         "compare": "Compare what a word attends to in several texts, or two models on one text.",
         "explore": "Explore a text's attention in a terminal app, with keyboard and mouse.",
         "tokens": "Show how a model splits a text: each token's index, id, text and characters.",
@@ -60,10 +60,21 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Each command, a function in a module of its name, and the first line of its help."""
+WORDS = "help", "version"
+"""Options that may be typed as if they were commands."""
 
 
 class Commands(HelpedGroup):
     """Imports a command when it is called; to list them needs none of them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; `help show` is `show --help`, and `version` is `--version`."""
+        if args[:1] == ["help"]:
+            args = [*(name for name in args[1:2] if name not in WORDS), "--help"]
+        elif args[:1] == ["version"]:
+            args = ["--version", *args[1:]]
+        rest: list[str] = super().parse_args(ctx, with_shell(args))
+        return rest
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in COMMANDS:
@@ -98,11 +109,12 @@ def command(name: str) -> Any:
     return made
 
 
-use_script()
+set_up()
 
 app = typer.Typer(
     name="attnviz",
     cls=Commands,
+    add_completion=False,
     help="See which tokens attend to which.",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -127,7 +139,7 @@ def _print_version(value: bool) -> None:
 
 
 @app.callback(
-    epilog='[bold]Try first[/]\n\nattnviz show "a fluffy blue creature roamed the verdant forest"',
+    epilog='Try first\n\nattnviz show "a fluffy blue creature roamed the verdant forest"',
 )
 def _main(
     version: Annotated[
@@ -136,6 +148,8 @@ def _main(
             "--version", "-V", help="Print the version.", callback=_print_version, is_eager=True
         ),
     ] = False,
+    install: Install = None,
+    show: Show = None,
 ) -> None:
     """See which tokens attend to which, from the command line."""
 
@@ -203,8 +217,15 @@ def _usage(session: Session, error: typer.TyperException) -> str:
             f"give the source as {option('source', 'TEXT')}, " if command.endswith("patch") else ""
         )
         hint = spelled(f"{source}put the text in quotes, or {hint}", as_flag)
+    elif " " in (name := str(getattr(error, "option_name", "--"))) or not name.startswith("--"):
+        hint = f"put -- before a text that begins with a dash, or {hint}"
     elif "No such command" in wrong:
-        hint = f'attnviz show "a text" shows a text, or {hint}'
+        wrong, _, meant = wrong.partition(". Did you mean ")
+        hint = (
+            f"did you mean {meant.rstrip('?')}"
+            if meant
+            else f'attnviz show "a text" shows a text, or {hint}'
+        )
     where = session.where_set(getattr(getattr(error, "param", None), "name", None))
     return f"{wrong[:1].lower()}{wrong[1:]}{f'.{where}' if where else f'; {hint}.'}"
 

@@ -100,7 +100,7 @@ def test_a_file_that_is_no_text_is_not_to_be_converted(
     (tmp_path / "x").write_bytes(data * 9)
     ended = run("show", "--file", str(tmp_path / "x"))
     assert ended.status is ExitStatus.INPUT
-    assert "it is no text" in ended.err
+    assert "it is not text" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -122,3 +122,20 @@ def test_matrices_that_nobody_could_follow_are_an_input_error(
 @pytest.mark.parametrize("top", ["9" * 30, str(1 << 62)])
 def test_more_than_there_is_is_all_there_is(run: Run, top: str) -> None:
     assert run("show", TEXT, "--top", top).out == run("show", TEXT, "--top", "99").out
+
+
+@pytest.mark.parametrize("engine", ["native", "transformers"])
+@pytest.mark.parametrize("temperature", ["1e-38", "1e-45", "5e-324", "1e-30", "1e-29"])
+def test_of_a_tiny_temperature_the_likeliest_tokens_come(
+    run: Run, engine: str, temperature: str
+) -> None:
+    asked = "generate", TEXT, "--max-new-tokens", "2", "--engine", engine
+    cold = run(*asked, "--temperature", temperature)
+    assert (cold.status, cold.err) == (ExitStatus.OK, "")
+    assert cold.out == run(*asked).out
+
+
+@pytest.mark.parametrize("least", ["5e-324", "1e-310", "1e-300", "1e-46"])
+def test_a_weight_under_all_weights_hides_none(run: Run, least: str) -> None:
+    rows = "show", TEXT, "-f", "jsonl"
+    assert run(*rows, "--min", least).out == run(*rows).out

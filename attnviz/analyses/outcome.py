@@ -24,7 +24,7 @@ def outcome_of(last: FloatArray, ids: Sequence[int]) -> Outcome:
     """
     if not np.isfinite(last[list(ids)]).all():
         raise ModelError(
-            "the model predicts what is not a number",
+            "the model's predictions are not numbers (NaN)",
             f"run it with {option('dtype', 'float32')}, or use another model",
         )
     logs = log_softmax(last)

@@ -35,8 +35,8 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
     gaps = [report.ends.measured - report.before.measured for report in reports]
     if min(gaps) < 0 < max(gaps):
         raise InputError(
-            "what is measured rises from some texts to their sources and falls from others, so "
-            "that there is no mean over them",
+            "the measured value is higher on some sources and lower on others, so these pairs have "
+            "no mean",
             f"give each line its own {option('answer')} and {option('versus')}",
         )
     effects = []
@@ -75,7 +75,7 @@ def check_positions(reports: Sequence[PatchReport]) -> None:
     positions = {len(r.positions) if r.named else r.positions for r in reports}
     if len(positions) > 1:
         raise InputError(
-            "the pairs are not patched at the same positions, so that there is no mean over them",
+            "the pairs are patched at different positions, so they have no mean",
             f"give texts of one length, name positions with {option('queries')}, or patch heads",
         )
 

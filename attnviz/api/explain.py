@@ -94,7 +94,7 @@ def explain(
     check_count("digits", digits, 0)
     telling = Telling(only, digits, columns, as_lookup)
     if sum(given is not None for given in (text, example, matrices)) != 1:
-        raise UsageError("there is not one thing to explain", "give a text, an example or matrices")
+        raise UsageError("explain takes exactly one thing", "give a text, an example or matrices")
     if example is not None:
         check_one_of("example", example, Example)
         like = similarity or ("dot" if example == "three-inputs" else "scaled-dot")

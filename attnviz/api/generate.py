@@ -141,8 +141,8 @@ def generate(
         by: cut the prompt into a "sentence", "line" or "paragraph" each.
         target: an answer that is given, in place of one that is written.
         max_new_tokens: the most tokens to write.
-        temperature: draw each token at this temperature; 0 takes the likeliest.
-        top_p: draw from the likeliest tokens that have this probability together.
+        temperature: sample each token at this temperature; 0 always takes the likeliest.
+        top_p: sample from the likeliest tokens whose probabilities add up to this.
         seed: of the drawing.
         stop: texts behind which the answer ends.
         heads, layers: as for `attnviz.capture`; None means the retrieval heads where they are

@@ -28,7 +28,7 @@ def check_text(text: object) -> None:
     if not isinstance(text, str):
         several = isinstance(text, list | tuple)
         hint = "give the texts one by one" if several else "give a str"
-        raise UsageError(f"a {type(text).__name__} is no text", hint)
+        raise UsageError(f"a {type(text).__name__} is not a text", hint)
 
 
 def texts_of(text: str | Sequence[str]) -> list[str]:
@@ -114,7 +114,9 @@ def check_count(name: str, value: object, least: float = 1) -> None:
     """
     whole = isinstance(value, int) and not isinstance(value, bool)
     if value is not None and not (whole and value >= least):  # type: ignore[operator]
-        raise UsageError(f"{option(name, repr(value))} is no such number", f"give {least} or more")
+        raise UsageError(
+            f"{option(name, repr(value))} is not a valid number", f"give {least} or more"
+        )
 
 
 def token_names(name: str, given: Names | None) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from attnviz.runs.prepare import load_model
 from attnviz.runs.results.ablate import of_found, of_mean
 
 EPILOG = r"""
-[bold]Examples[/]
+Examples
 
 attnviz ablate "a fluffy blue creature roamed the verdant forest"
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from attnviz.renderers.picture.canvas import Drawn
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz atlas scanned
 
@@ -91,7 +91,7 @@ def atlas(
         list[str],
         typer.Argument(
             metavar="FOLDER",
-            help="What attnviz scan wrote; several: scans of checkpoints of one model.",
+            help="The folder of a scan; several: scans of one model's checkpoints.",
             show_default=False,
         ),
     ],

@@ -18,7 +18,7 @@ from attnviz.runs.prepare import load_model
 from attnviz.runs.results.compare import SHOWN, of_models, of_texts
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz compare "American shrew mole" "one mole of carbon dioxide" --query mole
 
@@ -97,9 +97,9 @@ def compare(
 ) -> None:
     """Compare what a word attends to in several texts, or two models on one text.
 
-    Of texts, the head that differs most comes first; of two models, the most similar pair, or with
-    --pair same the largest change. With one --head the patterns are shown side by side;
-    the picture of two models is the similarity of all their heads, as -f npz has it.
+    For texts, the head that differs most comes first; for two models, the most similar pair, or
+    with --pair same the largest change. With one --head the patterns are shown side by side; the
+    picture of two models is the similarity of all their heads, as -f npz has it.
     """
     to = destination_of(session, output)
     if to.format.binary or to.format.picture:

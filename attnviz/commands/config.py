@@ -21,7 +21,7 @@ from attnviz.errors import UsageError
 from attnviz.runs.outputs import Piece
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz config
 

@@ -53,7 +53,7 @@ class Configuration:
                 )
             if key not in known:
                 hint = _nearest(key, known) or f"attnviz {name} --help-all lists its options"
-                raise self._wrong(f"{key!r} in [{name}] is no option of attnviz {name}", hint)
+                raise self._wrong(f"{key!r} in [{name}] is not an option of attnviz {name}", hint)
         found = self.set_for(name, known)
         return {known[key].name: self._value(key, found[key], known[key]) for key in found}
 
@@ -76,13 +76,13 @@ class Configuration:
                 raise self._wrong(
                     f"{key!r} has no default of your own", "give it where you need it"
                 )
-            what = "command" if isinstance(value, dict) else "option that commands share"
+            what = "a command" if isinstance(value, dict) else "an option that commands share"
             hint = _nearest(key, names) or (
                 f"commands are {', '.join(names)}"
                 if isinstance(value, dict)
                 else "set the option of one command in its table, as in [show]"
             )
-            raise self._wrong(f"{key!r} is no {what}", hint)
+            raise self._wrong(f"{key!r} is not {what}", hint)
 
     def _value(self, key: str, value: Any, option: TyperOption) -> Any:
         """A value as typer takes a default: text, as it would be typed, or whether a flag is set.
@@ -121,7 +121,9 @@ def config_path(variables: Mapping[str, str]) -> Path | None:
         if named in ("", os.devnull):
             return None
         if not os.path.isabs(named):
-            raise UsageError(f"{VARIABLE} is {named!r}, which is no full path", "give a full path")
+            raise UsageError(
+                f"{VARIABLE} is {named!r}, which is not a full path", "give a full path"
+            )
         return Path(named)
     home = variables.get("HOME", "")
     places = [variables.get("XDG_CONFIG_HOME", ""), os.path.join(home, ".config") if home else ""]
@@ -151,7 +153,7 @@ def read_configuration(variables: Mapping[str, str]) -> Configuration:
             data = stream.read(LARGEST + 1)
         if len(data) > LARGEST:
             raise UsageError(f"{str(path)!r} has more than {LARGEST >> 10} KB", without)
-        return Configuration(path, tomllib.loads(data.decode()))
+        return Configuration(path, tomllib.loads(data.decode("utf-8-sig")))  # as Notepad saves
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise UsageError(f"{str(path)!r} cannot be read: {why}", without) from error

@@ -77,7 +77,9 @@ def _wanted(session: Session, given: OutputOptions, output: Path | None) -> str 
         return given.format
     if given.format not in FORMATS:
         known = ", ".join(FORMATS)
-        raise UsageError(f"{option('format', given.format)} is no format", f"formats are {known}")
+        raise UsageError(
+            f"{option('format', given.format)} is not a format", f"formats are {known}"
+        )
     elsewhere = given.format not in given.formats or (output is not None and output.suffix)
     return None if elsewhere else given.format
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from attnviz.models.scratch.embeddings import EmbeddingModel
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz explain "a fluffy blue creature"
 

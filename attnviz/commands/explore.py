@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attnviz.tui.runs import Opened
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz explore
 
@@ -82,7 +82,7 @@ def _check_terminal(session: Session) -> Display:
     """
     console, instead = session.consoles.err, "attnviz show prints to any place"
     if not session.environment.stderr.isatty():
-        raise UsageError("explore draws on a terminal, and standard error is none", instead)
+        raise UsageError("explore draws on a terminal, and standard error is not one", instead)
     if session.environment.variables.get("TERM", "dumb").lower() in ("", "dumb", "unknown"):
         raise UsageError("this terminal (TERM) cannot move its cursor", instead)
     display = display_of(console)

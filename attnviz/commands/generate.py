@@ -29,7 +29,7 @@ from attnviz.runs.outputs import Piece
 from attnviz.runs.prepare import load_model
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz generate --file sample_texts/mystery.txt
 
@@ -97,7 +97,7 @@ class Sampled:
         metavar="T",
         min=0.0,
         max=100.0,
-        help="Draw each token at this temperature; 0 takes the likeliest.",
+        help="Sample each token at this temperature; 0 always takes the likeliest.",
     )
     top_p: float = option_field(
         ANSWER,
@@ -106,7 +106,7 @@ class Sampled:
         metavar="P",
         min=0.0,
         max=1.0,
-        help="Draw from the likeliest tokens that have this probability together.",
+        help="Sample from the likeliest tokens whose probabilities add up to this.",
     )
     seed: int = option_field(
         ANSWER,
@@ -115,14 +115,14 @@ class Sampled:
         metavar="N",
         min=0,
         max=g.LARGEST_SEED,
-        help="The seed of the drawing.",
+        help="The random seed of the sampling.",
     )
     stop: list[str] | None = option_field(
         ANSWER,
         None,
         "--stop",
         metavar="TEXT",
-        help="End behind this text. Repeatable.",
+        help="End the answer after this text. Repeatable.",
         show_default="what the model's card says",
     )
 
@@ -188,7 +188,7 @@ def generate(
     output: g.OutputOptions,
     noise: g.Noise,
 ) -> None:
-    """Let a model answer, and show what each part of the answer looked at."""
+    """Let a model answer, and show what each part of the answer attended to."""
     to = destination_of(session, output)
     look = _look(session, to, looks)
     check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)

@@ -22,7 +22,7 @@ from attnviz.runs.prepare import load_model
 from attnviz.runs.results.heads import of_report
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz heads
 

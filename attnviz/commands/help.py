@@ -102,7 +102,7 @@ def _lines(
     yield from _wrapped(console, Text.assemble(("Usage: ", "bold"), usage))
     for paragraph in (command.help or "").split("\n\n"):
         yield Text()
-        yield from _wrapped(console, Text.from_markup(" ".join(paragraph.split())))
+        yield from _wrapped(console, Text(" ".join(paragraph.split())))
     arguments = [p for p in command.params if isinstance(p, TyperArgument)]
     titled: dict[str, Sequence[TyperArgument | TyperOption]] = {"Arguments": arguments, **panels}
     for title, parameters in titled.items():
@@ -157,7 +157,7 @@ def _choices(parameter: TyperOption) -> list[str]:
 
 def _told(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
     """What a parameter does, with its bounds, its variable and its default."""
-    told = Text.from_markup(parameter.help or "")
+    told = Text(parameter.help or "")
     extra = [_bounds(parameter), f"env: {parameter.envvar}" if parameter.envvar else ""]
     if isinstance(parameter, TyperOption) and len("|".join(_choices(parameter))) > MOST_CHOICES:
         extra.append(f"one of: {', '.join(_choices(parameter))}")
@@ -200,10 +200,9 @@ def _spelled(value: object) -> str:
 def _examples(epilog: str) -> Iterator[Text]:
     """A title, and commands that are never broken, as they are there to be copied."""
     for number, paragraph in enumerate(filter(None, map(str.strip, epilog.split("\n\n")))):
-        example = Text.from_markup(paragraph)
         if number == 0:
             yield Text()
-        yield Text("  ") + example if number else example
+        yield Text(f"  {paragraph}") if number else Text(paragraph, "bold")
 
 
 def _wrapped(console: Console, text: Text, width: int | None = None) -> Iterator[Text]:

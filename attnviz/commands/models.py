@@ -21,7 +21,7 @@ from attnviz.renderers.titles import amount
 from attnviz.runs.results.result import Result
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz models
 

@@ -63,7 +63,7 @@ def each_pair(
         own = replace(how, answer=answer, versus=versus)
         if measures - {own.measure}:
             raise InputError(
-                "what is measured here is not what is measured after the lines before",
+                "this line asks for another measurement than the lines before it",
                 "give an answer and a versus on every line, or on none",
             )
         answered = found(prompt, own, number)

@@ -16,7 +16,7 @@ from attnviz.renderers.terminal import params as table
 from attnviz.runs.results.result import Result
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz params
 

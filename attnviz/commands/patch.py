@@ -26,7 +26,7 @@ from attnviz.runs.results.result import Result
 from attnviz.writers.formats import ROWS
 
 EPILOG = r"""
-[bold]Examples[/]
+Examples
 
 attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was"
 
@@ -100,7 +100,7 @@ def patch(
     output: g.PageOutput,
     noise: g.Noise,
 ) -> None:
-    """Replace parts of a run by what they are on another text (activation patching).
+    """Replace activations of a run with those from another text (activation patching).
 
     The effect is a share of the distance between the two texts: 0 is the text, 1 the source. By
     default, the likeliest token after the source is measured against that after the text.

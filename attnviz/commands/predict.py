@@ -17,7 +17,7 @@ from attnviz.runs.results.predict import of_mean, of_prediction
 from attnviz.runs.results.result import Result
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz predict "a fluffy blue creature roamed the verdant forest . the creature was"
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz scan texts/ -o scanned
 
@@ -49,7 +49,7 @@ class HowCut:
     """How the corpus becomes documents and windows."""
 
     split: Split = option_field(
-        CORPUS, Request.split, "--split", help="What a document of a text file is."
+        CORPUS, Request.split, "--split", help="The unit that counts as a document in a text file."
     )
     field: str | None = option_field(
         CORPUS,
@@ -76,7 +76,7 @@ class HowCut:
         "--seed",
         metavar="N",
         min=0,
-        help="Another number draws other windows as examples and for the tokens.",
+        help="The random seed that chooses the windows for examples and tokens.",
     )
 
 
@@ -121,7 +121,7 @@ class Where:
         metavar="PERCENT",
         min=0.0,
         max=100.0,
-        help="Stop where more of the documents than this cannot be read.",
+        help="Stop if more than this share of the documents cannot be read.",
     )
 
 

@@ -16,7 +16,7 @@ from attnviz.writers.atomic import check_target, write_bytes
 from attnviz.writers.stream import write_stream
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz schema
 

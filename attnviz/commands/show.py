@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz show "a fluffy blue creature roamed the verdant forest"
 

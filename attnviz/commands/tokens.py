@@ -13,7 +13,7 @@ from attnviz.runs.fit import encode, fit
 from attnviz.runs.results.result import Result
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz tokens "a fluffy blue creature"
 

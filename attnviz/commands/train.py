@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attnviz.training.own_text import OwnText
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz train book.txt -o my-model
 

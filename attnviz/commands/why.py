@@ -14,7 +14,7 @@ from attnviz.runs.results.why import of_why, of_write
 from attnviz.runs.why import Question, ask_why, what_it_writes
 
 EPILOG = """
-[bold]Examples[/]
+Examples
 
 attnviz why "a fluffy blue creature roamed" --head L3H2 --query creature --key blue
 
@@ -57,13 +57,13 @@ class Keys:
         metavar="N",
         min=1,
         max=64,
-        help="Also tell what the strongest parts are made of, through up to N heads.",
+        help="Also show what the strongest parts are made of, through up to N heads.",
     )
     check: bool = option_field(
         ASKED,
         False,
         "--check",
-        help="Also take the strongest part of each side away, and compute the score anew.",
+        help="Also remove the strongest part of each side, and recompute the score.",
     )
 
 

@@ -36,7 +36,7 @@ def link_named(name: str, *, renormalise: bool = False) -> LinkNames:
     query, colon, key = name.partition(":")
     if not (colon and query and key) or ":" in key:
         raise UsageError(
-            f"{option('cut', repr(name))} is no QUERY:KEY",
+            f"{option('cut', repr(name))} is not QUERY:KEY",
             "give two tokens, as in creature:blue; one that has a colon, by its position",
         )
     return LinkNames(query, key, renormalise)

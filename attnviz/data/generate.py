@@ -23,9 +23,20 @@ class Sampling:
     top_p: float = 1.0
     seed: int = 0
 
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token is taken: by request, or as no other is ever drawn.
+
+        Logits divided by less than 1e-30 could exceed float32; the draw is certain long before.
+        """
+        return self.temperature < 1e-30
+
     def __post_init__(self) -> None:
         if not 0 < self.top_p <= 1:
-            raise UsageError(f"{option('top_p', self.top_p)} is no share", "give one up to 1")
+            raise UsageError(
+                f"{option('top_p', self.top_p)} is not a probability",
+                "give more than 0, and at most 1",
+            )
         idle = "top_p" if self.top_p < 1 else "seed" if self.seed else ""
         if idle and not self.temperature:
             raise IdleOption(

@@ -105,7 +105,7 @@ def _heads(given: Any) -> FloatArray:
         array = array[None]
     if array.ndim != 3 or not array.size:
         raise UsageError(
-            f"an array of shape {array.shape} is no attention",
+            f"an array of shape {array.shape} does not hold attention",
             "give (n_queries, n_keys), (heads, n_queries, n_keys) or one of these for each layer",
         )
     return array
@@ -150,7 +150,7 @@ def _row_sums(
     if wrong.any():
         head, row = np.argwhere(wrong)[0].tolist()
         raise UsageError(
-            f"row {row} of {Head(layer, head)} is no row of attention: its sum is "
+            f"row {row} of {Head(layer, head)} is not a row of attention: its sum is "
             f"{sums[head, row]:.4g}, its smallest number {array[head, row].min():.4g}",
             "give the weights after softmax",
         )

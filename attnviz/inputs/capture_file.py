@@ -72,7 +72,7 @@ def _meta(archive: zipfile.ZipFile) -> object:
         raise NotACaptureError("it has no metadata")
     with _entry(archive, CAPTURE_META) as (stream, shape, dtype):
         if shape or dtype.kind != "U" or not 0 < dtype.itemsize <= META_AT_MOST:
-            raise NotACaptureError("its metadata is no text")
+            raise NotACaptureError("its metadata is not text")
         return json.loads(str(_read(stream, shape, dtype)[()]))
 
 
@@ -150,7 +150,7 @@ def _as_input_error(shown: str) -> Iterator[None]:
     try:
         yield
     except NotACaptureError as error:
-        raise InputError(f"{shown} is an .npz file, but no saved capture", MAKE_ONE) from error
+        raise InputError(f"{shown} is an .npz file, but not a saved capture", MAKE_ONE) from error
     except NewerCaptureError as error:
         raise InputError(
             f"{shown} was saved by a later version of attnviz ({error})", "upgrade attnviz"
@@ -161,7 +161,7 @@ def _as_input_error(shown: str) -> Iterator[None]:
             f"save fewer heads with {option('layers')} and {option('heads')}",
         ) from error
     except zipfile.BadZipFile as error:
-        raise InputError(f"{shown} is no saved capture, or a damaged one", MAKE_ONE) from error
+        raise InputError(f"{shown} is not a saved capture, or is damaged", MAKE_ONE) from error
     except DAMAGE as error:
         detail = str(error) or type(error).__name__
         raise InputError(f"{shown} is damaged: {detail}", "save the capture again") from error

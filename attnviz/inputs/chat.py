@@ -37,7 +37,7 @@ def chat_of(content: object, origin: str) -> Chat:
     kept = {key: given[key] for key in ("messages", "documents", "tools") if given.get(key)}
     for key, entries in kept.items():
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
-            raise InputError(f"{key} in {origin} is no list of objects", HINT)
+            raise InputError(f"{key} in {origin} is not a list of objects", HINT)
     kept["messages"] = [_plain(m, n, origin) for n, m in enumerate(kept["messages"], start=1)]
     return Chat(kept, tuple(_numbered(_parts(kept))))
 

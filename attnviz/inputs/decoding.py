@@ -84,7 +84,7 @@ def _remedy(data: bytes, path: str | None) -> str:
     if data.startswith(ZIP_MARK) and (path is None or path.lower().endswith(".npz")):
         return "if it is a saved capture, give it as the argument itself: attnviz show FILE.npz"
     if b"\0" in data[:LOOKED_AT] and not data.startswith(UTF16_MARKS):
-        return "it is no text, but perhaps an archive, a picture or a model; give a text file"
+        return "it is not text, but perhaps an archive, a picture or a model; give a text file"
     code = "utf-16" if data.startswith(UTF16_MARKS) else "latin1"
     name = "" if path is None else f" {shlex.quote(path)}"
     return f"convert it first, for instance with: iconv -f {code} -t utf-8{name}"

@@ -46,7 +46,7 @@ def labelled(number: int, content: object) -> LabelledText:
     pairs = []
     for link in links:
         if not isinstance(link, list) or len(link) != 2:
-            raise InputError(f"line {number} has a link that is no [query, [keys]]", HINT)
+            raise InputError(f"line {number} has a link that is not [query, [keys]]", HINT)
         pairs.append((_names(link[0], number), _names(link[1], number)))
     return LabelledText(number, content["text"], tuple(pairs))
 

@@ -43,11 +43,11 @@ def read_prompt(line: str) -> Prompt:
         raise InputError("there is no text", HINT)
     wrong = [name for name in FIELDS if not isinstance(content.get(name), str | None)]
     if wrong:
-        raise InputError(f"{wrong[0]} is no text", HINT)
+        raise InputError(f"{wrong[0]} is not a text", HINT)
     for name in content:  # others may stand beside them, but no misspelt one
         meant = [] if name in FIELDS else get_close_matches(name, FIELDS, 1, LIKE)
         if meant and meant[0] not in content:
-            raise InputError(f"{name!r} is no field", f"write {meant[0]!r}")
+            raise InputError(f"{name!r} is not a field", f"write {meant[0]!r}")
     return Prompt(content["text"], *(content.get(name) for name in FIELDS[1:]))
 
 

@@ -1,6 +1,7 @@
 """The one text, or the saved capture, of a command, and where it comes from."""
 
 import os
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from attnviz.inputs.decoding import BYTE_ORDER_MARK, argument_text, check_not_bl
 from attnviz.inputs.files import opened, read_limited
 
 CAPTURE_SUFFIX = ".npz"
+_ADDRESS = re.compile(r"(https?|ftp|file)://\S+", re.IGNORECASE)
 STDIN = "-"
 HOW = (
     f"give it in quotes, with {option('file', 'FILE')}, or through a pipe: "
@@ -125,9 +127,13 @@ def without_newline(text: str) -> str:
 
 
 def _doubt(argument: str, *, alone: bool) -> str | None:
-    """A note for an argument that is also the name of a file."""
+    """A note for an argument that is also an address, or the name of a file."""
+    name = shlex.quote(argument)
+    if _ADDRESS.fullmatch(argument):
+        fetched = f"curl -sL {name}"
+        meant = f"{fetched} | attnviz show -" if alone else f'"$({fetched})"'
+        return f"{argument!r} is taken as the text, and nothing is fetched; a page is {meant}"
     if not os.path.isfile(argument):
         return None
-    name = shlex.quote(argument)
     meant = option("file", name) if alone else f'"$(cat {name})"'
     return f"{argument!r} is taken as the text, and is a file too: did you mean {meant}?"

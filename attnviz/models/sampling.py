@@ -13,7 +13,7 @@ def chosen(logits: Tensor, sampling: Sampling) -> int:
         logits: (V).
         sampling: how it is chosen.
     """
-    if not sampling.temperature:
+    if sampling.greedy:
         return int(logits.argmax())
     scaled = logits.float() / sampling.temperature
     return int(torch.multinomial(torch.softmax(_nucleus(scaled, sampling.top_p), dim=-1), 1))

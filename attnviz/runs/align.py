@@ -56,7 +56,7 @@ def _of_words(text: Capture, source: Capture, pair: str) -> dict[int, int]:
     ours, equals, theirs = pair.partition("=")
     if not (equals and ours and theirs):
         raise UsageError(
-            f"{option('align', repr(pair))} is no pair of words", "give them as in blue=red"
+            f"{option('align', repr(pair))} is not a pair of words", "give them as in blue=red"
         )
     mine = find_matches(text.query_tokens, ours, "align")
     try:

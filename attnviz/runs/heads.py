@@ -96,7 +96,7 @@ def score_capture(
         raise UsageError("this capture holds scores, not weights", "capture the text again")
     if captured.kind == "answer":
         raise UsageError(
-            "this capture holds the rows of an answer alone, and the metrics are of a whole text",
+            "this capture holds only the rows of an answer, and the metrics need a whole text",
             f"capture the text with attnviz show, or use generate {option('rows', 'head')}",
         )
     return _score_maps(captured.only(plan_capture(captured, everything).recorded), transforms)
@@ -134,7 +134,7 @@ def score_probe(
     """
     if model.kind not in ("self", "encoder"):
         raise UsageError(
-            "the probe repeats the input text, and this attention is not within it",
+            "the probe repeats the input, and this attention is not within the input",
             f"give {option('kind', 'encoder')}, or a text",
         )
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
@@ -229,8 +229,7 @@ def _marks(captured: Capture, *, merged: bool = False) -> Marks:
 def _check_length(captured: Capture) -> None:
     if len(captured.query_tokens) < (2 if captured.kind == "cross" else 3):
         raise InputError(
-            f"with {amount(len(captured.query_tokens), 'token')} there is no choice that would say "
-            "something about a head",
+            f"a text of {amount(len(captured.query_tokens), 'token')} is too short to score heads",
             f"give a longer text, or {option('probe')}",
         )
 

@@ -141,7 +141,8 @@ def _links(request: Request) -> Needs:
     filters = request.filters
     links = filters.top
     if links is None and filters.least > 0:
-        links = int(1 / filters.least) + 1  # the weights of a row sum to 1 at most
+        # the weights of a row sum to 1 at most; of a tiny number, the inverse is infinite
+        links = int(min(1 / filters.least, MOST_LINKS)) + 1
     return Needs(links=links if links is not None and links <= MOST_LINKS else None)
 
 

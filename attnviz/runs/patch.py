@@ -147,7 +147,7 @@ def _question(
 def _check_distance(before: Outcome, ends: Outcome) -> None:
     if not abs(ends.measured - before.measured) >= SAME:
         raise InputError(
-            "after both texts the model predicts the same of the answer",
+            "the model predicts the answer equally after both texts",
             "choose another answer, or another source",
         )
 

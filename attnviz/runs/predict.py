@@ -132,7 +132,7 @@ def _fill(model: "FillingModel", text: str, options: TextOptions, reading: Readi
     for name in ("each", "attribute", "answer"):
         if getattr(reading, name):
             raise UsageError(
-                f"{model.identity.name} fills masks, and {option(name)} is of next tokens",
+                f"{model.identity.name} fills masks, and {option(name)} is for next tokens",
                 "leave it out",
             )
     for name in MASKS:

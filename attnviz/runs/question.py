@@ -23,7 +23,7 @@ def question_of(
         answer, versus: words, with a space before them or without.
 
     Raises:
-        UsageError: one is no token here, both are the same, or there is a `versus` alone.
+        UsageError: one is not a token here, both are the same, or there is a `versus` alone.
     """
     if answer is None:
         if versus is not None:
@@ -66,7 +66,7 @@ def candidate_after(
         if ids[: len(before)] == before and len(ids) > len(before):
             continuations.append(ids[len(before) :])
     if not continuations:
-        raise UsageError(f"{option(parameter, repr(word))} is no token here", "give a word")
+        raise UsageError(f"{option(parameter, repr(word))} is not a token here", "give a word")
     # without its space a long word is another one
     ids = next((ids for ids in continuations if len(ids) == 1), continuations[0])
     return replace(candidate(prepared, ids[0]), begins="" if len(ids) == 1 else word)

@@ -52,7 +52,7 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
     captured = exhibit.capture
     if captured.signed:
         raise UsageError(
-            "a page is of weights, and this capture holds scores",
+            "a page shows weights, and this capture holds scores",
             f"use {option('view', 'heatmap')}, or capture the text again",
         )
     check_page(captured, len(exhibit.maps))

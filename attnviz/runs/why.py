@@ -52,7 +52,7 @@ class Question:
         for name, number in (("top", self.top), ("depth", self.depth)):
             whole = number is None or (type(number) is int and 1 <= number <= MOST)
             if not whole:
-                raise UsageError(f"{option(name, number)} is no such number", f"give 1 to {MOST:,}")
+                raise UsageError(f"{option(name, number)} is out of range", f"give 1 to {MOST:,}")
 
 
 def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Why:

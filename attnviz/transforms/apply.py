@@ -119,7 +119,7 @@ def _check_signed(captured: Capture, transforms: Transforms) -> None:
     if transforms.scores and not captured.signed:
         raise UsageError("a saved capture holds weights, not scores", "give the text again")
     if captured.signed and replace(transforms, scores=False).any:
-        raise UsageError("scores are shown unchanged", "leave out all that would change them")
+        raise UsageError("scores are shown unchanged", "leave out every option that changes them")
 
 
 def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...], between: Between) -> Exhibit:

@@ -258,7 +258,7 @@ def scene_of(
         UsageError: a transform is impossible for this capture.
     """
     if toggles.words and Merged("words") in captured.transforms:
-        raise UsageError("pieces of words are merged in this capture", "leave them so")
+        raise UsageError("pieces of words are merged in this capture", "keep them merged")
     made = exhibit_of(captured, Choice(captured.heads), toggles.transforms, between=between)
     start = Scene(made, grid_of(made.maps).slot(made.maps[0]), 0, 0)
     start = start.at(last_word(made.capture.query_tokens))

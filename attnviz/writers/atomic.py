@@ -235,7 +235,7 @@ def _sentence(shown: str, error: OSError | ValueError) -> OutputError:
                 f"the name {shown} is too long", f"choose a shorter one with {option('output')}"
             )
         case errno.ENOTDIR:
-            return OutputError(f"{shown} lies in something that is no folder", ELSEWHERE)
+            return OutputError(f"{shown} is inside something that is not a folder", ELSEWHERE)
         case errno.EACCES | errno.EPERM:
             return OutputError(f"there is no permission to write {shown}", ELSEWHERE)
         case errno.EROFS:

@@ -71,7 +71,7 @@ def _texts(artist: Any) -> bool:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: attnviz.patch(BLUE, 5), "a int is no text"),
+        (lambda: attnviz.patch(BLUE, 5), "a int is not a text"),
         (lambda: attnviz.patch([BLUE, RED], [RED]), "2 texts and 1 source"),
         (lambda: attnviz.patch(BLUE, RED, answer=5), "answer is not one text"),
         (lambda: attnviz.patch(BLUE, RED, part="z"), "part='z' is not known"),
@@ -115,14 +115,14 @@ def test_a_model_that_gives_no_numbers_is_refused() -> None:
         lambda: model.patch(BLUE, RED, **ASKED),
         lambda: model.ablate([BLUE, RED], answer="red", heads="L0H0"),
     ):
-        with pytest.raises(attnviz.AttnvizError, match="not a number"):
+        with pytest.raises(attnviz.AttnvizError, match="not numbers"):
             found()
 
 
 def test_positions_without_a_mean_are_told_before_all_pairs_are_run() -> None:
     longer = [text.replace("bird slept", "bird slept here") for text in (BLUE, RED)]
     texts, sources = [BLUE, longer[0], "never run"], [RED, longer[1], "never run"]
-    with pytest.raises(attnviz.AttnvizError, match="not patched at the same positions"):
+    with pytest.raises(attnviz.AttnvizError, match="patched at different positions"):
         attnviz.patch(texts, sources, part="residual", **ASKED)
 
 

@@ -178,16 +178,16 @@ def test_a_page_is_that_of_the_command(run: Run, tmp_path: Path) -> None:
         (lambda: attnviz.ablate(TEXT, replacement="median"), "replacement='median' is not known"),  # type: ignore[arg-type]
         (lambda: attnviz.compare(TEXT), "a single text cannot be compared"),
         (lambda: attnviz.compare(TEXT, TEXT, against="builtin"), "give one text"),
-        (lambda: attnviz.explain(), "not one thing to explain"),
+        (lambda: attnviz.explain(), "explain takes exactly one thing"),
         (lambda: attnviz.show(TEXT, view="cloud"), "view='cloud' is not known"),
         (lambda: attnviz.show(TEXT, view="links").figure(), "view='links' cannot be a picture"),
         (lambda: attnviz.show(TEXT, query="zzz"), "query='zzz' is not in the text"),
         (lambda: attnviz.show(TEXT, reduce="median"), "reduce='median' is not known"),  # type: ignore[arg-type]
-        (lambda: attnviz.show(TEXT, top=0), "top=0 is no such number"),
-        (lambda: attnviz.capture([TEXT, TEXT]), "a list is no text; give the texts one by one"),  # type: ignore[arg-type]
-        (lambda: attnviz.heads(5), "a int is no text"),  # type: ignore[arg-type]
+        (lambda: attnviz.show(TEXT, top=0), "top=0 is not a valid number"),
+        (lambda: attnviz.capture([TEXT, TEXT]), "a list is not a text; give the texts one by one"),  # type: ignore[arg-type]
+        (lambda: attnviz.heads(5), "a int is not a text"),  # type: ignore[arg-type]
         (lambda: attnviz.heads(sort="foo"), "sort='foo' is not known"),  # type: ignore[arg-type]
-        (lambda: attnviz.heads(samples=0), "samples=0 is no such number"),
+        (lambda: attnviz.heads(samples=0), "samples=0 is not a valid number"),
         (lambda: attnviz.ablate(TEXT, heads=2.5), "2.5 names no head"),  # type: ignore[arg-type]
         (lambda: attnviz.explain(TEXT, similarity="foo"), "similarity='foo' is not known"),  # type: ignore[arg-type]
         (lambda: attnviz.explain(TEXT, causal=True), "causal is for embeddings"),

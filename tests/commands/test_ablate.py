@@ -94,7 +94,7 @@ def test_a_picture_is_written(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        ([TEXT, "--answer", " "], ExitStatus.USAGE, "is no token here"),
+        ([TEXT, "--answer", " "], ExitStatus.USAGE, "is not a token here"),
         ([TEXT, "--answer", "blue", "--versus", "blue"], ExitStatus.USAGE, "name another one"),
         ([TEXT, "--versus", "blue"], ExitStatus.USAGE, "--versus is for an --answer"),
         (["a", "--no-bos"], ExitStatus.INPUT, "nothing follows a single token"),

@@ -15,6 +15,7 @@ from attnviz.cli import main
 from attnviz.commands.session import process_session
 from attnviz.errors import ExitStatus
 from attnviz.models.folder.files import CONFIG
+from tests.conftest import Run
 
 PROGRAM = """
 import json, sys
@@ -77,6 +78,11 @@ CASES = [
     ("attnviz explain a -f ", "txt json npz"),
     ("attnviz config show -f ", "txt json"),
     ("attnviz show --view g", "grid"),
+    ("attnviz show --view =", "table heatmap grid text links"),  # where bash breaks words
+    ("attnviz show --view = t", "table text"),
+    ("attnviz show --view=t", "--view=table --view=text"),  # where its user has it break none
+    ("attnviz show a --model = tr", "translator"),
+    ("attnviz show --file = b", ""),
     ("attnviz show --engine n", "native"),
     ("attnviz show --cmap viri", "viridis viridis_r"),
     ("attnviz show -H L5", ""),
@@ -117,6 +123,46 @@ def test_zsh_and_fish_are_told_what_a_head_is_known_for(shell: Shell) -> None:
     assert fish.strip() == "L3H1\teach token attends to the one before it"
 
 
+def test_zsh_and_fish_get_the_whole_word_behind_an_equals_sign(shell: Shell) -> None:
+    line = {"_TYPER_COMPLETE_ARGS": "attnviz show --view=ta"}
+    assert '"--view=table":"each query' in shell.asks("zsh", **line)
+    fish = shell.asks("fish", _TYPER_COMPLETE_FISH_ACTION="get-args", **line)
+    assert fish.startswith("--view=table\t")
+
+
+@pytest.mark.parametrize("kind", ["bash", "zsh", "fish", "powershell"])
+@pytest.mark.parametrize("spelled", ["--show-completion {}", "--show-completion={}"])
+def test_the_script_of_the_shell_that_is_named_is_printed(
+    capsys: pytest.CaptureFixture[str], kind: str, spelled: str
+) -> None:
+    assert main(spelled.format(kind).split(), process_session()) is ExitStatus.OK
+    assert f"complete_{kind}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--show-completion", "--install-completion"])
+def test_a_shell_that_is_unknown_or_cannot_be_found_out_is_a_usage_error(
+    run: Run, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setattr("typer._completion_shared._get_shell_name", lambda: None)
+    for arguments in ([option], [option, "tcl"]):
+        ended = run(*arguments)
+        assert ended.status is ExitStatus.USAGE
+        assert ended.err.count("\n") == 1
+
+
+def test_completion_is_installed_for_the_shell_that_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run("--install-completion", "fish").status is ExitStatus.OK
+    (written,) = tmp_path.rglob("attnviz.fish")
+    assert "complete_fish" in written.read_text()
+    monkeypatch.setenv("HOME", str(written))
+    refused = run("--install-completion", "fish")
+    assert refused.status is ExitStatus.OUTPUT
+    assert "--show-completion fish prints it" in refused.err
+
+
 @pytest.mark.parametrize("line", ["attnviz show -H ", "attnviz show -m b", "attnviz show --v"])
 def test_a_real_shell_is_answered_without_anything_heavy(line: str) -> None:
     asked = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
@@ -137,6 +183,7 @@ _arguments() { print -r -- "$@"; }
 fpath=("$1"); autoload -Uz _attnviz
 words=(attnviz ex) CURRENT=2; _attnviz
 words=(attnviz show --view tab) CURRENT=4; _attnviz_completion
+words=(attnviz show --view=tab) CURRENT=3; _attnviz_completion
 """
 
 
@@ -149,8 +196,9 @@ def test_zsh_is_answered_at_the_first_tab_and_apostrophes_stay(tmp_path: Path) -
     program.chmod(0o755)
     found = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     asked = ["zsh", "-f", "-c", ZSH, "zsh", str(tmp_path)]
-    first, second = subprocess.run(
+    first, second, third = subprocess.run(
         asked, capture_output=True, text=True, env=found, check=True, timeout=60
     ).stdout.split("*: :")[1:]
     assert '"explain":"Write out one head\'s calculation' in first
     assert '"table":"each query\'s strongest keys"' in second
+    assert '"--view=table":"each query' in third

@@ -145,10 +145,10 @@ WRONG = [
     # the file, a part of the sentence
     ("= 3", "is not TOML: "),
     ("a = [" * 5000, "is not TOML: "),
-    ("tpo = 3", "'tpo' is no option that commands share; did you mean top"),
+    ("tpo = 3", "'tpo' is not an option that commands share; did you mean top"),
     ("convention = 'whole'", "set the option of one command in its table"),
-    ("[shwo]\ntop = 3", "'shwo' is no command; did you mean show"),
-    ("[show]\ntpo = 3", "'tpo' in [show] is no option of attnviz show; did you mean top"),
+    ("[shwo]\ntop = 3", "'shwo' is not a command; did you mean show"),
+    ("[show]\ntpo = 3", "'tpo' in [show] is not an option of attnviz show; did you mean top"),
     ("[show]\nconvention = 'whole'", "attnviz show --help-all lists its options"),
     ("output = 'x.png'", "'output' has no default of your own"),
     ("[show]\nfile = 'x.txt'", "'file' has no default of your own"),
@@ -210,7 +210,9 @@ def test_a_file_that_is_none_or_too_large_or_not_there_is_refused(home: Home) ->
     home.file.write_bytes(b"title = '\xff'")
     assert "is not TOML" in home.run("tokens", "a").err
     assert "is not there" in home.run("tokens", "a", ATTNVIZ_CONFIG="/nowhere.toml").err
-    assert "no full path" in home.run("tokens", "a", ATTNVIZ_CONFIG="here.toml").err
+    home.file.write_bytes(b"\xef\xbb\xbfquiet = true")
+    assert home.run("tokens", "a").status is ExitStatus.OK
+    assert "not a full path" in home.run("tokens", "a", ATTNVIZ_CONFIG="here.toml").err
 
 
 def test_config_shows_the_file_what_it_sets_and_what_the_defaults_are(home: Home) -> None:

@@ -143,8 +143,8 @@ def test_the_mean_over_lines_is_of_all_masks_of_each_text(run: Run, bert: Path) 
     ("arguments", "status", "said"),
     [
         (("the cat sat",), ExitStatus.INPUT, "fills masks, and the text has none; write [MASK]"),
-        (("a [MASK]", "--each"), ExitStatus.USAGE, "--each is of next tokens"),
-        (("a [MASK]", "--attribute"), ExitStatus.USAGE, "--attribute is of next tokens"),
+        (("a [MASK]", "--each"), ExitStatus.USAGE, "--each is for next tokens"),
+        (("a [MASK]", "--attribute"), ExitStatus.USAGE, "--attribute is for next tokens"),
     ],
 )
 def test_what_cannot_be_filled_is_told(

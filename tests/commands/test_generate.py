@@ -98,7 +98,7 @@ def test_the_translators_words_look_at_the_source(run: Run) -> None:
         (("--by", "line", "--segment", "a=0:2"), "--by cuts a prompt"),
         (("--seed", "3"), "--seed does nothing without --temperature"),
         (("--top-p", "0.5"), "--top-p does nothing without --temperature"),
-        (("--top-p", "0"), "is no share"),
+        (("--top-p", "0"), "is not a probability"),
         (("--doc", "README.md", "--by", "line"), "--doc makes segments"),
         (("--chat", "README.md"), "--chat is the whole prompt"),
         (("--head", "L9H0"), "no layer 9"),
@@ -441,7 +441,7 @@ def test_a_saved_answer_begins_with_the_head_that_copies(run: Run, tmp_path: Pat
     out = run("show", str(tmp_path / "a.npz"), columns=200).out
     assert "Leo → Leo#1 ." in out.splitlines()[0]
     refused = run("heads", str(tmp_path / "a.npz"))
-    assert "holds the rows of an answer alone" in refused.err
+    assert "holds only the rows of an answer" in refused.err
 
 
 def test_rows_of_heads_are_called_heads(run: Run) -> None:

@@ -70,3 +70,31 @@ def test_the_short_help_has_the_usual_options_in_the_order_of_the_command(run: R
     assert re.findall("^  (?:-., )?(--[a-z-]+)", short, re.M) == [
         *("--file", "--model", "--format", "--output", "--quiet", "--help")
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("help", "--help"),
+        ("help show", "show --help"),
+        ("help config", "config -h"),
+        ("help help", "--help"),
+        ("help version", "--help"),
+        ("version", "--version"),
+    ],
+)
+def test_help_and_version_may_be_typed_as_commands(
+    run: Run, capsys: pytest.CaptureFixture[str], words: str, options: str
+) -> None:
+    typed, meant = ((run(*line.split()).out, capsys.readouterr().out) for line in (words, options))
+    assert typed == meant
+    assert any(meant)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_brackets_in_a_help_are_text(run: Run, name: str) -> None:
+    """Nothing in a help is markup: `[show]` is a table of the configuration."""
+    made = command(name)
+    shown = " ".join(run(name, "--help-all", variables={"COLUMNS": "80"}).out.split())
+    for told in (made.help, *(each.help for each in made.params)):
+        assert " ".join(told.split()) in shown

@@ -110,7 +110,7 @@ def test_a_bad_line_is_reported_and_left_out(run: Run) -> None:
     without = run("ablate", "--pairs", "-", stdin=b'a text\n{"text": "a cat", "answer": ""}\n')
     assert without.status is ExitStatus.INPUT
     assert "line 1: it is not JSON" in without.err
-    assert "line 2: --answer '' is no token here" in without.err
+    assert "line 2: --answer '' is not a token here" in without.err
     assert "no line could be run" in without.err
     assert not without.out
     for command in ("predict", "ablate"):

@@ -100,11 +100,11 @@ def test_positions_have_a_mean_only_where_they_correspond(run: Run, tmp_path: Pa
     file = str(write(tmp_path / "pairs.jsonl", [*PAIRS, longer]))
     refused = run("patch", "--pairs", file, "--part", "residual")
     assert (refused.status, refused.out) == (ExitStatus.INPUT, "")
-    assert "not patched at the same positions" in refused.err
+    assert "patched at different positions" in refused.err
     # rows of each pair are still of use
     kept = run("patch", "--pairs", file, "--part", "residual", "-f", "jsonl")
     assert kept.status == ExitStatus.OK
-    assert "not patched at the same positions" in kept.err
+    assert "patched at different positions" in kept.err
     assert {row["line"] for row in read(kept.out)} == {1, 2, 3, 4}
     # those that were named correspond
     named = run("patch", "--pairs", file, "--part", "residual", "--query", "-1", "-f", "jsonl")
@@ -125,14 +125,14 @@ ALIKE = {"text": "a bird slept in the", "source": "a fox slept in the"}
         ('{"text": ' + "9" * 5000 + "}", "it is not JSON (a number is too long)"),
         ("[1]", "it is a list"),
         ('{"text": 5}', "there is no text"),
-        ('{"text": "a blue bird", "source": 3}', "source is no text"),
+        ('{"text": "a blue bird", "source": 3}', "source is not a text"),
         ('{"text": "a blue bird", "source": "a red bird", "anser": "red"}', "write 'answer'"),
         ('{"text": "a blue bird"}', "there is no source"),
         (json.dumps(SAME), "the source is the text itself"),
         (json.dumps(ALIKE), "is the likeliest token after both texts"),
         (json.dumps({**PAIRS[0], "answer": "blue"}), "the same token"),
         # an answer alone is measured in nats, and the lines before are measured in logits
-        (json.dumps({**PAIRS[0], "versus": None}), "not what is measured after the lines before"),
+        (json.dumps({**PAIRS[0], "versus": None}), "another measurement than the lines before it"),
     ],
 )
 def test_a_bad_line_is_reported_and_left_out(

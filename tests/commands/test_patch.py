@@ -115,7 +115,7 @@ def test_texts_of_other_lengths_need_words_that_stand_for_each_other(run: Run) -
             ExitStatus.USAGE,
             "--align 'green' is not in the source; its tokens are: BOS a red",
         ),
-        ((BLUE, "--from", LONGER, "--align", "blue"), ExitStatus.USAGE, "is no pair of words"),
+        ((BLUE, "--from", LONGER, "--align", "blue"), ExitStatus.USAGE, "is not a pair of words"),
         # nothing to measure
         (
             ("a bird slept in the", "--from", "a fox slept in the"),

@@ -144,7 +144,7 @@ def test_the_parts_of_a_logit_add_up_to_it(run: Run) -> None:
     ("arguments", "said"),
     [
         (("--versus", "red"), "--versus is for an --answer or --attribute"),
-        (("--attribute", "--versus", ""), "is no token here"),
+        (("--attribute", "--versus", ""), "is not a token here"),
         (("--attribute", "--versus", "fluffy"), "is the likeliest token itself"),
         (("--attribute", "--lens"), "are two readings"),
     ],

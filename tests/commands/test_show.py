@@ -321,3 +321,11 @@ def test_a_file_that_takes_long_to_write_is_announced(
     assert run(*arguments).err == (
         "note: this file holds 270 weights, and takes a while to write\n"
     )
+
+
+def test_a_text_that_is_the_name_of_a_model_has_a_note(run: Run, model: str) -> None:
+    for name in ("gpt2", model):
+        ended = run("tokens", name)
+        assert ended.status is ExitStatus.OK
+        assert f"is a model: did you mean --model {name[:30]}" in ended.err
+    assert run("tokens", "two words").err == ""

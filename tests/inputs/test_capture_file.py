@@ -195,12 +195,12 @@ WEIGHTS = make_capture("a b c").layers[0].weights
     ("change", "sentence"),
     [
         (at("attnviz-capture/4", "schema"), "was saved by a later version .*; upgrade attnviz"),
-        (at("other/1", "schema"), "is an .npz file, but no saved capture; make one by"),
-        (at(None, "schema"), "is an .npz file, but no saved capture"),
-        (array("meta", None), "is an .npz file, but no saved capture"),
-        (array("meta", np.zeros(3)), "is an .npz file, but no saved capture"),
+        (at("other/1", "schema"), "is an .npz file, but not a saved capture; make one by"),
+        (at(None, "schema"), "is an .npz file, but not a saved capture"),
+        (array("meta", None), "is an .npz file, but not a saved capture"),
+        (array("meta", np.zeros(3)), "is an .npz file, but not a saved capture"),
         (array("meta", np.array("no json")), "is damaged"),
-        (array("meta", np.array("[1]")), "is an .npz file, but no saved capture"),
+        (array("meta", np.array("[1]")), "is an .npz file, but not a saved capture"),
         (array("meta", np.array("[" * 100_000)), "is damaged"),
         (array("layer_0", None), "is damaged: .*layer_0"),
         (array("layer_0", WEIGHTS[:1]), r"is damaged: layer 0 has the shape \(1, 3, 3\)"),
@@ -287,10 +287,10 @@ def test_a_pickle_is_never_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"", "is no saved capture, or a damaged one; make one by"),
-        (b"a text\n", "is no saved capture"),
-        (b"PK\x03\x04", "is no saved capture"),
-        (b"PK\x05\x06" + bytes(18), "is an .npz file, but no saved capture"),  # an empty archive
+        (b"", "is not a saved capture, or is damaged; make one by"),
+        (b"a text\n", "is not a saved capture"),
+        (b"PK\x03\x04", "is not a saved capture"),
+        (b"PK\x05\x06" + bytes(18), "is an .npz file, but not a saved capture"),  # an empty archive
     ],
 )
 def test_a_file_that_is_no_archive_is_told(tmp_path: Path, data: bytes, sentence: str) -> None:

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import shlex
 import threading
 from pathlib import Path
 
@@ -83,6 +84,20 @@ def test_an_argument_that_is_also_a_file_is_text_with_a_note(
     )
     Path("folder").mkdir()
     assert read_text("folder", None, UNREAD) == Given("folder")
+
+
+@pytest.mark.parametrize("address", ["https://example.org/a?b=c", "HTTP://x", "file:///etc/hosts"])
+def test_an_address_is_text_with_a_note_that_tells_how_to_fetch_the_page(address: str) -> None:
+    quoted = shlex.quote(address)
+    for alone, command in (
+        (True, f"curl -sL {quoted} | attnviz show -"),
+        (False, f'"$(curl -sL {quoted})"'),
+    ):
+        read = read_text(address, None, UNREAD, alone=alone)
+        assert isinstance(read, Given)
+        assert read.text == address
+        assert (read.note or "").endswith(command)
+    assert read_text(f"see {address}", None, UNREAD) == Given(f"see {address}")
 
 
 @pytest.mark.parametrize(

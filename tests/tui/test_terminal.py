@@ -241,7 +241,7 @@ def on_terminal(*arguments: str, encoding: str = "utf-8", **variables: str) -> t
 def test_without_a_terminal_it_says_what_to_use(run: Run) -> None:
     ended = run("explore", "a text")
     assert ended.status == ExitStatus.USAGE
-    assert "standard error is none; attnviz show prints to any place." in ended.err
+    assert "standard error is not one; attnviz show prints to any place." in ended.err
 
 
 def test_a_terminal_that_cannot_draw_is_told() -> None:

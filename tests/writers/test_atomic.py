@@ -102,7 +102,7 @@ def test_what_the_system_refuses_is_told(
     [
         (".", "is a folder; give the name of a file in it"),
         ("none/a.png", "the folder '.*none' does not exist; make it first"),
-        ("file/a.png", "lies in something that is no folder"),
+        ("file/a.png", "is inside something that is not a folder"),
         ("a" * 300 + ".png", "is too long; choose a shorter one"),
         ("a\0b.png", r"'.*a\\x00b.png' cannot be written: invalid argument"),
         ("loop", "cannot be written: too many levels of symbolic links"),

@@ -111,9 +111,9 @@ def generate(
         return torch.tensor([not go_on(id_)], device=ids.device)
 
     chosen = (
-        {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p}
-        if sampling.temperature
-        else {"do_sample": False, "temperature": None, "top_p": None}
+        {"do_sample": False, "temperature": None, "top_p": None}
+        if sampling.greedy
+        else {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p}
     )
     with torch.inference_mode(), torch.random.fork_rng(), last.recorded():
         torch.manual_seed(sampling.seed)
@@ -122,7 +122,7 @@ def generate(
             through=model.generate,
             **inputs,
             **chosen,
-            top_k=0 if sampling.temperature else None,
+            top_k=None if sampling.greedy else 0,
             num_beams=1,
             max_new_tokens=sampling.most,
             stopping_criteria=[ended],

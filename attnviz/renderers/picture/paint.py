@@ -93,7 +93,7 @@ def check_cmap(name: str) -> None:
     if name not in known:
         near = get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"the nearest is {near[0]}" if near else "try Blues, Greys, viridis or magma"
-        raise UsageError(f"{option('cmap', repr(name))} is no colour map", hint)
+        raise UsageError(f"{option('cmap', repr(name))} is not a colour map", hint)
 
 
 def draw_color_bar(axes: "Axes", scale: Scale) -> None:
