@@ -206,7 +206,7 @@ def generate(
         chosen, how = heads.options, looks.reduce
         asked = answering(loaded, prompt, options, writing, chosen, how, each_head=look.each_head)
         where, new, read = "" if line is None else f"line {line}: ", 0, asked.read
-        say(session, run_notes(read), where)
+        say(session, (*asked.prompt.notes, *run_notes(read)), where)
         strange.append(read.strange)
 
         def count() -> None:

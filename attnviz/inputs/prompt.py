@@ -23,10 +23,15 @@ class Document:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a model reads before it answers; every character of it belongs to a segment."""
+    """What a model reads before it answers; every character of it belongs to a segment.
+
+    `template`: of a chat, the name of the template that made it. `notes`: what is to be said of it.
+    """
 
     text: str
     segments: tuple[Segment, ...]
+    template: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def with_documents(question: str, documents: Sequence[Document]) -> Prompt:

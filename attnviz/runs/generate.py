@@ -272,14 +272,15 @@ def chat_prompt(model: "LoadedModel", chat: Chat) -> Prompt:
     from attnviz.models.chat.template import read_template, rendered
 
     folder = model.tokenizer.folder
-    template = read_template(folder) if folder else None
+    template = read_template(folder, chat) if folder else None
     if template is None:
         raise ModelError(
             f"{model.identity.name} has no chat template",
             f"give its prompt as a text, with {option('docs')} or {option('segments')}",
         )
-    text, segments = rendered(template, chat)
-    return Prompt(text, partition(text, segments, TEMPLATE))
+    made = rendered(template, chat)
+    segments = partition(made.text, made.segments, TEMPLATE)
+    return Prompt(made.text, segments, template.name, made.notes)
 
 
 def answering(
