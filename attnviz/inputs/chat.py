@@ -7,7 +7,7 @@ from typing import Any
 
 from attnviz.data.chat import Chat, Said
 from attnviz.errors import InputError
-from attnviz.inputs.text import read_file
+from attnviz.inputs.text import STDIN, Stdin, read_file
 
 HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
 LISTS = ("messages", "documents", "tools")
@@ -15,22 +15,18 @@ OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
 """What no variable of a template can be called, as `apply_chat_template` takes it itself."""
 
 
-def read_chat(path: Path) -> Chat:
-    """The chat of a file.
+def read_chat(path: Path, stdin: Stdin) -> Chat:
+    """The chat of a file; `-` is standard input.
 
     Raises:
         InputError: the file cannot be read, or holds no chat.
     """
-    return parse_chat(read_file(path), repr(str(path)))
-
-
-def parse_chat(content: str, origin: str) -> Chat:
-    """The chat that is written in JSON; raises as `chat_of`, and where it is no JSON."""
+    origin = "standard input" if str(path) == STDIN else repr(str(path))
     try:
-        read = json.loads(content)
+        content = json.loads(read_file(path, stdin))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{origin} is not JSON ({error})", HINT) from None
-    return chat_of(read, origin)
+    return chat_of(content, origin)
 
 
 def chat_of(content: object, origin: str) -> Chat:

@@ -86,6 +86,22 @@ class Answering:
         blank = self._blank(self.tokens, self.tokens, self.prompt.text, "")
         return replace(blank, loss=loss_of(self.model, self.tokens))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of a chat: its template, and what has no place in the prompt."""
+        chat = self.prompt.template is not None
+        return (*self.prompt.notes, *(self.empty_notes if chat else ()))
+
+    @property
+    def empty_notes(self) -> tuple[str, ...]:
+        """A sentence for each segment that has no token of its own."""
+        of = set(segment_of(self.tokens, self.prompt.segments, self.prompt.text))
+        names = [s.name for i, s in enumerate(self.prompt.segments) if i not in of]
+        return tuple(
+            f"no token begins in the segment {name!r}, so nothing is counted for it"
+            for name in names
+        )
+
     def write(self, tell: Tell) -> None:
         """Tell of each of the answer's tokens with its row: as it is written, or read."""
         from attnviz.models.loaded import generating
@@ -320,7 +336,7 @@ def answering(
         raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
     tokens, left_out = fitted.tokens, fitted.left_out
     asked = Answering(model, prompt, tokens, writing, choice, how, each_head, left_out, short)
-    if left_out == (0, 0):
+    if left_out == (0, 0) and prompt.template is None:
         _check_segments(asked)
     given = 0 if writing.target is None else len(asked.tokens_of(writing.target))
     if given > room:
@@ -338,14 +354,8 @@ def _check_segments(asked: Answering) -> None:
     Raises:
         InputError: one has none.
     """
-    segments = asked.prompt.segments
-    of = set(segment_of(asked.tokens, segments, asked.prompt.text))
-    for i, segment in enumerate(segments):
-        if i not in of:
-            raise InputError(
-                f"no token begins in the segment {segment.name!r}, so nothing is counted for it",
-                "begin it where a word begins",
-            )
+    for note in asked.empty_notes:
+        raise InputError(note, "begin it where a word begins")
 
 
 def _choice(model: "LoadedModel", heads: HeadOptions) -> Choice:

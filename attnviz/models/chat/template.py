@@ -1,4 +1,4 @@
-"""A model's chat template: chosen as transformers chooses it, and rendered with the places of parts.
+"""A model's chat template: chosen as transformers does, and rendered with the places of parts.
 
 The place of a message in what the template makes of it is not known, so the chat is rendered a
 second time with marks around each message. Where that, without its marks, is the first rendering,
@@ -20,13 +20,10 @@ from attnviz.data.chat import Chat, Said
 from attnviz.data.segments import Segment, Slice
 from attnviz.errors import ModelError
 from attnviz.models.chat import child
-from attnviz.models.folder.files import read_object
-from attnviz.models.folder.gate import cut, foreign, read_bytes
+from attnviz.models.folder.architecture import tokenizer_settings, transformers_tokenizer
+from attnviz.models.folder.gate import cut, read_bytes
 
-CONFIG, FILE, OTHERS = "tokenizer_config.json", "chat_template.jinja", "additional_chat_templates"
-BESIDE = (CONFIG, "special_tokens_map.json", "added_tokens.json")
-"""What transformers reads for a tokenizer beside its vocabulary."""
-OF_PROCESSOR = "chat_template.json"
+FILE, OTHERS = "chat_template.jinja", "additional_chat_templates"
 LARGEST = 1 << 20
 """The most bytes of a template; those of real models have 20,000."""
 SECONDS = 30
@@ -62,9 +59,8 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
     Raises:
         ModelError: it cannot be read, or the folder has several and none for this chat.
     """
-    settings = [read_object(folder / name) for name in BESIDE if (folder / name).is_file()]
     files = [path for path in (folder / FILE, *(folder / OTHERS).glob("*.jinja")) if path.is_file()]
-    if not files and not any(each.get("chat_template") for each in settings):
+    if not files and not tokenizer_settings(folder).get("chat_template"):
         return None
     for path in files:
         try:
@@ -91,23 +87,6 @@ def _name(named: Collection[str], chat: Chat) -> str:
     return "tool_use" if "tools" in chat.content and "tool_use" in named else "default"
 
 
-def transformers_tokenizer(folder: Path) -> Any:
-    """The tokenizer that transformers makes of a folder; no remote code is run.
-
-    Raises:
-        ModelError: it makes none.
-    """
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
-
-    local = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        with foreign(folder):
-            return AutoTokenizer.from_pretrained(folder, **local)
-    except ModelError:  # of a class that transformers does not have
-        with foreign(folder):
-            return PreTrainedTokenizerFast.from_pretrained(folder, **local)
-
-
 def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
     """The prompt, and the segments of the parts, as far as the template writes them.
 
@@ -131,8 +110,8 @@ def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
         return Rendered(text, _segments([marked], chat.parts), (used,))
     room = max(1, child.LONGEST // (2 * len(text) + 1))
     tried = _render(template, chat, [(part,) for part in chat.parts[:room]])
-    alone = {part: each for part, each in zip(chat.parts, tried, strict=False)}
-    placed = {part: each for part, each in alone.items() if MARK.sub("", each) == text}
+    alone = zip(chat.parts, tried, strict=False)
+    placed = {part: each for part, each in alone if MARK.sub("", each) == text}
     lost = [part.name for part in chat.parts if part not in placed]
     said = f"the template changes what is said, so this counts as template: {', '.join(lost)}"
     return Rendered(text, _segments(placed.values(), chat.parts), (used, said) if lost else (used,))
@@ -187,9 +166,7 @@ def _segments(marked: Iterable[str], parts: Sequence[Said]) -> tuple[Segment, ..
     return tuple(Segment(parts[number].name, tuple(found)) for number, found in slices.items())
 
 
-def _render(
-    template: ChatTemplate, chat: Chat, marked: Sequence[Collection[Said]]
-) -> list[str]:
+def _render(template: ChatTemplate, chat: Chat, marked: Sequence[Collection[Said]]) -> list[str]:
     """The chat once with marks around each of these collections of its parts."""
     generating = {"add_generation_prompt": True}
     asked = {
