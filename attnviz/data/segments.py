@@ -12,7 +12,8 @@ Slice: TypeAlias = tuple[int, int]
 """From a character of the prompt up to, and without, another."""
 OTHER, TEMPLATE = "other", "template"
 """The segment of what no other segment holds: of a prompt, and of a chat."""
-TAKEN = frozenset((OTHER, TEMPLATE, "sink", "special", "answer"))
+RESTS = (OTHER, TEMPLATE)
+TAKEN = frozenset((*RESTS, "sink", "special", "answer"))
 """Names of columns that are no segment of a user's."""
 
 
@@ -24,13 +25,17 @@ class Segment:
     slices: tuple[Slice, ...]
 
 
-def partition(text: str, segments: Iterable[Segment], rest: str = OTHER) -> tuple[Segment, ...]:
+def partition(
+    text: str, segments: Iterable[Segment], rest: str = OTHER, *, blanks: bool = False
+) -> tuple[Segment, ...]:
     """The segments in the order of the prompt, with one more for what they leave over.
 
     Args:
         text: the prompt.
-        segments: parts of it, in any order; blanks between them need none.
+        segments: parts of it, in any order.
         rest: the name of what they leave over.
+        blanks: they are left over, too, where they stand alone between two segments; else they
+            need none, and count for the one before.
 
     Raises:
         InputError: two of them overlap.
@@ -47,7 +52,7 @@ def partition(text: str, segments: Iterable[Segment], rest: str = OTHER) -> tupl
         gaps.append((end, start))
         end, before = after, name
     gaps.append((end, len(text)))
-    gaps = [(start, end) for start, end in gaps if text[start:end].strip()]
+    gaps = [(a, b) for a, b in gaps if text[a:b].strip() or (blanks and a < b)]
     left = (Segment(rest, tuple(gaps)),) if gaps else ()
     return tuple(sorted((*given, *left), key=lambda segment: segment.slices[0]))
 

@@ -22,7 +22,7 @@ from attnviz.data.check import Check
 from attnviz.data.exhibit import Choice
 from attnviz.data.generate import Sampling
 from attnviz.data.head import by_layer, choose_heads
-from attnviz.data.segments import TEMPLATE, partition, segment_of
+from attnviz.data.segments import RESTS, TEMPLATE, partition, segment_of
 from attnviz.data.shares import Column
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import How
@@ -96,7 +96,8 @@ class Answering:
     def empty_notes(self) -> tuple[str, ...]:
         """A sentence for each segment that has no token of its own."""
         of = set(segment_of(self.tokens, self.prompt.segments, self.prompt.text))
-        names = [s.name for i, s in enumerate(self.prompt.segments) if i not in of]
+        named = [(i, s.name) for i, s in enumerate(self.prompt.segments) if s.name not in RESTS]
+        names = [name for i, name in named if i not in of]
         return tuple(
             f"no token begins in the segment {name!r}, so nothing is counted for it"
             for name in names
@@ -201,10 +202,10 @@ class Answering:
             )
         attention = {c.name: share for c, share in answer.mean_shares() if c.part == "segment"}
 
-        def without(some: Collection[int]) -> float:
+        def without(some: Collection[int]) -> FloatArray:
             gone = {others[i] for i in some}
             left = [t.id for t, segment in zip(self.tokens, of, strict=True) if segment not in gone]
-            return float(able.log_probabilities(left, ids).sum())
+            return able.log_probabilities(left, ids)
 
         names = [self.prompt.segments[i].name for i in others]
         check = check_of(names, [attention[name] for name in names], without)
@@ -295,7 +296,7 @@ def chat_prompt(model: "LoadedModel", chat: Chat) -> Prompt:
             f"give its prompt as a text, with {option('docs')} or {option('segments')}",
         )
     made = rendered(template, chat)
-    segments = partition(made.text, made.segments, TEMPLATE)
+    segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
     return Prompt(made.text, segments, template.name, made.notes)
 
 
