@@ -163,8 +163,6 @@ def test_a_chats_messages_are_segments_and_so_is_its_template(
         ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "long"),
         ("{{ raise_exception('no system role') }}", "no system role"),
         ("{{ 'a' * 10 ** 11 }}", "needs too much memory"),
-        ("{{ 'a' * 10 ** 7 }}", "10,000,000 characters"),
-        ("{{ 9 ** 9 ** 9 }}", "takes too long"),
         ("{{ x", "does not take this chat"),
     ],
 )

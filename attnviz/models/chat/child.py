@@ -17,7 +17,7 @@ from typing import Any
 SECONDS, BYTES = 2, 1 << 29
 """The most that rendering may take; templates of real models take milliseconds."""
 LONGEST = 1 << 23
-"""The most characters of all texts together: more than the longest context has."""
+"""The most characters of a text: more than the longest context has."""
 QUOTED = 500
 
 
@@ -35,12 +35,8 @@ def _limit() -> None:
 
 
 def _texts(asked: dict[str, Any]) -> list[str]:
-    """Every chat, rendered as `apply_chat_template` does; all at the same moment."""
+    """Every chat, rendered as `apply_chat_template` does."""
     from transformers.utils import chat_template_utils
-
-    moment = datetime.now()
-    chat_template_utils.datetime = SimpleNamespace(now=lambda: moment)
-    _limit()
 
     def render(chat: dict[str, Any]) -> str:
         random.seed(0)  # the second rendering has to be like the first
@@ -53,7 +49,8 @@ def _texts(asked: dict[str, Any]) -> list[str]:
     return [render(chat) for chat in asked["chats"]]
 
 
-def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
+    """The texts, or why there are none."""
     try:
         texts = _texts(asked)
     except MemoryError:
@@ -62,11 +59,21 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
         refused = type(error).__name__ == "TemplateError"  # of its own raise_exception
         said = str(error)[:QUOTED]
         return {"refused": refused, "why": said if refused else f"{type(error).__name__}: {said}"}
-    length = sum(map(len, texts))
+    length = max(map(len, texts))
     if length > LONGEST:
         return {"why": f"it makes {length:,} characters of it"}
     return {"texts": texts}
 
 
+def main() -> None:
+    """Answer standard input; all chats at the same moment, as a template may name it."""
+    from transformers.utils import chat_template_utils
+
+    asked, moment = json.load(sys.stdin), datetime.now()
+    chat_template_utils.datetime = SimpleNamespace(now=lambda: moment)
+    _limit()
+    json.dump(answer(asked), sys.stdout)
+
+
 if __name__ == "__main__":
-    json.dump(_answer(json.load(sys.stdin)), sys.stdout)
+    main()

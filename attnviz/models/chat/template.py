@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from os import SEEK_END
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -28,8 +29,8 @@ LARGEST = 1 << 20
 """The most bytes of a template; those of real models have 20,000."""
 SECONDS = 30
 """The most for the process that renders, its start included."""
-MOST_WRITTEN = 12 * child.LONGEST
-"""The most bytes that it writes: JSON takes up to 12 for a character."""
+MOST_WRITTEN = 2 * 12 * child.LONGEST
+"""The most bytes that it writes, two texts: JSON takes up to 12 for a character."""
 BEGIN, END = "\ue000{}\ue001", "\ue002{}\ue001"
 MARK = re.compile("([\ue000\ue002])([0-9]+)\ue001")
 CHANGE = "change the chat, or give the prompt as a text"
@@ -108,7 +109,7 @@ def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
         return Rendered(whole.text, whole.segments, (*whole.notes, said))
     if MARK.sub("", marked) == text:
         return Rendered(text, _segments([marked], chat.parts), (used,))
-    room = max(1, child.LONGEST // (2 * len(text) + 1))
+    room = max(1, child.LONGEST // (len(text) + 1))
     tried = _render(template, chat, [(part,) for part in chat.parts[:room]])
     alone = zip(chat.parts, tried, strict=False)
     placed = {part: each for part, each in alone if MARK.sub("", each) == text}
@@ -174,6 +175,22 @@ def _render(template: ChatTemplate, chat: Chat, marked: Sequence[Collection[Said
         "variables": {**generating, **template.variables, **chat.variables},
         "chats": [_marked(chat, parts) for parts in marked],
     }
+    answer = _in_a_process(asked)
+    if "texts" in answer:
+        texts: list[str] = answer["texts"]
+        return texts
+    why = " ".join(answer["why"].split()).rstrip(".")
+    if answer.get("refused"):
+        raise ModelError(f"the model's chat template refuses this chat: {why}", CHANGE)
+    raise ModelError(f"the model's chat template does not take this chat ({why})", CHANGE)
+
+
+def _in_a_process(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What the child answers.
+
+    Raises:
+        ModelError: it takes too long.
+    """
     # by its path: with -m, the folder that the user stands in could bring modules of its own
     command = [sys.executable, child.__file__]
     given = json.dumps(asked).encode()
@@ -184,18 +201,13 @@ def _render(template: ChatTemplate, chat: Chat, marked: Sequence[Collection[Said
             ).returncode
         except subprocess.TimeoutExpired:
             status = -1
+        length = written.seek(0, SEEK_END)
         written.seek(0)
-        content = written.read(MOST_WRITTEN + 1)
+        content = written.read() if length <= MOST_WRITTEN else b""
     if status < 0:
         raise ModelError("the model's chat template takes too long", "use another model")
     try:
-        answer = json.loads(content)
+        answer: dict[str, Any] = json.loads(content)
     except ValueError:  # the process ran out of memory while it wrote
-        answer = {"why": "it needs too much memory"}
-    if "texts" in answer:
-        texts: list[str] = answer["texts"]
-        return texts
-    why = " ".join(answer["why"].split()).rstrip(".")
-    if answer.get("refused"):
-        raise ModelError(f"the model's chat template refuses this chat: {why}", CHANGE)
-    raise ModelError(f"the model's chat template does not take this chat ({why})", CHANGE)
+        return {"why": "it needs too much memory"}
+    return answer
