@@ -28,7 +28,9 @@ class Segment:
 def partition(
     text: str, segments: Iterable[Segment], rest: str = OTHER, *, blanks: bool = False
 ) -> tuple[Segment, ...]:
-    """The segments in the order of the prompt, with one more for what they leave over.
+    """The segments in the order of the prompt, with one for what they leave over.
+
+    That one stands last where it is nothing but blanks.
 
     Args:
         text: the prompt.
@@ -53,8 +55,10 @@ def partition(
         end, before = after, name
     gaps.append((end, len(text)))
     gaps = [(a, b) for a, b in gaps if text[a:b].strip() or (blanks and a < b)]
-    left = (Segment(rest, tuple(gaps)),) if gaps else ()
-    return tuple(sorted((*given, *left), key=lambda segment: segment.slices[0]))
+    left = [Segment(rest, tuple(gaps))] if gaps else []
+    blank = not any(text[a:b].strip() for a, b in gaps)  # which stands at the end
+    ordered = sorted([*given, *([] if blank else left)], key=lambda segment: segment.slices[0])
+    return (*ordered, *(left if blank else []))
 
 
 def segment_of(tokens: Sequence[Token], segments: Sequence[Segment], text: str) -> list[int | None]:

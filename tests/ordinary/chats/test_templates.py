@@ -297,7 +297,7 @@ def test_every_rendering_of_a_chat_is_at_the_same_moment(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ("{{ 'x' * 200000000 }}", "needs too much memory"),
+        ("{{ 'x' * 200000000 }}", "needs too much memory|takes too long"),
         ("{{ 'x' * 9000000 }}", "makes 9,000,000 characters"),
         ("{{ raise_exception('x' * 9000000) }}", "refuses this chat: x{500}$"),
         ("{{ 9 ** (9 ** 9) }}", "takes too long"),
