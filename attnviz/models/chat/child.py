@@ -35,7 +35,7 @@ def _limit() -> None:
 
 
 def _texts(asked: dict[str, Any]) -> list[str]:
-    """Every chat, rendered as `apply_chat_template` does."""
+    """Every chat, rendered as `apply_chat_template` does; a later one that fails is empty."""
     from transformers.utils import chat_template_utils
 
     def render(chat: dict[str, Any]) -> str:
@@ -46,7 +46,14 @@ def _texts(asked: dict[str, Any]) -> list[str]:
         )[0][0]
         return text
 
-    return [render(chat) for chat in asked["chats"]]
+    def tried(chat: dict[str, Any]) -> str:
+        try:
+            return render(chat)
+        except Exception:  # the marks are not what the template expects there
+            return ""
+
+    first, *marked = asked["chats"]
+    return [render(first), *map(tried, marked)]
 
 
 def answer(asked: dict[str, Any]) -> dict[str, Any]:

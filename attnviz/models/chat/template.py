@@ -110,7 +110,7 @@ def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
     if MARK.sub("", marked) == text:
         return Rendered(text, _segments([marked], chat.parts), (used,))
     room = max(1, child.LONGEST // (len(text) + 1))
-    tried = _render(template, chat, [(part,) for part in chat.parts[:room]])
+    _, *tried = _render(template, chat, [(), *((part,) for part in chat.parts[:room])])
     alone = zip(chat.parts, tried, strict=False)
     placed = {part: each for part, each in alone if MARK.sub("", each) == text}
     lost = [part.name for part in chat.parts if part not in placed]

@@ -262,6 +262,12 @@ def test_a_chat_names_its_template(folder: Path) -> None:
     [
         ("{{ messages[0].content[:2] }}!", "hello", "he!", "counts as template: user"),
         ("{{ messages[0].content | length }}", "hello", "5", "counts as template: user"),
+        (
+            "{{ messages[0].content | int + 1 / messages[0].content | int }}",
+            "1",
+            "2.0",
+            "as template",
+        ),
         ("{{ messages[0].content + '!' }}", [{"text": "a"}, "b"], "ab!", "were joined"),
         ("{{ messages[0].content | trim }}", [{"text": "a"}, "b"], "ab", "were joined"),
     ],
