@@ -9,6 +9,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.data.blocks import FloatArray
 from attnviz.data.check import Check, Effect, Group
 
 LEAST = 5
@@ -19,38 +20,37 @@ DRAWS, SEED = 10, 0
 def check_of(
     names: Sequence[str],
     attention: Sequence[float],
-    without: Callable[[Collection[int]], float],
+    without: Callable[[Collection[int]], FloatArray],
 ) -> Check:
     """What the deletion of each segment does to an answer.
 
     Args:
         names: of the s segments.
         attention: the share of each of the s segments.
-        without: the log-probability in nats of the answer without some segments.
+        without: the log-probabilities in nats (new tokens) of the answer without some segments.
     """
-    whole = without(())
-    effects = [without((i,)) - whole for i in range(len(attention))]
-    correlation = None
-    if len(attention) >= LEAST:
-        correlation = correlation_of_ranks(np.array(attention), -np.array(effects))
-    return Check(
-        whole,
-        tuple(Effect(*each) for each in zip(names, attention, effects, strict=True)),
-        correlation,
-        _group(attention, whole, without) if len(attention) >= LEAST else None,
-    )
+    whole = np.asarray(without(()), np.float64)
+
+    def change(some: Collection[int]) -> NDArray[np.float64]:
+        return np.asarray(without(some), np.float64) - whole
+
+    changes = [tuple(change((i,)).tolist()) for i in range(len(attention))]
+    effects = tuple(Effect(*each) for each in zip(names, attention, changes, strict=True))
+    if len(attention) < LEAST:
+        return Check(float(whole.sum()), effects, None, None)
+    lost = -np.array([effect.change for effect in effects])
+    correlation = correlation_of_ranks(np.array(attention), lost)
+    group = _group(attention, lambda some: float(change(some).sum()))
+    return Check(float(whole.sum()), effects, correlation, group)
 
 
-def _group(
-    attention: Sequence[float], whole: float, without: Callable[[Collection[int]], float]
-) -> Group:
+def _group(attention: Sequence[float], change: Callable[[Collection[int]], float]) -> Group:
     """The segments with the most attention, a fifth of them, against as many random ones."""
     size = ceil(len(attention) / 5)
     top = np.argsort(-np.array(attention), kind="stable")[:size].tolist()
     draw = np.random.default_rng(SEED)
     drawn = [draw.choice(len(attention), size, replace=False).tolist() for _ in range(DRAWS)]
-    random = float(np.mean([without(some) - whole for some in drawn]))
-    return Group(size, without(top) - whole, random)
+    return Group(size, change(top), float(np.mean([change(some) for some in drawn])))
 
 
 def correlation_of_ranks(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:

@@ -1,6 +1,6 @@
 """`attnviz generate`: a model answers; what did each part of the answer look at?"""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -21,7 +21,7 @@ from attnviz.inputs.chat import read_chat
 from attnviz.inputs.lines import read_lines
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
-from attnviz.inputs.text import read_file
+from attnviz.inputs.text import STDIN, read_file
 from attnviz.renderers.notes import full_note, run_notes
 from attnviz.runs.answers import WHOLE, AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering, chat_prompt
@@ -206,7 +206,7 @@ def generate(
         chosen, how = heads.options, looks.reduce
         asked = answering(loaded, prompt, options, writing, chosen, how, each_head=look.each_head)
         where, new, read = "" if line is None else f"line {line}: ", 0, asked.read
-        say(session, run_notes(read), where)
+        say(session, (*asked.notes, *run_notes(read)), where)
         strange.append(read.strange)
 
         def count() -> None:
@@ -289,29 +289,50 @@ def _of_text(session: Session, text: g.TextIn, parts: Segments) -> Prompts:
             raise UsageError(
                 f"{option('chat')} is the whole prompt", "leave the text and its segments out"
             )
-        yield None, read_chat(parts.chat)
+        yield None, read_chat(parts.chat, session.stdin)
         return
+    documents = _documents(session, text, parts)
     read = text_alone(session, text, "a saved capture has no prompt to answer")
-    yield None, _prompt(read, parts)
+    yield None, _prompt(read, parts, documents)
 
 
 def _of_lines(session: Session, text: g.TextIn, parts: Segments) -> Prompts:
     """A prompt for each line."""
     if parts.chat is not None:
         raise UsageError(f"{option('chat')} is one prompt", f"leave {option('lines')} out")
+    documents = _documents(session, text, parts)
     for number, read in read_lines(text.text, text.file, session.stdin):
         try:
-            yield number, read if isinstance(read, InputError) else _prompt(read, parts)
+            yield number, read if isinstance(read, InputError) else _prompt(read, parts, documents)
         except InputError as error:
             yield number, InputError(f"line {number}: {error.wrong}", error.hint)
 
 
-def _prompt(read: str, parts: Segments) -> Prompt:
-    if not parts.docs:
+def _documents(session: Session, text: g.TextIn, parts: Segments) -> list[Document]:
+    """The documents before the question; one of them may be standard input.
+
+    Raises:
+        UsageError: standard input is asked for twice.
+    """
+    paths = parts.docs or []
+    given = text.text if text.file is None else str(text.file)
+    asked = [*map(str, paths), STDIN if given is None else given]
+    if STDIN in asked[:-1] and asked.count(STDIN) > 1:
+        raise UsageError(
+            f"standard input is one text, and {option('docs', STDIN)} is not all that reads it",
+            "give the question in quotes, and other documents as files",
+        )
+    names = ["standard input" if str(path) == STDIN else path.stem for path in paths]
+    texts = [read_file(path, session.stdin) for path in paths]
+    return [Document(*each) for each in zip(names, texts, strict=True)]
+
+
+def _prompt(read: str, parts: Segments, documents: Sequence[Document]) -> Prompt:
+    if not documents:
         return cut_prompt(read, parts.by, parts.segments or ())
     if parts.by or parts.segments:
         raise UsageError(
             f"{option('docs')} makes segments of the documents",
             f"leave {option('by')} and {option('segments')} out",
         )
-    return with_documents(read, [Document(path.stem, read_file(path)) for path in parts.docs])
+    return with_documents(read, documents)

@@ -5,11 +5,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Effect:
-    """A segment's share of the attention, and the change in log-probability (nats) without it."""
+    """A segment's share of the attention, and the change in log-probability (nats) without it.
+
+    `changes` (new tokens): the change of each token of the answer; they sum to `change`.
+    """
 
     segment: str
     share: float
-    change: float
+    changes: tuple[float, ...]
+
+    @property
+    def change(self) -> float:
+        """Of the whole answer."""
+        return sum(self.changes)
 
 
 @dataclass(frozen=True)

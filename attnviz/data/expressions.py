@@ -11,6 +11,10 @@ LONGEST, MOST_REPEATS = 500, 1_000
 for together; compiling takes memory for each."""
 SECONDS = 1.0
 """How long an expression may be searched for in one text."""
+_CALL = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<call>\(\?(?:[R0-9&]|[+-][0-9]|P[>&]))", re.DOTALL
+)
+"""A call to a group, `(?R)`, which is no escaped character and in no set."""
 _COUNT = re.compile(r"\{\s*(\d*)\s*(?:,\s*(\d*)\s*)?\}")
 
 
@@ -35,6 +39,11 @@ def compiled(name: str, parameter: str) -> Any:
         raise UsageError(
             f"the regular expression in {option(parameter)} has {len(name):,} characters",
             f"give {LONGEST:,} at most",
+        )
+    if any(found["call"] for found in _CALL.finditer(name)):
+        raise UsageError(
+            f"{option(parameter, name)} calls a group from within, whose memory has no limit",
+            "write the group out",
         )
     counts = (int((found[2] or found[1] or "0")[:9]) for found in _COUNT.finditer(name))
     if prod(max(1, count) for count in counts) > MOST_REPEATS:

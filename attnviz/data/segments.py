@@ -12,7 +12,8 @@ Slice: TypeAlias = tuple[int, int]
 """From a character of the prompt up to, and without, another."""
 OTHER, TEMPLATE = "other", "template"
 """The segment of what no other segment holds: of a prompt, and of a chat."""
-TAKEN = frozenset((OTHER, TEMPLATE, "sink", "special", "answer"))
+RESTS = (OTHER, TEMPLATE)
+TAKEN = frozenset((*RESTS, "sink", "special", "answer"))
 """Names of columns that are no segment of a user's."""
 
 
@@ -24,13 +25,19 @@ class Segment:
     slices: tuple[Slice, ...]
 
 
-def partition(text: str, segments: Iterable[Segment], rest: str = OTHER) -> tuple[Segment, ...]:
-    """The segments in the order of the prompt, with one more for what they leave over.
+def partition(
+    text: str, segments: Iterable[Segment], rest: str = OTHER, *, blanks: bool = False
+) -> tuple[Segment, ...]:
+    """The segments in the order of the prompt, with one for what they leave over.
+
+    That one stands last where it is nothing but blanks.
 
     Args:
         text: the prompt.
-        segments: parts of it, in any order; blanks between them need none.
+        segments: parts of it, in any order.
         rest: the name of what they leave over.
+        blanks: they are left over, too, where they stand alone between two segments; else they
+            need none, and count for the one before.
 
     Raises:
         InputError: two of them overlap.
@@ -47,9 +54,11 @@ def partition(text: str, segments: Iterable[Segment], rest: str = OTHER) -> tupl
         gaps.append((end, start))
         end, before = after, name
     gaps.append((end, len(text)))
-    gaps = [(start, end) for start, end in gaps if text[start:end].strip()]
-    left = (Segment(rest, tuple(gaps)),) if gaps else ()
-    return tuple(sorted((*given, *left), key=lambda segment: segment.slices[0]))
+    gaps = [(a, b) for a, b in gaps if text[a:b].strip() or (blanks and a < b)]
+    left = [Segment(rest, tuple(gaps))] if gaps else []
+    blank = not any(text[a:b].strip() for a, b in gaps)  # which stands at the end
+    ordered = sorted([*given, *([] if blank else left)], key=lambda segment: segment.slices[0])
+    return (*ordered, *(left if blank else []))
 
 
 def segment_of(tokens: Sequence[Token], segments: Sequence[Segment], text: str) -> list[int | None]:

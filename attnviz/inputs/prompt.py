@@ -23,16 +23,22 @@ class Document:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a model reads before it answers; every character of it belongs to a segment."""
+    """What a model reads before it answers; every character of it belongs to a segment.
+
+    `template`: of a chat, the name of the template that made it. `notes`: what is to be said of it.
+    """
 
     text: str
     segments: tuple[Segment, ...]
+    template: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
     """The documents in order, then the question, with a blank line between any two.
 
-    Line ends at the end of a document belong to no part. Documents of the same name are numbered.
+    Line ends at the end of a document are dropped; the blank lines between count for none.
+    Documents of the same name are numbered.
 
     Raises:
         InputError: a document is empty.
@@ -49,7 +55,7 @@ def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
         number = f" {names[: i + 1].count(part.name)}" if several else ""
         segments.append(Segment(part.name + number, ((len(text), len(text) + len(part.text)),)))
         text += part.text
-    return Prompt(text, partition(text, segments))
+    return Prompt(text, partition(text, segments, blanks=True))
 
 
 def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:

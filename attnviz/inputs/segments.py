@@ -10,11 +10,13 @@ from attnviz.data.segments import TAKEN, Segment, Slice
 from attnviz.errors import InputError, UsageError, option
 
 By: TypeAlias = Literal["sentence", "line", "paragraph"]
-_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]+[」』”’）]*")
+# possessive, and never begun within a run: a text may be nothing but dots
+_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)|[。！？]+[」』”’）]*")
 _ENDS: Mapping[By, "re.Pattern[str]"] = MappingProxyType(
     {"line": re.compile(r"\n"), "paragraph": re.compile(r"\n[^\S\n]*\n")}
 )
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|No|Fig|[A-Z]))\.$")
+_LONGEST = len("Prof.\n")
 
 
 def cut(text: str, by: By) -> Iterator[Slice]:
@@ -38,7 +40,7 @@ def _ends(text: str, by: By) -> Iterator[int]:
         yield from (found.end() for found in _ENDS[by].finditer(text))
         return
     for found in re.finditer(rf"{_SENTENCE_END.pattern}|\n", text):
-        if not _ABBREVIATION.search(text, 0, found.end()):
+        if not _ABBREVIATION.search(text, max(0, found.end() - _LONGEST), found.end()):
             yield found.end()
 
 

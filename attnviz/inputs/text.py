@@ -76,13 +76,13 @@ def read_text(
     return Given(without_newline(text))
 
 
-def read_file(path: Path) -> str:
-    """The whole text of a file.
+def read_file(path: Path, stdin: Stdin | None = None) -> str:
+    """The whole text of a file; `-` is standard input, where that is given.
 
     Raises:
         InputError: the file cannot be read, or is not UTF-8.
     """
-    return _read(path)[0]
+    return _read(_stream(stdin) if stdin is not None and str(path) == STDIN else path)[0]
 
 
 def _read(place: Path | BinaryIO) -> tuple[str, str]:
@@ -113,10 +113,19 @@ def find_place(argument: str | None, file: Path | None, stdin: Stdin) -> Place:
         return file
     if argument is not None and argument != STDIN:
         return argument
+    if argument is None and file is None and (stdin.stream is None or stdin.is_terminal):
+        raise UsageError("there is no text", HOW)
+    return _stream(stdin)
+
+
+def _stream(stdin: Stdin) -> BinaryIO:
+    """Standard input, if it is there to be read.
+
+    Raises:
+        InputError: it is a terminal, or closed.
+    """
     if stdin.stream is not None and not stdin.is_terminal:
         return stdin.stream
-    if argument is None and file is None:
-        raise UsageError("there is no text", HOW)
     state = "closed" if stdin.stream is None else "a terminal"
     raise InputError(f"standard input is {state}, and no text comes from there", HOW)
 

@@ -13,6 +13,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from attnviz.data.tokens import MASKS, SPECIAL_LABEL, Token, numbered
 from attnviz.errors import ModelError
 from attnviz.harmless import readable
+from attnviz.models.folder.architecture import tokenizer_settings, transformers_tokenizer
 from attnviz.models.folder.files import MERGES, TOKENIZER
 from attnviz.models.folder.gate import cut, foreign, read_bytes
 from attnviz.models.folder.sizes import ModelSizes
@@ -207,13 +208,23 @@ class TextTokenizer:
         return f" {text}" if marked and text and text[0] != " " else text
 
 
-def load_tokenizer(folder: Path, sizes: ModelSizes, bos: bool) -> TextTokenizer:
-    """The tokenizer of a model folder; `bos` says whether the model was trained with one.
+def load_tokenizer(
+    folder: Path, sizes: ModelSizes, bos: bool, *, as_saved: bool = False
+) -> TextTokenizer:
+    """The tokenizer of a model folder.
+
+    Args:
+        folder: the model's.
+        sizes: of the model.
+        bos: whether it was trained with a beginning token.
+        as_saved: cut texts as tokenizer.json says, even if transformers' class does otherwise.
 
     Raises:
         ModelError: the files are missing or damaged.
     """
     backend = _backend(folder)
+    if sizes.architecture != "gpt2" and not as_saved:
+        backend = _as_transformers(folder, backend)
     # Saved with many fine-tuned models; a text must be neither cut nor padded in silence.
     backend.no_truncation()
     backend.no_padding()
@@ -248,6 +259,22 @@ def _backend(folder: Path) -> Tokenizer:
         f"the folder {str(folder)!r} has no {TOKENIZER}",
         "save the tokenizer beside the model (tokenizer.save_pretrained)",
     )
+
+
+def _as_transformers(folder: Path, saved: Tokenizer) -> Tokenizer:
+    """What transformers makes of a tokenizer whose class is named, and else what was saved.
+
+    The class may know better than an old tokenizer.json: LlamaTokenizer puts no space behind a
+    special token.
+    """
+    if not tokenizer_settings(folder).get("tokenizer_class"):
+        return saved
+    try:
+        made = transformers_tokenizer(folder)
+    except ModelError:
+        return saved
+    backend = getattr(made, "backend_tokenizer", saved)
+    return backend if isinstance(backend, Tokenizer) else saved
 
 
 def _first_form(folder: Path, vocabulary: Path, merges: Path) -> Tokenizer:

@@ -68,7 +68,9 @@ class Answer:
         ends = [begin + end for _, end in cut(self.text, "sentence")]
         firsts = [0]
         for end in ends[:-1]:
-            firsts.append(next(i for i, t in enumerate(tokens) if t.start >= end and not t.special))
+            later = range(firsts[-1], len(tokens))
+            starts = (i for i in later if tokens[i].start >= end and not tokens[i].special)
+            firsts.append(next(starts, len(tokens)))
         return [_row(tokens, text, a, b) for a, b in pairwise([*firsts, len(tokens)]) if a < b]
 
 

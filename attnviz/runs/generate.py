@@ -22,7 +22,7 @@ from attnviz.data.check import Check
 from attnviz.data.exhibit import Choice
 from attnviz.data.generate import Sampling
 from attnviz.data.head import by_layer, choose_heads
-from attnviz.data.segments import TEMPLATE, partition, segment_of
+from attnviz.data.segments import RESTS, TEMPLATE, partition, segment_of
 from attnviz.data.shares import Column
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import How
@@ -85,6 +85,23 @@ class Answering:
         """What the model reads before it answers, without any pattern: for notes about it."""
         blank = self._blank(self.tokens, self.tokens, self.prompt.text, "")
         return replace(blank, loss=loss_of(self.model, self.tokens))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of a chat: its template, and what has no place in the prompt."""
+        chat = self.prompt.template is not None
+        return (*self.prompt.notes, *(self.empty_notes if chat else ()))
+
+    @property
+    def empty_notes(self) -> tuple[str, ...]:
+        """A sentence for each segment that has no token of its own."""
+        of = set(segment_of(self.tokens, self.prompt.segments, self.prompt.text))
+        named = [(i, s.name) for i, s in enumerate(self.prompt.segments) if s.name not in RESTS]
+        names = [name for i, name in named if i not in of]
+        return tuple(
+            f"no token begins in the segment {name!r}, so nothing is counted for it"
+            for name in names
+        )
 
     def write(self, tell: Tell) -> None:
         """Tell of each of the answer's tokens with its row: as it is written, or read."""
@@ -185,10 +202,10 @@ class Answering:
             )
         attention = {c.name: share for c, share in answer.mean_shares() if c.part == "segment"}
 
-        def without(some: Collection[int]) -> float:
+        def without(some: Collection[int]) -> FloatArray:
             gone = {others[i] for i in some}
             left = [t.id for t, segment in zip(self.tokens, of, strict=True) if segment not in gone]
-            return float(able.log_probabilities(left, ids).sum())
+            return able.log_probabilities(left, ids)
 
         names = [self.prompt.segments[i].name for i in others]
         check = check_of(names, [attention[name] for name in names], without)
@@ -272,14 +289,15 @@ def chat_prompt(model: "LoadedModel", chat: Chat) -> Prompt:
     from attnviz.models.chat.template import read_template, rendered
 
     folder = model.tokenizer.folder
-    template = read_template(folder) if folder else None
+    template = read_template(folder, chat) if folder else None
     if template is None:
         raise ModelError(
             f"{model.identity.name} has no chat template",
             f"give its prompt as a text, with {option('docs')} or {option('segments')}",
         )
-    text, segments = rendered(template, chat)
-    return Prompt(text, partition(text, segments, TEMPLATE))
+    made = rendered(template, chat)
+    segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
+    return Prompt(made.text, segments, template.name, made.notes)
 
 
 def answering(
@@ -319,7 +337,7 @@ def answering(
         raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
     tokens, left_out = fitted.tokens, fitted.left_out
     asked = Answering(model, prompt, tokens, writing, choice, how, each_head, left_out, short)
-    if left_out == (0, 0):
+    if left_out == (0, 0) and prompt.template is None:
         _check_segments(asked)
     given = 0 if writing.target is None else len(asked.tokens_of(writing.target))
     if given > room:
@@ -337,14 +355,8 @@ def _check_segments(asked: Answering) -> None:
     Raises:
         InputError: one has none.
     """
-    segments = asked.prompt.segments
-    of = set(segment_of(asked.tokens, segments, asked.prompt.text))
-    for i, segment in enumerate(segments):
-        if i not in of:
-            raise InputError(
-                f"no token begins in the segment {segment.name!r}, so nothing is counted for it",
-                "begin it where a word begins",
-            )
+    for note in asked.empty_notes:
+        raise InputError(note, "begin it where a word begins")
 
 
 def _choice(model: "LoadedModel", heads: HeadOptions) -> Choice:

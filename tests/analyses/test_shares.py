@@ -1,6 +1,7 @@
 """The shares of segments sum to 1, and deletions tell which of them matter."""
 
 import statistics
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from attnviz.analyses.check import check_of, correlation_of_ranks
 from attnviz.analyses.shares import columns_of, shares_of
+from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice
 from attnviz.data.head import Head
@@ -85,12 +87,14 @@ def test_a_correlation_of_ranks_is_spearmans() -> None:
 def test_deletions_tell_what_matters() -> None:
     worth = [0.0, 3.0, 0.5, 0.0, 0.0]
 
-    def without(some: object) -> float:
-        return -1.0 - sum(worth[i] for i in some)  # type: ignore[attr-defined]
+    def without(some: Collection[int]) -> FloatArray:
+        lost = np.array([sum(worth[i] for i in some), 0.0], np.float32)
+        return np.array([-1.0, 0.0], np.float32) - lost
 
     check = check_of(list("abcde"), [0.1, 0.6, 0.2, 0.05, 0.05], without)
     assert check.log_probability == -1.0
     assert [effect.change for effect in check.effects] == [0.0, -3.0, -0.5, 0.0, 0.0]
+    assert check.effects[1].changes == (-3.0, 0.0)
     assert check.correlation is not None
     assert check.correlation > 0.8
     assert check.group is not None
@@ -99,6 +103,6 @@ def test_deletions_tell_what_matters() -> None:
 
 
 def test_few_segments_have_no_correlation() -> None:
-    check = check_of(["a", "b"], [0.5, 0.5], lambda some: -float(len(some)))
+    check = check_of(["a", "b"], [0.5, 0.5], lambda some: -np.ones(len(some), np.float32)[:1])
     assert check.correlation is None
     assert check.group is None

@@ -47,7 +47,38 @@ def test_documents_stand_before_the_question_and_are_numbered_where_names_repeat
     prompt = with_documents("Who?", [Document("a", "x y"), Document("a", "z"), Document("b", "w")])
     assert prompt.text == "x y\n\nz\n\nw\n\nWho?"
     found = {s.name: prompt.text[slice(*s.slices[0])] for s in prompt.segments}
-    assert found == {"a 1": "x y", "a 2": "z", "b": "w", "question": "Who?"}
+    other = {OTHER: "\n\n"}  # what attnviz puts between them is no part of a document
+    assert found == {"a 1": "x y", "a 2": "z", "b": "w", "question": "Who?", **other}
+
+
+def test_blank_lines_between_documents_count_for_none() -> None:
+    prompt = with_documents("Who?", [Document("a", "x"), Document("b", "y")])
+    text, tokens = make_tokens(["x", "\n\n", "y", "\n", "\nWho", "?"])
+    assert text == prompt.text
+    of = segment_of(tokens, prompt.segments, prompt.text)
+    names = [prompt.segments[i].name for i in of if i is not None]
+    assert names == ["a", OTHER, "b", OTHER, "question", "question"]
+
+
+@pytest.mark.parametrize("text", ["." * 200_000, ". " * 100_000, '."' * 100_000, "Dr.\n" * 50_000])
+def test_a_text_of_nothing_but_ends_is_cut_at_once(text: str) -> None:
+    assert "".join(parts(text)).replace(" ", "") == text.replace(" ", "").rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["(?R)", "(a|(?1))", "(?s)(?:.|(?R))", "(?<x>a)(?&x)", "(?P<x>a(?P>x))", r"\\(?0)"],
+)
+def test_an_expression_that_calls_itself_is_refused(expression: str) -> None:
+    with pytest.raises(UsageError, match="memory has no limit"):
+        named("some text", [f"a=/{expression}/"])
+
+
+@pytest.mark.parametrize(
+    "expression", ["[(?R)]", r"(?:e)(?i:x)(?=t)", r"[]\](?1]", "(?<x>e)(?P=x)?"]
+)
+def test_other_groups_are_searched_for(expression: str) -> None:
+    assert named("some (text?)", [f"a=/{expression}/"])[0].slices
 
 
 def test_what_no_segment_holds_is_one_more() -> None:

@@ -2,48 +2,85 @@
 
 A template is a program from a stranger. It runs in transformers' sandbox, which lets it reach
 nothing, but does not end one that never ends. Reads a JSON object from standard input: `template`,
-`variables`, and `chats`, each with messages, and perhaps documents and tools; writes a JSON list of
-texts.
+`variables`, and `chats`, each with messages, and perhaps documents and tools. Writes a JSON object:
+`texts`, or `why` there are none, and whether the template itself refuses (`refused`).
 """
 
 import json
+import random
 import sys
 from contextlib import suppress
+from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
-SECONDS, BYTES = 5, 1 << 30
+SECONDS, BYTES = 2, 1 << 29
+"""The most that rendering may take; templates of real models take milliseconds."""
+LONGEST = 1 << 23
+"""The most characters of a text: more than the longest context has."""
+QUOTED = 500
 
 
 def _limit() -> None:
     """Bound this process; on a system without limits, its parent still has the time in hand."""
-    with suppress(ImportError):
+    with suppress(ImportError, OSError, ValueError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = int(used.ru_utime + used.ru_stime) + SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         with open("/proc/self/statm") as mapped:
             now = int(mapped.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, now + BYTES))
 
 
-def main() -> None:
-    """Render every chat."""
-    from transformers.utils.chat_template_utils import render_jinja_template
-
-    asked = json.load(sys.stdin)
+def _texts(asked: dict[str, Any]) -> list[str]:
+    """Every chat, rendered as `apply_chat_template` does; a later one that fails is empty."""
+    from transformers.utils import chat_template_utils
 
     def render(chat: dict[str, Any]) -> str:
-        messages = [chat.pop("messages")]
-        like = {"chat_template": asked["template"], "add_generation_prompt": True}
-        text: str = render_jinja_template(messages, **like, **chat, **asked["variables"])[0][0]
+        random.seed(0)  # the second rendering has to be like the first
+        messages = [{k: v for k, v in m.items() if v is not None} for m in chat.pop("messages")]
+        text: str = chat_template_utils.render_jinja_template(
+            [messages], chat_template=asked["template"], **chat, **asked["variables"]
+        )[0][0]
         return text
 
-    with suppress(OSError, ValueError):
-        _limit()
-    json.dump([render(chat) for chat in asked["chats"]], sys.stdout)
+    def tried(chat: dict[str, Any]) -> str:
+        try:
+            return render(chat)
+        except Exception:  # the marks are not what the template expects there
+            return ""
+
+    first, *marked = asked["chats"]
+    return [render(first), *map(tried, marked)]
+
+
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
+    """The texts, or why there are none."""
+    try:
+        texts = _texts(asked)
+    except MemoryError:
+        return {"why": "it needs too much memory"}
+    except Exception as error:  # whatever a stranger's program raises
+        refused = type(error).__name__ == "TemplateError"  # of its own raise_exception
+        said = str(error)[:QUOTED]
+        return {"refused": refused, "why": said if refused else f"{type(error).__name__}: {said}"}
+    length = max(map(len, texts))
+    if length > LONGEST:
+        return {"why": f"it makes {length:,} characters of it"}
+    return {"texts": texts}
+
+
+def main() -> None:
+    """Answer standard input; all chats at the same moment, as a template may name it."""
+    from transformers.utils import chat_template_utils
+
+    asked, moment = json.load(sys.stdin), datetime.now()
+    chat_template_utils.datetime = SimpleNamespace(now=lambda: moment)
+    _limit()
+    json.dump(answer(asked), sys.stdout)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Exception as error:
-        sys.exit(f"{type(error).__name__}: {error}")
+    main()

@@ -1,151 +1,213 @@
-"""A model's chat template: read from its folder, and rendered with the places of what was said.
+"""A model's chat template: chosen as transformers does, and rendered with the places of parts.
 
 The place of a message in what the template makes of it is not known, so the chat is rendered a
 second time with marks around each message. Where that, without its marks, is the first rendering,
-the marks tell the places; a template that does more to a message is refused.
+the marks tell the places; else each part is tried alone, and one whose marks change the result has
+no place.
 """
 
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from os import SEEK_END
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from attnviz.data.chat import Chat, Said
 from attnviz.data.segments import Segment, Slice
 from attnviz.errors import ModelError
-from attnviz.models.folder.files import read_object
+from attnviz.models.chat import child
+from attnviz.models.folder.architecture import tokenizer_settings, transformers_tokenizer
 from attnviz.models.folder.gate import cut, read_bytes
 
-CONFIG, FILE = "tokenizer_config.json", "chat_template.jinja"
+FILE, OTHERS = "chat_template.jinja", "additional_chat_templates"
 LARGEST = 1 << 20
 """The most bytes of a template; those of real models have 20,000."""
 SECONDS = 30
 """The most for the process that renders, its start included."""
-VARIABLES = (
-    "bos_token",
-    "eos_token",
-    "unk_token",
-    "sep_token",
-    "pad_token",
-    "cls_token",
-    "mask_token",
-)
-KEYS = ("messages", "documents", "tools")
+MOST_WRITTEN = 2 * 12 * child.LONGEST
+"""The most bytes that it writes, two texts: JSON takes up to 12 for a character."""
 BEGIN, END = "\ue000{}\ue001", "\ue002{}\ue001"
 MARK = re.compile("([\ue000\ue002])([0-9]+)\ue001")
+CHANGE = "change the chat, or give the prompt as a text"
 
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """A template, and the special tokens that it may name."""
+    """A template, its name, and the special tokens that it may name."""
 
     source: str
+    name: str
     variables: Mapping[str, str]
 
 
-def read_template(folder: Path) -> ChatTemplate | None:
-    """The template of a model's folder, if there is one.
+@dataclass(frozen=True)
+class Rendered:
+    """A chat as its model reads it: the parts that have a place, and what is to be said of it."""
+
+    text: str
+    segments: tuple[Segment, ...]
+    notes: tuple[str, ...]
+
+
+def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
+    """The template that transformers takes for a chat, if the model's folder has one.
 
     Raises:
-        ModelError: it cannot be read.
+        ModelError: it cannot be read, or the folder has several and none for this chat.
     """
-    settings = read_object(folder / CONFIG) if (folder / CONFIG).is_file() else {}
-    source = settings.get("chat_template")
-    if isinstance(source, list):  # several, by name
-        named = {t.get("name"): t.get("template") for t in source if isinstance(t, dict)}
-        source = named.get("default")
-    if (folder / FILE).is_file():
+    files = [path for path in (folder / FILE, *(folder / OTHERS).glob("*.jinja")) if path.is_file()]
+    if not files and not tokenizer_settings(folder).get("chat_template"):
+        return None
+    for path in files:
         try:
-            source = read_bytes(folder / FILE, LARGEST).decode("utf-8")
+            read_bytes(path, LARGEST).decode("utf-8")
         except (OSError, ValueError) as error:
             raise ModelError(
-                f"the chat template in {str(folder)!r} cannot be read ({cut(error)})",
+                f"the chat template {str(path)!r} cannot be read ({cut(error)})",
                 "download it again",
             ) from None
-    if not isinstance(source, str) or len(source) > LARGEST:
-        return None
-    variables = {name: _content(settings.get(name)) for name in VARIABLES}
-    return ChatTemplate(source, {name: text for name, text in variables.items() if text})
+    tokenizer = transformers_tokenizer(folder)
+    found = tokenizer.chat_template
+    named = found if isinstance(found, dict) else {"default": found} if found else {}
+    name = chat.template or _name(named, chat)
+    if not isinstance(named.get(name), str):
+        raise ModelError(
+            f"the model has no chat template {name!r}, but {', '.join(map(repr, named))}",
+            "name one of them as the chat's chat_template",
+        )
+    return ChatTemplate(named[name], name, tokenizer.special_tokens_map)
 
 
-def _content(token: object) -> str:
-    text = token.get("content") if isinstance(token, dict) else token
-    return text if isinstance(text, str) else ""
+def _name(named: Collection[str], chat: Chat) -> str:
+    """The choice of `get_chat_template`."""
+    return "tool_use" if "tools" in chat.content and "tool_use" in named else "default"
 
 
-def rendered(template: ChatTemplate, chat: Chat) -> tuple[str, tuple[Segment, ...]]:
+def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
     """The prompt, and the segments of the parts, as far as the template writes them.
 
-    Args:
-        template: of the model.
-        chat: what was said.
-
     Raises:
-        ModelError: the template refuses the chat, changes what was said, or takes too long.
+        ModelError: the template refuses the chat, takes too long, or makes too much of it.
     """
-    text, marked = _render(template, [chat.content, _marked(chat)])
-    if MARK.search(text) or MARK.sub("", marked) != text:
-        raise ModelError(
-            "the chat template changes what is said, so its places cannot be found",
-            "leave the chat out, and give the prompt as a text",
-        )
-    return text, _segments(marked, chat.parts)
+    used = f"the chat went through the model's template {template.name!r}"
+    lists = any(isinstance(m.get("content"), list) for m in chat.content["messages"])
+    try:
+        text, marked = _render(template, chat, [(), chat.parts])
+        joined = lists and "\\ue000" in marked  # a list in Python's spelling, marks and all
+    except ModelError:
+        if not lists:
+            raise
+        joined = True
+    if joined:
+        whole = rendered(template, _joined(chat))
+        said = "the template takes one text a message, so the parts of each message were joined"
+        return Rendered(whole.text, whole.segments, (*whole.notes, said))
+    if MARK.sub("", marked) == text:
+        return Rendered(text, _segments([marked], chat.parts), (used,))
+    room = max(1, child.LONGEST // (len(text) + 1))
+    _, *tried = _render(template, chat, [(), *((part,) for part in chat.parts[:room])])
+    alone = zip(chat.parts, tried, strict=False)
+    placed = {part: each for part, each in alone if MARK.sub("", each) == text}
+    lost = [part.name for part in chat.parts if part not in placed]
+    said = f"the template changes what is said, so this counts as template: {', '.join(lost)}"
+    return Rendered(text, _segments(placed.values(), chat.parts), (used, said) if lost else (used,))
 
 
-def _marked(chat: Chat) -> Any:
-    """A copy of the chat with marks around each part, within the blanks around it."""
+def _joined(chat: Chat) -> Chat:
+    """The chat with one text for each message."""
+
+    def text(content: Any) -> Any:
+        parts = content if isinstance(content, list) else [content]
+        texts = [part["text"] if isinstance(part, dict) else part for part in parts]
+        return "".join(texts) if isinstance(content, list) else content
+
+    messages = [
+        {**m, "content": text(m["content"])} if isinstance(m.get("content"), list) else m
+        for m in chat.content["messages"]
+    ]
+    parts = tuple(
+        Said(part.name, (part.paths[0][:3],)) if part.paths else part for part in chat.parts
+    )
+    return Chat({**chat.content, "messages": messages}, parts, chat.template, chat.variables)
+
+
+def _marked(chat: Chat, parts: Collection[Said]) -> Any:
+    """A copy of the chat with marks around these of its parts, within the blanks around each."""
     copy: Any = json.loads(json.dumps(chat.content))
     for number, part in enumerate(chat.parts):
-        *path, last = part.path
-        where = copy
-        for key in path:
-            where = where[key]
-        said = where[last]
-        inner = said.strip()
-        if inner:
-            where[last] = said.replace(
-                inner, f"{BEGIN.format(number)}{inner}{END.format(number)}", 1
-            )
+        for *path, last in part.paths if part in parts else ():
+            where = copy
+            for key in path:
+                where = where[key]
+            said = where[last]
+            inner = said.strip()
+            if inner:
+                marked = f"{BEGIN.format(number)}{inner}{END.format(number)}"
+                where[last] = said.replace(inner, marked, 1)
     return copy
 
 
-def _segments(marked: str, parts: Sequence[Said]) -> tuple[Segment, ...]:
+def _segments(marked: Iterable[str], parts: Sequence[Said]) -> tuple[Segment, ...]:
+    """The parts by the marks in renderings, each of which has those of other parts."""
     slices: dict[int, list[Slice]] = {}
-    begun, removed = dict[int, int](), 0
-    for mark in MARK.finditer(marked):
-        number, at = int(mark[2]), mark.start() - removed
-        if mark[1] == BEGIN[0]:
-            begun[number] = at
-        elif begun.get(number, at) < at:
-            slices.setdefault(number, []).append((begun[number], at))
-        removed += len(mark[0])
+    for each in marked:
+        begun, removed = dict[int, int](), 0
+        for mark in MARK.finditer(each):
+            number, at = int(mark[2]), mark.start() - removed
+            if mark[1] == BEGIN[0]:
+                begun[number] = at
+            elif begun.get(number, at) < at:
+                slices.setdefault(number, []).append((begun[number], at))
+            removed += len(mark[0])
     return tuple(Segment(parts[number].name, tuple(found)) for number, found in slices.items())
 
 
-def _render(template: ChatTemplate, chats: Sequence[Mapping[str, Any]]) -> list[str]:
+def _render(template: ChatTemplate, chat: Chat, marked: Sequence[Collection[Said]]) -> list[str]:
+    """The chat once with marks around each of these collections of its parts."""
+    generating = {"add_generation_prompt": True}
     asked = {
         "template": template.source,
-        "variables": dict(template.variables),
-        "chats": [{k: chat[k] for k in KEYS if k in chat} for chat in chats],
+        "variables": {**generating, **template.variables, **chat.variables},
+        "chats": [_marked(chat, parts) for parts in marked],
     }
-    command = [sys.executable, "-m", "attnviz.models.chat.child"]
-    try:
-        ended = subprocess.run(
-            command, input=json.dumps(asked), capture_output=True, text=True, timeout=SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        ended = None
-    if ended is None or ended.returncode < 0:
+    answer = _in_a_process(asked)
+    if "texts" in answer:
+        texts: list[str] = answer["texts"]
+        return texts
+    why = " ".join(answer["why"].split()).rstrip(".")
+    if answer.get("refused"):
+        raise ModelError(f"the model's chat template refuses this chat: {why}", CHANGE)
+    raise ModelError(f"the model's chat template does not take this chat ({why})", CHANGE)
+
+
+def _in_a_process(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What the child answers.
+
+    Raises:
+        ModelError: it takes too long.
+    """
+    # by its path: with -m, the folder that the user stands in could bring modules of its own
+    command = [sys.executable, child.__file__]
+    given = json.dumps(asked).encode()
+    with TemporaryFile() as written:
+        try:
+            status = subprocess.run(
+                command, input=given, stdout=written, stderr=subprocess.DEVNULL, timeout=SECONDS
+            ).returncode
+        except subprocess.TimeoutExpired:
+            status = -1
+        length = written.seek(0, SEEK_END)
+        written.seek(0)
+        content = written.read() if length <= MOST_WRITTEN else b""
+    if status < 0:
         raise ModelError("the model's chat template takes too long", "use another model")
-    if ended.returncode:
-        why = ended.stderr.strip().split("\n")[-1]
-        raise ModelError(
-            f"the model's chat template does not take this chat ({cut(why)})",
-            "change the chat, or give the prompt as a text",
-        )
-    texts: list[str] = json.loads(ended.stdout)
-    return texts
+    try:
+        answer: dict[str, Any] = json.loads(content)
+    except ValueError:  # the process ran out of memory while it wrote
+        return {"why": "it needs too much memory"}
+    return answer

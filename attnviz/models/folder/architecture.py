@@ -5,13 +5,15 @@ from typing import Any
 
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
-from attnviz.models.folder.files import read_config
+from attnviz.models.folder.files import read_config, read_object
 from attnviz.models.folder.gate import foreign
 from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind, token_id
 
 NO_LIMIT = 1 << 20
 """The context of a model with relative positions, which only memory limits."""
 
+BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+"""What transformers reads for a tokenizer beside its vocabulary."""
 
 BEHIND_PADDING = (
     *("roberta", "roberta-prelayernorm", "camembert", "xlm-roberta", "xlm-roberta-xl", "xmod"),
@@ -34,6 +36,38 @@ def transformers_config(folder: Path) -> Any:
     read_config(folder)  # which checks it
     with foreign(folder):
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def tokenizer_settings(folder: Path) -> dict[str, Any]:
+    """The folder's tokenizer_config.json; empty where it has none.
+
+    Raises:
+        ModelError: it, or a file that is read with it, cannot be read.
+    """
+    there = {name: read_object(folder / name) for name in BESIDE if (folder / name).is_file()}
+    return there.get(BESIDE[0], {})
+
+
+def transformers_tokenizer(folder: Path) -> Any:
+    """The tokenizer that transformers makes of a folder; no remote code is run.
+
+    Many of its classes take the vocabulary of tokenizer.json alone, and cut texts in their own way.
+
+    Raises:
+        ModelError: it makes none.
+    """
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+    from transformers.utils import logging
+
+    tokenizer_settings(folder)  # which checks them
+    logging.set_verbosity_error()
+    local = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        with foreign(folder):
+            return AutoTokenizer.from_pretrained(folder, **local)
+    except ModelError:  # its class is not one of transformers'
+        with foreign(folder):
+            return PreTrainedTokenizerFast.from_pretrained(folder, **local)
 
 
 def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:

@@ -20,7 +20,10 @@ class ShareRow(TypedDict):
     layer: NotRequired[Annotated[int, "With --rows head: the head's layer."]]
     head: NotRequired[Annotated[int, "With --rows head: its number in the layer."]]
     change: NotRequired[
-        Annotated[float | None, "With --check: the change of the answer's log-probability without."]
+        Annotated[
+            float | None,
+            "With --check: the change of this part's log-probability (nats) without the segment.",
+        ]
     ]
     lookback: NotRequired[Annotated[float | None, "With --rows head: the head's lookback ratio."]]
 
@@ -28,11 +31,11 @@ class ShareRow(TypedDict):
 def share_rows(
     shares: Shares, line: int = 1, check: Check | None = None, first: int = 0
 ) -> Iterator[ShareRow]:
-    """A row for each part of the answer and each column; `change` is of the whole answer.
+    """A row for each part of the answer and each column.
 
     `first`: how many parts of the answer went out before.
     """
-    changes = {each.segment: each.change for each in check.effects} if check else {}
+    changes = {each.segment: each.changes for each in check.effects} if check else {}
     for n, part in enumerate(shares.rows):
         for column, share in zip(shares.columns, shares.shares[n], strict=True):
             row: ShareRow = {
@@ -46,8 +49,9 @@ def share_rows(
             if part.head is not None:
                 row |= {"layer": part.head.layer, "head": part.head.head}
             if check is not None:
-                of_prompt = column.part == "segment"
-                row |= {"change": changes.get(column.name) if of_prompt else None}
+                deleted = column.part == "segment" and column.name in changes
+                of_part = changes[column.name][part.first : part.after] if deleted else ()
+                row |= {"change": sum(of_part) if deleted else None}
             if shares.lookback is not None:
                 row |= {"lookback": measured(float(shares.lookback[n]))}
             yield row

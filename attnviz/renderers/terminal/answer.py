@@ -67,11 +67,13 @@ VIEWS: Mapping[View, Callable[[Shares, Display], Iterator[RenderableType]]] = Ma
 
 def _quotes(shares: Shares, display: Display) -> Iterator[Text]:
     """The segments with the largest share, in their own words."""
-    strongest = [column for column in by_share(shares) if column.part == "segment"][:QUOTED]
+    segments = [column for column in by_share(shares) if column.part == "segment"]
+    words = [(column.name, quoted(shares.capture, column)) for column in segments]
+    strongest = [(name, said) for name, said in words if said.strip(" …")][:QUOTED]
     if strongest:
         yield Text()
-    for column in strongest:
-        said = f"{readable(column.name)}  {quoted(shares.capture, column)}"
+    for name, quote in strongest:
+        said = f"{readable(name)}  {quote}"
         short = said if len(said) <= LONGEST_QUOTE else said[: LONGEST_QUOTE - 1] + "…"
         yield from folded(Text(fenced(short)), display.width)
 
