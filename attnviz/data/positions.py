@@ -9,9 +9,6 @@ from attnviz.data.tokens import Token
 from attnviz.data.words import word_groups
 from attnviz.errors import UsageError, option
 
-PART = re.compile(r" \d+/\d+$")
-"""What the label of a part of a letter ends in."""
-
 
 def check_names(names: Sequence[str], parameter: str) -> None:
     """Check what can be wrong with names whatever the text.
@@ -29,10 +26,10 @@ def find_positions(
     """All positions that the names match, in the order of the text, each once.
 
     A name is an index (`3`; `-1` is the last token), a word (`creature`; all of its tokens, if it
-    was cut into several), one of several equal ones, counted from 1 (`creature#2`; `3#1` is the
-    token "3"), or a regular expression between slashes, which is searched for in each token as it
-    is shown (`/^cr/`). `parameter` is the Python name of the parameter that holds the names, for
-    messages.
+    was cut into several), a token as it is shown where no word reads so, one of several equal ones,
+    counted from 1 (`creature#2`; `3#1` is the token "3"), or a regular expression between slashes,
+    which is searched for in each token as it is shown (`/^cr/`). `parameter` is the Python name of
+    the parameter that holds the names, for messages.
 
     Raises:
         UsageError: a name matches nothing; the message lists the tokens and the nearest one.
@@ -122,7 +119,8 @@ def _matching(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[
 def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
     """Where the word stands by itself, in one token or in several; else in another case.
 
-    `it` is no piece of `suitcase`, however a model cuts that.
+    Where it nowhere stands by itself, the tokens and runs that read so within longer words:
+    `it` is the word wherever there is one, and no piece of `suitcase`, however that was cut.
     """
     exact: list[tuple[int, ...]] = [
         (token.index,)
@@ -133,9 +131,10 @@ def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
     folded = word.casefold()
     alike = [(token.index,) for token in tokens if token.label.casefold() == folded]
     whole = _whole(tokens) if found or alike else lambda _: False
-    every = [match for match in found if whole(match)] or [m for m in alike if whole(m)]
-    piece = any(map(str.isalnum, word)) and not PART.search(word)
-    return every if every or piece else found  # blanks, signs and parts of a letter have no word
+    for matches in (filter(whole, found), filter(whole, alike), exact, alike, found):
+        if several := list(matches):
+            return several
+    return []
 
 
 def _whole(tokens: Sequence[Token]) -> Callable[[tuple[int, ...]], bool]:
@@ -176,14 +175,6 @@ def _splits_character(tokens: Sequence[Token], last: int) -> bool:
 def _not_there(tokens: Sequence[Token], name: str, parameter: str) -> UsageError:
     labels = list(dict.fromkeys(token.label for token in tokens))
     near = get_close_matches(name, labels, n=1, cutoff=0.5)
-    inside = [token for token in tokens if token.label == name]
-    if inside:
-        word = next(group for group in word_groups(tokens) if inside[0].index in group)
-        spelled = "".join(tokens[i].text for i in word).strip()
-        return UsageError(
-            f"{option(parameter, repr(name))} is no word of the text, but a piece of {spelled!r}",
-            f"name the word, or the piece by its index: {option(parameter, inside[0].index)}",
-        )
     listed = " ".join(labels[:40]) + (" …" if len(labels) > 40 else "")
     return UsageError(
         f"{option(parameter, repr(name))} is not in the text",

@@ -56,20 +56,14 @@ PIECES = _tokens("put", " s", "u", "it", "c", "as", "e", " f", "_", "it", " it",
         ("It", (12,)),
         ("suitcase", (1, 2, 3, 4, 5, 6)),
         ("f_it", (7, 8, 9)),
+        ("as", (5,)),  # no word reads so: the piece
         ("it#1", (10,)),
         ("put suitcase", (0, 1, 2, 3, 4, 5, 6)),
+        ("suit", (1, 2, 3)),  # no word reads so: the pieces
     ],
 )
 def test_a_word_is_no_piece_of_a_longer_one(name: str, expected: tuple[int, ...]) -> None:
     assert find_positions(PIECES, [name], "queries") == expected
-
-
-def test_a_piece_of_a_word_is_named_by_its_index() -> None:
-    with pytest.raises(UsageError, match="no word of the text, but a piece of 'suitcase'") as said:
-        find_positions(PIECES, ["as"], "queries")
-    assert "5" in str(said.value.hint)
-    with pytest.raises(UsageError, match="is not in the text"):
-        find_positions(PIECES, ["suit"], "queries")
 
 
 def test_a_word_in_one_token_and_in_several_is_found_in_both() -> None:
