@@ -146,7 +146,13 @@ EDITS: list[Intervention] = [
 ]
 TOGETHER: list[Intervention] = [
     # whole layers
-    *((Edit(Site("attention", n), "zero"), Edit(Site("mlp", n), "zero")) for n in (0, 1)),
+    *(
+        (Edit(Site("attention", n), by), Edit(Site("mlp", n), by))
+        for n in (0, 1)
+        for by in ("zero", "mean")
+    ),
+    # heads one behind the other: the later one's mean is that of the unchanged run
+    (Edit(Site("head", 0, 1), "zero"), Edit(Site("head", 1, 2), "mean")),
     # heads of one layer
     tuple(Edit(Site("head", 1, head), "source") for head in (0, 2, 3)),
     # everything at once, in both layers
@@ -237,29 +243,33 @@ def part_of(vectors: Tensor, site: Site) -> Tensor:
     return rows if site.head is None else rows[:, site.head * width : (site.head + 1) * width]
 
 
-def vectors_in_source(architecture: Architecture, model: Any) -> dict[Site, Tensor]:
-    """What the sites' vectors are in the source, at the places of the text."""
-    found: dict[Site, Tensor] = {}
-    for site in every_site_of(EDITS + TOGETHER + CUTS + STRONG):
+def vectors_in_source(architecture: Architecture, model: Any) -> dict[tuple[str, Site], Tensor]:
+    """The sites' vectors in the source, at the places of the text, and in the text, for means."""
+    found: dict[tuple[str, Site], Tensor] = {}
+    runs = {"source": SOURCE, "mean": SourceRun(IDS, range(len(IDS)))}
+    for by, run in runs.items():
+        for site in every_site_of(EDITS + TOGETHER + CUTS + STRONG):
 
-        def keep(vectors: Tensor, site: Site = site) -> Tensor:
-            found[site] = part_of(vectors, site)[list(SOURCE.places)].clone()
-            return vectors
+            def keep(
+                vectors: Tensor, at: tuple[str, Site] = (by, site), run: SourceRun = run
+            ) -> Tensor:
+                found[at] = part_of(vectors, at[1])[list(run.places)].clone()
+                return vectors
 
-        with passing(*architecture.site(model, site), keep):
-            logits_of(model, SOURCE.ids)
+            with passing(*architecture.site(model, site), keep):
+                logits_of(model, run.ids)
     return found
 
 
-def edited(edit: Edit, source: dict[Site, Tensor]) -> Callable[[Tensor], Tensor]:
+def edited(edit: Edit, source: dict[tuple[str, Site], Tensor]) -> Callable[[Tensor], Tensor]:
     def change(vectors: Tensor) -> Tensor:
         vectors = vectors.clone()
-        rows, before = part_of(vectors, edit.site), part_of(vectors.clone(), edit.site)
+        rows = part_of(vectors, edit.site)
         for n in range(len(IDS)) if edit.positions is None else edit.positions:
             if edit.by == "source":
-                rows[n] = source[edit.site][n]
+                rows[n] = source["source", edit.site][n]
             elif edit.by == "mean":
-                rows[n] = sum(before) / len(before)  # type: ignore[assignment]
+                rows[n] = sum(source["mean", edit.site]) / len(IDS)  # type: ignore[assignment]
             else:
                 rows[n] = 0
         return vectors
@@ -297,7 +307,7 @@ def oracle(
     architecture: Architecture,
     model: Any,
     changes: Intervention,
-    source: dict[Site, Tensor],
+    source: dict[tuple[str, Site], Tensor],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Tensor:
     """The logits (n, V) under one intervention."""

@@ -12,6 +12,8 @@ from attnviz.data.head import Head, head_named, listed
 from attnviz.data.scatter import HeadPoint, Scatter
 from attnviz.errors import UsageError, option
 
+SAME = 1e-6
+"""Scores that are nearer than this differ by rounding alone."""
 MAD_OF_NORMAL = 1.4826
 """The standard deviation of a normal distribution, in median absolute deviations."""
 MEAN_OF_NORMAL = 1.2533
@@ -83,5 +85,6 @@ def scatter_of(atlas: Atlas, x: str, y: str) -> Scatter:
 def _away(values: Sequence[float]) -> NDArray[np.float64]:
     """(n), the distances from the median in robust standard deviations."""
     apart = np.abs(np.array(values) - np.median(values))
+    apart[apart < SAME] = 0
     spread = MAD_OF_NORMAL * float(np.median(apart)) or MEAN_OF_NORMAL * float(apart.mean())
     return apart / spread if spread else apart

@@ -14,6 +14,8 @@ from attnviz.data.check import Check, Effect, Group
 
 LEAST = 5
 """So many segments must there be for a correlation of ranks."""
+DIGITS = 5
+"""What differs later, behind the decimal point, is the rounding of float32."""
 DRAWS, SEED = 10, 0
 
 
@@ -54,8 +56,11 @@ def _group(attention: Sequence[float], change: Callable[[Collection[int]], float
 
 
 def correlation_of_ranks(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
-    """Spearman's ρ, with mean ranks of ties; None where one of them does not vary."""
-    ranks = np.stack([_ranks(a), _ranks(b)])
+    """Spearman's ρ, with mean ranks of ties; None where one of them does not vary.
+
+    Values that differ by rounding alone are ties.
+    """
+    ranks = np.stack([_ranks(np.round(each, DIGITS)) for each in (a, b)])
     if not (ranks.std(axis=1) > 0).all():
         return None
     one, other = ranks - ranks.mean(axis=1, keepdims=True)

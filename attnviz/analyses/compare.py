@@ -57,9 +57,12 @@ def shares_of(row: FloatArray, query: int) -> tuple[float, float, float, float]:
 
 
 def mean_cosine(vectors: Sequence[FloatArray]) -> Exact:
-    """The mean cosine over all pairs of k arrays (layers, d): (layers)."""
-    unit = [np.asarray(v, np.float64) for v in vectors]
-    unit = [v / np.linalg.norm(v, axis=-1, keepdims=True) for v in unit]
+    """The mean cosine over all pairs of k arrays (layers, d): (layers); NaN where a vector is 0."""
+    exact = [np.asarray(v, np.float64) for v in vectors]
+    lengths = [np.linalg.norm(v, axis=-1, keepdims=True) for v in exact]
+    unit = [
+        v / np.where(length > 0, length, np.nan) for v, length in zip(exact, lengths, strict=True)
+    ]
     pairs = [(a * b).sum(axis=-1) for a, b in combinations(unit, 2)]
     means: Exact = np.mean(pairs, axis=0)
     return means

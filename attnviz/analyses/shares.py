@@ -76,8 +76,9 @@ def _lookback(capture: Capture, weights: FloatArray) -> float:
     ratios = []
     for new, row in enumerate(weights[1:], start=1):
         prompt, answer = row[:n].mean(dtype=np.float64), row[n : n + new].mean(dtype=np.float64)
-        ratios.append(prompt / (prompt + answer))
-    return float(np.mean(ratios))
+        if prompt + answer > 0:  # a learned sink may take all of a row
+            ratios.append(prompt / (prompt + answer))
+    return float(np.mean(ratios)) if ratios else float("nan")
 
 
 def columns_of(capture: Capture) -> tuple[Column, ...]:

@@ -34,8 +34,10 @@ class Check:
     """The log-probability of the whole answer (nats), and what deletions change of it.
 
     `kept`: the segment that was not deleted, as it asks for the answer, and its share; None where
-    every one was. `correlation`: Spearman's ρ between the shares and how much less probable the
-    answer becomes; it and `group` are None where there are too few segments.
+    every one was. `sink`: the segment with which the first token was deleted, which takes the
+    attention that must go somewhere; None where a BOS stands before all segments. `correlation`:
+    Spearman's ρ between the shares and how much less probable the answer becomes; it and `group`
+    are None where there are too few segments.
     """
 
     log_probability: float
@@ -43,3 +45,4 @@ class Check:
     correlation: float | None
     group: Group | None
     kept: tuple[str, float] | None = None
+    sink: str | None = None

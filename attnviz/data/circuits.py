@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import ModelIdentity
 from attnviz.data.head import Head
+from attnviz.data.heads import descending
 
 Through: TypeAlias = Literal["query", "key", "value"]
 
@@ -15,9 +16,9 @@ Through: TypeAlias = Literal["query", "key", "value"]
 class Copying:
     """Whether a head's OV circuit makes the token that it attends to likelier.
 
-    `eigenvalues`: the sum of the circuit's eigenvalues as a share of the sum of their sizes, from
-    -1 (all negative) to 1 (all positive). `top`: the share of `tokens` that, attended to, they
-    raise most of all themselves.
+    `eigenvalues`: Σλ / Σ|λ| over the circuit's eigenvalues λ (Elhage et al. 2021), from -1 (all
+    negative) to 1 (all positive). `top`: the share of `tokens` that, attended to, raise themselves
+    most of all. Both are NaN where the circuit is 0 but for rounding.
     """
 
     head: Head
@@ -30,7 +31,8 @@ class Copying:
 class Composition:
     """How much of what a head writes another one reads through its query, key or value.
 
-    ‖W_OV · W‖ / (‖W_OV‖ · ‖W‖), where W is what the reader does with it.
+    ‖W_OV · W‖ / (‖W_OV‖ · ‖W‖), where W is what the reader does with it; NaN where one of the two
+    is 0 but for rounding.
     """
 
     writer: Head
@@ -56,7 +58,7 @@ class Circuits:
 
     @property
     def compositions(self) -> Sequence[Composition]:
-        """Every pair, the largest score over what is expected first."""
+        """Every pair, the largest score over what is expected first; those without one last."""
         found = [
             Composition(writer, reader, through, float(scores[i, j]))
             for through, scores in self.composed.items()
@@ -64,4 +66,4 @@ class Circuits:
             for j, reader in enumerate(self.heads)
             if writer.layer < reader.layer
         ]
-        return sorted(found, key=lambda each: self.expected[each.through] - each.score)
+        return sorted(found, key=lambda each: descending(each.score - self.expected[each.through]))

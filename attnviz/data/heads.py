@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, isnan, sqrt
 from statistics import fmean
 from typing import Literal, TypeAlias, get_args
 
@@ -33,6 +33,11 @@ class Estimate:
         """The mean of some samples, at least one."""
         error = float(np.std(values, ddof=1)) / sqrt(len(values)) if len(values) > 1 else None
         return cls(fmean(values), error)
+
+
+def descending(value: float) -> float:
+    """What to sort by, so that the largest value comes first and what was not measured last."""
+    return inf if isnan(value) else -value
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from attnviz.data.head import Head
 
 SiteKind: TypeAlias = Literal["head", "attention", "mlp", "residual"]
 Replacement: TypeAlias = Literal["zero", "mean"]
-"""What replaces an output: zero, or its mean over the positions of the text."""
+"""What replaces an output: zero, or its mean over the positions of the text, in its own run."""
 
 
 class Site(NamedTuple):
@@ -30,7 +30,7 @@ class Site(NamedTuple):
 class Edit:
     """The vectors of a site replaced, at some positions or at all (None).
 
-    `by`: zero, their mean over all positions, or what they are in the source of the run.
+    `by`: zero, their mean over all positions of the unchanged run, or what they are in the source.
     """
 
     site: Site

@@ -1,11 +1,12 @@
 """Token positions: which tokens of a text a name such as `creature#2` stands for."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 
 from attnviz.data.expressions import SECONDS, compiled, is_expression
 from attnviz.data.tokens import Token
+from attnviz.data.words import word_groups
 from attnviz.errors import UsageError, option
 
 
@@ -24,11 +25,11 @@ def find_positions(
 ) -> tuple[int, ...]:
     """All positions that the names match, in the order of the text, each once.
 
-    A name is an index (`3`; `-1` is the last token), a token as it is shown (`creature`), a word
-    that was cut into several tokens (it matches all of them), one of several equal tokens, counted
-    from 1 (`creature#2`; `3#1` is the token "3"), or a regular expression between slashes, which
-    is searched for in each token as it is shown (`/^cr/`). `parameter` is the Python name of the
-    parameter that holds the names, for messages.
+    A name is an index (`3`; `-1` is the last token), a word (`creature`; all of its tokens, if it
+    was cut into several), a token as it is shown where no word reads so, one of several equal ones,
+    counted from 1 (`creature#2`; `3#1` is the token "3"), or a regular expression between slashes,
+    which is searched for in each token as it is shown (`/^cr/`). `parameter` is the Python name of
+    the parameter that holds the names, for messages.
 
     Raises:
         UsageError: a name matches nothing; the message lists the tokens and the nearest one.
@@ -116,17 +117,32 @@ def _matching(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[
 
 
 def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
-    """Tokens with this label; else with it in another case; else runs of tokens that spell it."""
+    """Where the word stands by itself, in one token or in several; else in another case.
+
+    Where it nowhere stands by itself, the tokens and runs that read so within longer words:
+    `it` is the word wherever there is one, and no piece of `suitcase`, however that was cut.
+    """
     exact: list[tuple[int, ...]] = [
         (token.index,)
         for token in tokens
         if word == token.label or (word == token.text and token.part is None)
     ]
-    if exact:
-        return exact
+    found = sorted({*exact, *_spelled(tokens, word)})
     folded = word.casefold()
     alike = [(token.index,) for token in tokens if token.label.casefold() == folded]
-    return [*alike] or _spelled(tokens, word)
+    whole = _whole(tokens) if found or alike else lambda _: False
+    for matches in (filter(whole, found), filter(whole, alike), exact, alike, found):
+        if several := list(matches):
+            return several
+    return []
+
+
+def _whole(tokens: Sequence[Token]) -> Callable[[tuple[int, ...]], bool]:
+    """Whether a run of tokens begins and ends where words do."""
+    said = [token for token in tokens if token.text.strip() or token.special]
+    groups = [[said[i].index for i in group] for group in word_groups(said)]
+    firsts, lasts = {group[0] for group in groups}, {group[-1] for group in groups}
+    return lambda run: run[0] in firsts and run[-1] in lasts
 
 
 def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:

@@ -7,12 +7,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from attnviz.data.capture import Capture, ModelIdentity, TextLoss
 from attnviz.data.explain import EmbeddingTrace, HeadTrace
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import transform_to_dict
 from attnviz.data.worked import Worked
 
+LEAST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)
+MOST_FLOAT32 = float(np.finfo(np.float32).max)
 CAPTURE_SCHEMA = "attnviz-capture"
 CAPTURE_VERSION = 3
 CAPTURE_META = "meta"
@@ -40,12 +44,31 @@ def to_json(value: object) -> str:
     """A value as JSON on one line that is safe on a terminal.
 
     Letters stay as they are; whatever cannot be printed (control and format characters,
-    lone surrogates, unusual spaces) is written as `\\uXXXX`.
+    lone surrogates, unusual spaces) is written as `\\uXXXX`. Numbers are as `shortest` has them.
     """
-    written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    written = json.dumps(shortest(value), ensure_ascii=False, allow_nan=False)
     if written.isprintable():
         return written
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
+
+
+def shortest(value: Any) -> Any:
+    """A value for JSON, in which each number that is a float32 has no more digits than it takes.
+
+    Python's floats are of 64 bits, and the decimals that tell a float32 from its 64-bit neighbours
+    are no digits of it: 0.1 in float32 would be 0.10000000149011612. A number that float32 cannot
+    hold, and a whole one, stays as it is.
+    """
+    if isinstance(value, float):
+        if value.is_integer() or not LEAST_FLOAT32 <= abs(value) <= MOST_FLOAT32:
+            return value
+        single = np.float32(value)
+        return float(str(single)) if float(single) == value else value
+    if isinstance(value, Mapping):
+        return {name: shortest(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [shortest(each) for each in value]
+    return value
 
 
 def model_to_dict(model: ModelIdentity) -> dict[str, Any]:

@@ -28,6 +28,14 @@ def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
     return queries, _groups(capture.key_tokens, of_keys, unit)
 
 
+def word_groups(tokens: Sequence[Token]) -> list[range]:
+    """Which tokens of a text are pieces of one word, as ranges of their places in `tokens`."""
+    text = [" "] * max((token.end for token in tokens), default=0)
+    for token in tokens:
+        text[token.start : token.end] = token.text
+    return _groups(tokens, "".join(text), "words")
+
+
 def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:
     """Which tokens go together, as ranges of positions."""
     places = [_seen_of(text), *([_word_of(text)] if unit == "words" else [])]

@@ -9,26 +9,28 @@ Letters in the shape comments:
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from torch import Tensor
 
-from attnviz.data.interventions import CutLink, Edit, Intervention, Site
+from attnviz.data.interventions import CutLink, Edit, Intervention, Site, SourceRun
 
 T = TypeVar("T", Edit, CutLink)
+Taken: TypeAlias = dict[tuple[str, Site], Tensor]
+"""What takes the place of a site's vectors, by ("mean" or "source", site)."""
 
 
 @dataclass(frozen=True)
 class Batch:
     """The interventions of a batch, each with its place in it.
 
-    `tokens`: n. `source`: the vectors (n, width) of sites as they are in another run, where an
-    edit asks for them, already in the order of this text's positions.
+    `tokens`: n. `taken`: what takes the place of vectors: those of another run (n, width), already
+    in the order of this text's positions, or their mean in the text's own run (1, width).
     """
 
     interventions: Sequence[Intervention]
     tokens: int
-    source: dict[Site, Tensor]
+    taken: Taken
 
     def edits(self, kind: str, layer: int) -> list[tuple[int, Edit]]:
         """The edits of one kind of site in a layer, each with the place of its run."""
@@ -56,19 +58,49 @@ class Batch:
         changed = values.clone()
         for run, edit in edits:
             at = run if edit.site.head is None else (run, edit.site.head)
-            before, after = values[at], changed[at]  # (n, width); `after` is a view
+            after = changed[at]  # (n, width), a view
             places = slice(None) if edit.positions is None else list(edit.positions)
-            if edit.by == "source":
-                after[places] = self.source[edit.site][places].to(after)
+            if edit.by == "zero":
+                after[places] = 0.0
             else:
-                after[places] = before.mean(dim=0) if edit.by == "mean" else 0.0
+                found = self.taken[edit.by, edit.site]
+                after[places] = (found[places] if edit.by == "source" else found).to(after)
         return changed
 
 
-def taken_from_source(interventions: Iterable[Intervention]) -> set[Site]:
-    """The sites whose vectors are taken from the source."""
+class TakeFrom(Protocol):
+    """Runs a text once, unchanged, and gives what sites are there at its places (places, width).
+
+    `mean`: the mean over all positions (1, width), in place of that.
+    """
+
+    def __call__(self, source: SourceRun, sites: set[Site], *, mean: bool) -> dict[Site, Tensor]:
+        """The vectors by site."""
+
+
+def take(
+    from_run: TakeFrom,
+    ids: Sequence[int],
+    interventions: Iterable[Intervention],
+    source: SourceRun | None,
+) -> Taken:
+    """What edits put in the place of vectors: of the source, and means of the text `ids` itself.
+
+    A mean is that of the unchanged run, also where an earlier edit of the same intervention changes
+    what arrives there.
+    """
     every = (change for changes in interventions for change in changes)
-    return {edit.site for edit in every if isinstance(edit, Edit) and edit.by == "source"}
+    sites: dict[str, set[Site]] = {"mean": set(), "source": set()}
+    for edit in every:
+        if isinstance(edit, Edit) and edit.by in sites:
+            sites[edit.by].add(edit.site)
+    runs = {"mean": SourceRun(ids, (0,)), "source": source}
+    return {
+        (by, site): vectors
+        for by, run in runs.items()
+        if run is not None and sites[by]
+        for site, vectors in from_run(run, sites[by], mean=by == "mean").items()
+    }
 
 
 def batches(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:

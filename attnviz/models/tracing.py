@@ -106,9 +106,9 @@ def _nearest(
     """Tokens by the cosine between their output vector and a direction, highest first.
 
     No tokens where the widths of vocabulary (V, d') and direction (d) differ, as in models
-    whose embedding is narrower than their layers (ALBERT).
+    whose embedding is narrower than their layers (ALBERT), and where the direction is 0.
     """
-    if vocabulary.size(-1) != direction.size(-1):
+    if vocabulary.size(-1) != direction.size(-1) or not direction.any():
         return ()
     cosines = torch.nn.functional.cosine_similarity(vocabulary, direction[None], dim=-1)  # (V)
     return _labelled(cosines.topk(min(NEAREST, cosines.numel())), tokenizer)

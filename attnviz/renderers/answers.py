@@ -119,6 +119,10 @@ def about_check(check: Check) -> str:
         said.append(
             f"{readable(kept[0])} ({kept[1]:.2f}) was not deleted, as it asks for the answer"
         )
+    if check.sink is not None:
+        said.append(
+            f"with {readable(check.sink)} the first token was deleted, the sink, as there is no BOS"
+        )
     if most.change > -MATTERS and (kept is None or kept[1] < most.share):
         how = "more" if most.change > MATTERS else "as"
         name = readable(most.segment)

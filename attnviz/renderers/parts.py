@@ -100,6 +100,13 @@ def side_title(why: Why, side: Side, names: Sequence[str]) -> str:
     )
 
 
+KEPT = (
+    "taken away from what this head reads on that side alone: the other side, and what earlier "
+    "parts made of it, stay as they were"
+)
+"""What a removal leaves as it was."""
+
+
 def removed(why: Why, removal: Removal, names: Sequence[str]) -> str:
     """What the removal of a part did."""
     side = "query" if removal.side == "query" else "keys"

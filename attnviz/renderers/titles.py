@@ -122,9 +122,12 @@ def prompt_size(capture: Capture) -> int:
 
 
 def beginning(text: str) -> str:
-    """The beginning of a text, on one line."""
+    """The beginning of a text, on one line; it ends with a word, but for one of many letters."""
     line = readable(" ".join(text.split()))
-    return line if len(line) <= BEGINNING else line[: BEGINNING - 1] + "…"
+    if len(line) <= BEGINNING:
+        return line
+    whole = line[:BEGINNING].rfind(" ")
+    return line[: whole if whole > BEGINNING // 2 else BEGINNING - 1] + "…"
 
 
 BEGINNING = 80  # letters
@@ -202,8 +205,7 @@ def texts_title(comparison: "TextComparison") -> str:
     first = comparison.heads[0]
     title = f"{first.head} in {len(comparison.captures)} texts: difference {first.difference:.2f}"
     if comparison.queries is not None:
-        word = comparison.captures[0].query_tokens[comparison.queries[0]].label
-        title += f" between the rows of “{word}”"
+        title += f" between the rows of {_words(comparison)}"
     return title + ("" if len(comparison.heads) == 1 else ", the largest of all heads")
 
 
@@ -214,9 +216,24 @@ def about_texts(comparison: "TextComparison") -> list[str]:
     for n, captured in enumerate(comparison.captures, start=1):
         lines.append(f"{n}  {fenced(readable(captured.text))}{_done(captured)}")
     if comparison.queries is not None and first.causal:
-        word = fenced(first.query_tokens[comparison.queries[0]].label)
-        lines.append(f"the model is causal: “{word}” attends only to itself and to earlier tokens")
+        attends = "attends" if len(set(_labels(comparison))) == 1 else "each attends"
+        lines.append(
+            f"the model is causal: {_words(comparison)} {attends} only to itself and to earlier "
+            "tokens"
+        )
     return lines
+
+
+def _labels(comparison: "TextComparison") -> list[str]:
+    """What the word that is compared reads in each text."""
+    places = zip(comparison.captures, comparison.queries or (), strict=True)
+    return [captured.query_tokens[place].label for captured, place in places]
+
+
+def _words(comparison: "TextComparison") -> str:
+    """The word whose rows are compared; several, where the texts have others in its place."""
+    *others, last = (f"“{fenced(label)}”" for label in dict.fromkeys(_labels(comparison)))
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _done(captured: Capture) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from attnviz.data.blocks import FloatArray
 from attnviz.data.circuits import Circuits, Through
+from attnviz.data.heads import descending
 from attnviz.errors import ModelError
 from attnviz.models.loaded import freezing
 
@@ -33,7 +34,7 @@ def circuits_of(model: "LoadedModel") -> Circuits:
     if len({head.layer for head in heads}) > 1:
         for through in ways:
             composed[through], expected[through] = compositions(heads, through)
-    copied = sorted(copying(run, heads), key=lambda each: -each.eigenvalues)
+    copied = sorted(copying(run, heads), key=lambda each: descending(each.eigenvalues))
     if not copied and not composed:
         raise ModelError(
             f"{model.identity.name} has one layer and no output layer, so no circuits",

@@ -209,6 +209,8 @@ class Answering:
 
         names = [self.prompt.segments[i].name for i in others]
         check = check_of(names, [attention[name] for name in names], without)
+        if not self._crossed and of[0] in others:
+            check = replace(check, sink=self.prompt.segments[of[0]].name)
         if last is None:
             return check
         asks = self.prompt.segments[last].name

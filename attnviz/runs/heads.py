@@ -6,7 +6,6 @@ text ─► tokens ─► run ─► rows ─► metrics ─► roles
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +25,7 @@ from attnviz.data.blocks import PatternBlock
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, whole_map
 from attnviz.data.head import choose_heads
-from attnviz.data.heads import HeadMetrics, HeadReport, Metric, RoleName
+from attnviz.data.heads import HeadMetrics, HeadReport, Metric, RoleName, descending
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import PLAIN, Transforms
 from attnviz.errors import InputError, UsageError, option
@@ -201,12 +200,8 @@ def narrow(
                 hint = f"a text this short cannot show it; give a longer one, or {option('probe')}"
             raise UsageError(f"no head here has the role {role!r}", hint)
     if sort is not None:
-        listed = sorted(listed, key=lambda each: _descending(each.metrics[sort].mean))
+        listed = sorted(listed, key=lambda each: descending(each.metrics[sort].mean))
     return replace(report, heads=listed[:top])
-
-
-def _descending(value: float) -> float:
-    return 1.0 if isnan(value) else -value
 
 
 def _of_probe(probe: Probe, before: int) -> str:

@@ -98,7 +98,7 @@ def _example(example: Example) -> dict[str, Any]:
         "tokens": list(example.tokens),
         "queries": example.queries.tolist(),
         "keys": example.keys.tolist(),
-        "weights": [float(str(weight)) for weight in example.weights],
+        "weights": example.weights.tolist(),
     }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from attnviz.data.serial import SCHEMA, to_json
+from attnviz.data.serial import SCHEMA, shortest, to_json
 from attnviz.writers.rows import SEPARATORS, printable_cell
 
 
@@ -44,4 +44,4 @@ def _cell(value: object, separator: str) -> str:
 def joined(values: Sequence[object]) -> str:
     """A list in one cell: numbers and texts joined by spaces, objects as JSON."""
     plain = all(isinstance(each, str | int | float) for each in values)
-    return " ".join(map(str, values)) if plain else to_json(values)
+    return " ".join(map(str, shortest(values))) if plain else to_json(values)

@@ -53,6 +53,11 @@ def test_the_mean_cosine_is_over_all_pairs_of_each_layer() -> None:
         assert found[layer] == pytest.approx(np.mean(pairs))
 
 
+def test_a_vector_of_zeros_has_no_cosine() -> None:
+    one = np.array([[1, 2], [0, 0]], np.float32)
+    assert np.isnan(mean_cosine([one, np.ones((2, 2), np.float32)])).tolist() == [False, True]
+
+
 def test_a_head_is_most_like_itself() -> None:
     ours = random_patterns(3, 6, seed=1)
     alike = similarities(ours, ours[::-1].copy())

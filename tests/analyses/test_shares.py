@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.analyses.check import check_of, correlation_of_ranks
-from attnviz.analyses.shares import columns_of, shares_of
-from attnviz.data.blocks import FloatArray
+from attnviz.analyses.shares import columns_of, shares_of, shares_of_heads
+from attnviz.data.blocks import FloatArray, LayerPattern
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice
 from attnviz.data.head import Head
@@ -82,6 +82,21 @@ def test_a_correlation_of_ranks_is_spearmans() -> None:
         expected = statistics.correlation(ranks(a.tolist()), ranks(b.tolist()))
         assert correlation_of_ranks(a, b) == pytest.approx(expected)
     assert correlation_of_ranks(np.zeros(5), np.arange(5.0)) is None
+
+
+def test_effects_that_differ_by_rounding_alone_have_no_correlation() -> None:
+    rounding = np.array([0.0, 1e-7, -1e-7, 2e-7, 0.0])
+    assert correlation_of_ranks(np.arange(5.0), rounding) is None
+
+
+def test_a_head_whose_rows_a_sink_takes_has_no_lookback_ratio() -> None:
+    blank = answered(3, sinks=True)
+    layer = LayerPattern(0, (0,), np.zeros((1, 3, 6), np.float32))
+    capture = replace(blank, layers=(layer,))
+    shares = shares_of_heads(capture, CHOICE, "mean")
+    assert shares.lookback is not None
+    assert np.isnan(shares.lookback).all()
+    np.testing.assert_allclose(shares.shares[0, 0], 1)
 
 
 def test_deletions_tell_what_matters() -> None:

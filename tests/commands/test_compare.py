@@ -304,3 +304,8 @@ def test_what_a_pairing_cannot_be_is_told(
     ended = run("compare", *(str(gpt2_folder) if a == "GPT2" else a for a in arguments))
     assert ended.status is ExitStatus.USAGE
     assert said in ended.err
+
+
+def test_a_panel_and_a_title_name_both_words(run: Run) -> None:
+    out = run("compare", "the cat sat", "the dog sat", "--query", "2").out
+    assert "“cat” and “dog” each attends only to itself" in " ".join(out.split())

@@ -12,6 +12,7 @@ from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
 from attnviz.inputs.prompt import Document, cut_prompt, with_documents
 from attnviz.models.catalog import Source, load
+from attnviz.renderers.titles import beginning
 from attnviz.runs.answers import AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering
 from attnviz.runs.options import HeadOptions, TextOptions
@@ -501,3 +502,15 @@ def test_rows_of_heads_are_called_heads(run: Run) -> None:
 def test_a_documents_last_line_end_belongs_to_no_part() -> None:
     made = with_documents("q", [Document("a", "one .\n"), Document("b", "two .\r\n\n")])
     assert made.text == "one .\n\ntwo .\n\nq"
+
+
+def test_a_check_says_that_the_sink_went_with_the_first_segment(run: Run) -> None:
+    text = "it ran . the creature was red . the dog was"
+    said = "the first token was deleted, the sink, as there is no BOS"
+    assert said in " ".join(run("generate", text, "--check", "--no-bos").out.split())
+    assert said not in " ".join(run("generate", text, "--check", "--bos").out.split())
+
+
+def test_a_long_prompt_is_quoted_up_to_a_word() -> None:
+    assert beginning("word " * 40).endswith("word…")
+    assert len(beginning("x" * 200)) == 80

@@ -3,11 +3,13 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -97,10 +99,20 @@ def kinds_of_rows(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def written(run: Run, arguments: tuple[str, ...], form: str, scan: str) -> str:
+    """What a command writes, in which no number has more digits than its float32 takes."""
     named = [scan if each == "SCAN" else each for each in arguments]
     ended = run(*named, "-f", form, stdin=LABELS.encode() if "--labels" in named else b"")
     assert ended.status is ExitStatus.OK, ended.err
+    assert not tails_of_float32(ended.out)
     return ended.out
+
+
+def tails_of_float32(text: str) -> list[str]:
+    """The numbers that are a float32, and are written with more digits than it takes."""
+    numbers = re.findall(r"(?<![\w.])-?\d+\.\d+(?:e-?\d+)?(?![\w.])", text)
+    of_float32 = [n for n in numbers if float(np.float32(n)) == float(n)]
+    # a sentence may round further, as in 1.00
+    return [n for n in of_float32 if len(n) > max(9, len(str(np.float32(n))))]
 
 
 @pytest.mark.parametrize("arguments", ROWS, ids=" ".join)

@@ -45,6 +45,34 @@ def test_a_name_finds_all_its_positions(name: str, expected: tuple[int, ...]) ->
             find_positions(TEXT, [name], "queries")
 
 
+#               0      1     2      3    4     5     6    7     8    9     10
+PIECES = _tokens("put", " s", "u", "it", "c", "as", "e", " f", "_", "it", " it", ".", " It")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("it", (10,)),  # neither in suitcase nor in f_it
+        ("It", (12,)),
+        ("suitcase", (1, 2, 3, 4, 5, 6)),
+        ("f_it", (7, 8, 9)),
+        ("as", (5,)),  # no word reads so: the piece
+        ("it#1", (10,)),
+        ("put suitcase", (0, 1, 2, 3, 4, 5, 6)),
+        ("suit", (1, 2, 3)),  # no word reads so: the pieces
+    ],
+)
+def test_a_word_is_no_piece_of_a_longer_one(name: str, expected: tuple[int, ...]) -> None:
+    assert find_positions(PIECES, [name], "queries") == expected
+
+
+def test_a_word_in_one_token_and_in_several_is_found_in_both() -> None:
+    assert find_positions(_tokens("Blue", " Bl", "ue", " blue"), ["Blue"], "keys") == (0, 1, 2)
+    # ideographs are words of their own; a blank may be a token of its own
+    assert find_positions(_tokens("猫", "她", "猫"), ["猫"], "keys") == (0, 2)
+    assert find_positions(_tokens("a", " ", "cat", "s", " ", "cat"), ["cat"], "keys") == (5,)
+
+
 def test_several_names_find_each_position_once_in_order() -> None:
     assert find_positions(TEXT, ["creature", "8", "the#1"], "keys") == (0, 2, 8)
 

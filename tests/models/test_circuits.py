@@ -1,5 +1,7 @@
 """Circuits from the weights: copying and composition, against the whole matrices."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.frozen.circuits import compositions, copying, weights_of
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.scratch.frozen import freeze_gpt
+from attnviz.models.scratch.gpt import GPT, GPTConfig
 from attnviz.runs.circuits import circuits_of
 from tests.conftest import Run
 from tests.frozen import heads_of, model_of
 from tests.models.test_frozen import named, small_gpt
-from tests.runs.test_retrieval import planted, saved
+from tests.runs.test_retrieval import WORDS, planted, saved
 
 ONE = torch.tensor([[3]])
 
@@ -108,6 +111,78 @@ def test_a_norm_behind_the_output_projection_is_part_of_a_circuit() -> None:
         found.append([each.eigenvalues for each in copying(run, weights_of(run))])
     assert found[0] == pytest.approx([-share for share in found[1]], abs=1e-4)
     assert max(map(abs, found[0])) > 0.01
+
+
+def writing_what_a_norm_cancels(attention: Any) -> None:
+    attention.w_o.weight[:6] = torch.randn(6, 1).expand(6, 12)
+
+
+def reading_what_a_norm_cancels(attention: Any) -> None:
+    attention.w_v.weight[:, :6] = torch.randn(1, 6)
+
+
+def writing_nothing(attention: Any) -> None:
+    attention.w_o.weight[:6] = 0
+
+
+def reading_nothing(attention: Any) -> None:
+    attention.w_v.weight[:, :6] = 0
+
+
+def writing_nothing_of_what_is_read(attention: Any) -> None:
+    read = torch.linalg.qr(torch.randn(6, 6).double()).Q.to(attention.w_v.weight.dtype)
+    attention.w_v.weight[:, :6] = torch.randn(12, 3).to(read) @ read[:3]
+    attention.w_o.weight[:6] = read[3:].T @ torch.randn(3, 12).to(read)
+
+
+NOTHING = (
+    writing_what_a_norm_cancels,
+    reading_what_a_norm_cancels,
+    writing_nothing,
+    reading_nothing,
+    writing_nothing_of_what_is_read,
+)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("nothing", NOTHING)
+def test_a_circuit_that_is_0_but_for_rounding_has_no_score(
+    nothing: Callable[[Any], None], dtype: torch.dtype
+) -> None:
+    model = small_gpt().to(dtype)
+    with torch.no_grad():
+        model.h[0].ln_1.weight.fill_(1)
+        nothing(model.h[0].attn)
+    run = freeze_gpt(model, ONE)
+    heads = weights_of(run)
+    zero, *others = copying(run, heads)
+    assert np.isnan([zero.eigenvalues, zero.top]).all()
+    assert np.isfinite([[each.eigenvalues, each.top] for each in others]).all()
+    scores, _ = compositions(heads, "value")
+    # what a norm of the reader cancels is read by nobody: that is a score of 0
+    read = scores[0, 2:]
+    assert np.isnan(read).all() or read == pytest.approx(np.zeros(4), abs=1e-5)
+    assert np.isfinite(scores[1, 2:]).all()
+
+
+def test_what_has_no_score_comes_last_and_is_left_empty(run: Run, tmp_path: Path) -> None:
+    model = load(Source(saved(tmp_path, without_a_head())))
+    found = circuits_of(model)
+    assert np.isnan(found.copying[-1].eigenvalues)
+    assert np.isnan(found.compositions[-1].score)
+    rows = run("heads", "--circuits", "--model", str(tmp_path), "-f", "jsonl").out.splitlines()
+    of_head = [row for row in map(json.loads, rows) if (row["layer"], row["head"]) == (0, 0)]
+    assert {row["score"] for row in of_head} == {None}
+    drawn = tmp_path / "a.png"
+    assert run("heads", "--circuits", "--model", str(tmp_path), "-o", str(drawn)).status == 0
+
+
+def without_a_head() -> GPT:
+    """A model whose first head writes nothing."""
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(WORDS, 64, 24, n_layer=2, n_head=2))
+    model.h[0].attn.w_o.weight.data[:12] = 0
+    return model
 
 
 def causal(name: str) -> Any:

@@ -245,6 +245,8 @@ def test_where_most_heads_are_alike_the_mean_deviation_stands_in() -> None:
     scatter = scatter_of(atlas_of({"first": alike}), "first", "self")
     assert [point.head.head for point in scatter.outliers] == [9]
     assert scatter.points[0].distance == pytest.approx(1 / (1.2533 * 0.1))
+    nearly: list[float | None] = [1e-8 * i for i in range(9)] + [1.0]  # but for rounding
+    assert scatter_of(atlas_of({"first": nearly}), "first", "self").points[0].distance < 10
     same = scatter_of(atlas_of({"first": [0.5] * 4}), "first", "self")
     assert not same.outliers
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from attnviz.data.exhibit import Exhibit, links_of
 from attnviz.data.head import Head
+from attnviz.data.serial import to_json
 from attnviz.writers import rows
+from attnviz.writers.records import record_chunks
 from attnviz.writers.rows import COLUMNS, EXACT, cell, row_chunks
 from tests.factories import make_capture, make_exhibit
 
@@ -96,6 +98,22 @@ def test_every_weight_comes_back_as_the_same_float32(weights: list[float]) -> No
 def test_a_weight_is_the_shortest_text_that_is_exact(weight: float, text: str) -> None:
     capture = make_capture("a", patterns={Head(0, 0): np.full((1, 1), weight, np.float32)})
     assert written(make_exhibit(capture), "csv", header=False) == f"1,0,0,0,a,0,a,{text},a,a\n"
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_a_float32_among_other_values_is_its_shortest_decimal(number: float) -> None:
+    (cells,) = list(record_chunks([{"a": number, "b": [number, 1]}], "csv", "x", header=False))
+    ((first, more),) = csv.reader([cells])
+    assert first == more.lstrip("'").split()[0] == to_json({"a": number})[6:-1]
+    assert np.float32(first) == np.float32(number)
+    if not number.is_integer():
+        assert first == str(np.float32(number))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_that_is_no_float32_loses_nothing(number: float) -> None:
+    if abs(number) > 3.5e38 or float(np.float32(number)) != number:
+        assert float(to_json([number])[1:-1]) == number
 
 
 @given(PIECES)

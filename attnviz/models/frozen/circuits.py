@@ -9,6 +9,7 @@ Letters in the shape comments as in `frozen/run.py`; r = min(d, d_k).
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import nan, sqrt
 
 import numpy as np
 import torch
@@ -22,6 +23,11 @@ from attnviz.models.frozen.run import FrozenLayer, FrozenRun
 MOST_TOKENS, SEED = 512, 0
 """So many tokens of the vocabulary, drawn at random, are tried for the top-1 score."""
 DIRECTIONS = 512  # of the stream at a time
+PROBES, NOISE = 4, 0.1
+"""Directions that see whether a matrix is more than rounding, and how far they may miss it."""
+FAINT = 1e-5
+"""A product of matrices below this share of what random factors of the same norms would have is a
+rounding error of float32, and no ratio is taken of it."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +70,35 @@ def _directions(layer: FrozenLayer, d: int, like: Tensor) -> tuple[Tensor, Tenso
     zero = layer.asks(torch.zeros_like(every[:1]))
     parts = [layer.asks(some) for some in torch.split(every, DIRECTIONS)]
     q, k, v = (torch.cat(each)[:, :, 0] for each in zip(*parts, strict=True))
-    return q - zero[0][0, :, 0], k - zero[1][0, :, 0], v - zero[2][0, :, 0]
+    drawn = torch.randn(PROBES, d, generator=torch.Generator().manual_seed(SEED)).to(like)
+    tried = layer.asks(drawn[:, None])
+    found = q - zero[0][0, :, 0], k - zero[1][0, :, 0], v - zero[2][0, :, 0]
+    for matrix, made, none in zip(found, tried, zero, strict=True):
+        _without_noise(matrix, drawn, made[:, :, 0] - none[0, :, 0])
+    return found
+
+
+def _without_noise(matrix: Tensor, directions: Tensor, made: Tensor) -> None:
+    """Set to 0 the heads (d, h, w) of which only rounding is left, as where a norm cancels them.
+
+    `made` (m, h, w): what the layer makes of these directions (m, d), rounded otherwise.
+    """
+    sums = torch.einsum("md,dhw->mhw", directions, matrix)
+    size, error = (x.square().sum(dim=(0, 2)).sqrt() for x in (sums, sums - made))  # (h)
+    matrix[:, error > NOISE * size] = 0
+
+
+def _gain(matrix: Tensor) -> float:
+    """By how much a matrix multiplies the length of a random vector, on its left, by chance."""
+    return float(torch.linalg.matrix_norm(matrix)) / sqrt(matrix.size(0))
 
 
 @torch.no_grad()
 def copying(run: FrozenRun, heads: Mapping[Head, Weights]) -> Iterator[Copying]:
-    """The copying scores of each head; none where the model has no output or no vocabulary."""
+    """The copying scores of each head; none where the model has no output or no vocabulary.
+
+    NaN where the circuit is 0 but for rounding.
+    """
     output, vocabulary = run.output, run.vocabulary
     if output is None or vocabulary is None:
         return
@@ -77,35 +106,52 @@ def copying(run: FrozenRun, heads: Mapping[Head, Weights]) -> Iterator[Copying]:
     every = torch.eye(d, dtype=like.dtype, device=like.device)[:, None]
     read = (output.reads(every) - output.reads(torch.zeros_like(every)))[:, 0]  # (d, d)
     unembedding = output.weight - output.weight.mean(dim=0)  # (V, d): what all share is no effect
-    through = read @ (unembedding.T @ vocabulary)  # (d, d)
+    outward = read @ unembedding.T  # (d, V)
+    through, gain = outward @ vocabulary, _gain(outward)  # (d, d)
     draw = np.random.default_rng(SEED)
     most = min(MOST_TOKENS, len(vocabulary))
     ids = torch.from_numpy(draw.choice(len(vocabulary), most, replace=False))
+    some, around = vocabulary[ids], gain * _gain(vocabulary)
     for head, w in heads.items():
+        logits = some @ w.w_v @ (w.w_o @ outward)  # (tokens, V)
+        norm, inside = torch.linalg.matrix_norm(logits), _gain(w.w_v) * _gain(w.w_o)
+        if norm <= FAINT * torch.linalg.matrix_norm(some) * inside * gain:
+            yield Copying(head, nan, nan, most)
+            continue
         values = torch.linalg.eigvals((w.w_o @ through @ w.w_v).cpu().double())  # (d_v)
-        share = float(values.real.sum() / values.abs().sum().clamp_min(1e-30))
-        logits = vocabulary[ids] @ w.w_v @ (w.w_o @ read @ unembedding.T)  # (tokens, V)
+        sizes = values.abs().sum()
+        known = sizes > FAINT * inside * around
+        share = float(values.real.sum() / sizes) if known else nan
         top = float((logits.argmax(dim=1).cpu() == ids).double().mean())
         yield Copying(head, share, top, most)
 
 
 @torch.no_grad()
 def compositions(heads: Mapping[Head, Weights], through: Through) -> tuple[FloatArray, float]:
-    """The scores (heads, heads), writers down, and what random matrices would have."""
+    """The scores (heads, heads), writers down, and what random matrices would have.
+
+    NaN where the reader is not later, and where a head's circuit is 0 but for rounding.
+    """
     every = tuple(heads.items())
     scores = np.full((len(every), len(every)), np.nan, np.float32)
     writers = [(_small(w.w_v.T).T, w.w_o) for _, w in every]  # (r, d_v), (d_v, d)
     readers = [_reader(w, through) for _, w in every]  # (d, r), (r, r)
-    written = [torch.linalg.matrix_norm(a @ b) for a, b in writers]
-    read = [torch.linalg.matrix_norm(a @ b) for a, b in readers]
+    written = [_norm_of(*each) for each in writers]
+    read = [_norm_of(*each) for each in readers]
     for i, (writer, _) in enumerate(every):
         for j, (reader, _) in enumerate(every):
             if writer.layer < reader.layer:
                 (a, b), (c, e) = writers[i], readers[j]
                 together = torch.linalg.matrix_norm(a @ (b @ c) @ e)
-                scores[i, j] = float(together / (written[i] * read[j]).clamp_min(1e-30))
+                scores[i, j] = float(together) / (written[i] * read[j])
     d = every[0][1].w_o.size(1)
     return scores, float(d**-0.5)
+
+
+def _norm_of(one: Tensor, other: Tensor) -> float:
+    """The norm of a product; NaN where it is a rounding error, so that no share of it is told."""
+    norm = float(torch.linalg.matrix_norm(one @ other))
+    return norm if norm > FAINT * torch.linalg.matrix_norm(one) * _gain(other) else nan
 
 
 def _reader(w: Weights, through: Through) -> tuple[Tensor, Tensor]:

@@ -29,7 +29,7 @@ from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.places import passing, places_of
 from attnviz.models.huggingface.projections import unknown
 from attnviz.models.huggingface.proof import fits
-from attnviz.models.intervening import Batch, batches, taken_from_source
+from attnviz.models.intervening import Batch, batches, take
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.models.probability import log_probability
 
@@ -56,7 +56,7 @@ def intervene_transformers(
     n, vocabulary = ids.size(1), model.config.get_text_config().vocab_size
     size = max(1, min(BATCH_TOKENS // n, LOGITS // (n * vocabulary)))
     places = _Places(model, ids, heads_per_layer, interventions)
-    taken = {} if source is None else places.taken(source, taken_from_source(interventions))
+    taken = take(places.taken, ids[0].tolist(), interventions, source)
     for batch in batches(range(len(interventions)), size):
         of_batch = Batch([interventions[i] for i in batch], n, taken)
         with places.changed(of_batch):
@@ -97,14 +97,16 @@ class _Places:
                 stack.enter_context(_cutting(self._model, batch))
             yield
 
-    def taken(self, source: SourceRun, sites: Iterable[Site]) -> dict[Site, Tensor]:
-        """The vectors (n, width) of sites in the run of the source, at the places of the text."""
+    def taken(self, source: SourceRun, sites: Iterable[Site], *, mean: bool) -> dict[Site, Tensor]:
+        """The vectors of sites in the run of a source; see `TakeFrom`."""
         found: dict[tuple[SiteKind, int], Tensor] = {}
         n = len(source.ids)
 
         def keeping(at: tuple[SiteKind, int]) -> Callable[[Tensor], None]:
             def keep(values: Tensor) -> None:
-                found[at] = _rows(values, 1, n)[0].clone()  # Falcon adds to it in place
+                rows = _rows(values, 1, n)[0]
+                # a copy, as Falcon adds to it in place
+                found[at] = rows.mean(dim=0, keepdim=True) if mean else rows.clone()
 
             return keep
 
@@ -118,7 +120,7 @@ class _Places:
         for site in sites:
             values = found[site.kind, site.layer]
             if site.head is not None:
-                values = values.view(n, self._heads[site.layer], -1)[:, site.head]
+                values = values.view(len(values), self._heads[site.layer], -1)[:, site.head]
             taken[site] = values[places]
         return taken
 

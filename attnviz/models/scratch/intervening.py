@@ -4,6 +4,7 @@ Letters in the shape comments as in `models/intervening.py`.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,7 +20,7 @@ from attnviz.data.interventions import (
 )
 from attnviz.models.handover import LOGIT_ROWS, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
-from attnviz.models.intervening import Batch, batches, taken_from_source
+from attnviz.models.intervening import Batch, batches, take
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.models.probability import log_probability
 from attnviz.models.scratch.gpt import GPT
@@ -54,7 +55,7 @@ def intervene_native(
     """
     n, layers = ids.size(1), range(len(model.h))
     rows = rows_at_a_time(n, model.config.n_head)
-    taken = {} if source is None else _taken(model, source, taken_from_source(interventions))
+    taken = take(partial(_taken, model), ids[0].tolist(), interventions, source)
 
     def hand_over(index: int, stream: Tensor) -> None:
         consume(_result(model, ids[0], index, model.ln_f(stream), whole=whole))
@@ -118,13 +119,13 @@ def _cutting(rows: Mapping[tuple[int, int], Sequence[CutLink]], *, hide: bool = 
     return cut
 
 
-def _taken(model: GPT, source: SourceRun, sites: set[Site]) -> dict[Site, Tensor]:
-    """The vectors (n, width) of sites in the run of the source, at the places of the text."""
+def _taken(model: GPT, source: SourceRun, sites: set[Site], *, mean: bool) -> dict[Site, Tensor]:
+    """The vectors of sites in the run of a source; see `TakeFrom`."""
     found: dict[str, Tensor] = {}
 
     def keeping(point: str) -> Hook:
         def keep(values: Tensor) -> None:
-            found[point] = values[0]
+            found[point] = values[0].mean(dim=-2, keepdim=True) if mean else values[0]
 
         return keep
 

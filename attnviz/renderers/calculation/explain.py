@@ -178,10 +178,8 @@ def _value_up(e: Explained) -> Iterator[Text]:
         "Its norm is {}; the norm of the x that it is added to is {}.".format(*lengths)
     )
     if not t.nearest:
-        yield from sheet.say(
-            "It cannot be compared with the tokens of the vocabulary, whose vectors have another "
-            "width."
-        )
+        why = "whose vectors have another width" if length else "as it is 0"
+        yield from sheet.say(f"It cannot be compared with the tokens of the vocabulary, {why}.")
         return
     near = ", ".join(f"{name_of(p.label)} {p.score:.2f}" for p in t.nearest)
     yield from sheet.line(f"Closest tokens of the vocabulary, by cosine: {near}")

@@ -63,7 +63,7 @@ def draw(
             less = _visible(beside.sides[0].capture, beside.difference)
             signed = signed_scale(DIVERGING, [less], "first minus second")
             difference = replace(beside.sides[0], title="difference")
-            left = _draw_one(figure, left, difference, less, signed, labels[0], fonts)
+            left = _draw_one(figure, left, difference, less, signed, _both(*labels), fonts)
             _bar(figure, left, less, signed)
         letters = max(50, int(left * LETTERS))
         said = "\n".join(fill(fonts.spell(line), letters) for line in about)
@@ -71,6 +71,12 @@ def draw(
         top = 0.6 + 0.15 * (said.count("\n") + 1)
         write_line(figure, top, fonts.spell(title), size=11)
     return Drawn(figure, fonts.notes)
+
+
+def _both(ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
+    """The labels of two texts as those of their difference: both, where they are not the same."""
+    pairs = zip(ours, theirs, strict=True)
+    return [one if one == other else f"{one} / {other}" for one, other in pairs]
 
 
 def _visible(captured: Capture, weights: FloatArray) -> FloatArray:

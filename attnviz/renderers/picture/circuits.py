@@ -42,9 +42,10 @@ def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
 
 def _draw_copying(axes: "Axes", circuits: Circuits) -> None:
     values = by_head((each.head, each.eigenvalues) for each in circuits.copying)
+    axes.set_facecolor(EMPTY)
     shown = axes.imshow(values, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
     axes.figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03).ax.tick_params(labelsize=7)
-    axes.set_title("copying (eigenvalues)", fontsize=9, loc="left")
+    axes.set_title("copying: Σλ / Σ|λ|", fontsize=9, loc="left")
     axes.set_xticks(range(values.shape[1]), [f"H{i}" for i in range(values.shape[1])], fontsize=7)
     axes.set_yticks(range(values.shape[0]), [f"L{i}" for i in range(values.shape[0])], fontsize=7)
 
@@ -56,7 +57,9 @@ def _draw_composition(
     cmap: str,
 ) -> None:
     axes.set_facecolor(EMPTY)
-    shown = axes.imshow(scores, cmap=cmap, vmin=0, vmax=float(np.nanmax(scores)), aspect="auto")
+    shown = axes.imshow(
+        scores, cmap=cmap, vmin=0, vmax=float(np.nan_to_num(scores).max()) or 1.0, aspect="auto"
+    )
     axes.figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03).ax.tick_params(labelsize=7)
     every = max(1, len(circuits.heads) // LABELS + (len(circuits.heads) % LABELS > 0))
     at = range(0, len(circuits.heads), every)

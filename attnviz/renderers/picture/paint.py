@@ -1,7 +1,9 @@
 """Weights to colours in pictures: one scale for all heads of a picture, and its colour bar."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,12 +98,23 @@ def check_cmap(name: str) -> None:
         raise UsageError(f"{option('cmap', repr(name))} is not a colour map", hint)
 
 
+def _to_the_ends(ticks: Iterable[float], scale: Scale) -> list[float]:
+    """The numbers beside a colour bar, with those at which it begins and ends."""
+    inner = [float(tick) for tick in ticks if scale.low < tick < scale.high]
+    apart = min((b - a for a, b in pairwise(inner)), default=scale.high - scale.low) / 2
+    between = [tick for tick in inner if min(tick - scale.low, scale.high - tick) > apart]
+    return [scale.low, *between, scale.high]
+
+
 def draw_color_bar(axes: "Axes", scale: Scale) -> None:
     """Fill the axes with the scale's colour bar."""
     figure = axes.figure
     bar = figure.colorbar(
         scale.mappable(), cax=axes, extend="min" if scale.kind == "log" else "neither"
     )
+    if scale.kind != "log":
+        ticks = _to_the_ends(bar.get_ticks(), scale)
+        bar.set_ticks(ticks, labels=[f"{tick:.3g}".replace("-", "−") for tick in ticks])
     bar.set_label(scale.label, fontsize=8)
     bar.ax.tick_params(labelsize=7, width=0.6, length=3)
     bar.outline.set_linewidth(0.6)

@@ -15,7 +15,7 @@ from attnviz.data.compare import (
 )
 from attnviz.data.serial import SCHEMA, model_to_dict
 from attnviz.data.transforms import transform_to_dict
-from attnviz.renderers.rows.common import HeadNumber, LayerNumber, ModelName, head_name
+from attnviz.renderers.rows.common import HeadNumber, LayerNumber, ModelName, head_name, measured
 
 Transforms = Annotated[list[dict[str, Any]], "The transforms of the patterns, each with a kind."]
 Difference = Annotated[float, "From 0 (the head attends alike) to 1 (disjoint)."]
@@ -111,8 +111,8 @@ def _sight(
         "difference": each.difference,
         "by": comparison.by,
         "transforms": _transforms(captured),
-        "cosine_before_layer": before,
-        "cosine_after_layer": after,
+        "cosine_before_layer": measured(before),
+        "cosine_after_layer": measured(after),
         "text": number,
         "source": captured.text,
         "query": query,

@@ -120,7 +120,11 @@ class CircuitRow(TypedDict):
     head: Annotated[int, "The head's number in it."]
     reader_layer: Annotated[int | None, "The layer of a pair's reader."]
     reader_head: Annotated[int | None, "The reader's number in it."]
-    score: Annotated[float, "The share of positive eigenvalues, or the composition score."]
+    score: Annotated[
+        float | None,
+        "Copying: the sum of the eigenvalues over the sum of their sizes, from -1 to 1; else the "
+        "composition score. Null where a circuit is 0.",
+    ]
     expected: Annotated[float, "The mean score of random matrices of these shapes."]
     top: Annotated[float | None, "Copying: the share of tokens that raise themselves most."]
     tokens: Annotated[int | None, "Copying: how many tokens were looked at."]
@@ -140,9 +144,9 @@ def _copying(circuits: Circuits, top: int | None) -> Iterator[CircuitRow]:
             "head": each.head.head,
             "reader_layer": None,
             "reader_head": None,
-            "score": each.eigenvalues,
+            "score": measured(each.eigenvalues),
             "expected": 0.0,
-            "top": each.top,
+            "top": measured(each.top),
             "tokens": each.tokens,
         }
 
@@ -156,7 +160,7 @@ def _composing(circuits: Circuits, top: int | None) -> Iterator[CircuitRow]:
             "head": pair.writer.head,
             "reader_layer": pair.reader.layer,
             "reader_head": pair.reader.head,
-            "score": pair.score,
+            "score": measured(pair.score),
             "expected": circuits.expected[pair.through],
             "top": None,
             "tokens": None,

@@ -1,6 +1,7 @@
 """Circuits that were read off the weights, as a person reads them."""
 
 from collections.abc import Iterator
+from math import isnan
 
 from rich.text import Text
 
@@ -26,7 +27,7 @@ def render(circuits: Circuits, top: int | None, display: Display) -> Iterator[Te
         yield from folded(Text(said, "bold"), display.width)
         columns = [Column("head"), Column("eigenvalues", right=True), Column("top-1", right=True)]
         rows = [
-            (str(each.head), f"{each.eigenvalues:+.2f}", f"{each.top:.2f}")
+            (str(each.head), _number(each.eigenvalues, "+.2f"), _number(each.top, ".2f"))
             for each in circuits.copying[:most]
         ]
         yield from listing(columns, rows, display.width)
@@ -39,7 +40,7 @@ def render(circuits: Circuits, top: int | None, display: Display) -> Iterator[Te
                 str(each.writer),
                 str(each.reader),
                 str(each.through),
-                f"{each.score:.3f}",
+                _number(each.score, ".3f"),
                 f"{circuits.expected[each.through]:.3f}",
             )
             for each in circuits.compositions[:most]
@@ -52,7 +53,19 @@ def render(circuits: Circuits, top: int | None, display: Display) -> Iterator[Te
             Column("by chance", right=True),
         ]
         yield from listing(columns, pairs, display.width)
+    yield Text()
+    yield from folded(Text(_conventions(circuits), "dim"), display.width)
+
+
+def _number(value: float, form: str) -> str:
+    return "–" if isnan(value) else format(value, form)
+
+
+def _conventions(circuits: Circuits) -> str:
+    """What the numbers above are, as far as their names do not say it."""
+    said = ["the weights of the norms are part of each circuit"]
+    if circuits.copying:
+        said.insert(0, "eigenvalues: their sum over the sum of their sizes, from -1 to 1")
     if circuits.composed and "query" not in circuits.composed:
-        yield Text()
-        said = "positions turn queries and keys here (rotary), so only values are compared"
-        yield from folded(Text(said, "dim"), display.width)
+        said.append("positions turn queries and keys here (rotary), so only values are compared")
+    return "; ".join(said)

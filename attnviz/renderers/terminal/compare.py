@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import isnan
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -84,8 +85,13 @@ def _texts(
 
 def _cosines(cosines: Sequence[float]) -> str:
     before, *after = cosines
-    layers = (f"L{n} {cosine:.2f}" for n, cosine in enumerate(after))
-    return "  ".join((f"before {before:.2f}", *layers))
+    layers = (f"L{n} {_cosine(cosine)}" for n, cosine in enumerate(after))
+    return "  ".join((f"before {_cosine(before)}", *layers))
+
+
+def _cosine(value: float) -> str:
+    """A cosine; none where a vector is 0."""
+    return "–" if isnan(value) else f"{value:.2f}"
 
 
 def _sights(

@@ -13,6 +13,7 @@ from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import names_of
 from attnviz.renderers.parts import (
     ACCOUNTING,
+    KEPT,
     about_why,
     about_write,
     identity,
@@ -59,6 +60,8 @@ def render(why: Why, top: int, display: Display) -> Iterator[RenderableType]:
         yield Text()
     for removal in why.removals:
         yield from folded(Text(removed(why, removal, names)), display.width)
+    if why.removals:
+        yield from folded(Text(KEPT, "dim"), display.width)
     yield Text()
     said = f"{ACCOUNTING}; error of the sums: {why.error:.0e} of their terms' sizes"
     yield from folded(Text(said, "dim"), display.width)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from attnviz.data.blocks import FloatArray
 from attnviz.data.card import NamedHead
@@ -11,6 +12,7 @@ from attnviz.data.exhibit import Choice
 from attnviz.data.finding import Finding, FoundLink
 from attnviz.data.head import Head
 from attnviz.data.transforms import NormBased, Scores, Transform
+from attnviz.renderers.picture.paint import Scale, draw_color_bar
 from attnviz.renderers.picture.words import PictureOptions, words_for
 from tests.factories import make_capture, make_exhibit
 
@@ -74,3 +76,10 @@ def test_a_translation_is_written_out_with_what_its_rows_are() -> None:
     assert "each row is the word that a position predicts" in said
     turned = words_for(exhibit, PictureOptions(orient="key-rows")).subtitle
     assert "each column is the word that a position predicts" in turned
+
+
+def test_a_colour_bar_has_numbers_at_both_of_its_ends() -> None:
+    figure = Figure()
+    draw_color_bar(figure.add_axes((0, 0, 0.1, 1)), Scale("Blues", "linear", 0.0, 0.943, "weight"))
+    written = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert (written[0], written[-1]) == ("0", "0.943")
