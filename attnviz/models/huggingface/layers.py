@@ -10,6 +10,7 @@ from torch import nn
 
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
+from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.outputs import attention_modules
@@ -86,7 +87,8 @@ class LayerParts:
 
     `projections`: those of queries, keys and values, by role; `output` is W_O.
     `turn`: which of the layer's runs in one forward pass is meant, from 1, since modules that
-    several layers share (ALBERT) run more than once.
+    several layers share (ALBERT) run more than once. `width`: that of what `output` reads, 0
+    where attention cannot be recorded.
     """
 
     layer: nn.Module
@@ -94,6 +96,7 @@ class LayerParts:
     projections: dict[str, nn.Module]
     output: nn.Module
     turn: int
+    width: int
 
     def outside(self, *others: "LayerParts") -> Iterator[nn.Module]:
         """The modules of the layer that do not belong to its attention, or to one of these."""
@@ -113,21 +116,27 @@ def parts_of(model: Any, layers: Iterable[int], kind: Kind = "self") -> dict[int
     return {layer: _parts(model, calls, layer) for layer in layers}
 
 
-_Calls: TypeAlias = Sequence[tuple[int | None, nn.Module]]
-"""The layers of a model with the modules that attend, in the order in which they run."""
+_Calls: TypeAlias = Sequence[tuple[int | None, nn.Module, int]]
+"""The layers of a model with the modules that attend and the width of all heads' outputs, in the
+order in which they run."""
 
 
 def _calls(model: Any, kind: Kind) -> _Calls:
     """The calls of a run over one token; where attention cannot be recorded, by name."""
     if not model._can_set_attn_implementation():
         names = {module: name for name, module in model.named_modules()}
-        return [(layer_of(names[module]), module) for module in attention_modules(model)]
-    layers, calls = Layers(model, kind), list[tuple[int | None, nn.Module]]()
+        return [(layer_of(names[module]), module, 0) for module in attention_modules(model)]
+    layers, calls = Layers(model, kind), list[tuple[int | None, nn.Module, int]]()
+
+    def see(call: AttentionCall) -> None:
+        width = call.q.size(0) * call.v.size(-1)
+        calls.append((layers.at_work(call.module), call.module, width))
+
     token = torch.tensor([[0]], device=model.device)
     given: dict[str, Any] = {"input_ids": token, "use_cache": False}
     if kind != "self":
         given["decoder_input_ids"] = token
-    with recording(model, lambda call: calls.append((layers.at_work(call.module), call.module))):
+    with recording(model, see):
         forward(model.base_model, **given)
     return calls
 
@@ -135,12 +144,12 @@ def _calls(model: Any, kind: Kind) -> _Calls:
 def _parts(model: Any, calls: _Calls, layer: int) -> LayerParts:
     """The modules of one layer, looked for around the module that attends."""
     names = {module: name for name, module in model.named_modules()}
-    numbers = [number for number, _ in calls]
+    numbers = [number for number, *_ in calls]
     if layer not in numbers:
         raise unknown(f"layer {layer} of {type(model).__name__} calls no attention")
     before = calls[: numbers.index(layer) + 1]
-    attention = before[-1][1]
-    turn = sum(module is attention for _, module in before)
+    _, attention, width = before[-1]
+    turn = sum(module is attention for _, module, _ in before)
     path = names[attention].split(".")
     depth = next(i for i, part in enumerate(path) if part.isdigit()) + 1
     block = model.get_submodule(".".join(path[:depth]))
@@ -149,7 +158,7 @@ def _parts(model: Any, calls: _Calls, layer: int) -> LayerParts:
         projections = projections_of(model.get_submodule(".".join(path[:end])))
         if "O" in projections and ("QKV" in projections or {"Q", "K", "V"} <= set(projections)):
             output = projections.pop("O")
-            return LayerParts(block, attention, projections, output, turn)
+            return LayerParts(block, attention, projections, output, turn, width)
     raise unknown(
         f"the projections of {type(attention).__name__} are not where attnviz looks for them"
     )
