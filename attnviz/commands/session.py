@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from rich.console import RenderableType
@@ -24,7 +24,13 @@ from attnviz.console import (
 from attnviz.errors import ExitStatus, UsageError, option, spelled
 from attnviz.harmless import readable, shortened
 from attnviz.inputs.text import Stdin
+from attnviz.models.catalog import Source
+from attnviz.renderers.notes import model_notes
+from attnviz.runs.prepare import load_model
 from attnviz.writers.stream import as_output_error
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 T = TypeVar("T")
 
@@ -153,6 +159,17 @@ class Session:
             with as_output_error():
                 self.consoles.out.print(part)
                 self.environment.stdout.flush()
+
+    def load(self, source: Source) -> "LoadedModel":
+        """Load the model, with a line on stderr about layers without attention.
+
+        Raises:
+            ModelError: it cannot be found, fetched or loaded.
+        """
+        model = load_model(source)
+        for said in model_notes(model.identity):
+            self.note(said)
+        return model
 
     def note(self, message: str) -> None:
         """One line on stderr about something that a user may want to know."""

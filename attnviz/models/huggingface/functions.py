@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
-from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.call import AttentionCall, eager_of
 
 Listener: TypeAlias = Callable[[AttentionCall], None]
 Correct: TypeAlias = Callable[[AttentionCall, Tensor], Tensor]
@@ -68,7 +68,8 @@ def _switched(model: Any, make: Callable[[Function | None], Function]) -> Iterat
         raise ValueError(f"{type(model).__name__} cannot switch its attention function")
     configured = [m.config for m in model.modules() if hasattr(m, "config")]
     names = {config._attn_implementation for config in configured}
-    files = {sys.modules[type(module).__module__] for module in model.modules()}
+    classes = {kind for module in model.modules() for kind in type(module).__mro__}
+    files = {sys.modules[kind.__module__] for kind in classes if kind.__module__ in sys.modules}
     # most files share one mapping; some have their own, with functions of their own in it
     mappings = {id(m): m for file in files if (m := getattr(file, FUNCTIONS, None)) is not None}
     with ExitStack() as stack:
@@ -126,7 +127,7 @@ def _around(
             _more=more,
             _texts=(query, key, value),
         )
-        function = inner or sys.modules[type(module).__module__].eager_attention_forward
+        function = inner or eager_of(module)
         weights: Tensor | None = None
 
         def attended() -> Tensor:

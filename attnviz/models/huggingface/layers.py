@@ -1,7 +1,7 @@
 """The layers of a transformers model: their numbers, their modules and their projections."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -25,13 +25,36 @@ class Layers:
     """
 
     def __init__(self, model: Any, kind: Kind) -> None:
-        self._own = {
-            module: layer_of(name)
+        self._names = {
+            module: name
             for name, module in model.named_modules()
             if kind in ("self", kind_of(name))
         }
+        self._own = {module: layer_of(name) for module, name in self._names.items()}
         self._architecture = model.config.model_type
         self.begin()
+
+    def silent(
+        self, layers: Collection[int], attending: Collection[nn.Module]
+    ) -> Iterator[tuple[int, nn.Module]]:
+        """Attention modules of these layers, none of which was called for what it attends to.
+
+        Modules of transformers' own that hybrids have instead (Mamba, convolutions) are none. One
+        is of the class of those that attend, or of a class from elsewhere that stands where they
+        do, or calls itself attention.
+        """
+        classes = tuple({type(module) for module in attending})
+        places = {_place(self._names[module]) for module in attending}
+        for module, layer in self._own.items():
+            if layer not in layers or next(module.parameters(), None) is None:
+                continue
+            kind = type(module)
+            foreign = not kind.__module__.startswith("transformers.")
+            stands_in = (
+                _place(self._names[module]) in places or "attention" in kind.__name__.lower()
+            )
+            if isinstance(module, classes) or (foreign and stands_in):
+                yield layer, module
 
     def begin(self) -> None:
         """Another run begins."""
@@ -62,6 +85,11 @@ def layer_of(module: str) -> int:
     """The layer that a module belongs to: the first number in its dotted name."""
     number = re.search(r"(?:^|\.)(\d+)(?:\.|$)", module)
     return int(number[1]) if number else -1
+
+
+def _place(module: str) -> str:
+    """Where a module stands in its layer, whatever the number of that: its name from there on."""
+    return re.sub(r"^.*?(?:^|\.)\d+(?=\.|$)", "", module, count=1)
 
 
 def kind_of(module: str) -> Kind:

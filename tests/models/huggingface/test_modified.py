@@ -11,11 +11,14 @@ import numpy as np
 import peft
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
-from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig
+from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
+from transformers.models.llama.modeling_llama import LlamaAttention
 from transformers.pytorch_utils import Conv1D
 
+import attnviz
 from attnviz.data.head import Head
 from attnviz.errors import ModelError
 from attnviz.models.frozen.circuits import copying, weights_of
@@ -253,3 +256,77 @@ def test_a_model_has_its_hooks_and_functions_afterwards() -> None:
 def test_conv1d_is_read_the_other_way_round() -> None:
     assert isinstance(gpt2().transformer.h[0].attn.c_proj, Conv1D)
     check_same(gpt2(), gpt2())
+
+
+# ---- attention of a user's own, and prompts outside of the model ----
+
+
+def load(model: Any) -> attnviz.Model:
+    made = Tokenizer(models.WordLevel({f"w{i}": i for i in range(61)}, unk_token="w0"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return attnviz.load_model(model, PreTrainedTokenizerFast(tokenizer_object=made))
+
+
+class Silent(LlamaAttention):
+    def forward(self, hidden_states: Tensor, **_: Any) -> Any:
+        return self.o_proj(self.v_proj(hidden_states).repeat(1, 1, 2)), None
+
+
+class Elsewhere(nn.Module):
+    def __init__(self, *_: Any) -> None:
+        super().__init__()
+        self.mixed = nn.Linear(24, 24)
+
+    def forward(self, hidden_states: Tensor, **_: Any) -> Any:
+        return self.mixed(hidden_states), None
+
+
+class Nothing(nn.Module):
+    def __init__(self, *_: Any) -> None:
+        super().__init__()
+
+    def forward(self, hidden_states: Tensor, **_: Any) -> Any:
+        return torch.zeros_like(hidden_states), None
+
+
+class Same(LlamaAttention):
+    """As in transformers, but of another file."""
+
+
+@pytest.mark.parametrize("kind", [Silent, Elsewhere])
+def test_attention_that_cannot_be_recorded_is_refused_by_name(kind: Any) -> None:
+    model = llama()
+    model.model.layers[1].self_attn = kind(model.config, 1)
+    with pytest.raises(ModelError, match=f"the attention of layer 1, of the class {kind.__name__}"):
+        load(model.eval())
+
+
+def test_a_layer_whose_attention_was_taken_out_is_noted() -> None:
+    model = llama()
+    model.model.layers[1].self_attn = Nothing()
+    found = load(model.eval()).capture("w3 w4 w5")
+    assert found.notes == ("layer 1 of this model has no attention",)
+
+
+def test_a_subclass_in_another_file_is_recorded_as_its_base_is() -> None:
+    model = llama()
+    same = Same(model.config, 1)
+    same.load_state_dict(model.model.layers[1].self_attn.state_dict())
+    expected = load(model).capture("w3 w4 w5").pattern(1, 2)
+    model.model.layers[1].self_attn = same.eval()
+    np.testing.assert_array_equal(load(model).capture("w3 w4 w5").pattern(1, 2), expected)
+
+
+SOFT = {
+    "prefix": peft.PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3),
+    "prompt": peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3),
+    "invoked": peft.LoraConfig(
+        target_modules=LLAMA, task_type="CAUSAL_LM", alora_invocation_tokens=[7, 9]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOFT)
+def test_what_peft_adds_outside_of_the_model_is_refused(name: str) -> None:
+    with pytest.raises(ModelError, match="stands outside of it"):
+        load(adapted(llama(), SOFT[name]))
