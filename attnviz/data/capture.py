@@ -32,7 +32,11 @@ MadeBy: TypeAlias = Literal["native", "transformers", "array"]
 
 @dataclass(frozen=True)
 class ModelIdentity:
-    """Which model made a capture, and how it was run."""
+    """Which model made a capture, and how it was run.
+
+    `fingerprint`: of the weights, by fixed samples of every tensor; behind a `-` that of all their
+    bytes, where they were verified. None where another program made the capture.
+    """
 
     name: str
     architecture: str
@@ -41,6 +45,7 @@ class ModelIdentity:
     engine: MadeBy
     dtype: str = "float32"
     revision: str | None = None
+    fingerprint: str | None = None
 
     @property
     def n_layer(self) -> int:

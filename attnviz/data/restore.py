@@ -229,7 +229,7 @@ def _model(entry: JsonObject) -> ModelIdentity:
     _check(all(n >= 0 for n in per_layer), "heads_per_layer")
     _check(sum(per_layer) <= MOST_HEADS, "heads_per_layer")
     _check(_is_count(_get(entry, "parameters", int)), "parameters")
-    revision = entry.get("revision")
+    revision, fingerprint = entry.get("revision"), entry.get("fingerprint")
     return ModelIdentity(
         name=_name(entry, "name"),
         architecture=_name(entry, "architecture"),
@@ -238,6 +238,7 @@ def _model(entry: JsonObject) -> ModelIdentity:
         engine=_one_of(entry, "engine", get_args(MadeBy)),
         dtype=_name(entry, "dtype"),
         revision=None if revision is None else _name(entry, "revision"),
+        fingerprint=None if fingerprint is None else _name(entry, "fingerprint"),
     )
 
 

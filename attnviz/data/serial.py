@@ -58,6 +58,7 @@ def model_to_dict(model: ModelIdentity) -> dict[str, Any]:
         "dtype": model.dtype,
         "parameters": model.parameters,
         "heads_per_layer": list(model.heads_per_layer),
+        "fingerprint": model.fingerprint,
     }
 
 

@@ -12,6 +12,7 @@ import torch
 from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.errors import ModelError
+from attnviz.models.fingerprint import fingerprint, weights_in
 from attnviz.models.folder.architecture import reads_no_text, transformers_config
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes
@@ -58,13 +59,16 @@ def load_huggingface(
     return _made(model, name, sizes, (card, tokenizer), revision)
 
 
-def wrap_huggingface(model: Any, tokenizer: Any, kind: Kind | None = None) -> HuggingFaceModel:
+def wrap_huggingface(
+    model: Any, tokenizer: Any, kind: Kind | None = None, name: str | None = None
+) -> HuggingFaceModel:
     """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
 
     Args:
         model: the model, in evaluation mode.
         tokenizer: its tokenizer, a fast one.
         kind: of an encoder-decoder, which attention.
+        name: what to call it; None: what transformers calls it.
 
     Raises:
         ModelError: it is no transformers model, in training, or cannot be recorded.
@@ -90,7 +94,7 @@ def wrap_huggingface(model: Any, tokenizer: Any, kind: Kind | None = None) -> Hu
             plain.config.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
         sizes = folder_sizes(folder, kind)
-        name = plain.name_or_path or type(plain).__name__
+        name = name or plain.name_or_path or type(plain).__name__
         card = read_card(folder, name, sizes.heads_per_layer)
         read = load_tokenizer(folder, sizes, card.bos)
         if model is not plain:
@@ -119,6 +123,7 @@ def _made(
         engine="transformers",
         dtype=str(model.dtype).removeprefix("torch."),
         revision=revision,
+        fingerprint=fingerprint(*weights_in(model)),
     )
     made = _class_of(model, sizes.kind, causal=attention.causal)
     return made(model, identity, *beside, attention.causal, sizes.kind)

@@ -18,6 +18,7 @@ from attnviz.data.card import ModelCard, NamedHead
 from attnviz.data.explain import EmbeddingTrace
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
+from attnviz.models.fingerprint import fingerprint
 from attnviz.models.attention import (
     attention_pattern,
     causal_mask,
@@ -51,7 +52,8 @@ class EmbeddingModel:
     @property
     def identity(self) -> ModelIdentity:
         size = self.embedding.numel()
-        return ModelIdentity(EMBEDDINGS, EMBEDDINGS, (1,), size, "native")
+        mark = fingerprint({EMBEDDINGS: self.embedding})
+        return ModelIdentity(EMBEDDINGS, EMBEDDINGS, (1,), size, "native", fingerprint=mark)
 
     @property
     def card(self) -> ModelCard:

@@ -29,6 +29,9 @@ class ModelObject(TypedDict):
     dtype: str
     parameters: int
     heads_per_layer: list[int]
+    fingerprint: Annotated[
+        str | None, "Of samples of the weights; behind a - of all of them, if they were verified."
+    ]
 
 
 class TokenObject(TypedDict):
