@@ -122,8 +122,8 @@ def compare(
             f"give one text, and no {option('query')}",
         )
     other = replace(source, name=compared.against, revision=None)
-    models = session.load(source), session.load(other)
-    by_model = compare_models(*models, given[0], *how, compared.pair)
+    first, second = session.load(source), session.load(other)
+    by_model = compare_models(first, second, given[0], *how, compared.pair)
     note_strange(session, [any(captured.strange for captured in by_model.captures)], "text")
     deliver_result(session, to, of_models(by_model, compared.top), canvas)
 

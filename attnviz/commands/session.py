@@ -21,6 +21,7 @@ from attnviz.console import (
     display_of,
     make_consoles,
 )
+from attnviz.data.asked import begin
 from attnviz.errors import ExitStatus, UsageError, option, spelled
 from attnviz.harmless import readable, shortened
 from attnviz.inputs.text import Stdin
@@ -82,6 +83,9 @@ class Session:
                 f"{option('no_color')} and {option('color', color)} disagree", "give one of them"
             )
         color = "never" if no_color else color
+        told = {name for name in context.params if self.chosen(name)}
+        given = {name: value for name, value in context.params.items() if name in told}
+        begin(given, context.params.get("seed"))
         self.consoles = make_consoles(self.environment, width=width, color=color)
 
     def given(self, *options: str | type[Any]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.data.asked import Asked
 from attnviz.data.blocks import FloatArray, IntArray, LayerPattern
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
@@ -95,7 +96,8 @@ class Capture:
     the same default head without a model; `unknown_words` those words of the text that the
     model was never trained on, where it can tell; `loss` is how well the model predicted the
     text, where its card says what that means. `segments`: those of the prompt, where the capture is
-    of an answer; its text is the prompt with the answer behind it.
+    of an answer; its text is the prompt with the answer behind it. `asked`: with which options
+    it was made.
     """
 
     text: str
@@ -116,6 +118,7 @@ class Capture:
     unknown_words: tuple[str, ...] = ()
     loss: TextLoss | None = None
     segments: tuple[Segment, ...] = ()
+    asked: Asked = field(default_factory=Asked)
 
     @property
     def strange(self) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast, get_args
 
+from attnviz.data.asked import Asked
 from attnviz.data.blocks import FloatArray, LayerPattern
 from attnviz.data.capture import VALUE_NORMS, Capture, Kind, MadeBy, ModelIdentity, TextLoss
 from attnviz.data.card import NamedHead
@@ -131,9 +132,17 @@ def capture_from(
         unknown_words=_unknown(meta),
         loss=_loss(meta),
         segments=_segments(meta),
+        asked=_asked(meta),
     )
     _check_numbers(captured)
     return captured
+
+
+def _asked(meta: JsonObject) -> Asked:
+    """With which options it was made; older captures do not say."""
+    seed = meta.get("seed")
+    _check(seed is None or isinstance(seed, int), "seed")
+    return Asked(_object(meta, "options") if "options" in meta else {}, seed)
 
 
 def _check_numbers(captured: Capture) -> None:

@@ -196,7 +196,8 @@ def _unembedding(model: Any, x: Tensor) -> Tensor:
     """The direction of each token's logit (V, d)."""
     head = model.get_output_embeddings()
     if head is None:
-        return model.get_input_embeddings().weight
+        weight: Tensor = model.get_input_embeddings().weight
+        return weight
     return matrix_of(head, x)[0].t()
 
 

@@ -119,7 +119,7 @@ def is_plain(module: nn.Module) -> bool:
         module._forward_hooks
         or module._forward_pre_hooks
         or "forward" in vars(module)
-        or _has_any_global_hook()
+        or _has_any_global_hook()  # type: ignore[no-untyped-call]
     )
 
 

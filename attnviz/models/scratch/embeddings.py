@@ -18,7 +18,6 @@ from attnviz.data.card import ModelCard, NamedHead
 from attnviz.data.explain import EmbeddingTrace
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
-from attnviz.models.fingerprint import fingerprint
 from attnviz.models.attention import (
     attention_pattern,
     causal_mask,
@@ -26,6 +25,7 @@ from attnviz.models.attention import (
     masked,
     weighted_sum,
 )
+from attnviz.models.fingerprint import fingerprint
 from attnviz.models.folder.config import folder_sizes
 from attnviz.models.handover import Handover
 from attnviz.models.known import EMBEDDINGS
