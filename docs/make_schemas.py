@@ -123,9 +123,10 @@ def schema_for(command: str) -> dict[str, Any]:
             "properties": {
                 "schema": {"const": SCHEMA},
                 "command": {"const": command},
+                "made": schema_of(objects.MadeObject, definitions),
                 "rows": {"type": "array", "items": {"$ref": "#/$defs/row"}},
             },
-            "required": ["schema", "command", "rows"],
+            "required": ["schema", "command", "made", "rows"],
             "additionalProperties": False,
         }
         choices.append({"$ref": "#/$defs/rows"})

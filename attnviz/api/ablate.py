@@ -10,6 +10,7 @@ from attnviz.api.given import (
     check_one_of,
     check_word,
     layer_names,
+    recorded,
     texts_of,
     which_heads,
     words_of,
@@ -24,6 +25,7 @@ from attnviz.runs.results.ablate import SHOWN, of_found, of_mean
 from attnviz.runs.results.result import Result
 
 
+@recorded
 def ablate(
     text: str | Sequence[str],
     model: str | Model = "builtin",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
-from attnviz.api.given import HeadNames, check_text, which_heads
+from attnviz.api.given import HeadNames, check_text, recorded, which_heads
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.api.show import Shown, ShowOptions, show
 from attnviz.data.blocks import FloatArray
@@ -184,6 +184,7 @@ class AttentionCapture:
         write_bytes(Path(path), encoded(pieces_of(whole_exhibit(self.record), "npz")))
 
 
+@recorded
 def capture(
     text: str,
     model: str | Model = "builtin",

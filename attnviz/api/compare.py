@@ -9,6 +9,7 @@ from attnviz.api.given import (
     check_count,
     check_text,
     one_name,
+    recorded,
     transforms,
     which_heads,
 )
@@ -21,6 +22,7 @@ from attnviz.runs.results.compare import of_models, of_texts
 from attnviz.runs.results.result import Result
 
 
+@recorded
 def compare(
     *texts: str,
     model: str | Model = "builtin",

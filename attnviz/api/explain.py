@@ -12,6 +12,7 @@ from attnviz.api.given import (
     check_text,
     head_names,
     one_name,
+    recorded,
 )
 from attnviz.api.model import Model, load_model, loaded, text_options
 from attnviz.data.worked import Initialisation, Similarity, Way
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from attnviz.models.scratch.embeddings import EmbeddingModel
 
 
+@recorded
 def explain(
     text: str | None = None,
     model: str | Model = "builtin",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attnviz.api.capture import AttentionCapture
-from attnviz.api.given import HeadNames, check_count, check_one_of, which_heads
+from attnviz.api.given import HeadNames, check_count, check_one_of, recorded, which_heads
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.data.check import Check
 from attnviz.data.exhibit import PictureLook
@@ -108,6 +108,7 @@ class AttentionAnswer:
         return self._asked.check(self._answer)
 
 
+@recorded
 def generate(
     prompt: str | Sequence[Mapping[str, Any]],
     model: str | Model = "builtin",

@@ -1,13 +1,18 @@
 """What a user gives in Python, checked as the command line's own parser checks it there."""
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias, get_args
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeAlias, TypeVar, get_args
 
+from attnviz.data.asked import asking
 from attnviz.data.head import Head
 from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError, option
 from attnviz.runs.options import HeadOptions
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Names: TypeAlias = str | int | Sequence[str | int]
 """One token or several: `"creature"`, `"creature#2"`, `4`, `-1`, `"/^c/"`."""
 HeadName: TypeAlias = str | tuple[int, int]
@@ -17,6 +22,22 @@ HeadNames: TypeAlias = str | int | tuple[int, int] | Sequence[str | int | tuple[
 
 LayerNames: TypeAlias = str | int | Sequence[str | int]
 """Layers: `"0-3"`, `"all"`, `2`, or a list of these."""
+
+
+def recorded(function: Callable[P, T]) -> Callable[P, T]:
+    """The same function; its results carry the options that it was given."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def run(*args: P.args, **named: P.kwargs) -> T:
+        bound = signature.bind(*args, **named)
+        given = {**bound.arguments, **bound.arguments.get("options", {})}
+        given.pop("options", None)
+        bound.apply_defaults()
+        with asking(given, bound.arguments.get("seed")):
+            return function(*args, **named)
+
+    return run
 
 
 def check_text(text: object) -> None:

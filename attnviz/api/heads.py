@@ -11,6 +11,7 @@ from attnviz.api.given import (
     check_count,
     check_one_of,
     check_text,
+    recorded,
     transforms,
     which_heads,
 )
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from attnviz.api.capture import AttentionCapture, FilePath
 
 
+@recorded
 def heads(
     text: "str | AttentionCapture | None" = None,
     model: str | Model = "builtin",

@@ -9,6 +9,7 @@ from attnviz.data.capture import Kind
 from attnviz.data.card import NamedHead
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
+from attnviz.models.known import BUILTIN
 from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.runs.options import TextOptions, Truncation
 from attnviz.runs.prepare import load_model as run_load_model
@@ -51,6 +52,11 @@ class Model:
     def name(self) -> str:
         """The name that it was loaded by."""
         return self._loaded.identity.name
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Of its weights: names, shapes, types, and fixed samples of every tensor."""
+        return self._loaded.identity.fingerprint
 
     @property
     def heads_per_layer(self) -> tuple[int, ...]:
@@ -138,9 +144,10 @@ class Model:
 
 
 def load_model(
-    name: "str | PreTrainedModel" = "builtin",
+    model: "str | PreTrainedModel | None" = None,
     tokenizer: "PreTrainedTokenizerFast | None" = None,
     *,
+    name: str | None = None,
     revision: str | None = None,
     offline: bool = False,
     engine: Engine = "auto",
@@ -156,10 +163,13 @@ def load_model(
     'builtin'
 
     Args:
-        name: `builtin`, a hub id such as `gpt2`, or a model's folder; or a transformers model in
-            evaluation mode, wrapped by PEFT or not, which stays as and where it is. Then only
-            `kind` and `max_memory` have a meaning.
+        model: `builtin` (None), a hub id such as `gpt2`, or a model's folder; or a transformers
+            model in evaluation mode, wrapped by PEFT or not, which stays as and where it is. Then
+            only `name`, `kind` and `max_memory` have a meaning. Load it again after a change of
+            its weights: its fingerprint is taken here.
         tokenizer: that of a model in memory, a fast one.
+        name: what to call a model in memory; None is what transformers calls it, the same for two
+            of one class. Without `model`, the name of the model to load.
         revision: a branch, tag or commit of a hub model.
         offline: never use the network.
         engine: the from-scratch model for a GPT-2 ("native"), or "transformers".
@@ -179,19 +189,25 @@ def load_model(
             f"{option('kind', repr(kind))} is not known", "give cross, encoder or decoder"
         )
     placement = Placement(device, dtype, max_memory)
-    if not isinstance(name, str):
+    if model is None:
+        model, name = name or BUILTIN, None
+    if name is not None and not (isinstance(name, str) and name.strip()):
+        raise UsageError(f"{option('name', repr(name))} is no name", "give a text")
+    if not isinstance(model, str):
         from attnviz.models.huggingface.load import wrap_huggingface
 
         moved = placement != Placement(max_memory=max_memory)
         if revision or offline or engine == "native" or moved:
             raise UsageError(
-                "a model in memory is taken as it is", "give kind and max_memory alone"
+                "a model in memory is taken as it is", "give name, kind and max_memory alone"
             )
-        return Model(wrap_huggingface(name, tokenizer, kind), max_memory)
+        return Model(wrap_huggingface(model, tokenizer, kind, name), max_memory)
+    if name is not None:
+        raise UsageError(f"{model} has a name", f"leave {option('name')} out")
     if tokenizer is not None:
         raise UsageError("a model that is loaded by its name has a tokenizer", "leave yours out")
     source = Source(
-        name,
+        model,
         revision,
         offline,
         quiet=True,

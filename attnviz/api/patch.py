@@ -9,6 +9,7 @@ from attnviz.api.given import (
     Names,
     check_count,
     check_one_of,
+    recorded,
     texts_of,
     token_names,
     which_heads,
@@ -26,6 +27,7 @@ from attnviz.runs.results.patch import of_mean, of_patching
 from attnviz.runs.results.result import Result
 
 
+@recorded
 def patch(
     text: str | Sequence[str],
     source: str | Sequence[str],

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from attnviz.analyses.predict import mean_of
-from attnviz.api.given import check_count, check_word, texts_of
+from attnviz.api.given import check_count, check_word, recorded, texts_of
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.errors import UsageError
 from attnviz.runs.options import Truncation
@@ -13,6 +13,7 @@ from attnviz.runs.results.predict import of_mean, of_prediction
 from attnviz.runs.results.result import Result
 
 
+@recorded
 def predict(
     text: str | Sequence[str],
     model: str | Model = "builtin",

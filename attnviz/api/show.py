@@ -13,6 +13,7 @@ from attnviz.api.given import (
     check_count,
     check_text,
     names,
+    recorded,
     which_heads,
 )
 from attnviz.api.model import Model, loaded, text_options
@@ -164,6 +165,7 @@ class Shown:
         return plain_text(shown, Display().width)
 
 
+@recorded
 def show(
     given: "str | AttentionCapture",
     model: str | Model = "builtin",

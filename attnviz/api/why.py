@@ -1,6 +1,6 @@
 """`attnviz.why` and `attnviz.writes`: why a head attends, and what it does with it."""
 
-from attnviz.api.given import HeadName, check_one_of, check_text, head_names, one_name
+from attnviz.api.given import HeadName, check_one_of, check_text, head_names, one_name, recorded
 from attnviz.api.model import Model, loaded, text_options
 from attnviz.data.why import Group, Why, Write
 from attnviz.runs.options import Truncation
@@ -9,6 +9,7 @@ from attnviz.runs.results.why import of_why, of_write
 from attnviz.runs.why import Question, ask_why, what_it_writes
 
 
+@recorded
 def why(
     text: str,
     model: str | Model = "builtin",
@@ -58,6 +59,7 @@ def why(
     return of_why(found, top)
 
 
+@recorded
 def writes(
     text: str,
     model: str | Model = "builtin",

@@ -23,7 +23,6 @@ from attnviz.data.interventions import Replacement
 from attnviz.errors import IdleOption, option
 from attnviz.runs.ablate import Ablating, Targets, ablate_each, ablate_together
 from attnviz.runs.interventions import Progress
-from attnviz.runs.prepare import load_model
 from attnviz.runs.results.ablate import of_found, of_mean
 
 EPILOG = r"""
@@ -153,7 +152,7 @@ def ablate(
         check_one_file(to, lines=lines)
     alone = pairs is None and not lines
     given = text_alone(session, text, "a saved capture cannot be run again") if alone else ""
-    loaded = load_model(g.source_of(session, model, run))
+    loaded = session.load(g.source_of(session, model, run))
     options, every = tokens.options(run), list[Found]()
 
     def found(text: str, own: Ablating, number: int, tell: Progress | None = None) -> Answered:

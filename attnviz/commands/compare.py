@@ -14,7 +14,6 @@ from attnviz.commands.texts import note_strange, note_texts, text_alone
 from attnviz.data.compare import Pairing
 from attnviz.errors import UsageError, option
 from attnviz.runs.compare import compare_models, compare_texts
-from attnviz.runs.prepare import load_model
 from attnviz.runs.results.compare import SHOWN, of_models, of_texts
 
 EPILOG = """
@@ -113,7 +112,7 @@ def compare(
     how = tokens.options(run), heads.options, transforms.transforms()
     if compared.against is None:
         _check_texts(session, to)
-        by_text = compare_texts(load_model(source), given, compared.query, *how)
+        by_text = compare_texts(session.load(source), given, compared.query, *how)
         note_texts(session, by_text.captures)
         deliver_result(session, to, of_texts(by_text, compared.top), canvas)
         return
@@ -123,7 +122,8 @@ def compare(
             f"give one text, and no {option('query')}",
         )
     other = replace(source, name=compared.against, revision=None)
-    by_model = compare_models(load_model(source), load_model(other), given[0], *how, compared.pair)
+    first, second = session.load(source), session.load(other)
+    by_model = compare_models(first, second, given[0], *how, compared.pair)
     note_strange(session, [any(captured.strange for captured in by_model.captures)], "text")
     deliver_result(session, to, of_models(by_model, compared.top), canvas)
 

@@ -28,7 +28,6 @@ from attnviz.runs.explain import (
     work_matrices,
 )
 from attnviz.runs.explain import explain as trace_head
-from attnviz.runs.prepare import load_model
 from attnviz.runs.results.calculation import Calculation
 from attnviz.runs.results.explain import Telling, of_embeddings, of_example, of_head, of_matrices
 
@@ -190,7 +189,7 @@ def explain(
         given = text_alone(session, text, refusal)
         # on the processor: here every intermediate number is looked at
         source = g.source_of(session, model, g.ModelRun(device="cpu"), kind, causal)
-        loaded = load_model(source)
+        loaded = session.load(source)
         if model.model == EMBEDDINGS:
             embeddings = cast("EmbeddingModel", loaded)
             options = tokens.options(target=target.target)

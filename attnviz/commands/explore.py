@@ -14,7 +14,6 @@ from attnviz.console import Display, display_of
 from attnviz.data.capture import Capture
 from attnviz.errors import UsageError
 from attnviz.extras import missing
-from attnviz.runs.prepare import load_model
 
 if TYPE_CHECKING:
     from attnviz.tui.app import ExploreApp
@@ -62,7 +61,7 @@ def explore(
     if isinstance(given, Capture):
         begin = opened(capture=_weights(given))
     else:
-        loaded = load_model(g.source_of(session, model, run, kind, causal))
+        loaded = session.load(g.source_of(session, model, run, kind, causal))
         begin = opened.of_text(given, loaded, tokens.options(run, target.target))
     if not session.stdin.is_terminal:
         _take_keys_from_the_terminal(session)

@@ -26,7 +26,6 @@ from attnviz.renderers.notes import full_note, run_notes
 from attnviz.runs.answers import WHOLE, AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering, chat_prompt
 from attnviz.runs.outputs import Piece
-from attnviz.runs.prepare import load_model
 
 EPILOG = """
 Examples
@@ -196,7 +195,7 @@ def generate(
         session.refuse(Sampled, wrong="does nothing for an answer that is given")
     writing = Writing(sampled.sampling, tuple(sampled.stop or ()), given.target)
     prompts = _of_lines(session, text, segments) if lines else _of_text(session, text, segments)
-    loaded = load_model(g.source_of(session, model, run))
+    loaded = session.load(g.source_of(session, model, run))
     strange = list[bool]()
 
     def made(prompt: Prompt | Chat, line: int | None, first: bool) -> Iterable[Piece]:

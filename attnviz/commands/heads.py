@@ -18,7 +18,6 @@ from attnviz.models.catalog import Source
 from attnviz.runs.heads import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.runs.labels import LabelRun
 from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import load_model
 from attnviz.runs.results.heads import of_report
 
 EPILOG = """
@@ -175,7 +174,7 @@ def heads(
     if labels is not None:
         measured.check_labels(session, HowProbed)
         with_labels = LabelRun(
-            load_model(g.source_of(session, model, run, kind)),
+            session.load(g.source_of(session, model, run, kind)),
             tokens.options(run, target.target),
             heads.options,
         )
@@ -186,7 +185,7 @@ def heads(
     source = g.source_of(session, model, run, kind)
     options = tokens.options(run, target.target)
     if on_probe:
-        report = score_probe(load_model(source), probed.record, options, heads.options)
+        report = score_probe(session.load(source), probed.record, options, heads.options)
     else:
         report = _over_text(session, text, source, options, heads, transforms.transforms())
     narrowed = narrow(report, rows.sort, rows.role, rows.top)
@@ -216,6 +215,6 @@ def _over_text(
     text = text_or_capture(session, given)
     if isinstance(text, Capture):
         return score_capture(text, heads.options, transforms)
-    report = score_text(load_model(source), text, options, heads.options, transforms)
+    report = score_text(session.load(source), text, options, heads.options, transforms)
     note_texts(session, [report.capture])
     return report

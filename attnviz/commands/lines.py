@@ -10,6 +10,7 @@ from attnviz.commands.grouping import panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, say
 from attnviz.data.capture import Capture
+from attnviz.data.serial import made_to_dict
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.inputs.lines import read_lines
 from attnviz.renderers.notes import run_notes
@@ -129,18 +130,21 @@ def _pieces(
 ) -> Iterator[Piece]:
     """What goes out, as it comes; json is one document."""
     form, display = to.format.name, to.display(session)
-    rows, command = list[Any](), ""
+    rows, results, command = list[Any](), list[Result[Any]](), ""
     for number, result in _with_mean(answers, mean):
         if form == "txt":
             yield line_heading(number, first=not command)
             yield from result.shown(display)
         elif form == "json":
             rows += result.rows
+            results.append(result)
         else:
             yield from record_chunks(result.rows, form, result.command, header=not command)
         command = result.command
     if rows:
-        yield from record_chunks(rows, form, command)
+        captures = [captured for result in results for captured in result.captures]
+        made = made_to_dict(captures, told=results[0].asked)
+        yield from record_chunks(rows, form, command, made=made)
 
 
 def _with_mean(

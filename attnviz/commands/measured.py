@@ -15,7 +15,6 @@ from attnviz.runs.circuits import circuits_of
 from attnviz.runs.known import keep
 from attnviz.runs.labels import LabelRun
 from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import load_model
 from attnviz.runs.results.heads import of_circuits, of_labels, of_retrieval
 from attnviz.runs.retrieval import measure_retrieval
 
@@ -40,7 +39,7 @@ def retrieve(
     session: Session, to: Destination, source: Source, options: TextOptions, top: int | None
 ) -> None:
     """Measure, remember, and list the heads, the strongest first."""
-    loaded = load_model(source)
+    loaded = session.load(source)
     retrieval = measure_retrieval(loaded, Needles(), options)
     if keep(loaded, retrieval) is None:
         session.note("the scores are not remembered, as the cache folder cannot be written")
@@ -59,7 +58,7 @@ def read_circuits(
     session: Session, to: Destination, source: Source, top: int | None, canvas: g.Canvas
 ) -> None:
     """Read copying and composition off the weights."""
-    deliver_result(session, to, of_circuits(circuits_of(load_model(source)), top), canvas)
+    deliver_result(session, to, of_circuits(circuits_of(session.load(source)), top), canvas)
 
 
 def check_labels(session: Session, probed: type[Any]) -> None:

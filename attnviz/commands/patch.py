@@ -20,7 +20,6 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.pairs import Prompt
 from attnviz.runs.interventions import Progress
 from attnviz.runs.patch import Patching, patch_text
-from attnviz.runs.prepare import load_model
 from attnviz.runs.results.patch import of_mean, of_patching
 from attnviz.runs.results.result import Result
 from attnviz.writers.formats import ROWS
@@ -111,7 +110,7 @@ def patch(
         check_pairs(session, to)
     refusal = "a saved capture cannot be run again"
     given = text_alone(session, text, refusal) if pairs is None else ""
-    loaded = load_model(g.source_of(session, model, run))
+    loaded = session.load(g.source_of(session, model, run))
     options, every = tokens.options(run), list[PatchReport]()
     top = how.top if session.chosen("top") else None
 

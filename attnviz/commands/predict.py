@@ -12,7 +12,6 @@ from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.predict import Prediction
 from attnviz.errors import IdleOption, option
 from attnviz.runs.predict import Reading, predict_text
-from attnviz.runs.prepare import load_model
 from attnviz.runs.results.predict import of_mean, of_prediction
 from attnviz.runs.results.result import Result
 
@@ -84,7 +83,7 @@ def predict(
     _check(candidates)
     refusal = "a saved capture holds no predictions"
     given = None if lines else text_alone(session, text, refusal)
-    loaded = load_model(g.source_of(session, model, run))
+    loaded = session.load(g.source_of(session, model, run))
     reading, options = Reading(**vars(candidates)), tokens.options(run)
     most = candidates.top if session.chosen("top") else None
     if given is not None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from rich.console import RenderableType
@@ -21,10 +21,17 @@ from attnviz.console import (
     display_of,
     make_consoles,
 )
+from attnviz.data.asked import begin
 from attnviz.errors import ExitStatus, UsageError, option, spelled
 from attnviz.harmless import readable, shortened
 from attnviz.inputs.text import Stdin
+from attnviz.models.catalog import Source
+from attnviz.renderers.notes import model_notes
+from attnviz.runs.prepare import load_model
 from attnviz.writers.stream import as_output_error
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 T = TypeVar("T")
 
@@ -76,6 +83,9 @@ class Session:
                 f"{option('no_color')} and {option('color', color)} disagree", "give one of them"
             )
         color = "never" if no_color else color
+        told = {name for name in context.params if self.chosen(name)}
+        given = {name: value for name, value in context.params.items() if name in told}
+        begin(given, context.params.get("seed"))
         self.consoles = make_consoles(self.environment, width=width, color=color)
 
     def given(self, *options: str | type[Any]) -> tuple[str, ...]:
@@ -153,6 +163,17 @@ class Session:
             with as_output_error():
                 self.consoles.out.print(part)
                 self.environment.stdout.flush()
+
+    def load(self, source: Source) -> "LoadedModel":
+        """Load the model, with a line on stderr about layers without attention.
+
+        Raises:
+            ModelError: it cannot be found, fetched or loaded.
+        """
+        model = load_model(source)
+        for said in model_notes(model.identity):
+            self.note(said)
+        return model
 
     def note(self, message: str) -> None:
         """One line on stderr about something that a user may want to know."""

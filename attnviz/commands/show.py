@@ -19,7 +19,7 @@ from attnviz.models.catalog import Source
 from attnviz.renderers.notes import MERGED
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Output, Piece, Request, Setting, Show, choose_output
-from attnviz.runs.prepare import load_model, verify
+from attnviz.runs.prepare import verify
 from attnviz.runs.show import Made, make, show_capture, show_text
 
 if TYPE_CHECKING:
@@ -130,12 +130,23 @@ def _of_text(asked: _Asked, given: g.TextIn) -> Results:
     if isinstance(text, Capture):
         made = make(show_capture(text, show), setting)
     else:
-        made = _made(asked, load_model(asked.source), text, show, setting)
+        made = _made(asked, _loaded(asked), text, show, setting)
     asked.note(made)
     if made.merged:
         asked.session.note(MERGED)
     note_strange(asked.session, [made.strange], "text")
     yield None, made.pieces
+
+
+def _loaded(asked: _Asked) -> "LoadedModel":
+    """The model, identified by all of its weights where it is verified."""
+    model = asked.session.load(asked.source)
+    if not asked.verify:
+        return model
+    from attnviz.models.fingerprint import with_all_bytes  # torch
+
+    verified: LoadedModel = with_all_bytes(model)
+    return verified
 
 
 def _made(asked: _Asked, model: "LoadedModel", text: str, show: Show, setting: Setting) -> Made:
@@ -197,7 +208,7 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
     check_names(filters.keys, "keys")
     check_names(transforms.drop_keys, "drop_keys")
     lines = read_lines(given.text, given.file, session.stdin)
-    model = load_model(asked.source)
+    model = _loaded(asked)
     bad, strange, merged = 0, list[bool](), False
     for number, text in session.progress(lines, "line"):
         setting = Setting(asked.output, asked.request, number, first=not strange)

@@ -11,7 +11,7 @@ from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.known import NAMES
-from attnviz.renderers.notes import run_notes, strange_note
+from attnviz.renderers.notes import model_notes, run_notes, strange_note
 
 
 def text_or_capture(session: Session, given: TextIn) -> str | Capture:
@@ -26,7 +26,9 @@ def text_or_capture(session: Session, given: TextIn) -> str | Capture:
         refused = session.spelled(*RUN)
         if refused:
             raise UsageError("a saved capture was run already", f"leave {refused} out")
-        return load_capture(read.path)
+        captured = load_capture(read.path)
+        say(session, model_notes(captured.model))
+        return captured
     return read
 
 

@@ -9,7 +9,6 @@ from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.why import Group
 from attnviz.errors import UsageError, option
-from attnviz.runs.prepare import load_model
 from attnviz.runs.results.why import of_why, of_write
 from attnviz.runs.why import Question, ask_why, what_it_writes
 
@@ -115,7 +114,7 @@ def why(
     to = destination_of(session, output)
     _check(session, to, instead)
     given = text_alone(session, text, "a saved capture cannot be run again")
-    loaded = load_model(g.source_of(session, model, run, kind))
+    loaded = session.load(g.source_of(session, model, run, kind))
     question = Question(
         asked.head,
         asked.query,

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.data.asked import Asked
 from attnviz.data.blocks import FloatArray, IntArray, LayerPattern
 from attnviz.data.card import NamedHead
 from attnviz.data.head import Head
@@ -32,7 +33,11 @@ MadeBy: TypeAlias = Literal["native", "transformers", "array"]
 
 @dataclass(frozen=True)
 class ModelIdentity:
-    """Which model made a capture, and how it was run."""
+    """Which model made a capture, and how it was run.
+
+    `fingerprint`: of the weights, by fixed samples of every tensor; behind a `-` that of all their
+    bytes, where they were verified. None where another program made the capture.
+    """
 
     name: str
     architecture: str
@@ -41,6 +46,7 @@ class ModelIdentity:
     engine: MadeBy
     dtype: str = "float32"
     revision: str | None = None
+    fingerprint: str | None = None
 
     @property
     def n_layer(self) -> int:
@@ -90,7 +96,8 @@ class Capture:
     the same default head without a model; `unknown_words` those words of the text that the
     model was never trained on, where it can tell; `loss` is how well the model predicted the
     text, where its card says what that means. `segments`: those of the prompt, where the capture is
-    of an answer; its text is the prompt with the answer behind it.
+    of an answer; its text is the prompt with the answer behind it. `asked`: with which options
+    it was made.
     """
 
     text: str
@@ -111,6 +118,7 @@ class Capture:
     unknown_words: tuple[str, ...] = ()
     loss: TextLoss | None = None
     segments: tuple[Segment, ...] = ()
+    asked: Asked = field(default_factory=Asked)
 
     @property
     def strange(self) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast, get_args
 
+from attnviz.data.asked import Asked
 from attnviz.data.blocks import FloatArray, LayerPattern
 from attnviz.data.capture import VALUE_NORMS, Capture, Kind, MadeBy, ModelIdentity, TextLoss
 from attnviz.data.card import NamedHead
@@ -131,9 +132,17 @@ def capture_from(
         unknown_words=_unknown(meta),
         loss=_loss(meta),
         segments=_segments(meta),
+        asked=_asked(meta),
     )
     _check_numbers(captured)
     return captured
+
+
+def _asked(meta: JsonObject) -> Asked:
+    """With which options it was made; older captures do not say."""
+    seed = meta.get("seed")
+    _check(seed is None or isinstance(seed, int), "seed")
+    return Asked(_object(meta, "options") if "options" in meta else {}, seed)
 
 
 def _check_numbers(captured: Capture) -> None:
@@ -229,7 +238,7 @@ def _model(entry: JsonObject) -> ModelIdentity:
     _check(all(n >= 0 for n in per_layer), "heads_per_layer")
     _check(sum(per_layer) <= MOST_HEADS, "heads_per_layer")
     _check(_is_count(_get(entry, "parameters", int)), "parameters")
-    revision = entry.get("revision")
+    revision, fingerprint = entry.get("revision"), entry.get("fingerprint")
     return ModelIdentity(
         name=_name(entry, "name"),
         architecture=_name(entry, "architecture"),
@@ -238,6 +247,7 @@ def _model(entry: JsonObject) -> ModelIdentity:
         engine=_one_of(entry, "engine", get_args(MadeBy)),
         dtype=_name(entry, "dtype"),
         revision=None if revision is None else _name(entry, "revision"),
+        fingerprint=None if fingerprint is None else _name(entry, "fingerprint"),
     )
 
 

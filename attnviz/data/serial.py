@@ -4,11 +4,14 @@ The way back, from JSON to records, is in `restore.py`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
 
+from attnviz.data.asked import Asked
 from attnviz.data.capture import Capture, ModelIdentity, TextLoss
 from attnviz.data.explain import EmbeddingTrace, HeadTrace
 from attnviz.data.tokens import Token
@@ -81,7 +84,45 @@ def model_to_dict(model: ModelIdentity) -> dict[str, Any]:
         "dtype": model.dtype,
         "parameters": model.parameters,
         "heads_per_layer": list(model.heads_per_layer),
+        "fingerprint": model.fingerprint,
     }
+
+
+def made_to_dict(
+    captures: Iterable[Capture], models: Sequence[ModelIdentity] = (), told: Asked | None = None
+) -> dict[str, Any]:
+    """How a result was made: every result carries this one record.
+
+    Args:
+        captures: the runs that it is of.
+        models: the models of a result that has none.
+        told: what was asked for; None: as its captures say.
+    """
+    runs = list(captures)
+    every = list(dict.fromkeys([*(run.model for run in runs), *models]))
+    told = told or (runs[0].asked if runs else Asked())
+    versions = dict(runs[0].versions) if runs and runs[0].versions else versions_now()
+    return {
+        "models": [model_to_dict(model) for model in every],
+        "runs": [
+            {"text": r.text, "target": r.target, "bos": r.bos, "model": every.index(r.model)}
+            for r in runs
+        ],
+        "versions": dict(sorted(versions.items())),
+        "seed": told.seed,
+        "options": dict(told.options),
+    }
+
+
+def versions_now() -> dict[str, str]:
+    """The versions of this program and of the libraries under it that are installed."""
+    import importlib.metadata  # takes a moment that a saved capture need not wait
+
+    found = {"python": platform.python_version()}
+    for name in ("attnviz", "numpy", "torch", "transformers"):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def token_to_dict(token: Token) -> dict[str, Any]:
@@ -204,6 +245,8 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
         "key_tokens": None if shared else [token_to_dict(token) for token in capture.key_tokens],
         "layers": [{"layer": layer.layer, "heads": list(layer.heads)} for layer in capture.layers],
         "extras": list(capture.extras),
+        "seed": capture.asked.seed,
+        "options": dict(capture.asked.options),
         "loss": None if capture.loss is None else loss_to_dict(capture.loss),
         "named_heads": [
             {

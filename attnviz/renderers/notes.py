@@ -1,7 +1,6 @@
 """Sentences to be said beside whatever a run gives."""
 
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Exhibit
+from attnviz.data.capture import Capture, ModelIdentity
 from attnviz.errors import option
 from attnviz.harmless import readable
 from attnviz.renderers.titles import amount
@@ -36,25 +35,20 @@ def unknown_notes(capture: Capture) -> tuple[str, ...]:
     return (f"{said}: {named}{more}",)
 
 
-def notes_of(exhibit: Exhibit) -> tuple[str, ...]:
-    """What is to be said beside an exhibit: of its run, and layers without attention.
-
-    That its text is strange to the model is said once for all texts, by `strange_note`.
-    """
-    notes = list(run_notes(exhibit.capture))
-    heads_per_layer = exhibit.capture.model.heads_per_layer
-    without = [str(layer) for layer, heads in enumerate(heads_per_layer) if not heads]
-    if without and len(exhibit.maps) > 1:
-        layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
-        verb = "have" if len(without) > 1 else "has"
-        notes.append(f"{layers} of this model {verb} no attention")
-    return tuple(notes)
+def model_notes(model: ModelIdentity) -> tuple[str, ...]:
+    """One sentence where some layers of a model have no attention (Jamba, Bamba)."""
+    without = [str(layer) for layer, heads in enumerate(model.heads_per_layer) if not heads]
+    if not without:
+        return ()
+    layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
+    return (f"{layers} of this model {'have' if len(without) > 1 else 'has'} no attention",)
 
 
 def text_notes(capture: Capture) -> tuple[str, ...]:
     """What is to be said of a text and its model, also that the text is strange to it."""
     strange = strange_note(int(capture.strange), 1, "text")
-    return (*run_notes(capture), *((strange,) if strange else ()))
+    about_model = model_notes(capture.model)
+    return (*about_model, *run_notes(capture), *((strange,) if strange else ()))
 
 
 def strange_note(strange: int, texts: int, what: str) -> str:

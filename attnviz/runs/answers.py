@@ -10,6 +10,7 @@ from typing import TypeAlias
 from attnviz.console import Display
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import PictureLook
+from attnviz.data.serial import made_to_dict
 from attnviz.data.shares import Shares, Unit, View
 from attnviz.renderers.answers import by_segment
 from attnviz.renderers.rows.generate import share_rows
@@ -79,7 +80,8 @@ def pieces_of(
         yield _picture(shares, look)
     else:
         records = list(share_rows(shares, line or 1, check))
-        yield from record_chunks(records, look.format, "generate", header=first)
+        made = made_to_dict([answer.capture])
+        yield from record_chunks(records, look.format, "generate", header=first, made=made)
 
 
 def _streamed(

@@ -182,11 +182,24 @@ def compare_models(
             "the two models split this text differently, even into words",
             "give another text",
         )
+    both = _told_apart(*both)
     _check_length(both[0])
     ours, theirs = (_stacked(c, h) for c, h in zip(both, (chosen, every), strict=True))
     alike = similarities(ours, theirs)
     matches, silent = _matched(chosen, every, alike, pair)
     return ModelComparison(both, words, pair, matches, chosen, every, alike, silent)
+
+
+def _told_apart(ours: Capture, theirs: Capture) -> tuple[Capture, Capture]:
+    """Captures by two models: where these have one name and other weights, it gets more."""
+    if ours.model.name != theirs.model.name or ours.model.fingerprint == theirs.model.fingerprint:
+        return ours, theirs
+
+    def named(captured: Capture) -> Capture:
+        name = f"{captured.model.name} {str(captured.model.fingerprint)[:6]}"
+        return replace(captured, model=replace(captured.model, name=name))
+
+    return named(ours), named(theirs)
 
 
 def _matched(

@@ -15,6 +15,7 @@ import numpy as np
 
 from attnviz.analyses.check import check_of
 from attnviz.analyses.shares import column_of_answer, columns_of_prompt
+from attnviz.data.asked import asked
 from attnviz.data.blocks import FloatArray, LayerPattern, Wanted
 from attnviz.data.capture import Capture
 from attnviz.data.chat import Chat
@@ -23,6 +24,7 @@ from attnviz.data.exhibit import Choice
 from attnviz.data.generate import Sampling
 from attnviz.data.head import by_layer, choose_heads
 from attnviz.data.segments import RESTS, TEMPLATE, partition, segment_of
+from attnviz.data.serial import versions_now
 from attnviz.data.shares import Column
 from attnviz.data.tokens import Token, numbered
 from attnviz.data.transforms import How
@@ -220,8 +222,6 @@ class Answering:
         self, queries: tuple[Token, ...], keys: tuple[Token, ...], text: str, target: str
     ) -> Capture:
         """The capture to be, without a pattern."""
-        import importlib.metadata
-
         model = self.model
         return Capture(
             text=text,
@@ -236,7 +236,8 @@ class Answering:
             causal=not self._crossed,
             sinks=model.sinks,
             kind="cross" if self._crossed else "answer",
-            versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
+            versions={**versions_now(), **model.versions()},
+            asked=asked(),
             named_heads=model.card.heads,
             segments=self.prompt.segments,
         )

@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attnviz.analyses.loss import SumLoss, text_loss
+from attnviz.data.asked import asked
 from attnviz.data.blocks import Checked, Consumer, KeepEverything, Wanted
 from attnviz.data.capture import VALUE_NORMS, Capture, TextLoss
 from attnviz.data.explain import HeadTrace
 from attnviz.data.head import Head, by_layer, every_head
+from attnviz.data.serial import versions_now
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import Scores
 from attnviz.data.verify import Verified
@@ -176,8 +178,6 @@ def _prepared(
     target: tuple[Token, ...],
     max_memory: int | None,
 ) -> Prepared:
-    import importlib.metadata  # takes a moment that a saved capture need not wait
-
     source = fitted.tokens
     sequences = rows_and_columns(model.kind, source, target)
     empty = Capture(
@@ -192,7 +192,8 @@ def _prepared(
         kind=model.kind,
         target=written,
         left_out=fitted.left_out,
-        versions={"attnviz": importlib.metadata.version("attnviz"), **model.versions()},
+        versions={**versions_now(), **model.versions()},
+        asked=asked(),
         named_heads=model.card.heads,
         unknown_words=unknown_words(model, text, source, written),
     )

@@ -18,7 +18,7 @@ from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Choice, Exhibit, Look
 from attnviz.data.head import Head
 from attnviz.data.transforms import PLAIN
-from attnviz.renderers.notes import notes_of
+from attnviz.renderers.notes import run_notes
 from attnviz.renderers.picture.words import options_of
 from attnviz.renderers.terminal.heading import line_heading
 from attnviz.runs.budget import LINK_BYTES, PICTURE_BYTES
@@ -227,7 +227,7 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
     """
     request = setting.request
     output = for_signed(setting.output, request.look.view, signed=exhibit.capture.signed)
-    maker, look, notes = output.load(), request.look, notes_of(exhibit)
+    maker, look, notes = output.load(), request.look, run_notes(exhibit.capture)
     strange = exhibit.capture.strange
     if output.medium == "terminal":
         turned = {"orient": look.orient or "query-rows"} if output.turns else {}

@@ -13,6 +13,7 @@ from attnviz.data.finding import Finding
 from attnviz.data.serial import (
     SCHEMA,
     loss_to_dict,
+    made_to_dict,
     model_to_dict,
     to_json,
     token_to_dict,
@@ -65,6 +66,7 @@ def _fields(exhibit: Exhibit, about: str, notes: Sequence[str], line: int | None
         **({} if line is None else {"line": line}),
         "model": model_to_dict(capture.model),
         "versions": dict(sorted(capture.versions.items())),
+        "made": made_to_dict([capture]),
         "text": capture.text,
         "bos": capture.bos,
         "left_out": list(capture.left_out),

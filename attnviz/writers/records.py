@@ -2,12 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from attnviz.data.serial import SCHEMA, shortest, to_json
+from attnviz.data.serial import SCHEMA, made_to_dict, shortest, to_json
 from attnviz.writers.rows import SEPARATORS, printable_cell
 
 
 def record_chunks(
-    records: Sequence[Mapping[str, object]], form: str, command: str, *, header: bool = True
+    records: Sequence[Mapping[str, object]],
+    form: str,
+    command: str,
+    *,
+    header: bool = True,
+    made: Mapping[str, object] | None = None,
 ) -> Iterator[str]:
     """The rows, one on each line.
 
@@ -17,9 +22,11 @@ def record_chunks(
             `csv` or `tsv` (with a header; None is an empty cell, and a list is joined by spaces).
         command: the command that they are of.
         header: whether csv and tsv begin with one.
+        made: how they were made, for json.
     """
     if form == "json":
-        yield f'{{\n"schema": {to_json(SCHEMA)},\n"command": {to_json(command)},\n"rows": [\n'
+        yield f'{{\n"schema": {to_json(SCHEMA)},\n"command": {to_json(command)},\n'
+        yield f'"made": {to_json(made or made_to_dict(()))},\n"rows": [\n'
         yield ",\n".join(map(to_json, records)) + "\n]\n}\n"
     elif form == "jsonl":
         yield from (to_json(record) + "\n" for record in records)

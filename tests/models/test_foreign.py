@@ -144,7 +144,16 @@ def test_a_hybrid_says_which_layers_have_no_attention(run: Run, tmp_path: Path) 
     folder = saved(tmp_path, "Lfm2ForCausalLM", "Lfm2Config", num_key_value_heads=2, **kinds)
     ended = run("show", TEXT, "--model", folder, "--head", "all", "-f", "jsonl", "--top", "1")
     assert ended.status is ExitStatus.OK
-    assert ended.err == "note: layer 0 of this model has no attention\n"
+    note = "note: layer 0 of this model has no attention\n"
+    assert ended.err == note
+    for command in (
+        ("show", TEXT, "--head", "L1H0"),
+        ("heads", TEXT),
+        ("ablate", TEXT),
+        ("heads",),
+    ):
+        assert run(*command, "--model", folder).err == note
+    assert run("predict", TEXT, "--model", folder, "--lines").err == note  # once for all lines
 
 
 def test_the_models_own_weights_count_towards_what_may_be_used(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ def parsed(exhibit: Exhibit, line: int | None = None) -> dict[str, Any]:
 def test_the_object_has_the_documented_names_in_order() -> None:
     found = parsed(make_exhibit())
     assert " ".join(found) == (
-        "schema command model versions text bos left_out kind causal sinks transforms tokens about "
-        "notes finding loss heads queries keys top min patterns"
+        "schema command model versions made text bos left_out kind causal sinks transforms tokens "
+        "about notes finding loss heads queries keys top min patterns"
     )
     assert found["schema"] == "attnviz/3"
     assert found["model"]["heads_per_layer"] == [2, 2]

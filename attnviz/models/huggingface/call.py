@@ -146,7 +146,7 @@ class AttentionCall:
         """
         rows = torch.arange(self.q.size(1)) if queries is None else queries
         n = self.k.size(1) if queries is None else self._seen(queries)
-        eager = sys.modules[type(self.module).__module__].eager_attention_forward
+        eager = eager_of(self.module)
         more = dict(self._more)
         if self.bias is not None:
             more["position_bias"] = self.bias[None, :, rows, :n].float()
@@ -279,6 +279,21 @@ class AttentionCall:
 def is_foreign(function: object) -> bool:
     """Whether an attention function is none of transformers' own."""
     return not str(getattr(function, "__module__", "")).startswith("transformers.")
+
+
+def eager_of(module: Any) -> Callable[..., tuple[Tensor, Tensor]]:
+    """The eager function of the file that a module's attention is written in.
+
+    A class of the user's own is in another file than the one that it derives from.
+    """
+    from transformers.models.llama import modeling_llama  # the plain formula
+
+    files = (sys.modules.get(kind.__module__) for kind in type(module).__mro__)
+    found = (getattr(file, "eager_attention_forward", None) for file in files)
+    eager: Callable[..., tuple[Tensor, Tensor]] = next(
+        filter(None, found), modeling_llama.eager_attention_forward
+    )
+    return eager
 
 
 def _hiding(mask: Tensor, hidden: Sequence[Sequence[int]]) -> Tensor:

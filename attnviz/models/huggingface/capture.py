@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnviz.data.blocks import Consumer, Wanted
 from attnviz.data.capture import Kind
@@ -166,10 +166,12 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
     """The attention that a model has, seen at work on a few tokens.
 
     Raises:
-        ModelError: it has none, or none that is a matrix of the tokens.
+        ModelError: it has none, or none that is a matrix of the tokens; or some layer's cannot
+            be recorded.
     """
     heads, looks_ahead, sinks, numbering = [0] * layers, False, False, Layers(model, kind)
     own = model._can_set_attn_implementation() and foreign(model)
+    attending = set[nn.Module]()
 
     def see(module: Any, pattern: Tensor) -> None:
         nonlocal looks_ahead, sinks
@@ -182,6 +184,7 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
             )
         if layer is not None and layer < layers:
             heads[layer] = pattern.size(0)
+            attending.add(module)
             looks_ahead |= bool(pattern.triu(1).any())
             rounded = NEAR if model.dtype is torch.float32 else NEAR_HALF
             sinks |= own and bool((pattern.sum(dim=-1) < 1 - rounded).any())
@@ -197,6 +200,13 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
             f"attnviz finds no attention in {model.config.model_type} that it could show: it has "
             "none, or computes it in a way of its own",
             "use another model",
+        )
+    without = {layer for layer, n in enumerate(heads) if not n}
+    for layer, module in numbering.silent(without, attending):
+        raise ModelError(
+            f"the attention of layer {layer}, of the class {type(module).__name__}, does not call "
+            "the attention function of transformers, so attnviz cannot show it",
+            "let it call that function, as the other layers do",
         )
     return Attention(tuple(heads), causal=not looks_ahead, sinks=sinks)
 

@@ -21,6 +21,7 @@ from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import LayerParts, parts_of
 from attnviz.models.huggingface.projections import (
+    NEAR,
     compared,
     matrix_of,
     near,
@@ -129,12 +130,21 @@ def _recorded(
     call, parts, added = seen.call, seen.parts, layer.added
     group = call.q.size(0) // call.k.size(0)
     kv = head.head // group
-    weights = weights_of_head(parts.projections, call, seen.source, head.head, kv)
+    read = {"Q": seen.normed, "K": seen.source, "V": seen.source}
+    weights = weights_of_head(parts.projections, call, read, head.head, kv)
     q = compared(projected(seen.normed, weights["w_q"]), call.q[head.head])
     k = compared(projected(seen.source, weights["w_k"]), call.k[kv])
     pattern = call.weights()  # (h, n_q, n_k)
     bias = None if call.bias is None else call.bias[head.head]
-    w_o, b_o = matrix_of(parts.output)
+    z = pattern @ call.v.repeat_interleave(group, dim=0)  # (h, n_q, d_v)
+    w_o, b_o = matrix_of(parts.output, z.new_empty(parts.width, dtype=call.v.dtype))
+    out = z.transpose(0, 1).flatten(1).to(w_o.dtype)  # (n_q, h·d_v)
+    rounding = max(NEAR, 4 * torch.finfo(w_o.dtype).eps)
+    name = type(parts.attention).__name__
+    if not near(projected(out, (w_o, b_o)), seen.attention_out, rounding):
+        raise unknown(f"{name} changes its heads' outputs before or behind their projection")
+    if not near(projected(seen.source, weights["w_v"]), call.v[kv], rounding):
+        raise unknown(f"{name} changes its values behind their projection")
     kinds = _kinds(model, seen, group, layer, changed=q.plain is not None or k.plain is not None)
     return Recorded(
         head=head,
@@ -144,9 +154,9 @@ def _recorded(
         weights=weights,
         w_o=w_o.unflatten(0, (call.q.size(0), -1)),  # type: ignore[no-untyped-call]
         b_o=b_o,
-        z=pattern @ call.v.repeat_interleave(group, dim=0),
+        z=z,
         mask=call.visible,
-        unembedding=(model.get_output_embeddings() or model.get_input_embeddings()).weight,
+        unembedding=_unembedding(model, seen.x),
         arrays=present(
             **arrays,
             q=q.used,
@@ -192,6 +202,15 @@ def _embeddings(
                 if rows.size(0) >= len(x) + offset and near(rows[offset : offset + len(x)], added):
                     return {"embedding": embedded, "position": added}
     return {"embedding": embedded} if near(embedded, x) else {}
+
+
+def _unembedding(model: Any, x: Tensor) -> Tensor:
+    """The direction of each token's logit (V, d)."""
+    head = model.get_output_embeddings()
+    if head is None:
+        weight: Tensor = model.get_input_embeddings().weight
+        return weight
+    return matrix_of(head, x)[0].t()
 
 
 def _kinds(model: Any, seen: Seen, group: int, layer: Sublayer, *, changed: bool) -> Kinds:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from attnviz.models.frozen.norm import FrozenNorm, frozen_norm
 from attnviz.models.frozen.run import Embedded, FrozenOutput, near
+from attnviz.models.huggingface.projections import is_plain, matrix_of
 from attnviz.models.huggingface.turns import Recorder
 
 
@@ -52,7 +53,12 @@ def embedded_of(
 
 def vocabulary_of(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
     """What each token's embedding adds to the stream (V, d): a multiple of it, or nothing known."""
-    every: Tensor = model.get_input_embeddings().weight.detach()
+    embeddings = model.get_input_embeddings()
+    weight: Tensor = embeddings.weight
+    if is_plain(embeddings):
+        every = weight.detach()
+    else:
+        every = embeddings(torch.arange(len(weight), device=weight.device)[None])[0].detach()
     token = every[ids[0]]
     if token.shape != embedded.shape:
         return None
@@ -86,13 +92,13 @@ def _fitted(
     norm: FrozenNorm | None, factor: float, head: Any, final: Tensor, logits: Tensor
 ) -> FrozenOutput | None:
     """The output layer, with a factor on all logits (Cohere); None where they are capped."""
-    weight, bias = head.weight.detach(), getattr(head, "bias", None)
+    columns, bias = matrix_of(head, final)
+    weight, bias = columns.detach().t(), None if bias is None else bias.detach()  # (V, d), (V)
     final, logits = final[:, -1:], logits[:, -1:]  # whose row tells
     plain = nn.functional.linear(final, weight, bias)
     if near(plain, logits):
-        return HuggingFaceOutput(norm, factor, weight, None if bias is None else bias.detach())
+        return HuggingFaceOutput(norm, factor, weight, bias)
     scale = float((plain * logits).sum() / (plain * plain).sum())
     if not near(scale * plain, logits):
         return None
-    bias = None if bias is None else scale * bias.detach()
-    return HuggingFaceOutput(norm, factor, scale * weight, bias)
+    return HuggingFaceOutput(norm, factor, scale * weight, None if bias is None else scale * bias)

@@ -8,7 +8,7 @@ about. That it is, is checked on random ones.
 Letters in the shape comments as in `models/frozen/run.py`.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -49,7 +49,7 @@ class HuggingFaceLayer:
         parts, silent = self._turn.parts, dict[nn.Module, Callable[[nn.Module], Any]]()
         if parts is not None:
             for projection in parts.projections.values():
-                silent[projection] = _no_output
+                silent[projection] = self._nothing
             silent[parts.output] = lambda _: lambda *_: attended
         off = dict.fromkeys(self._off, self._nothing)
         with self._with({**off, **silent}, frozen=True), replaced_by(self._model, _nothing_seen):
@@ -78,13 +78,18 @@ class HuggingFaceLayer:
         forwards = {module: make(module) for module, make in made.items()}
         if frozen:
             forwards |= {module: _in_turn(calls) for module, calls in self._norms.items()}
+        before = {m: (vars(m).get("forward"), m._forward_hooks) for m in forwards}
         try:
             for module, function in forwards.items():
                 module.forward = function  # an attribute of the object hides the class's method
+                module._forward_hooks = OrderedDict()  # what was recorded came after them
             yield
         finally:
-            for module in forwards:
+            for module, (own, hooks) in before.items():
+                module._forward_hooks = hooks
                 del module.forward
+                if own is not None:  # that of a user, or of accelerate
+                    module.forward = own
 
     def _nothing(self, module: nn.Module) -> Callable[..., Any]:
         """A forward that gives zeros in the form of what the module gave."""
@@ -198,8 +203,8 @@ def _attention(turn: Turn) -> Attention:
     assert parts is not None
     if call is None:
         raise unknown(f"{type(turn.layer).__name__} calls no attention function")
-    w_o, b_o = matrix_of(parts.output)
     heads, width = call.q.size(0), call.v.size(2)
+    w_o, b_o = matrix_of(parts.output, call.v.new_empty(parts.width))
     name = type(parts.attention).__name__
     if w_o.size(0) != heads * width:
         raise unknown(f"the output projection of {name} does not read its heads alone")
@@ -255,12 +260,6 @@ def _without_norms(module: nn.Module, parts: LayerParts | None) -> Iterator[nn.M
             yield from _without_norms(child, parts)
         else:
             yield child
-
-
-def _no_output(projection: nn.Module) -> Callable[..., Tensor]:
-    """A forward that gives zeros, as wide as the projection's output."""
-    width = matrix_of(projection)[0].size(1)
-    return lambda x, *_, **_named: x.new_zeros((*x.shape[:-1], width))
 
 
 class ReachedAttention(Exception):

@@ -82,7 +82,8 @@ def _looked_up(model: Any) -> list[tuple[Any, str]]:
     """The mappings that this model takes its attention functions from, and their names there."""
     configured = [m.config for m in model.modules() if hasattr(m, "config")]
     names = {config._attn_implementation for config in configured}
-    files = {sys.modules[type(module).__module__] for module in model.modules()}
+    classes = {kind for module in model.modules() for kind in type(module).__mro__}
+    files = {sys.modules[kind.__module__] for kind in classes if kind.__module__ in sys.modules}
     # most files share one mapping; some have their own, with functions of their own in it
     mappings = {id(m): m for file in files if (m := getattr(file, FUNCTIONS, None)) is not None}
     return [(mapping, name) for mapping in mappings.values() for name in names]
@@ -122,7 +123,7 @@ def _around(correct: Correct, name: str, inner: Function | None) -> Function:
         attention_mask: Tensor | None,
         **more: Any,
     ) -> tuple[Tensor, Tensor | None]:
-        function = inner or sys.modules[type(module).__module__].eager_attention_forward
+        function = inner or eager_of(module)
         output, weights = function(module, query, key, value, attention_mask, **more)
         bias, scaling = more.get("position_bias"), more.get("scaling")
         call = AttentionCall(

@@ -12,6 +12,7 @@ import torch
 from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.data.card import ModelCard
 from attnviz.errors import ModelError
+from attnviz.models.fingerprint import fingerprint, weights_in
 from attnviz.models.folder.architecture import reads_no_text, transformers_config
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes
@@ -20,6 +21,7 @@ from attnviz.models.folder.gate import foreign
 from attnviz.models.folder.sizes import ModelSizes
 from attnviz.models.folder.weights import check_finite, check_parameters, lacks, other_shape
 from attnviz.models.huggingface.capture import Attention, attention_of
+from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.model import (
     CausalLM,
     HuggingFaceModel,
@@ -28,6 +30,7 @@ from attnviz.models.huggingface.model import (
     PairDecoder,
     PairEncoder,
 )
+from attnviz.models.huggingface.projections import near
 from attnviz.models.memory import written
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
@@ -56,13 +59,16 @@ def load_huggingface(
     return _made(model, name, sizes, (card, tokenizer), revision)
 
 
-def wrap_huggingface(model: Any, tokenizer: Any, kind: Kind | None = None) -> HuggingFaceModel:
+def wrap_huggingface(
+    model: Any, tokenizer: Any, kind: Kind | None = None, name: str | None = None
+) -> HuggingFaceModel:
     """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
 
     Args:
         model: the model, in evaluation mode.
         tokenizer: its tokenizer, a fast one.
         kind: of an encoder-decoder, which attention.
+        name: what to call it; None: what transformers calls it.
 
     Raises:
         ModelError: it is no transformers model, in training, or cannot be recorded.
@@ -88,9 +94,11 @@ def wrap_huggingface(model: Any, tokenizer: Any, kind: Kind | None = None) -> Hu
             plain.config.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
         sizes = folder_sizes(folder, kind)
-        name = plain.name_or_path or type(plain).__name__
+        name = name or plain.name_or_path or type(plain).__name__
         card = read_card(folder, name, sizes.heads_per_layer)
         read = load_tokenizer(folder, sizes, card.bos, as_saved=True)
+        if model is not plain:
+            _check_within(model, plain, _few_tokens(plain, sizes))
         wrapped = _made(plain, name, sizes, (card, read), None)
     except BaseException:
         rmtree(folder, ignore_errors=True)
@@ -115,6 +123,7 @@ def _made(
         engine="transformers",
         dtype=str(model.dtype).removeprefix("torch."),
         revision=revision,
+        fingerprint=fingerprint(*weights_in(model)),
     )
     made = _class_of(model, sizes.kind, causal=attention.causal)
     return made(model, identity, *beside, attention.causal, sizes.kind, attention.sinks)
@@ -133,11 +142,37 @@ def _attention(model: Any, sizes: ModelSizes) -> Attention:
     """The attention that it has, seen at work: configurations leave it open, or name it wrongly."""
     if "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
+    return attention_of(model, _few_tokens(model, sizes), len(sizes.heads_per_layer), sizes.kind)
+
+
+def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
+    """The arguments of a forward pass over a few tokens."""
     padding = getattr(model.config.get_text_config(), "pad_token_id", None)
     ids = [id_ for id_ in range(min(5, sizes.vocab_size)) if id_ != padding][:4]
     text = torch.tensor([ids], device=model.device)
-    inputs = {"input_ids": text} | ({} if sizes.kind == "self" else {"decoder_input_ids": text})
-    return attention_of(model, inputs, len(sizes.heads_per_layer), sizes.kind)
+    return {"input_ids": text} | ({} if sizes.kind == "self" else {"decoder_input_ids": text})
+
+
+def _check_within(wrapper: Any, plain: Any, inputs: dict[str, Any]) -> None:
+    """See that all that PEFT adds stands within the model, which is what is run.
+
+    Raises:
+        ModelError: a prompt or a prefix is put before the text, or some tokens turn adapters on.
+    """
+    configs = getattr(wrapper, "peft_config", {}).values()
+    inside = not any(getattr(config, "alora_invocation_tokens", None) for config in configs)
+    if inside and isinstance(wrapper, torch.nn.Module):
+        with torch.inference_mode():
+            outer, inner = (
+                forward(each, **inputs, use_cache=False)[0] for each in (wrapper, plain)
+            )
+        inside = near(inner, outer)
+    if not inside:
+        raise ModelError(
+            f"what this {type(wrapper).__name__} adds to its {type(plain).__name__} stands "
+            "outside of it, where attnviz does not follow",
+            "merge it into the model, or give the plain model",
+        )
 
 
 def _load_weights(folder: Path, placement: Placement) -> Any:

@@ -17,6 +17,7 @@ from attnviz.data.interventions import Intervention, RunConsumer, SourceRun
 from attnviz.data.predict import LogitConsumer
 from attnviz.data.tokens import Token
 from attnviz.errors import ModelError, UsageError, option
+from attnviz.models.fingerprint import weights_in
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.handover import rows_at_a_time
 from attnviz.models.huggingface.capture import reduce_windows, run_and_capture
@@ -64,6 +65,10 @@ class HuggingFaceModel:
         eager = config._attn_implementation == "eager" or foreign(self.model)
         own = 3 * heads * n_queries * n_keys if eager else n_queries * n_keys // 4
         return int(4 * (vectors + rows + own))
+
+    def weights(self) -> tuple[dict[str, Tensor], str]:
+        """What its fingerprint is taken of."""
+        return weights_in(self.model)
 
     def versions(self) -> Mapping[str, str]:
         import transformers

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrizations
 
 from attnviz.data.explain import Residual
 
@@ -37,8 +38,9 @@ class Added:
 
 
 def is_norm(module: nn.Module) -> bool:
-    """Whether a module is a LayerNorm, RMSNorm or the like."""
-    return "norm" in type(module).__name__.lower()
+    """Whether a module is a LayerNorm, RMSNorm or the like; not one that computes a weight."""
+    kind = type(module)
+    return "norm" in kind.__name__.lower() and kind.__module__ != parametrizations.__name__
 
 
 def what_is_added(x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: Outputs) -> Added:

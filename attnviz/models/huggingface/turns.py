@@ -84,7 +84,9 @@ class Recorder:
                 stack.callback(layer.register_forward_hook(self._end).remove)
             head = getattr(self._model, "get_output_embeddings", lambda: None)()
             if head is not None:
-                stack.callback(head.register_forward_pre_hook(self._before_output).remove)
+                stack.callback(
+                    head.register_forward_pre_hook(self._before_output, prepend=True).remove
+                )
             yield
 
     def _begin(self, layer: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:

@@ -67,11 +67,11 @@ class Seen:
         if self.now:
             self.other_out, self.other_at = output[0], len(self.outputs)
 
-    def after_query_projection(self, _: object, args: Any, _output: Any) -> None:
+    def before_query_projection(self, _: object, args: Any) -> None:
         if self.now:
             self.normed = args[0][0]
 
-    def after_key_projection(self, _: object, args: Any, _output: Any) -> None:
+    def before_key_projection(self, _: object, args: Any) -> None:
         if self.now:
             self.source = args[0][0]
 
@@ -98,15 +98,17 @@ class Seen:
         yield parts.layer.register_forward_pre_hook(self.before_layer, with_kwargs=True)
         yield parts.layer.register_forward_hook(self.after_layer)
         yield parts.output.register_forward_hook(self.after_output_projection)
-        for role, hook in (("Q", self.after_query_projection), ("K", self.after_key_projection)):
+        for role, hook in (("Q", self.before_query_projection), ("K", self.before_key_projection)):
             projection = parts.projections.get(role) or parts.projections["QKV"]
-            yield projection.register_forward_hook(hook)
+            # before a hook of the user's: it is a part of what the projection does
+            yield projection.register_forward_pre_hook(hook, prepend=True)
         for other in others:
             yield other.output.register_forward_hook(self.after_other_projection)
         for module in parts.outside(*others):
             yield module.register_forward_hook(self.after_module)
         if model.get_output_embeddings() is not None:
-            yield model.get_output_embeddings().register_forward_pre_hook(self.before_output_layer)
+            head = model.get_output_embeddings()
+            yield head.register_forward_pre_hook(self.before_output_layer, prepend=True)
 
 
 def _first(output: Any) -> Any:

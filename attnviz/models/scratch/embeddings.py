@@ -25,6 +25,7 @@ from attnviz.models.attention import (
     masked,
     weighted_sum,
 )
+from attnviz.models.fingerprint import fingerprint
 from attnviz.models.folder.config import folder_sizes
 from attnviz.models.handover import Handover
 from attnviz.models.known import EMBEDDINGS
@@ -51,7 +52,8 @@ class EmbeddingModel:
     @property
     def identity(self) -> ModelIdentity:
         size = self.embedding.numel()
-        return ModelIdentity(EMBEDDINGS, EMBEDDINGS, (1,), size, "native")
+        mark = fingerprint({EMBEDDINGS: self.embedding})
+        return ModelIdentity(EMBEDDINGS, EMBEDDINGS, (1,), size, "native", fingerprint=mark)
 
     @property
     def card(self) -> ModelCard:

@@ -16,6 +16,7 @@ from attnviz.data.generate import GoOn, Sampling
 from attnviz.data.head import Head
 from attnviz.data.interventions import Intervention, RunConsumer, SourceRun
 from attnviz.data.predict import LogitConsumer, LogitRows
+from attnviz.models.fingerprint import fingerprint
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes, gpt2_config
 from attnviz.models.frozen.run import FrozenRun
@@ -25,7 +26,7 @@ from attnviz.models.known import BUILTIN
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.probability import log_probability
 from attnviz.models.reducing import Rows, Take
-from attnviz.models.scratch.checkpoint import load_checkpoint
+from attnviz.models.scratch.checkpoint import load_checkpoint, to_gpt2
 from attnviz.models.scratch.frozen import freeze_gpt
 from attnviz.models.scratch.generate import generate_native
 from attnviz.models.scratch.gpt import GPT
@@ -53,6 +54,10 @@ class NativeModel:
         vectors = n_keys * (12 * sizes.n_embd + 2 * sizes.d_mlp)  # of the layer at work
         rows = 4 * rows_at_a_time(n_keys, sizes.n_head) * sizes.n_head * n_keys
         return 4 * (vectors + rows)
+
+    def weights(self) -> tuple[dict[str, Tensor], str]:
+        """What its fingerprint is taken of: as in transformers, so that both have the same."""
+        return to_gpt2(self.model.state_dict()), ""
 
     def versions(self) -> Mapping[str, str]:
         return {"torch": str(torch.__version__)}
@@ -233,5 +238,6 @@ def load_native(
         parameters=sum(p.numel() for p in model.parameters()),
         engine="native",
         revision=revision,
+        fingerprint=fingerprint(to_gpt2(model.state_dict())),
     )
     return NativeModel(model, identity, card, tokenizer, gpt2_config(folder).ends)

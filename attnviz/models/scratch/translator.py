@@ -19,6 +19,7 @@ from attnviz.data.generate import GoOn, Sampling
 from attnviz.data.head import Head
 from attnviz.data.tokens import Token
 from attnviz.errors import ModelError
+from attnviz.models.fingerprint import fingerprint, weights_in
 from attnviz.models.folder.card import CARD, read_card
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
@@ -193,6 +194,7 @@ def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTransla
         heads_per_layer=sizes.heads_per_layer,
         parameters=sum(p.numel() for p in model.parameters()),
         engine="native",
+        fingerprint=fingerprint(*weights_in(model)),
     )
     if sizes.kind != "cross":
         card = replace(card, heads=())  # its heads are those of the cross-attention

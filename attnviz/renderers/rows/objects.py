@@ -29,6 +29,28 @@ class ModelObject(TypedDict):
     dtype: str
     parameters: int
     heads_per_layer: list[int]
+    fingerprint: Annotated[
+        str | None, "Of samples of the weights; behind a - of all of them, if they were verified."
+    ]
+
+
+class RunObject(TypedDict):
+    """A run of a model over a text."""
+
+    text: str
+    target: Annotated[str, "What an encoder-decoder wrote, or was to write."]
+    bos: Annotated[bool, "Whether a beginning token was put in front."]
+    model: Annotated[int, "Which of the models, from 0."]
+
+
+class MadeObject(TypedDict):
+    """How a result was made."""
+
+    models: list[ModelObject]
+    runs: Annotated[list[RunObject], "Of each text."]
+    versions: Versions
+    seed: Annotated[int | None, "The seed, where the command takes one."]
+    options: Annotated[dict[str, Any], "The options that the user gave, as given."]
 
 
 class TokenObject(TypedDict):
@@ -95,6 +117,7 @@ class ShowObject(TypedDict):
 
     schema: str
     command: Literal["show"]
+    made: MadeObject
     line: NotRequired[Annotated[int, "With --lines: the number of the input line."]]
     model: ModelObject
     versions: Versions
@@ -146,6 +169,7 @@ class TraceObject(TypedDict):
 
     schema: str
     command: Literal["explain"]
+    made: MadeObject
     subject: Literal["head"]
     model: ModelObject
     versions: Versions
@@ -174,6 +198,7 @@ class EmbeddingsObject(TypedDict):
 
     schema: str
     command: Literal["explain"]
+    made: MadeObject
     subject: Literal["embeddings"]
     model: ModelObject
     versions: Versions
@@ -189,6 +214,7 @@ class WorkedObject(TypedDict):
 
     schema: str
     command: Literal["explain"]
+    made: MadeObject
     subject: Literal["example"]
     labels: list[str]
     heads: Annotated[int, "How many heads there are."]
@@ -247,6 +273,7 @@ class WhyObject(TypedDict):
 
     schema: str
     command: Literal["why"]
+    made: MadeObject
     model: ModelObject
     versions: Versions
     text: str
@@ -298,6 +325,7 @@ class WriteObject(TypedDict):
 
     schema: str
     command: Literal["why"]
+    made: MadeObject
     model: ModelObject
     versions: Versions
     text: str
@@ -364,6 +392,7 @@ class HeadAtlasObject(TypedDict):
 
     schema: str
     command: Literal["atlas"]
+    made: MadeObject
     layer: LayerNumber
     head: HeadNumber
     scanned: Scanned

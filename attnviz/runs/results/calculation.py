@@ -1,13 +1,15 @@
 """A calculation: a record, all of its arrays, and how it is written out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from attnviz.console import Display, plain_text
+from attnviz.data.asked import Asked, asked
 from attnviz.data.capture import Capture
+from attnviz.data.serial import made_to_dict
 from attnviz.errors import UsageError
 from attnviz.runs.outputs import Piece
 from attnviz.runs.results.result import notes_of
@@ -43,6 +45,7 @@ class Calculation(Generic[T]):
     arrays: Mapping[str, Numbers]
     _shown: "Callable[[Display], Iterable[RenderableType]]"
     captures: Sequence[Capture] = ()
+    asked: Asked = field(default_factory=asked)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -54,7 +57,8 @@ class Calculation(Generic[T]):
         if format == "txt":
             return self._shown(display or Display())
         write = calculation_json if format == "json" else calculation_npz
-        return write(self.facts, self.arrays)
+        made = made_to_dict(self.captures, told=self.asked)
+        return write({**self.facts, "made": made}, self.arrays)
 
     def save(self, path: str | Path) -> None:
         """Write it to a file: the steps (txt), or every number (json, npz).

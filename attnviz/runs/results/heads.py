@@ -60,6 +60,7 @@ def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retriev
         (rows.RetrievalRow,),
         lambda: rows.retrieval_rows(retrieval, top),
         shown,
+        models=(retrieval.model,),
     )
 
 
@@ -85,6 +86,7 @@ def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
         lambda: rows.circuit_rows(circuits, top),
         shown,
         draw,
+        models=(circuits.model,),
     )
 
 
@@ -110,4 +112,5 @@ def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport
         lambda: rows.label_rows(report, top),
         shown,
         draw,
+        models=(report.model,),
     )

@@ -1,7 +1,7 @@
 """A result: a record, and the forms in which it goes out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from types import NoneType, UnionType
@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.console import Display, plain_text
-from attnviz.data.capture import Capture
-from attnviz.data.serial import to_json
+from attnviz.data.asked import Asked, asked
+from attnviz.data.capture import Capture, ModelIdentity
+from attnviz.data.serial import made_to_dict, to_json
 from attnviz.errors import UsageError, as_argument, spelled
-from attnviz.renderers.notes import text_notes
+from attnviz.renderers.notes import model_notes, text_notes
 from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.explain import Numbers, calculation_npz
 from attnviz.writers.formats import PICTURES, ROWS, choose_format
@@ -59,6 +60,8 @@ class Result(Generic[T]):
         record: the frozen record of what was found; everything else is made of it.
         about: what it is of, in a few words.
         captures: the runs that it is of, without patterns where it needs none.
+        models: those of a result of no text.
+        asked: the options that were given.
 
     `_kinds` declare the rows. `_whole` makes the JSON object of a result that is more than its
     rows, `_archive` the facts and arrays of one that has a matrix, `_page` a web page.
@@ -75,11 +78,19 @@ class Result(Generic[T]):
     _archive: Callable[[], tuple[Row, Mapping[str, Numbers]]] | None = None
     _page: Callable[[], Iterable[str]] | None = None
     captures: Sequence[Capture] = ()
+    models: Sequence[ModelIdentity] = ()
+    asked: Asked = field(default_factory=asked)
+
+    @property
+    def made(self) -> Row:
+        """How it was made: models, texts, versions, seed and options, as JSON carries them."""
+        return made_to_dict(self.captures, self.models, self.asked)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said of the texts: that one was cut, or is none of the model's world."""
-        return notes_of(self.captures)
+        said = (note for model in self.models for note in model_notes(model))
+        return tuple(dict.fromkeys([*said, *notes_of(self.captures)]))
 
     @property
     def rows(self) -> list[Row]:
@@ -127,7 +138,8 @@ class Result(Generic[T]):
         if format == "npz":
             if self._archive is None:
                 raise UsageError(f"attnviz {self.command} writes no npz of this", "use its rows")
-            return calculation_npz(*self._archive())
+            facts, arrays = self._archive()
+            return calculation_npz({**facts, "made": self.made}, arrays)
         if format == "html":
             if self._page is None:
                 raise UsageError(f"attnviz {self.command} makes no page of this", "use a picture")
@@ -135,9 +147,9 @@ class Result(Generic[T]):
         if format == "txt":
             return self.shown(display or Display())
         if format == "json" and self._whole is not None:
-            return [to_json(self._whole()) + "\n"]
+            return [to_json({**self._whole(), "made": self.made}) + "\n"]
         if format in ("json", *ROWS):
-            return record_chunks(self._rows(), format, self.command)
+            return record_chunks(self._rows(), format, self.command, made=self.made)
         from attnviz.renderers.picture.canvas import figure_bytes
 
         return [figure_bytes(self.figure(**look), format)]

@@ -1,0 +1,85 @@
+"""A fingerprint of a model's weights: two models of one name are told apart by it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+SAMPLES = 1024
+"""Numbers of each tensor that are looked at: runs of neighbours, evenly spread."""
+RUN = 32
+CHUNK = 1 << 22  # numbers at a time, where all are
+ADAPTER = ("active_adapters", "merged_adapters", "disable_adapters", "scaling")
+"""What PEFT's layers hold beside tensors that decides what they do."""
+
+
+def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = False) -> str:
+    """A digest of names, shapes, types, and of fixed samples of every tensor, or of all numbers.
+
+    It does not depend on the device, nor on the order of the tensors.
+
+    Args:
+        tensors: by name.
+        more: what else decides what the model computes.
+        whole: look at every number.
+    """
+    digest = blake2b(more.encode(), digest_size=8)
+    for name in sorted(tensors):
+        tensor = tensors[name].detach()
+        digest.update(f"\0{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
+        if tensor.numel() and tensor.device.type != "meta":
+            for part in _all_of(tensor) if whole else (_sampled(tensor),):
+                digest.update(part.cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def with_all_bytes(model: Any) -> Any:
+    """The same loaded model; behind its fingerprint stands that of all its weights."""
+    if not hasattr(model, "weights"):
+        return model  # embeddings, the same in every version
+    of_all = fingerprint(*model.weights(), whole=True)
+    identity = replace(model.identity, fingerprint=f"{model.identity.fingerprint}-{of_all}")
+    return replace(model, identity=identity)
+
+
+def _sampled(tensor: Tensor) -> Tensor:
+    """Fixed samples (at most SAMPLES) of a tensor, which need not be contiguous."""
+    size = tensor.numel()
+    if size <= SAMPLES:
+        return tensor.reshape(-1)
+    runs = SAMPLES // RUN
+    step = (size - RUN) // (runs - 1)
+    if tensor.is_contiguous():
+        return tensor.as_strided((runs, RUN), (step, 1), tensor.storage_offset())
+    places = (step * torch.arange(runs)[:, None] + torch.arange(RUN)).flatten().to(tensor.device)
+    return tensor[torch.unravel_index(places, tensor.shape)]
+
+
+def _all_of(tensor: Tensor) -> Iterator[Tensor]:
+    """Every number, some rows at a time."""
+    if tensor.dim() < 2:
+        yield tensor.reshape(-1)
+        return
+    rows = max(1, CHUNK * len(tensor) // tensor.numel())
+    for part in torch.split(tensor, rows):
+        yield part.reshape(-1)
+
+
+def weights_in(model: nn.Module) -> tuple[dict[str, Tensor], str]:
+    """The tensors of a model that are saved, tied ones once, and the state of its adapters."""
+    kept, seen = dict[str, Tensor](), set[tuple[Any, ...]]()
+    for name, tensor in model.state_dict().items():
+        place = tensor.data_ptr(), tuple(tensor.shape), tensor.dtype
+        if isinstance(tensor, Tensor) and (place not in seen or not tensor.numel()):
+            seen.add(place)
+            kept[name] = tensor
+    states = [
+        f"{name}.{what}={held}"
+        for name, module in model.named_modules()
+        for what in ADAPTER
+        if isinstance(held := getattr(module, what, None), bool | list | dict)
+    ]
+    return kept, "\n".join(states)

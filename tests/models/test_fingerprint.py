@@ -1,0 +1,73 @@
+"""The fingerprint of a model's weights, and the record of how a result was made."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+import attnviz
+from attnviz.models.fingerprint import SAMPLES, fingerprint
+
+TEXT = "a fluffy blue creature"
+
+
+def tensors() -> dict[str, Tensor]:
+    torch.manual_seed(0)
+    return {f"layer.{i}.weight": torch.randn(64, 50) for i in range(3)}
+
+
+def test_the_same_numbers_give_the_same_fingerprint_whatever_their_order_and_strides() -> None:
+    one = tensors()
+    other = {name: one[name].t().contiguous().t() for name in reversed(one)}
+    assert not other["layer.0.weight"].is_contiguous()
+    assert fingerprint(one) == fingerprint(other)
+    assert fingerprint(one, whole=True) == fingerprint(other, whole=True)
+
+
+@pytest.mark.parametrize("change", ["weights", "name", "shape", "dtype", "more"])
+def test_whatever_changes_changes_the_fingerprint(change: str) -> None:
+    before, after = tensors(), tensors()
+    last = "layer.2.weight"
+    if change == "weights":
+        after[last] = after[last] * 1.0001
+    elif change == "name":
+        after["another"] = after.pop(last)
+    elif change == "shape":
+        after[last] = after[last].reshape(50, 64)
+    elif change == "dtype":
+        after[last] = after[last].bfloat16()
+    more = "adapter off" if change == "more" else ""
+    assert fingerprint(before) != fingerprint(after, more)
+
+
+def test_one_number_of_many_shows_where_all_bytes_are_looked_at() -> None:
+    before, after = {"w": torch.zeros(SAMPLES * 9)}, {"w": torch.zeros(SAMPLES * 9)}
+    after["w"][SAMPLES + 5] = 1
+    assert fingerprint(before, whole=True) != fingerprint(after, whole=True)
+
+
+def test_both_engines_give_one_checkpoint_one_fingerprint() -> None:
+    native, other = (attnviz.load_model(engine=engine) for engine in ("native", "transformers"))
+    assert native.fingerprint == other.fingerprint
+
+
+def test_a_result_says_how_it_was_made(tmp_path: Path) -> None:
+    model = attnviz.load_model()
+    made = attnviz.predict(TEXT, model, top=3).made
+    assert made["options"] == {"top": 3}
+    assert made["runs"] == [{"text": TEXT, "target": "", "bos": True, "model": 0}]
+    assert made["models"][0]["fingerprint"] == model.fingerprint  # type: ignore[index]
+    assert {"attnviz", "torch", "transformers", "python"} <= set(made["versions"])  # type: ignore[call-overload]
+
+
+def test_a_saved_capture_keeps_how_it_was_made(tmp_path: Path) -> None:
+    captured = attnviz.capture(TEXT, heads="L1H2", bos=False)
+    captured.save(tmp_path / "a.npz")
+    kept = attnviz.load(tmp_path / "a.npz").record
+    assert kept.asked.options == {"heads": "L1H2", "bos": False}
+    assert kept.model == captured.record.model
+    attnviz.show(attnviz.load(tmp_path / "a.npz")).save(tmp_path / "a.json")
+    made = json.loads((tmp_path / "a.json").read_text())["made"]
+    assert made["options"] == {"heads": "L1H2", "bos": False}
