@@ -16,7 +16,7 @@ from attnviz.models.folder.gate import cut, is_number, is_size
 T = TypeVar("T")
 CARD, SCHEMA = "card.json", 1
 MOST, LARGEST = 1_000, 1 << 53
-"""The most heads, or figures, that a card may name, and the largest number of cases."""
+"""The most heads, or figures, that a card may name, and the largest number in it."""
 NAMES: Mapping[type, str] = MappingProxyType(
     {bool: "true or false", int: "whole number", str: "text", list: "list"}
 )
@@ -119,9 +119,10 @@ def _text(raw: dict[str, Any], name: str) -> str:
 
 
 def _number(raw: dict[str, Any], name: str) -> float:
-    if not is_number(raw.get(name)):
+    value = raw.get(name)
+    if not is_number(value) or abs(value) > LARGEST:
         raise ValueError(f"{name} is no number")
-    return float(raw[name])
+    return float(value)
 
 
 def _get(raw: dict[str, Any], name: str, kind: type[T]) -> T:

@@ -61,18 +61,18 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"the folder {str(folder)!r} has no {CONFIG}",
             f"choose a folder that a model was saved in ({CONFIG}, {WEIGHTS}, {TOKENIZER})",
         )
-    config = read_object(path, infinite=True, most=MOST_SETTINGS)
+    config = read_object(path, most=MOST_SETTINGS)
     check_settings(config, path)
     return config
 
 
-def read_object(path: Path, *, infinite: bool = False, most: int = MOST_ITEMS) -> dict[str, Any]:
+def read_object(path: Path, *, most: int = MOST_ITEMS) -> dict[str, Any]:
     """The object in a JSON file; arguments as in `read_json`.
 
     Raises:
         ModelError: the file cannot be read, or holds no object.
     """
-    read = read_json(path, infinite=infinite, most=most)
+    read = read_json(path, most=most)
     if not isinstance(read, dict):
         raise ModelError(f"{str(path)!r} is no JSON object", "save it again")
     return read

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, TypeGuard
 
 from attnviz.errors import AttnvizError, ModelError
 
@@ -21,7 +21,9 @@ LARGEST_OBJECT, MOST_ITEMS = 1 << 24, 1 << 20
 MOST_SETTINGS = 1 << 14
 """The most entries of a config.json; those of real models have some hundreds."""
 LARGEST_HEADER = 1 << 24
-DEEPEST, LONGEST_NUMBER = 64, 20
+MOST_AXES, LARGEST_SIZE = 64, (1 << 63) - 1
+"""The most axes of a tensor and its longest one, as in PyTorch."""
+DEEPEST = 64
 QUOTED = 80
 """How much of a foreign text a message quotes, in characters."""
 
@@ -51,29 +53,31 @@ LIMITS: Mapping[str, tuple[int, int]] = {
 PARTS = re.compile(
     r"(?:layers|groups?(?:_num)?|heads|blocks|networks|functions|experts|stages|hashes)$"
 )
-MOST, MOST_LISTED = 1_000, 10_000
-"""The largest number of any setting that counts parts of a model by its name, and of one in a list
-of lists."""
+MOST = 1_000
+"""The largest number of any setting that counts parts of a model by its name, or in `REPEATED`."""
+REPEATED = "attention_types"
+"""Of a GPT-Neo: [[["global", "local"], 12]] is 24 layers."""
 EPSILON = re.compile(r"(?:^|_)(?:eps|epsilon)$")
 ROOM = 1 << 20
 """How many more numbers a model may have than twice those of its files: what is not saved."""
 
 
-def read_json(path: Path, *, infinite: bool = False, most: int = MOST_ITEMS) -> Any:
-    """The content of a JSON file.
+def read_json(path: Path, *, most: int = MOST_ITEMS) -> Any:
+    """The content of a JSON file, with the numbers that Python reads.
+
+    Whoever uses a number checks it. Many stand in a model's files that size nothing, and these may
+    be anything: a tokenizer without a limit has the `model_max_length` 1e30 written as an integer,
+    a Mamba's `time_step_limit` is [0.0, Infinity].
 
     Args:
         path: the file.
-        infinite: let NaN and infinities pass, which JSON does not have. Configurations do: a
-            Mamba's `time_step_limit` is [0.0, Infinity].
         most: how many entries it may have, at all depths.
 
     Raises:
-        ModelError: it cannot be read, is too large or too deep, or holds numbers that are none or
-            have more than 20 digits, or halves of characters.
+        ModelError: it cannot be read, is too large or too deep, or holds halves of characters.
     """
     try:
-        return parse_json(read_bytes(path, LARGEST_OBJECT), infinite=infinite, most=most)
+        return parse_json(read_bytes(path, LARGEST_OBJECT), most=most)
     except OSError as error:
         raise ModelError(
             f"{str(path)!r} cannot be read: {error.strerror}", "see that it is yours to read"
@@ -98,38 +102,16 @@ def read_bytes(path: Path, largest: int) -> bytes:
     return content
 
 
-def parse_json(content: bytes, *, infinite: bool = False, most: int = MOST_ITEMS) -> Any:
-    """The content of JSON; arguments as in `read_json`.
+def parse_json(content: bytes, *, most: int = MOST_ITEMS) -> Any:
+    """The content of JSON; `most` as in `read_json`.
 
     Raises:
         ValueError, RecursionError: as `read_json`.
     """
-    read = json.loads(
-        content,
-        parse_int=_whole,
-        parse_constant=float if infinite else _no_number,
-        parse_float=float if infinite else _finite,
-    )
+    read = json.loads(content)
     if _count(read, DEEPEST) > most:
         raise ValueError(f"it has more than {most:,} entries")
     return read
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > LONGEST_NUMBER:
-        raise ValueError(f"a number has {len(digits)} digits")
-    return int(digits)
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise ValueError(f"{cut(digits)} is too large a number")
-    return number
 
 
 def _count(value: object, depth: int) -> int:
@@ -170,7 +152,9 @@ def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
         if name == "__metadata__":
             continue
         kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-        if not all(is_size(number) for number in (*shape, begin, end)):
+        if len(shape) > MOST_AXES or not all(
+            is_size(n, LARGEST_SIZE) for n in (*shape, begin, end)
+        ):
             raise ValueError(f"the sizes of {cut(name)} are no whole numbers")
         if math.prod(shape) * ITEM_BYTES[kind] != end - begin:
             raise ValueError(f"{cut(name)} has another size than its shape says")
@@ -193,7 +177,7 @@ def is_size(value: object, largest: float = math.inf) -> bool:
 
 def is_number(value: object) -> TypeGuard[float]:
     """Whether a foreign value is a number, and neither NaN nor infinite."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
 
 
 def check_settings(raw: Mapping[str, Any], where: Path, *, inner: bool = False) -> None:
@@ -219,16 +203,16 @@ def check_settings(raw: Mapping[str, Any], where: Path, *, inner: bool = False) 
             raise _wrong(where, name, value, f"{MOST:,} at most")
         elif EPSILON.search(name) and not (value is None or _is_epsilon(value)):
             raise _wrong(where, name, value, "a number from 0 to 1")
-        elif isinstance(value, list) and max(_nested(value), default=0) > MOST_LISTED:
-            raise _wrong(where, name, value, f"a list of numbers up to {MOST_LISTED:,}")
+        elif name == REPEATED and max(_nested(value), default=0) > MOST:
+            raise _wrong(where, name, value, f"a list with numbers up to {MOST:,}")
 
 
-def _nested(value: list[Any]) -> Iterator[float]:
-    """The numbers in the lists of a list."""
-    for each in value:
-        if isinstance(each, list):
-            yield from filter(is_number, each)
-            yield from _nested(each)
+def _nested(value: object) -> Iterator[float]:
+    """The numbers in a list, at any depth."""
+    for each in value if isinstance(value, list) else ():
+        if is_number(each):
+            yield each
+        yield from _nested(each)
 
 
 def _is_epsilon(value: object) -> bool:

@@ -235,9 +235,24 @@ def test_a_beginning_token_outside_the_vocabulary_is_none(
     assert "no beginning token" in run(*asked, "--bos").err
 
 
-def test_an_infinite_setting_that_sizes_nothing_passes(run: Run, gpt2_copy: Path) -> None:
-    config(time_step_limit=[0.0, float("inf")])(gpt2_copy)
-    assert run("show", TEXT, "--model", str(gpt2_copy)).status is ExitStatus.OK
+ODD = [
+    "1000000000000000019884624838656", "9" * 4300, "1e999", "-1e999", "NaN", "Infinity",
+    "[0.0, Infinity]", "-3", "0.5", "[[[65000, -1e400]]]", "null", '"-7"', '{"a": 1e30}',
+]  # fmt: skip
+"""What may stand for a number that sizes nothing."""
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "card.json"])
+def test_a_number_that_sizes_nothing_passes(run: Run, gpt2_copy: Path, name: str) -> None:
+    path = gpt2_copy / name
+    before = path.read_text().strip() if path.is_file() else '{"schema": 7}'
+    odd = ", ".join(f'"model_max_length_{n}": {number}' for n, number in enumerate(ODD))
+    path.write_text(f'{{"bad_words_ids": [[65000]], {odd}, {before[1:]}')
+    (gpt2_copy / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+    (gpt2_copy / "chat.json").write_text('[{"role": "user", "content": "hi"}]')
+    where = ("--model", str(gpt2_copy))
+    assert run("show", TEXT, *where).status is ExitStatus.OK
+    assert run("generate", "--chat", str(gpt2_copy / "chat.json"), *where).status is ExitStatus.OK
 
 
 def test_a_card_with_every_part_passes(run: Run, gpt2_copy: Path) -> None:
