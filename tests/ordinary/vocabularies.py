@@ -22,8 +22,8 @@ GPT_4 = (
 
 def _numbered(words: Iterable[str], special: Special) -> dict[str, int]:
     """Each word with the next id that no special token has."""
-    free = (id_ for id_ in count() if id_ not in taken)
     taken = set(special.values())
+    free = (id_ for id_ in count() if id_ not in taken)
     return {**dict(zip(dict.fromkeys(words), free, strict=False)), **special}
 
 
