@@ -104,6 +104,16 @@ class TextTokenizer:
             )
         return encoding
 
+    def decoded(self, ids: Sequence[int], *, special: bool = False) -> str:
+        """The text that these ids spell, with or without that of special tokens.
+
+        Raises:
+            ModelError: the library fails.
+        """
+        with foreign(None):
+            text: str = self.backend.decode(list(ids), skip_special_tokens=not special)
+        return text
+
     def ends(self, bos: bool) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
         """The special tokens that stand before and after every text."""
         around = self.encode("a", bos=bos, special=False)
@@ -137,7 +147,7 @@ class TextTokenizer:
             i for i, token in self.backend.get_added_tokens_decoder().items() if token.special
         }
         ids = [id_ for id_ in ids if id_ not in special]
-        text = self.backend.decode(list(ids))
+        text = self.decoded(ids)
         tokens = self.encode(text, bos=False, special=False)
         if [token.id for token in tokens] == list(ids):
             return text, tokens
@@ -145,7 +155,7 @@ class TextTokenizer:
 
     def _by_addition(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
         """Each token with the slice that it adds; tokens that add a letter together share it."""
-        begun = [self.backend.decode(list(ids[:n])) for n in range(len(ids))]
+        begun = [self.decoded(ids[:n]) for n in range(len(ids))]
         whole = [n for n, part in enumerate(begun) if text.startswith(part)]
         tokens: list[Token] = []
         for first, after in pairwise([*whole, len(ids)]):
@@ -172,10 +182,10 @@ class TextTokenizer:
                 tokens.append(Token(0, id_, "", len(text), len(text), special=True, name=name))
                 continue
             group.append(id_)
-            so_far = self.backend.decode(window + group)
+            so_far = self.decoded(window + group)
             if so_far.endswith("\ufffd") and n < len(ids):  # a part of a letter
                 continue
-            known, start = self.backend.decode(window), len(text)
+            known, start = self.decoded(window), len(text)
             # decoders of SentencePiece drop the space before what comes first
             text += so_far.removeprefix(known) if known else so_far
             slice_ = text[start:]
@@ -191,7 +201,7 @@ class TextTokenizer:
 
     def label(self, id_: int) -> str:
         """A token of the vocabulary as a person reads it; `#228` where it is a part of a letter."""
-        text = self.backend.decode([id_], skip_special_tokens=False)
+        text = self.decoded([id_], special=True)
         return f"#{id_}" if not text or "\ufffd" in text else readable(text)
 
     def exact(self, id_: int) -> str:
@@ -199,7 +209,7 @@ class TextTokenizer:
 
         Empty for a special token and for a part of a letter.
         """
-        text = self.backend.decode([id_], skip_special_tokens=True)
+        text = self.decoded([id_])
         if "\ufffd" in text:
             return ""
         # SentencePiece decoders drop the space before the first word

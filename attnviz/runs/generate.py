@@ -118,7 +118,7 @@ class Answering:
     def _stops(self, ids: Sequence[int]) -> bool:
         """Whether what was written ends the answer."""
         stops = self.writing.stop or self.model.card.stop
-        so_far = self.model.tokenizer.backend.decode(ids) if stops else ""
+        so_far = self.model.tokenizer.decoded(ids) if stops else ""
         return any(stop in so_far for stop in stops)
 
     def answer(self, new: Sequence[NewToken]) -> Answer:

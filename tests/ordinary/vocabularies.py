@@ -89,7 +89,12 @@ def unigram(special: Special) -> Tokenizer:
         (spelled.get(id_, f"▁unused{id_}"), -float(2 + id_ % 7)) for id_ in range(max(spelled) + 1)
     ]
     tokenizer = Tokenizer(Unigram(scored, unk_id=special["<unk>"], byte_fallback=False))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.WhitespaceSplit(),
+            pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always"),
+        ]
+    )
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
     return tokenizer
 

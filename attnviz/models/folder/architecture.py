@@ -1,12 +1,13 @@
 """The configuration of any architecture, as transformers reads it, under common names."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import read_config
-from attnviz.models.folder.gate import foreign
+from attnviz.models.folder.gate import cut, reason
 from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind, token_id
 
 NO_LIMIT = 1 << 20
@@ -25,15 +26,58 @@ def transformers_config(folder: Path) -> Any:
     """config.json through transformers; nothing is fetched and no remote code is run.
 
     Raises:
-        ModelError: it is damaged, or transformers does not know the architecture.
+        ModelError: transformers does not know the architecture, or does not take its settings.
     """
     from transformers import AutoConfig
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # its remarks on settings do not concern attention
-    read_config(folder)  # which checks it
-    with foreign(folder):
+    _check_known(read_config(folder), folder)
+    try:
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # any: its classes compute with the settings
+        raise not_taken(folder, error) from None
+
+
+def not_taken(folder: Path, error: Exception) -> ModelError:
+    """The error for settings that transformers' own classes refuse, or fail over."""
+    from transformers import __version__
+
+    return ModelError(
+        f"transformers {__version__} does not take the config.json in {str(folder)!r} "
+        f"({reason(error, folder)})",
+        "use the config.json that the model was saved with",
+    )
+
+
+def _check_known(raw: Mapping[str, Any], folder: Path) -> None:
+    """Check that transformers has code of its own for this type of model.
+
+    Raises:
+        ModelError: it has none; or there is no type.
+    """
+    from transformers import CONFIG_MAPPING, __version__
+
+    architecture, where = raw.get("model_type"), str(folder)
+    if isinstance(architecture, str) and architecture in CONFIG_MAPPING:
+        return
+    if raw.get("auto_map"):
+        raise ModelError(
+            f"this model brings its own code, which attnviz never runs: transformers {__version__} "
+            f"has none for the model type {cut(repr(architecture))} of {where!r}",
+            "use a model whose architecture is in transformers itself",
+        )
+    if architecture is None:
+        raise ModelError(
+            f"the config.json in {where!r} has no model_type, by which transformers {__version__} "
+            "chooses the architecture",
+            'add it, such as "model_type": "bert", or use the config.json of save_pretrained',
+        )
+    raise ModelError(
+        f"transformers {__version__} has no model type {cut(repr(architecture))}, which the "
+        f"config.json in {where!r} names",
+        "use a model that it has, or a version of transformers that has this one",
+    )
 
 
 def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:

@@ -105,7 +105,7 @@ class NativeTranslator:
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         written = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
-        text = _joined(self.tokenizer.backend.decode(written))
+        text = _joined(self.tokenizer.decoded(written))
         return text, self.read_target(text)
 
     def generate(
