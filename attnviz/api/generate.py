@@ -19,6 +19,7 @@ from attnviz.inputs.chat import chat_of
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
 from attnviz.renderers.answers import by_segment
+from attnviz.renderers.notes import beams_note
 from attnviz.renderers.rows.generate import ShareRow, share_rows
 from attnviz.renderers.titles import amount
 from attnviz.runs.answer import Answer
@@ -59,8 +60,10 @@ class AttentionAnswer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of the prompt: that it was cut, or is none of the model's world."""
-        return notes_of([self._answer.capture])
+        """What is to be said of it: that the prompt was cut, or that the model would use beams."""
+        beams = self._asked.beams
+        said = (beams_note(beams),) if beams > 1 else ()
+        return (*said, *notes_of([self._answer.capture]))
 
     def __repr__(self) -> str:
         name, size = self._answer.capture.model.name, amount(len(self.tokens), "token")

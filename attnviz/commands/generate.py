@@ -22,7 +22,7 @@ from attnviz.inputs.lines import read_lines
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
 from attnviz.inputs.text import read_file
-from attnviz.renderers.notes import full_note, run_notes
+from attnviz.renderers.notes import beams_note, full_note, run_notes
 from attnviz.runs.answers import WHOLE, AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering, chat_prompt
 from attnviz.runs.outputs import Piece
@@ -207,6 +207,8 @@ def generate(
         asked = answering(loaded, prompt, options, writing, chosen, how, each_head=look.each_head)
         where, new, read = "" if line is None else f"line {line}: ", 0, asked.read
         say(session, run_notes(read), where)
+        if first and asked.beams > 1:
+            say(session, [beams_note(asked.beams)], "")
         strange.append(read.strange)
 
         def count() -> None:

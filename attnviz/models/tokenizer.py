@@ -1,7 +1,8 @@
 """A text to tokens, with exact character offsets; the same for every engine."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from attnviz.data.tokens import MASKS, SPECIAL_LABEL, Token, numbered
 from attnviz.errors import ModelError
 from attnviz.harmless import readable
+from attnviz.models.folder.config import SEQ2SEQ
 from attnviz.models.folder.files import MERGES, TOKENIZER
 from attnviz.models.folder.gate import cut, foreign, read_bytes
 from attnviz.models.folder.sizes import ModelSizes
@@ -217,13 +219,22 @@ class TextTokenizer:
         return f" {text}" if marked and text and text[0] != " " else text
 
 
-def load_tokenizer(folder: Path, sizes: ModelSizes, bos: bool) -> TextTokenizer:
-    """The tokenizer of a model folder; `bos` says whether the model was trained with one.
+def load_tokenizer(
+    folder: Path, sizes: ModelSizes, bos: bool, *, as_saved: bool = False
+) -> TextTokenizer:
+    """The tokenizer of a model folder.
+
+    Args:
+        folder: of the model.
+        sizes: those of the model.
+        bos: whether the model was trained with one.
+        as_saved: take tokenizer.json as it is, where transformers may put it together anew.
 
     Raises:
         ModelError: the files are missing or damaged.
     """
-    backend = _backend(folder)
+    own = as_saved or sizes.architecture in ("gpt2", SEQ2SEQ)
+    backend = _backend(folder) if own else _of_transformers(folder)
     # Saved with many fine-tuned models; a text must be neither cut nor padded in silence.
     backend.no_truncation()
     backend.no_padding()
@@ -239,10 +250,35 @@ def load_tokenizer(folder: Path, sizes: ModelSizes, bos: bool) -> TextTokenizer:
     )
 
 
+def _of_transformers(folder: Path) -> Tokenizer:
+    """The tokenizer that transformers makes; the saved one where it makes none of that."""
+    from attnviz.models.folder.vocabulary import no_tokenizer, transformers_tokenizer
+
+    saved = _backend(folder) if (folder / TOKENIZER).is_file() else None
+    try:
+        with foreign(folder), _readable(folder):
+            return transformers_tokenizer(folder)
+    except ModelError as error:
+        if saved is not None:
+            return saved
+        raise no_tokenizer(folder, error) from None
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """Turn what is wrong with the files of a tokenizer into one error."""
+    try:
+        yield
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(
+            f"the tokenizer in {str(folder)!r} cannot be read ({cut(error)})", "save it again"
+        ) from None
+
+
 def _backend(folder: Path) -> Tokenizer:
     """The tokenizer in tokenizer.json, or in GPT-2's first form: vocab.json and merges.txt."""
     vocabulary, merges = (folder / name for name in MERGES)
-    try:
+    with _readable(folder):
         if (folder / TOKENIZER).is_file():
             content = read_bytes(folder / TOKENIZER, LARGEST_TOKENIZER)
             check_tokenizer(json.loads(content))
@@ -250,10 +286,6 @@ def _backend(folder: Path) -> Tokenizer:
                 return Tokenizer.from_buffer(content)
         if vocabulary.is_file() and merges.is_file():
             return _first_form(folder, vocabulary, merges)
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(
-            f"the tokenizer in {str(folder)!r} cannot be read ({cut(error)})", "save it again"
-        ) from None
     raise ModelError(
         f"the folder {str(folder)!r} has no {TOKENIZER}",
         "save the tokenizer beside the model (tokenizer.save_pretrained)",

@@ -81,6 +81,13 @@ class Answering:
     room: int | None = None
 
     @property
+    def beams(self) -> int:
+        """How many beams the model's own settings ask for; an answer that is given needs none."""
+        from attnviz.models.loaded import generating
+
+        return 1 if self.writing.target is not None else generating(self.model).beams
+
+    @property
     def read(self) -> Capture:
         """What the model reads before it answers, without any pattern: for notes about it."""
         blank = self._blank(self.tokens, self.tokens, self.prompt.text, "")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from transformers.models.auto import modeling_auto
 
 import attnviz
 from attnviz.api.model import Model
@@ -80,9 +81,28 @@ def test_weights_are_those_of_transformers_eager_attention(ordinary: Folder) -> 
 
 
 def test_commands_of_each_kind_take_it(ordinary: Folder) -> None:
-    assert "cat" in ordinary.model.show(TEXT).text
-    assert ordinary.model.heads(TEXT).rows
-    causal = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    if ordinary.row.config["architectures"][0] in causal.values():
+    target = {"target": "the mat"} if ordinary.pair else {}
+    assert ordinary.model.show(TEXT, **target).to_columns()
+    assert ordinary.model.heads(TEXT, **target).rows
+    architecture = ordinary.row.config["architectures"][0]
+    if architecture in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
         assert ordinary.model.predict(TEXT).rows
-        assert ordinary.model.generate("the cat", max_new_tokens=2).tokens
+
+
+@pytest.mark.filterwarnings("ignore:Unfeasible length")
+def test_an_answer_is_that_of_transformers_or_says_that_its_beams_are_not(ordinary: Folder) -> None:
+    own = transformers.AutoConfig.from_pretrained(ordinary.path)
+    auto = "Seq2SeqLM" if ordinary.pair else "CausalLM"
+    made = getattr(transformers, f"AutoModelFor{auto}")._model_mapping.get(type(own), None)
+    if made is None or ordinary.row.config["architectures"][0] != made.__name__:
+        return  # it writes no text
+    answer = ordinary.model.generate(TEXT, max_new_tokens=3)
+    beams = (ordinary.row.generation or {}).get("num_beams", 1)
+    assert [f"{beams} beams" in note for note in answer.notes] == [True] * (beams > 1)
+    model = made.from_pretrained(ordinary.path, dtype=torch.float32).eval()
+    ids = ordinary.tokenizer(TEXT, return_tensors="pt").input_ids
+    with torch.no_grad():
+        written = model.generate(ids, max_new_tokens=3, do_sample=False, num_beams=1)[0]
+    new = written[1 if ordinary.pair else ids.size(1) :].tolist()
+    ends = model.generation_config.eos_token_id
+    assert [t.id for t in answer.tokens] == [i for i in new if i not in np.atleast_1d(ends)]

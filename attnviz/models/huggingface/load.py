@@ -92,7 +92,7 @@ def wrap_huggingface(model: Any, tokenizer: Any, kind: Kind | None = None) -> Hu
         sizes = folder_sizes(folder, kind)
         name = plain.name_or_path or type(plain).__name__
         card = read_card(folder, name, sizes.heads_per_layer)
-        read = load_tokenizer(folder, sizes, card.bos)
+        read = load_tokenizer(folder, sizes, card.bos, as_saved=True)
         wrapped = _made(plain, name, sizes, (card, read), None)
     except BaseException as error:
         rmtree(folder, ignore_errors=True)

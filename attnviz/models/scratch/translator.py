@@ -61,6 +61,7 @@ class NativeTranslator:
     end: int
     sinks: bool = False
     words: frozenset[str] = frozenset()
+    beams: int = 1
 
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         sizes, n = self.model.config, max(n_queries, n_keys)
