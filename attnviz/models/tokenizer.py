@@ -234,7 +234,7 @@ def load_tokenizer(
         ModelError: the files are missing or damaged.
     """
     own = as_saved or sizes.architecture in ("gpt2", SEQ2SEQ)
-    backend = _backend(folder) if own else _of_transformers(folder)
+    backend = _backend(folder) if own else _of_transformers(folder, sizes.vocab_size)
     # Saved with many fine-tuned models; a text must be neither cut nor padded in silence.
     backend.no_truncation()
     backend.no_padding()
@@ -250,18 +250,24 @@ def load_tokenizer(
     )
 
 
-def _of_transformers(folder: Path) -> Tokenizer:
-    """The tokenizer that transformers makes; the saved one where it makes none of that."""
+def _of_transformers(folder: Path, vocab_size: int) -> Tokenizer:
+    """The tokenizer that transformers makes; the saved one where it makes none of that.
+
+    Its class for the model adds special tokens of its own, which a model may not know.
+    """
     from attnviz.models.folder.vocabulary import no_tokenizer, transformers_tokenizer
 
     saved = _backend(folder) if (folder / TOKENIZER).is_file() else None
     try:
         with foreign(folder), _readable(folder):
-            return transformers_tokenizer(folder)
+            made = transformers_tokenizer(folder)
     except ModelError as error:
         if saved is not None:
             return saved
         raise no_tokenizer(folder, error) from None
+    if saved is not None and saved.get_vocab_size() <= vocab_size < made.get_vocab_size():
+        return saved
+    return made
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from attnviz.models.known import COUNTED, NAMES, nearest
 PATTERNS = [
     *(CONFIG, WEIGHTS, INDEX, "model-*.safetensors"),
     *(TOKENIZER, *MERGES, "tokenizer_config.json", "generation_config.json", "card.json"),
+    *("vocab.txt", "special_tokens_map.json", "added_tokens.json"),
 ]
 TIMEOUT = 10  # seconds
 
