@@ -11,8 +11,10 @@ from tokenizers import Regex, decoders
 import attnviz
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.models.catalog import Source, load
+from attnviz.models.catalog import tokenizer_of as tokenizer_of_model
 from attnviz.models.loaded import generating
 from tests.conftest import Run, bytes_tokenizer
+from tests.ordinary.vocabularies import tokenizer_of
 
 TEXT = "a fluffy blue creature"
 CODE = {"AutoConfig": "configuration_own.OwnConfig", "AutoModel": "modeling_own.OwnModel"}
@@ -90,6 +92,51 @@ def test_what_is_wrong_with_a_model_in_memory_is_said_without_a_path(config: Any
     with pytest.raises(ModelError) as raised:
         attnviz.load_model(model, tokenizer)
     assert "/" not in raised.value.wrong
+
+
+VOCABULARIES = {
+    "bert": ("words", {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}),
+    "roberta": ("bytes", {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4}),
+    "qwen2": ("gpt-4 bytes", {"<|endoftext|>": 0, "<|im_start|>": 1, "<|im_end|>": 2}),
+}
+
+
+@pytest.mark.parametrize("model_type", VOCABULARIES)
+def test_a_vocabulary_without_tokenizer_json_gives_the_tokens_of_transformers(
+    tmp_path: Path, model_type: str
+) -> None:
+    kind, special = VOCABULARIES[model_type]
+    made = json.loads(tokenizer_of(kind, special, "").to_str())["model"]
+    if kind == "words":
+        ordered = sorted(made["vocab"], key=lambda word: made["vocab"][word])
+        (tmp_path / "vocab.txt").write_text("".join(f"{w}\n" for w in ordered if w != "\n"))
+    else:
+        (tmp_path / "vocab.json").write_text(json.dumps(made["vocab"]))
+        merges = (pair if isinstance(pair, str) else " ".join(pair) for pair in made["merges"])
+        (tmp_path / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+    ours = tokenizer_of_model(Source(str(tmp_path)))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for text in ("The cat sat, 2024!", " two  spaces", "café"):
+        tokens = ours.encode(text, bos=ours.bos, special=False)
+        assert [token.id for token in tokens] == theirs(text).input_ids
+
+
+def test_a_sentencepiece_file_alone_is_told_how_to_convert_it(run: Run, tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    (path / "tokenizer.json").unlink()
+    (path / "tokenizer.model").write_bytes(b"pieces")
+    said = run("show", TEXT, "--model", str(path)).err
+    assert "tokenizer.model" in said
+    assert "AutoTokenizer" in said
+    assert "download" not in said
+
+
+def test_settings_of_a_tokenizer_name_no_other_file(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    elsewhere = {"tokenizer_file": "/dev/zero", "vocab_file": "/dev/zero", "auto_map": CODE}
+    (path / "tokenizer_config.json").write_text(json.dumps(elsewhere))
+    assert tokenizer_of_model(Source(str(path))).ids("ab")
 
 
 def test_a_decoder_that_panics_is_told_in_one_sentence(
