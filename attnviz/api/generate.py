@@ -59,8 +59,8 @@ class AttentionAnswer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of the prompt: that it was cut, or a chat's template."""
-        return (*self._asked.notes, *notes_of([self._answer.capture]))
+        """What is to be said of the answer and its prompt: beams, a chat's template, a cut."""
+        return (*self._asked.model_notes, *self._asked.notes, *notes_of([self._answer.capture]))
 
     def __repr__(self) -> str:
         name, size = self._answer.capture.model.name, amount(len(self.tokens), "token")

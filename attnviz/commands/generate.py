@@ -205,6 +205,7 @@ def generate(
         chosen, how = heads.options, looks.reduce
         asked = answering(loaded, prompt, options, writing, chosen, how, each_head=look.each_head)
         where, new, read = "" if line is None else f"line {line}: ", 0, asked.read
+        say(session, asked.model_notes if first else (), "")
         say(session, (*asked.notes, *run_notes(read)), where)
         strange.append(read.strange)
 

@@ -200,6 +200,10 @@ class Writes(Protocol):
 class Generates(Protocol):
     """A model that goes on with a text, or writes another, token by token."""
 
+    @property
+    def beams(self) -> int:
+        """How many texts its own settings write side by side, to take the likeliest."""
+
     def generate(
         self,
         ids: Sequence[int],

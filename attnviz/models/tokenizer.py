@@ -1,7 +1,8 @@
 """A text to tokens, with exact character offsets; the same for every engine."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from attnviz.data.tokens import MASKS, SPECIAL_LABEL, Token, numbered
 from attnviz.errors import ModelError
 from attnviz.harmless import readable
-from attnviz.models.folder.architecture import tokenizer_settings, transformers_tokenizer
+from attnviz.models.folder.config import SEQ2SEQ
 from attnviz.models.folder.files import MERGES, TOKENIZER
 from attnviz.models.folder.gate import cut, foreign, read_bytes
 from attnviz.models.folder.sizes import ModelSizes
@@ -105,6 +106,16 @@ class TextTokenizer:
             )
         return encoding
 
+    def decoded(self, ids: Sequence[int], *, special: bool = False) -> str:
+        """The text that these ids spell, with or without that of special tokens.
+
+        Raises:
+            ModelError: the library fails.
+        """
+        with foreign(None):
+            text: str = self.backend.decode(list(ids), skip_special_tokens=not special)
+        return text
+
     def ends(self, bos: bool) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
         """The special tokens that stand before and after every text."""
         around = self.encode("a", bos=bos, special=False)
@@ -138,7 +149,7 @@ class TextTokenizer:
             i for i, token in self.backend.get_added_tokens_decoder().items() if token.special
         }
         ids = [id_ for id_ in ids if id_ not in special]
-        text = self.backend.decode(list(ids))
+        text = self.decoded(ids)
         tokens = self.encode(text, bos=False, special=False)
         if [token.id for token in tokens] == list(ids):
             return text, tokens
@@ -146,7 +157,7 @@ class TextTokenizer:
 
     def _by_addition(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
         """Each token with the slice that it adds; tokens that add a letter together share it."""
-        begun = [self.backend.decode(list(ids[:n])) for n in range(len(ids))]
+        begun = [self.decoded(ids[:n]) for n in range(len(ids))]
         whole = [n for n, part in enumerate(begun) if text.startswith(part)]
         tokens: list[Token] = []
         for first, after in pairwise([*whole, len(ids)]):
@@ -173,10 +184,10 @@ class TextTokenizer:
                 tokens.append(Token(0, id_, "", len(text), len(text), special=True, name=name))
                 continue
             group.append(id_)
-            so_far = self.backend.decode(window + group)
+            so_far = self.decoded(window + group)
             if so_far.endswith("\ufffd") and n < len(ids):  # a part of a letter
                 continue
-            known, start = self.backend.decode(window), len(text)
+            known, start = self.decoded(window), len(text)
             # decoders of SentencePiece drop the space before what comes first
             text += so_far.removeprefix(known) if known else so_far
             slice_ = text[start:]
@@ -192,7 +203,7 @@ class TextTokenizer:
 
     def label(self, id_: int) -> str:
         """A token of the vocabulary as a person reads it; `#228` where it is a part of a letter."""
-        text = self.backend.decode([id_], skip_special_tokens=False)
+        text = self.decoded([id_], special=True)
         return f"#{id_}" if not text or "\ufffd" in text else readable(text)
 
     def exact(self, id_: int) -> str:
@@ -200,7 +211,7 @@ class TextTokenizer:
 
         Empty for a special token and for a part of a letter.
         """
-        text = self.backend.decode([id_], skip_special_tokens=True)
+        text = self.decoded([id_])
         if "\ufffd" in text:
             return ""
         # SentencePiece decoders drop the space before the first word
@@ -214,17 +225,16 @@ def load_tokenizer(
     """The tokenizer of a model folder.
 
     Args:
-        folder: the model's.
-        sizes: of the model.
-        bos: whether it was trained with a beginning token.
-        as_saved: cut texts as tokenizer.json says, even if transformers' class does otherwise.
+        folder: of the model.
+        sizes: those of the model.
+        bos: whether the model was trained with one.
+        as_saved: take tokenizer.json as it is, where transformers may put it together anew.
 
     Raises:
         ModelError: the files are missing or damaged.
     """
-    backend = _backend(folder)
-    if sizes.architecture != "gpt2" and not as_saved:
-        backend = _as_transformers(folder, backend)
+    own = as_saved or sizes.architecture in ("gpt2", SEQ2SEQ)
+    backend = _backend(folder) if own else _of_transformers(folder, sizes.vocab_size)
     # Saved with many fine-tuned models; a text must be neither cut nor padded in silence.
     backend.no_truncation()
     backend.no_padding()
@@ -240,10 +250,41 @@ def load_tokenizer(
     )
 
 
+def _of_transformers(folder: Path, vocab_size: int) -> Tokenizer:
+    """The tokenizer that transformers makes; the saved one where it makes none of that.
+
+    Its class for the model adds special tokens of its own, which a model may not know.
+    """
+    from attnviz.models.folder.vocabulary import backend_of, no_tokenizer
+
+    saved = _backend(folder) if (folder / TOKENIZER).is_file() else None
+    try:
+        with foreign(folder), _readable(folder):
+            made = backend_of(folder)
+    except ModelError as error:
+        if saved is not None:
+            return saved
+        raise no_tokenizer(folder, error) from None
+    if saved is not None and saved.get_vocab_size() <= vocab_size < made.get_vocab_size():
+        return saved
+    return made
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """Turn what is wrong with the files of a tokenizer into one error."""
+    try:
+        yield
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(
+            f"the tokenizer in {str(folder)!r} cannot be read ({cut(error)})", "save it again"
+        ) from None
+
+
 def _backend(folder: Path) -> Tokenizer:
     """The tokenizer in tokenizer.json, or in GPT-2's first form: vocab.json and merges.txt."""
     vocabulary, merges = (folder / name for name in MERGES)
-    try:
+    with _readable(folder):
         if (folder / TOKENIZER).is_file():
             content = read_bytes(folder / TOKENIZER, LARGEST_TOKENIZER)
             check_tokenizer(json.loads(content))
@@ -251,30 +292,10 @@ def _backend(folder: Path) -> Tokenizer:
                 return Tokenizer.from_buffer(content)
         if vocabulary.is_file() and merges.is_file():
             return _first_form(folder, vocabulary, merges)
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(
-            f"the tokenizer in {str(folder)!r} cannot be read ({cut(error)})", "save it again"
-        ) from None
     raise ModelError(
         f"the folder {str(folder)!r} has no {TOKENIZER}",
         "save the tokenizer beside the model (tokenizer.save_pretrained)",
     )
-
-
-def _as_transformers(folder: Path, saved: Tokenizer) -> Tokenizer:
-    """What transformers makes of a tokenizer whose class is named, and else what was saved.
-
-    The class may know better than an old tokenizer.json: LlamaTokenizer puts no space behind a
-    special token.
-    """
-    if not tokenizer_settings(folder).get("tokenizer_class"):
-        return saved
-    try:
-        made = transformers_tokenizer(folder)
-    except ModelError:
-        return saved
-    backend = getattr(made, "backend_tokenizer", saved)
-    return backend if isinstance(backend, Tokenizer) else saved
 
 
 def _first_form(folder: Path, vocabulary: Path, merges: Path) -> Tokenizer:

@@ -24,6 +24,14 @@ def full_note(new: int) -> str:
     return f"the answer ends after {amount(new, 'token')}, as the model's context is full"
 
 
+def beams_note(beams: int) -> str:
+    """That a model's own settings would write several answers and take the likeliest."""
+    return (
+        f"the model's generation settings ask for {beams} beams, and attnviz follows one, so that "
+        "the answer may differ from that of transformers"
+    )
+
+
 def unknown_notes(capture: Capture) -> tuple[str, ...]:
     """One sentence where the model was not trained on some words of the text."""
     words = capture.unknown_words

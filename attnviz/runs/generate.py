@@ -31,6 +31,7 @@ from attnviz.data.transforms import How
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.inputs.prompt import Prompt
+from attnviz.renderers.notes import beams_note
 from attnviz.runs.answer import Answer
 from attnviz.runs.budget import Budget
 from attnviz.runs.fit import encode, fit
@@ -81,6 +82,14 @@ class Answering:
     each_head: bool = False
     left_out: tuple[int, int] = (0, 0)
     room: int | None = None
+
+    @property
+    def model_notes(self) -> tuple[str, ...]:
+        """What is to be said of every answer of this model, unless the answer is given."""
+        from attnviz.models.loaded import generating
+
+        beams = 1 if self.writing.target is not None else generating(self.model).beams
+        return (beams_note(beams),) if beams > 1 else ()
 
     @property
     def read(self) -> Capture:
@@ -137,7 +146,7 @@ class Answering:
     def _stops(self, ids: Sequence[int]) -> bool:
         """Whether what was written ends the answer."""
         stops = self.writing.stop or self.model.card.stop
-        so_far = self.model.tokenizer.backend.decode(ids) if stops else ""
+        so_far = self.model.tokenizer.decoded(ids) if stops else ""
         return any(stop in so_far for stop in stops)
 
     def answer(self, new: Sequence[NewToken]) -> Answer:

@@ -21,8 +21,8 @@ from attnviz.data.chat import Chat, Said
 from attnviz.data.segments import Segment, Slice
 from attnviz.errors import ModelError
 from attnviz.models.chat import child
-from attnviz.models.folder.architecture import tokenizer_settings, transformers_tokenizer
-from attnviz.models.folder.gate import cut, read_bytes
+from attnviz.models.folder.gate import cut, foreign, read_bytes
+from attnviz.models.folder.vocabulary import tokenizer_settings, transformers_tokenizer
 
 FILE, OTHERS = "chat_template.jinja", "additional_chat_templates"
 LARGEST = 1 << 20
@@ -71,7 +71,9 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
                 f"the chat template {str(path)!r} cannot be read ({cut(error)})",
                 "download it again",
             ) from None
-    tokenizer = transformers_tokenizer(folder)
+    with foreign(folder):
+        names = [str(path.relative_to(folder)) for path in files]
+        tokenizer = transformers_tokenizer(folder, names)
     found = tokenizer.chat_template
     named = found if isinstance(found, dict) else {"default": found} if found else {}
     name = chat.template or _name(named, chat)

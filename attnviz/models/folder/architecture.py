@@ -1,19 +1,18 @@
 """The configuration of any architecture, as transformers reads it, under common names."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
-from attnviz.models.folder.files import read_config, read_object
-from attnviz.models.folder.gate import foreign
+from attnviz.models.folder.files import read_config
+from attnviz.models.folder.gate import cut, reason
 from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind, token_id
 
 NO_LIMIT = 1 << 20
 """The context of a model with relative positions, which only memory limits."""
 
-BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-"""What transformers reads for a tokenizer beside its vocabulary."""
 
 BEHIND_PADDING = (
     *("roberta", "roberta-prelayernorm", "camembert", "xlm-roberta", "xlm-roberta-xl", "xmod"),
@@ -27,47 +26,58 @@ def transformers_config(folder: Path) -> Any:
     """config.json through transformers; nothing is fetched and no remote code is run.
 
     Raises:
-        ModelError: it is damaged, or transformers does not know the architecture.
+        ModelError: transformers does not know the architecture, or does not take its settings.
     """
     from transformers import AutoConfig
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # its remarks on settings do not concern attention
-    read_config(folder)  # which checks it
-    with foreign(folder):
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-
-
-def tokenizer_settings(folder: Path) -> dict[str, Any]:
-    """The folder's tokenizer_config.json; empty where it has none.
-
-    Raises:
-        ModelError: it, or a file that is read with it, cannot be read.
-    """
-    there = {name: read_object(folder / name) for name in BESIDE if (folder / name).is_file()}
-    return there.get(BESIDE[0], {})
-
-
-def transformers_tokenizer(folder: Path) -> Any:
-    """The tokenizer that transformers makes of a folder; no remote code is run.
-
-    Many of its classes take the vocabulary of tokenizer.json alone, and cut texts in their own way.
-
-    Raises:
-        ModelError: it makes none.
-    """
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
-    from transformers.utils import logging
-
-    tokenizer_settings(folder)  # which checks them
-    logging.set_verbosity_error()
-    local = {"local_files_only": True, "trust_remote_code": False}
+    _check_known(read_config(folder), folder)
     try:
-        with foreign(folder):
-            return AutoTokenizer.from_pretrained(folder, **local)
-    except ModelError:  # its class is not one of transformers'
-        with foreign(folder):
-            return PreTrainedTokenizerFast.from_pretrained(folder, **local)
+        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # any: its classes compute with the settings
+        raise not_taken(folder, error) from None
+
+
+def not_taken(folder: Path, error: Exception) -> ModelError:
+    """The error for settings that transformers' own classes refuse, or fail over."""
+    from transformers import __version__
+
+    return ModelError(
+        f"transformers {__version__} does not take the config.json in {str(folder)!r} "
+        f"({reason(error, folder)})",
+        "use the config.json that the model was saved with",
+    )
+
+
+def _check_known(raw: Mapping[str, Any], folder: Path) -> None:
+    """Check that transformers has code of its own for this type of model.
+
+    Raises:
+        ModelError: it has none; or there is no type.
+    """
+    from transformers import CONFIG_MAPPING, __version__
+
+    architecture, where = raw.get("model_type"), str(folder)
+    if isinstance(architecture, str) and architecture in CONFIG_MAPPING:
+        return
+    if raw.get("auto_map"):
+        raise ModelError(
+            f"this model brings its own code, which attnviz never runs: transformers {__version__} "
+            f"has none for the model type {cut(repr(architecture))} of {where!r}",
+            "use a model whose architecture is in transformers itself",
+        )
+    if architecture is None:
+        raise ModelError(
+            f"the config.json in {where!r} has no model_type, by which transformers {__version__} "
+            "chooses the architecture",
+            'add it, such as "model_type": "bert", or use the config.json of save_pretrained',
+        )
+    raise ModelError(
+        f"transformers {__version__} has no model type {cut(repr(architecture))}, which the "
+        f"config.json in {where!r} names",
+        "use a model that it has, or a version of transformers that has this one",
+    )
 
 
 def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:

@@ -24,8 +24,8 @@ LARGEST_HEADER = 1 << 24
 MOST_AXES, LARGEST_SIZE = 64, (1 << 63) - 1
 """The most axes of a tensor and its longest one, as in PyTorch."""
 DEEPEST = 64
-QUOTED = 80
-"""How much of a foreign text a message quotes, in characters."""
+QUOTED, REASON = 80, 200
+"""How much of a foreign text a message quotes, and of a library's reason, in characters."""
 
 ITEM_BYTES: Mapping[str, float] = {
     **dict.fromkeys(("F64", "I64", "U64", "C64"), 8),
@@ -127,10 +127,10 @@ def _count(value: object, depth: int) -> int:
     return 1 + (sum(_count(each, depth - 1) for each in value) if isinstance(value, list) else 0)
 
 
-def cut(text: object) -> str:
+def cut(text: object, most: int = QUOTED) -> str:
     """A foreign text, or what an error says, in one line of at most 80 characters."""
     line = " ".join(str(text).split()).rstrip(".")
-    return line if len(line) <= QUOTED else f"{line[: QUOTED - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
@@ -282,9 +282,19 @@ def _silent() -> Iterator[None]:
 
 def damaged(folder: Path | None, error: BaseException) -> ModelError:
     """The error for a model that cannot be read, or fails."""
-    first_line = str(error).strip().split("\n")[0] or type(error).__name__
     where = f" in {str(folder)!r}" if folder else ""
     return ModelError(
-        f"the model{where} is damaged or incomplete ({cut(first_line)})",
+        f"the model{where} is damaged or incomplete ({reason(error, folder)})",
         "copy or download it again",
     )
+
+
+def reason(error: BaseException, folder: Path | None = None) -> str:
+    """Why a library fails over a model, in one line; the path of its folder is no reason."""
+    if not isinstance(error, Exception):  # a panic speaks of the library's own source
+        return "a library that reads it breaks off"
+    said = str(error).strip() or type(error).__name__
+    if folder is not None:
+        for path in (str(folder.absolute()), str(folder)):
+            said = said.replace(path, "the folder")
+    return cut(said, REASON)

@@ -12,7 +12,7 @@ from attnviz.models.known import COUNTED, NAMES, nearest
 PATTERNS = [
     *(CONFIG, WEIGHTS, INDEX, "model-*.safetensors"),
     *(TOKENIZER, *MERGES, "tokenizer_config.json", "generation_config.json", "card.json"),
-    *("special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "special_tokens_map.json", "added_tokens.json"),
     *("chat_template.jinja", "additional_chat_templates/*.jinja"),
 ]
 TIMEOUT = 10  # seconds

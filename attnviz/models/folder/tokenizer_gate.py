@@ -49,7 +49,7 @@ def check_tokenizer(raw: object) -> None:
     for part in PARTS:
         _check_steps(part, steps[part])
     growth = _grown("text", [*steps["normalizer"], *steps["pre_tokenizer"]])
-    _check_added(tokenizer.get("added_tokens") or [], growth)
+    check_added(tokenizer.get("added_tokens") or [], growth)
 
 
 def _object(value: object, name: str) -> Mapping[str, Any]:
@@ -115,8 +115,12 @@ def _is_token(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _check_added(added: object, growth: int) -> None:
-    """Check the added tokens; normalizers, which make a text grow, may be applied to them, too."""
+def check_added(added: object, growth: int = LARGEST_GROWTH) -> None:
+    """Check the added tokens; normalizers, which make a text grow, may be applied to them, too.
+
+    Raises:
+        ValueError: as `check_tokenizer`.
+    """
     if not isinstance(added, list) or len(added) > MOST_ADDED:
         raise ValueError("the added tokens are no list")
     for token in added:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
-from attnviz.models.huggingface.call import AttentionCall, is_foreign
+from attnviz.models.huggingface.call import AttentionCall, eager_of, is_foreign
 
 Listener: TypeAlias = Callable[[AttentionCall], None]
 Correct: TypeAlias = Callable[[AttentionCall, Tensor], Tensor]

@@ -1,6 +1,8 @@
 """A model folder loaded through transformers, every weight of it checked."""
 
 import inspect
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -11,9 +13,9 @@ import torch
 
 from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.data.card import ModelCard
-from attnviz.errors import ModelError
+from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.fingerprint import fingerprint, weights_in
-from attnviz.models.folder.architecture import reads_no_text, transformers_config
+from attnviz.models.folder.architecture import not_taken, reads_no_text, transformers_config
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes
 from attnviz.models.folder.files import PICKLED, read_config
@@ -100,9 +102,12 @@ def wrap_huggingface(
         if model is not plain:
             _check_within(model, plain, _few_tokens(plain, sizes))
         wrapped = _made(plain, name, sizes, (card, read), None)
-    except BaseException:
+    except BaseException as error:
         rmtree(folder, ignore_errors=True)
-        raise
+        if not isinstance(error, AttnvizError):
+            raise
+        place = rf" ?\bin '{re.escape(str(folder))}[^']*'"  # of no use: it is gone
+        raise type(error)(re.sub(place, "", error.wrong).strip(), error.hint) from None
     finalize(wrapped, rmtree, folder, ignore_errors=True)
     return wrapped
 
@@ -182,19 +187,22 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     _check_not_quantised(folder)
-    model_class = _model_class(folder)
-    _check_size(model_class, folder)
-    model, report = model_class.from_pretrained(
-        folder,
-        dtype=placement.torch_dtype(),
-        # None is transformers' own choice; modules that keep their attention to themselves
-        # return it only where it is computed eagerly
-        attn_implementation=None if model_class._can_set_attn_implementation() else "eager",
-        use_safetensors=not (folder / PICKLED).is_file() or None,
-        local_files_only=True,
-        ignore_mismatched_sizes=True,  # reported below, by name and shape
-        output_loading_info=True,
-    )
+    for model_class, config in _model_classes(transformers_config(folder)):
+        _check_size(model_class, config, folder)
+        model, report = model_class.from_pretrained(
+            folder,
+            config=config,
+            dtype=placement.torch_dtype(),
+            # None is transformers' own choice; modules that keep their attention to themselves
+            # return it only where it is computed eagerly
+            attn_implementation=None if model_class._can_set_attn_implementation() else "eager",
+            use_safetensors=not (folder / PICKLED).is_file() or None,
+            local_files_only=True,
+            ignore_mismatched_sizes=True,  # reported below, by name and shape
+            output_loading_info=True,
+        )
+        if not report["missing_keys"]:
+            break
     for name, shape, expected in sorted(report["mismatched_keys"]):
         raise other_shape(folder, name, tuple(shape), tuple(expected))
     for name in sorted(report["missing_keys"]):
@@ -215,14 +223,17 @@ MOST_BESIDE = 1 << 28
 """Bytes of what a model makes for itself: masks, and sines of positions."""
 
 
-def _check_size(model_class: Any, folder: Path) -> None:
+def _check_size(model_class: Any, config: Any, folder: Path) -> None:
     """Build the model without memory, and check that its files hold what it is to have.
 
     Raises:
         ModelError: they do not, or it makes very much for itself.
     """
-    with torch.device("meta"):
-        model = model_class(transformers_config(folder))
+    try:
+        with torch.device("meta"):
+            model = model_class(config)
+    except Exception as error:  # any: it computes with the settings
+        raise not_taken(folder, error) from None
     check_parameters(sum(parameter.numel() for parameter in model.parameters()), folder)
     beside = sum(buffer.nbytes for buffer in model.buffers())
     if beside > MOST_BESIDE:
@@ -232,19 +243,27 @@ def _check_size(model_class: Any, folder: Path) -> None:
         )
 
 
-def _model_class(folder: Path) -> Any:
-    """The transformers class that config.json names; where none fits, the bare model.
+def _model_classes(config: Any) -> Iterator[tuple[Any, Any]]:
+    """The transformers classes that a folder may hold, each with its configuration.
 
-    GPT-2's output is tied to its embedding, so its language model is always whole.
+    That is the one that config.json names; where it names none that fits, what `AutoModelFor…`
+    would take: a language model if the weights are those of one, else the bare model. GPT-2's
+    output is tied to its embedding, so its language model is always whole.
     """
     import transformers
 
-    config = transformers_config(folder)
-    names = [*(config.architectures or ())][:1]
-    if config.model_type == "gpt2" and names in ([], ["GPT2Model"]):
-        names = ["GPT2LMHeadModel"]
-    for name in names:
-        named = getattr(transformers, str(name), None)
-        if getattr(named, "config_class", None) is type(config):
-            return named
-    return transformers.AutoModel._model_mapping[type(config)]
+    name = str(next(iter(config.architectures or ()), "GPT2Model"))
+    if config.model_type == "gpt2" and name == "GPT2Model":
+        name = "GPT2LMHeadModel"
+    named = getattr(transformers, name, None)
+    for each in (config, config.get_text_config()):
+        if getattr(named, "config_class", None) is type(each):
+            yield named, each
+            return
+    pair, masked = transformers.AutoModelForSeq2SeqLM, transformers.AutoModelForMaskedLM
+    written = (pair,) if config.is_encoder_decoder else (masked, transformers.AutoModelForCausalLM)
+    for auto in (*written, transformers.AutoModel):
+        found = auto._model_mapping.get(type(config), None)
+        first = found[0] if isinstance(found, tuple) else found
+        if first is not None:
+            yield first, config if first.config_class is type(config) else config.get_text_config()

@@ -54,6 +54,11 @@ class HuggingFaceModel:
     def sinks(self) -> bool:
         return self.leaks or any("sink" in name for name, _ in self.model.named_parameters())
 
+    @property
+    def beams(self) -> int:
+        asked = getattr(getattr(self.model, "generation_config", None), "num_beams", None)
+        return asked if isinstance(asked, int) else 1
+
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         config = self.model.config.get_text_config()
         heads, n = max(self.identity.heads_per_layer), max(n_queries, n_keys)

@@ -48,6 +48,7 @@ class NativeModel:
     causal: bool = True
     sinks: bool = False
     kind: Kind = "self"
+    beams: int = 1
 
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         sizes = self.model.config

@@ -62,6 +62,7 @@ class NativeTranslator:
     end: int
     sinks: bool = False
     words: frozenset[str] = frozenset()
+    beams: int = 1
 
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         sizes, n = self.model.config, max(n_queries, n_keys)
@@ -106,7 +107,7 @@ class NativeTranslator:
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         written = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
-        text = _joined(self.tokenizer.backend.decode(written))
+        text = _joined(self.tokenizer.decoded(written))
         return text, self.read_target(text)
 
     def generate(

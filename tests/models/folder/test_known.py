@@ -1,0 +1,154 @@
+"""Folders whose code transformers has not: the sentence says so, and its advice can help."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import transformers
+from tokenizers import Regex, decoders
+
+import attnviz
+from attnviz.errors import ExitStatus, ModelError
+from attnviz.models.catalog import Source, load
+from attnviz.models.catalog import tokenizer_of as tokenizer_of_model
+from attnviz.models.loaded import generating
+from tests.conftest import Run, bytes_tokenizer
+from tests.ordinary.vocabularies import tokenizer_of
+
+TEXT = "a fluffy blue creature"
+CODE = {"AutoConfig": "configuration_own.OwnConfig", "AutoModel": "modeling_own.OwnModel"}
+SIZES = {
+    "vocab_size": 257, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "num_key_value_heads": 2,
+}  # fmt: skip
+LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], **SIZES}
+
+
+def folder(at: Path, **settings: Any) -> Path:
+    """A tiny Llama, whose config.json has these settings; None removes one."""
+    at = at / ("a very long name of a folder " * 5)
+    config = transformers.LlamaConfig(**SIZES)
+    transformers.LlamaForCausalLM(config).save_pretrained(at)
+    bytes_tokenizer().save(str(at / "tokenizer.json"))
+    held = {name: value for name, value in {**LLAMA, **settings}.items() if value is not None}
+    (at / "config.json").write_text(json.dumps(held))
+    return at
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"model_type": "own", "auto_map": CODE}, "its own code, which attnviz never runs"),
+        ({"model_type": None, "auto_map": CODE}, "its own code, which attnviz never runs"),
+        ({"model_type": "own"}, f"transformers {transformers.__version__} has no model type 'own'"),
+        ({"model_type": 7}, "has no model type 7"),
+        ({"model_type": None}, "has no model_type"),
+        ({"hidden_act": ["gelu"]}, "does not take the config.json"),
+        ({"rope_theta": "large"}, "does not take the config.json"),
+    ],
+)
+def test_a_config_that_transformers_has_no_code_for_is_not_called_damaged(
+    run: Run, tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    ended = run("show", TEXT, "--model", str(folder(tmp_path, **settings)))
+    assert ended.status is ExitStatus.MODEL
+    assert said in ended.err
+    assert "damaged" not in ended.err
+    assert "download" not in ended.err
+
+
+def test_code_that_transformers_has_itself_is_a_leftover(run: Run, tmp_path: Path) -> None:
+    path = folder(tmp_path, auto_map=CODE)
+    assert run("show", TEXT, "--model", str(path)).status is ExitStatus.OK
+
+
+@pytest.mark.parametrize("architectures", [None, [], ["NoSuchForCausalLM"], ["GPT2LMHeadModel"]])
+def test_weights_of_a_language_model_write_text_whatever_config_json_names(
+    tmp_path: Path, architectures: Any
+) -> None:
+    path = folder(tmp_path, architectures=architectures)
+    generating(load(Source(str(path))))
+    for name in ("model.safetensors", "config.json"):
+        (path / name).unlink()
+    transformers.LlamaModel(transformers.LlamaConfig(**SIZES)).save_pretrained(path)
+    settings = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**settings, "architectures": architectures}))
+    with pytest.raises(Exception, match="does not write text"):
+        generating(load(Source(str(path))))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        transformers.MambaConfig(vocab_size=257, hidden_size=16, num_hidden_layers=1, state_size=4),
+        transformers.LlamaConfig(**SIZES, rms_norm_eps=2.0),
+    ],
+    ids=["mamba", "an epsilon of 2"],
+)
+def test_what_is_wrong_with_a_model_in_memory_is_said_without_a_path(config: Any) -> None:
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer())
+    with pytest.raises(ModelError) as raised:
+        attnviz.load_model(model, tokenizer)
+    assert "/" not in raised.value.wrong
+
+
+VOCABULARIES = {
+    "bert": ("words", {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}),
+    "roberta": ("bytes", {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4}),
+    "qwen2": ("gpt-4 bytes", {"<|endoftext|>": 0, "<|im_start|>": 1, "<|im_end|>": 2}),
+}
+
+
+@pytest.mark.parametrize("model_type", VOCABULARIES)
+def test_a_vocabulary_without_tokenizer_json_gives_the_tokens_of_transformers(
+    tmp_path: Path, model_type: str
+) -> None:
+    kind, special = VOCABULARIES[model_type]
+    made = json.loads(tokenizer_of(kind, special, "").to_str())["model"]
+    if kind == "words":
+        ordered = sorted(made["vocab"], key=lambda word: made["vocab"][word])
+        (tmp_path / "vocab.txt").write_text("".join(f"{w}\n" for w in ordered if w != "\n"))
+    else:
+        (tmp_path / "vocab.json").write_text(json.dumps(made["vocab"]))
+        merges = (pair if isinstance(pair, str) else " ".join(pair) for pair in made["merges"])
+        (tmp_path / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+    ours = tokenizer_of_model(Source(str(tmp_path)))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for text in ("The cat sat, 2024!", " two  spaces", "café"):
+        tokens = ours.encode(text, bos=ours.bos, special=False)
+        assert [token.id for token in tokens] == theirs(text).input_ids
+
+
+def test_a_sentencepiece_file_alone_is_told_how_to_convert_it(run: Run, tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    (path / "tokenizer.json").unlink()
+    (path / "tokenizer.model").write_bytes(b"pieces")
+    said = run("show", TEXT, "--model", str(path)).err
+    assert "tokenizer.model" in said
+    assert "AutoTokenizer" in said
+    assert "download" not in said
+
+
+def test_settings_of_a_tokenizer_name_no_other_file(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    elsewhere = {"tokenizer_file": "/dev/zero", "vocab_file": "/dev/zero", "auto_map": CODE}
+    (path / "tokenizer_config.json").write_text(json.dumps(elsewhere))
+    assert tokenizer_of_model(Source(str(path))).ids("ab")
+
+
+def test_a_decoder_that_panics_is_told_in_one_sentence(
+    capfd: pytest.CaptureFixture[str], run: Run, gpt2_copy: Path
+) -> None:
+    tokenizer = bytes_tokenizer()
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace(Regex("."), "a"), decoders.Strip("a", 0, 5)]
+    )
+    tokenizer.save(str(gpt2_copy / "tokenizer.json"))
+    for command in ("predict", "generate"):
+        ended = run(command, TEXT, "--model", str(gpt2_copy))
+        assert ended.status is ExitStatus.MODEL
+        assert "index" not in ended.err
+    assert "panicked" not in capfd.readouterr().err
