@@ -65,13 +65,18 @@ def _is_several(given: object) -> bool:
     return isinstance(given, Iterable) and not isinstance(given, str | bytes | PathLike | Mapping)
 
 
+def _listed(given: Any) -> list[Any]:
+    """One value or several, as a list."""
+    return list(given) if _is_several(given) else [given]
+
+
 def texts_of(text: str | Iterable[str]) -> list[str]:
     """One text or several.
 
     Raises:
         UsageError: there is none, or something that is no text.
     """
-    texts: list[Any] = list(text) if _is_several(text) else [text]
+    texts = _listed(text)
     for each in texts:
         check_text(each)
     if not texts:
@@ -136,7 +141,7 @@ def words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[s
     """
     if given is None or isinstance(given, str):
         return [given] * texts
-    words: list[Any] = list(given) if _is_several(given) else [given]
+    words = _listed(given)
     if len(words) != texts or not all(isinstance(word, str) for word in words):
         raise UsageError(
             f"{option(name)} is not one text, or one for each of {texts}",
@@ -161,7 +166,7 @@ def words(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
     Raises:
         UsageError: it is something else.
     """
-    several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
+    several = _listed(given)
     wrong = [type(each).__name__ for each in several if not isinstance(each, str)]
     if wrong and given is not None:
         raise UsageError(f"{option(name)} is of type {wrong[0]}", "give a str, or several")
@@ -219,7 +224,9 @@ def token_names(name: str, given: Names | None) -> tuple[str, ...]:
     Raises:
         UsageError: it is something else.
     """
-    several = given if isinstance(given, list | tuple) else () if given is None else [given]
+    several = _listed(given)
+    if given is None:
+        return ()
     wrong = [type(each).__name__ for each in several if not isinstance(each, str | Integral)]
     if wrong:
         raise UsageError(f"{option(name)} is of type {wrong[0]}", "give tokens or positions")

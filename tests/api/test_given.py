@@ -161,6 +161,8 @@ def test_none_shows_every_query_and_a_number_of_numpy_is_one() -> None:
     whole = attnviz.show(TEXT, heads="L3H2").to_columns()["weight"]
     none = attnviz.show(TEXT, heads="L3H2", query=None, key=None, drop_key=None)  # type: ignore[arg-type]
     assert np.array_equal(none.to_columns()["weight"], whole)
+    for two in (range(3, 5), np.array([3, 4]), {3, 4}):
+        assert set(attnviz.show(TEXT, query=two).to_columns()["query"]) == {3, 4}  # type: ignore[arg-type]
     assert set(attnviz.show(TEXT, query=np.int64(4)).to_columns()["query"]) == {4}  # type: ignore[arg-type]
 
 
