@@ -10,6 +10,7 @@ import pytest
 
 from attnviz.cli import COMMANDS, command
 from attnviz.errors import ExitStatus
+from tests.programs import needs
 
 PROGRAM = [sys.executable, "-m", "attnviz"]
 
@@ -223,6 +224,7 @@ def test_a_full_stderr_changes_no_exit_code(arguments: tuple[str, ...], status: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
+@needs("bash")
 def test_too_little_memory_for_torch_is_no_bug() -> None:
     # with more of it, torch's native code may be half loaded and end the process by itself
     command = f"ulimit -v 300000; exec {sys.executable} -m attnviz show 'a b'"

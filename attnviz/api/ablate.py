@@ -15,7 +15,7 @@ from attnviz.api.given import (
     which_heads,
     words_of,
 )
-from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.model import AnyModel, loaded, text_options
 from attnviz.data.ablate import Found, link_named
 from attnviz.data.interventions import Replacement
 from attnviz.errors import UsageError
@@ -28,7 +28,7 @@ from attnviz.runs.results.result import Result
 @recorded
 def ablate(
     text: str | Sequence[str],
-    model: str | Model = "builtin",
+    model: AnyModel = "builtin",
     *,
     heads: HeadNames | None = None,
     layers: HeadNames | None = None,
@@ -76,7 +76,7 @@ def ablate(
             what to do instead.
     """
     texts = texts_of(text)
-    check_count("top", top)
+    check_count("top", top, every=True)
     check_one_of("replacement", replacement, Replacement)
     answers = words_of("answer", answer, len(texts))
     others = words_of("versus", versus, len(texts))

@@ -1,13 +1,12 @@
 """`attnviz.capture`: the attention of one text, recorded once, shown in every way."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from attnviz.api.given import HeadNames, check_text, recorded, which_heads
-from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.given import FilePath, HeadNames, check_text, path_of, recorded, which_heads
+from attnviz.api.model import AnyModel, loaded, text_options
 from attnviz.api.show import Shown, ShowOptions, show
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
@@ -30,8 +29,6 @@ from attnviz.writers.formats import choose_format
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-FilePath: TypeAlias = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -187,7 +184,7 @@ class AttentionCapture:
 @recorded
 def capture(
     text: str,
-    model: str | Model = "builtin",
+    model: AnyModel = "builtin",
     *,
     heads: HeadNames | None = None,
     layers: HeadNames | None = None,
@@ -244,7 +241,7 @@ def load(path: FilePath) -> AttentionCapture:
     Raises:
         InputError: there is no such file, or it is no capture.
     """
-    return AttentionCapture(load_capture(Path(path)))
+    return AttentionCapture(load_capture(Path(path_of("path", path))))
 
 
 def from_attention(

@@ -13,7 +13,7 @@ from attnviz.api.given import (
     transforms,
     which_heads,
 )
-from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.model import AnyModel, loaded, text_options
 from attnviz.data.compare import Pairing
 from attnviz.errors import UsageError
 from attnviz.runs.compare import compare_models, compare_texts
@@ -25,8 +25,8 @@ from attnviz.runs.results.result import Result
 @recorded
 def compare(
     *texts: str,
-    model: str | Model = "builtin",
-    against: str | Model | None = None,
+    model: AnyModel = "builtin",
+    against: AnyModel | None = None,
     pair: Pairing | None = None,
     query: str | int | None = None,
     heads: HeadNames | None = None,
@@ -67,7 +67,7 @@ def compare(
     """
     for text in texts:
         check_text(text)
-    check_count("top", top)
+    check_count("top", top, every=True)
     check_choices(pair=(pair, Pairing))
     if pair is not None and against is None:
         raise UsageError("pair is for two models", "add against, or leave it out")
@@ -90,7 +90,7 @@ def compare(
         raise UsageError(
             "against compares two models over one text, row by row", "give one text, and no query"
         )
-    other = loaded(against)
+    other = loaded(against, "against")
     return of_models(
         compare_models(model._loaded, other._loaded, texts[0], *how, pair or "best"), top
     )

@@ -10,11 +10,13 @@ from attnviz.api.given import (
     check_count,
     check_one_of,
     check_text,
+    check_word,
     head_names,
     one_name,
+    path_of,
     recorded,
 )
-from attnviz.api.model import Model, load_model, loaded, text_options
+from attnviz.api.model import AnyModel, load_model, loaded, text_options
 from attnviz.data.worked import Initialisation, Similarity, Way
 from attnviz.errors import UsageError
 from attnviz.inputs.examples import Example
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 @recorded
 def explain(
     text: str | None = None,
-    model: str | Model = "builtin",
+    model: AnyModel = "builtin",
     *,
     head: HeadName | None = None,
     query: str | int | None = None,
@@ -93,7 +95,8 @@ def explain(
     """
     check_choices(similarity=(similarity, Similarity), init=(init, Initialisation))
     check_count("seed", seed, 0)
-    check_count("digits", digits, 0)
+    check_count("digits", digits, 0, every=True)
+    check_word("only", only)
     telling = Telling(only, digits, columns, as_lookup)
     if sum(given is not None for given in (text, example, matrices)) != 1:
         raise UsageError("explain takes exactly one thing", "give a text, an example or matrices")
@@ -104,11 +107,11 @@ def explain(
         return of_example(worked, example, telling)
     if matrices is not None:
         way = Way(similarity or "scaled-dot", causal, rounded)
-        worked = work_matrices(read_matrices(Path(matrices)), way)
+        worked = work_matrices(read_matrices(Path(path_of("matrices", matrices))), way)
         return of_matrices(worked, str(matrices), telling)
     check_text(text)
     assert text is not None
-    if model == EMBEDDINGS:
+    if isinstance(model, str) and model == EMBEDDINGS:
         model = load_model(EMBEDDINGS, causal=causal)
     model = loaded(model)
     options = text_options(model, bos, special, truncate, target)

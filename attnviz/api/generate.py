@@ -5,8 +5,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attnviz.api.capture import AttentionCapture
-from attnviz.api.given import HeadNames, check_count, check_one_of, recorded, which_heads
-from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.given import (
+    HeadNames,
+    Messages,
+    check_choices,
+    check_count,
+    check_number,
+    check_one_of,
+    check_word,
+    documents_of,
+    prompt_of,
+    recorded,
+    which_heads,
+    words,
+)
+from attnviz.api.model import AnyModel, loaded, text_options
+from attnviz.data.chat import Chat
 from attnviz.data.check import Check
 from attnviz.data.exhibit import PictureLook
 from attnviz.data.generate import Sampling
@@ -15,7 +29,6 @@ from attnviz.data.shares import Unit
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import How
 from attnviz.errors import UsageError
-from attnviz.inputs.chat import chat_of
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
 from attnviz.renderers.answers import by_segment
@@ -110,8 +123,8 @@ class AttentionAnswer:
 
 @recorded
 def generate(
-    prompt: str | Sequence[Mapping[str, Any]],
-    model: str | Model = "builtin",
+    prompt: str | Messages,
+    model: AnyModel = "builtin",
     *,
     docs: Mapping[str, str] | None = None,
     segments: Sequence[str] = (),
@@ -135,7 +148,8 @@ def generate(
     <AttentionAnswer builtin, 1 token, L4H0>
 
     Args:
-        prompt: a text; or the messages of a chat, which go through the model's own template.
+        prompt: a text; or the messages of a chat, or an object with these as `messages` and
+            perhaps `documents` and `tools`, which go through the model's own template.
         model: a name as for `load_model`, or a loaded model.
         docs: texts by name, which stand before the prompt.
         segments: parts of the prompt: `"NAME=/regex/"`, `"NAME=START:END"`.
@@ -156,29 +170,31 @@ def generate(
             what to do instead.
     """
     check_one_of("reduce", reduce, How)
-    check_one_of("by", by or "sentence", By)
+    check_choices(by=(by, By))
     check_count("max_new_tokens", max_new_tokens)
     check_count("seed", seed, 0)
-    if not (0 <= temperature <= 100 and 0 <= top_p <= 1):
-        raise UsageError("temperature or top_p is out of range", "give 0 to 100, and 0 to 1")
+    check_number("temperature", temperature, 0, 100)
+    check_number("top_p", top_p, 0, 1)
+    check_word("target", target)
+    documents, parts = documents_of(docs), words("segments", segments)
+    given = prompt_of(prompt)
     model = loaded(model)
     options = text_options(model, bos, special, truncate)
-    if not isinstance(prompt, str):
-        if docs or segments or by:
+    if isinstance(given, Chat):
+        if documents or parts or by:
             raise UsageError("a chat is the whole prompt", "leave its segments out")
-        read = chat_prompt(model._loaded, chat_of(list(prompt), "the prompt"))
+        read = chat_prompt(model._loaded, given)
         options = replace(options, special=True, bos=False)
     else:
-        read = _prompt(prompt, docs, segments, by)
-    writing = Writing(Sampling(max_new_tokens, temperature, top_p, seed), tuple(stop), target)
+        read = _prompt(given, documents, parts, by)
+    sampling = Sampling(max_new_tokens, temperature, top_p, seed)
+    writing = Writing(sampling, words("stop", stop), target)
     which = which_heads(layers, heads)
     asked = answering(model._loaded, read, options, writing, which, reduce, each_head=True)
     return AttentionAnswer(asked, asked.answer(asked.tokens_with_rows()))
 
 
-def _prompt(
-    prompt: str, docs: Mapping[str, str] | None, segments: Sequence[str], by: By | None
-) -> Prompt:
+def _prompt(prompt: str, docs: Mapping[str, str], segments: Sequence[str], by: By | None) -> Prompt:
     if not docs:
         return cut_prompt(prompt, by, segments)
     if segments or by:

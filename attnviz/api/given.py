@@ -2,13 +2,17 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from os import PathLike, fspath
 from typing import Any, ParamSpec, TypeAlias, TypeVar, get_args
 
 from attnviz.data.asked import asking
+from attnviz.data.chat import Chat
 from attnviz.data.head import Head
 from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError, option
+from attnviz.inputs.chat import chat_of
 from attnviz.runs.options import HeadOptions
 
 P = ParamSpec("P")
@@ -22,6 +26,11 @@ HeadNames: TypeAlias = str | int | tuple[int, int] | Sequence[str | int | tuple[
 
 LayerNames: TypeAlias = str | int | Sequence[str | int]
 """Layers: `"0-3"`, `"all"`, `2`, or a list of these."""
+
+
+FilePath: TypeAlias = str | PathLike[str]
+Messages: TypeAlias = Iterable[Mapping[str, Any]] | Mapping[str, Any]
+"""A chat: its messages, or an object with these as `messages`, and perhaps `documents`, `tools`."""
 
 
 def recorded(function: Callable[P, T]) -> Callable[P, T]:
@@ -47,23 +56,102 @@ def check_text(text: object) -> None:
         UsageError: it is something else.
     """
     if not isinstance(text, str):
-        several = isinstance(text, list | tuple)
-        hint = "give the texts one by one" if several else "give a str"
-        raise UsageError(f"a {type(text).__name__} is not a text", hint)
+        kind = "None" if text is None else f"a {type(text).__name__}"
+        raise UsageError(f"{kind} is not a text", _instead_of_text(text))
 
 
-def texts_of(text: str | Sequence[str]) -> list[str]:
+def _instead_of_text(given: object) -> str:
+    """What to give where no text was given."""
+    if isinstance(given, PathLike):
+        return "give what the file holds: path.read_text()"
+    if isinstance(given, bytes):
+        return "give a str: data.decode()"
+    if hasattr(given, "record"):
+        return "give its text"
+    if isinstance(given, Mapping):
+        return "give a str; attnviz.generate takes a chat"
+    if is_torch_module(given) or hasattr(given, "heads_per_layer"):
+        return "give the text first, and the model after it"
+    return "give the texts one by one" if _is_several(given) else "give a str"
+
+
+def is_torch_module(given: object) -> bool:
+    """Whether something is a module of torch, such as a model of transformers that is not loaded
+    by `load_model`; torch is not imported to see it."""
+    return any(kind.__module__.startswith("torch.nn.") for kind in type(given).__mro__)
+
+
+def _is_several(given: object) -> bool:
+    """Whether several values are given, and no text, bytes or file."""
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | PathLike | Mapping)
+
+
+def _listed(given: Any) -> list[Any]:
+    """One value or several, as a list."""
+    return list(given) if _is_several(given) else [given]
+
+
+def texts_of(text: str | Iterable[str]) -> list[str]:
     """One text or several.
 
     Raises:
         UsageError: there is none, or something that is no text.
     """
-    texts = [text] if isinstance(text, str) or not isinstance(text, Sequence) else list(text)
+    texts = _listed(text)
     for each in texts:
         check_text(each)
     if not texts:
         raise UsageError("there is no text", "give one or more")
     return texts
+
+
+def prompt_of(prompt: str | Messages) -> str | Chat:
+    """A text, or the messages of a chat.
+
+    Raises:
+        UsageError: it is neither.
+        InputError: it is a chat without messages, or with others than chats have.
+    """
+    if isinstance(prompt, Mapping):
+        return chat_of(dict(prompt), "the prompt")
+    if not _is_several(prompt):
+        check_text(prompt)
+        assert isinstance(prompt, str)
+        return prompt
+    messages = list(prompt)
+    if messages and not any(isinstance(each, Mapping) for each in messages):
+        check_text(prompt)
+    return chat_of(messages, "the prompt")
+
+
+def path_of(name: str, given: FilePath) -> str:
+    """A path, as a text.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not isinstance(given, str | PathLike):
+        raise UsageError(f"{option(name)} is of type {type(given).__name__}", "give a path")
+    return fspath(given)
+
+
+def documents_of(docs: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Texts by name; None: none.
+
+    Raises:
+        UsageError: they are none.
+    """
+    if docs is None:
+        return {}
+    if not isinstance(docs, Mapping):
+        raise UsageError(
+            f"{option('docs')} is of type {type(docs).__name__}",
+            'give texts by name: {"name": "text"}',
+        )
+    for name, text in docs.items():
+        check_text(name)
+        check_text(text)
+    return docs
 
 
 def words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[str | None]:
@@ -74,7 +162,7 @@ def words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[s
     """
     if given is None or isinstance(given, str):
         return [given] * texts
-    words = list(given) if isinstance(given, Sequence) else [given]
+    words = _listed(given)
     if len(words) != texts or not all(isinstance(word, str) for word in words):
         raise UsageError(
             f"{option(name)} is not one text, or one for each of {texts}",
@@ -93,16 +181,17 @@ def check_word(name: str, value: object) -> None:
         raise UsageError(f"{option(name)} is of type {type(value).__name__}", "give a str")
 
 
-def words(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
-    """One text or several that an option takes.
+def words(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One text or several that an option takes; None: none.
 
     Raises:
         UsageError: it is something else.
     """
-    several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
-    for each in several:
-        check_word(name, each)
-    return tuple(several)
+    several = _listed(given)
+    wrong = [type(each).__name__ for each in several if not isinstance(each, str)]
+    if wrong and given is not None:
+        raise UsageError(f"{option(name)} is of type {wrong[0]}", "give a str, or several")
+    return () if wrong else tuple(several)
 
 
 def check_one_of(name: str, value: object, choices: Any) -> None:
@@ -111,7 +200,7 @@ def check_one_of(name: str, value: object, choices: Any) -> None:
     Raises:
         UsageError: the value is none of these literals.
     """
-    if value not in get_args(choices):
+    if not isinstance(value, str) or value not in get_args(choices):
         known = ", ".join(map(repr, get_args(choices)))
         raise UsageError(f"{option(name, repr(value))} is not known", f"give one of {known}")
 
@@ -127,16 +216,28 @@ def check_choices(**given: tuple[object, Any]) -> None:
             check_one_of(name, value, choices)
 
 
-def check_count(name: str, value: object, least: float = 1) -> None:
-    """Check a whole number; None, for all, passes.
+def check_count(name: str, value: object, least: float = 1, *, every: bool = False) -> None:
+    """Check a whole number; with `every`, None stands for all and passes.
 
     Raises:
         UsageError: it is none, or under `least`.
     """
     whole = isinstance(value, int) and not isinstance(value, bool)
-    if value is not None and not (whole and value >= least):  # type: ignore[operator]
+    if not (every and value is None) and not (whole and value >= least):  # type: ignore[operator]
         raise UsageError(
             f"{option(name, repr(value))} is not a valid number", f"give {least} or more"
+        )
+
+
+def check_number(name: str, value: object, least: float, most: float) -> None:
+    """Check a number.
+
+    Raises:
+        UsageError: it is none, or out of range.
+    """
+    if not isinstance(value, Real) or not least <= float(value) <= most:
+        raise UsageError(
+            f"{option(name, repr(value))} is out of range", f"give {least:g} to {most:g}"
         )
 
 
@@ -146,16 +247,13 @@ def token_names(name: str, given: Names | None) -> tuple[str, ...]:
     Raises:
         UsageError: it is something else.
     """
-    several = given if isinstance(given, list | tuple) else () if given is None else [given]
-    wrong = [type(each).__name__ for each in several if not isinstance(each, str | int)]
+    several = _listed(given)
+    if given is None:
+        return ()
+    wrong = [type(each).__name__ for each in several if not isinstance(each, str | Integral)]
     if wrong:
         raise UsageError(f"{option(name)} is of type {wrong[0]}", "give tokens or positions")
     return tuple(map(str, several))
-
-
-def names(given: Names) -> tuple[str, ...]:
-    """The names of tokens; a number is a position."""
-    return (str(given),) if isinstance(given, str | int) else tuple(map(str, given))
 
 
 def one_name(given: str | int | None) -> str | None:
@@ -164,7 +262,7 @@ def one_name(given: str | int | None) -> str | None:
 
 
 def transforms(
-    *, weighted: bool, chars: bool | None, words: bool, drop_sink: bool, drop_key: Names
+    *, weighted: bool, chars: bool | None, words: bool, drop_sink: bool, drop_key: Names | None
 ) -> Transforms:
     """The transforms that keep heads apart."""
     return Transforms(
@@ -172,7 +270,7 @@ def transforms(
         chars=chars,
         words=words,
         drop_sink=drop_sink,
-        drop_keys=names(drop_key),
+        drop_keys=token_names("drop_keys", drop_key),
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz.api.given import (
+    FilePath,
     HeadNames,
     Names,
     check_count,
@@ -15,12 +16,12 @@ from attnviz.api.given import (
     transforms,
     which_heads,
 )
-from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.model import AnyModel, Model, loaded, text_options
 from attnviz.data.heads import HeadReport, Metric, RoleName
 from attnviz.data.labels import LabelledText
 from attnviz.data.retrieval import Needles
 from attnviz.data.transforms import Transforms
-from attnviz.errors import InputError, UsageError
+from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.labels import labelled, read_labels
 from attnviz.inputs.text import Stdin
 from attnviz.runs.circuits import circuits_of
@@ -34,13 +35,13 @@ from attnviz.runs.retrieval import measure_retrieval
 Convention: TypeAlias = Literal["second", "whole"]
 
 if TYPE_CHECKING:
-    from attnviz.api.capture import AttentionCapture, FilePath
+    from attnviz.api.capture import AttentionCapture
 
 
 @recorded
 def heads(
     text: "str | AttentionCapture | None" = None,
-    model: str | Model = "builtin",
+    model: AnyModel = "builtin",
     *,
     probe: bool = False,
     retrieval: bool = False,
@@ -98,7 +99,7 @@ def heads(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
-    check_count("top", top)
+    check_count("top", top, every=True)
     check_count("length", length, 2)
     check_count("samples", samples)
     check_count("seed", seed, 0)
@@ -159,6 +160,9 @@ def _labelled(labels: "FilePath | Iterable[Mapping[str, Any]]") -> Iterable[Labe
             if isinstance(each, InputError):
                 raise each
             yield each
+    elif not isinstance(labels, Iterable):
+        hint = "give a file, or objects with a text and its links"
+        raise UsageError(f"{option('labels')} is of type {type(labels).__name__}", hint)
     else:
         for number, content in enumerate(labels, start=1):
             yield labelled(number, content)

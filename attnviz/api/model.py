@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from attnviz.api.given import check_choices
+from attnviz.api.given import check_choices, check_count, check_one_of, check_word, is_torch_module
 from attnviz.data.capture import Kind
 from attnviz.data.card import NamedHead
 from attnviz.errors import UsageError, option
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from attnviz.runs.results.calculation import Calculation
     from attnviz.runs.results.result import Result
 
-PAIR_KINDS = ("cross", "encoder", "decoder")
+PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,7 +145,7 @@ class Model:
 
 
 def load_model(
-    model: "str | PreTrainedModel | None" = None,
+    model: "str | PathLike[str] | PreTrainedModel | None" = None,
     tokenizer: "PreTrainedTokenizerFast | None" = None,
     *,
     name: str | None = None,
@@ -183,31 +184,26 @@ def load_model(
         ModelError: it cannot be found, fetched or loaded, or there is no such device.
         UsageError: this engine does not run in this type.
     """
-    check_choices(engine=(engine, Engine), device=(device, Device), dtype=(dtype, DType))
-    if kind is not None and kind not in PAIR_KINDS:
-        raise UsageError(
-            f"{option('kind', repr(kind))} is not known", "give cross, encoder or decoder"
-        )
-    placement = Placement(device, dtype, max_memory)
+    placement = placement_of(engine, device, dtype, max_memory)
+    check_word("revision", revision)
+    check_word("name", name)
+    check_choices(kind=(kind, PairKind))
     if model is None:
         model, name = name or BUILTIN, None
-    if name is not None and not (isinstance(name, str) and name.strip()):
-        raise UsageError(f"{option('name', repr(name))} is no name", "give a text")
-    if not isinstance(model, str):
+    if isinstance(model, Model):
+        raise UsageError("this model is loaded already", "use it as it is")
+    if not isinstance(model, str | PathLike):
         from attnviz.models.huggingface.load import wrap_huggingface
 
-        moved = placement != Placement(max_memory=max_memory)
-        if revision or offline or engine == "native" or moved:
-            raise UsageError(
-                "a model in memory is taken as it is", "give name, kind and max_memory alone"
-            )
+        others = revision, offline, engine == "native"
+        check_as_it_is(placement=placement, others=others, instead="name, kind and max_memory")
         return Model(wrap_huggingface(model, tokenizer, kind, name), max_memory)
     if name is not None:
         raise UsageError(f"{model} has a name", f"leave {option('name')} out")
     if tokenizer is not None:
         raise UsageError("a model that is loaded by its name has a tokenizer", "leave yours out")
     source = Source(
-        model,
+        fspath(model),
         revision,
         offline,
         quiet=True,
@@ -219,9 +215,48 @@ def load_model(
     return Model(run_load_model(source), max_memory, source)
 
 
-def loaded(model: str | Model) -> Model:
-    """A model that is given by its name or as it is."""
-    return load_model(model) if isinstance(model, str) else model
+AnyModel: TypeAlias = str | PathLike[str] | Model
+"""A model: its name, its folder, or what `load_model` returns."""
+
+
+def loaded(model: AnyModel, name: str = "model") -> Model:
+    """A model that is given by its name or as it is.
+
+    Raises:
+        UsageError: it is something else; `name` is the parameter that has it.
+        AttnvizError: as `load_model`.
+    """
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str | PathLike):
+        return load_model(model)
+    hint = "give a name, a folder, or what attnviz.load_model returns"
+    if is_torch_module(model):
+        hint = "give attnviz.load_model(model, tokenizer)"
+    raise UsageError(f"{option(name)} is of type {type(model).__name__}", hint)
+
+
+def placement_of(engine: Engine, device: Device, dtype: DType, max_memory: int | None) -> Placement:
+    """Where a model runs; `engine` is checked beside it.
+
+    Raises:
+        UsageError: a value is not known.
+    """
+    check_one_of("engine", engine, Engine)
+    check_one_of("device", device, Device)
+    check_one_of("dtype", dtype, DType)
+    check_count("max_memory", max_memory, every=True)
+    return Placement(device, dtype, max_memory)
+
+
+def check_as_it_is(*, placement: Placement, others: Sequence[object], instead: str) -> None:
+    """Check that nothing is asked of a model in memory that it cannot change.
+
+    Raises:
+        UsageError: one of these options is given.
+    """
+    if any(others) or placement != Placement(max_memory=placement.max_memory):
+        raise UsageError("a model in memory is taken as it is", f"give {instead} alone")
 
 
 def text_options(
@@ -231,5 +266,10 @@ def text_options(
     truncate: Truncation | None,
     target: str | None = None,
 ) -> TextOptions:
-    """How a text becomes tokens of a model."""
+    """How a text becomes tokens of a model.
+
+    Raises:
+        UsageError: a value is none that the option takes.
+    """
+    check_word("target", target)
     return TextOptions(bos, special, truncate, target, model._max_memory)

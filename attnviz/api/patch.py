@@ -16,7 +16,7 @@ from attnviz.api.given import (
     words,
     words_of,
 )
-from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.model import AnyModel, loaded, text_options
 from attnviz.data.interventions import SiteKind
 from attnviz.data.patch import PatchReport
 from attnviz.errors import UsageError
@@ -31,7 +31,7 @@ from attnviz.runs.results.result import Result
 def patch(
     text: str | Sequence[str],
     source: str | Sequence[str],
-    model: str | Model = "builtin",
+    model: AnyModel = "builtin",
     *,
     answer: str | Sequence[str] | None = None,
     versus: str | Sequence[str] | None = None,
@@ -80,7 +80,7 @@ def patch(
     if len(sources) != len(texts):
         said = f"there are {amount(len(texts), 'text')} and {amount(len(sources), 'source')}"
         raise UsageError(said, "give one source, or one for each text")
-    check_count("top", top)
+    check_count("top", top, every=True)
     check_one_of("part", part, SiteKind)
     if part != "head" and heads is not None:
         raise UsageError('heads is for part="head"', "choose layers")

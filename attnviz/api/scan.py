@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 from attnviz.analyses.atlas import one_head, scatter_of, two_scores
-from attnviz.api.given import HeadNames, which_heads
+from attnviz.api.given import FilePath, HeadNames, path_of, which_heads
+from attnviz.api.model import AnyModel, check_as_it_is, loaded, placement_of
 from attnviz.data.atlas import Atlas, HeadAtlas
 from attnviz.data.capture import Kind
 from attnviz.data.scan import Split
 from attnviz.models.catalog import Source
-from attnviz.models.placement import Device, DType, Engine, Placement
+from attnviz.models.placement import Device, DType, Engine
 from attnviz.renderers.titles import amount
 from attnviz.scanning.estimate import Estimated
 from attnviz.scanning.executors import HowRun
@@ -24,8 +25,6 @@ from attnviz.scanning.tasks import Done
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-FilePath: TypeAlias = str | PathLike[str]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +101,7 @@ class ScanAtlas:
 def scan(
     *corpus: FilePath,
     output: FilePath,
-    model: str = "builtin",
+    model: AnyModel = "builtin",
     split: Split = Request.split,
     field: str = Request.key,
     length: int = Request.length,
@@ -134,7 +133,8 @@ def scan(
     Args:
         corpus: files, folders, patterns or URLs.
         output: the folder of the result, or its URL.
-        model: a name as for `load_model`.
+        model: a name as for `load_model`; or a loaded model, which one worker runs, in this
+            process.
         split: what a document of a text file is: "file", "paragraph" or "line".
         field: the field of JSON lines, or the column of Parquet, that holds the text.
         length: the most tokens of a window.
@@ -142,7 +142,7 @@ def scan(
         seed: another number draws other windows as examples and for the tokens.
         heads: `"L1H2"`, `"1.2,1.3"`, `"0-3"`; None means all.
         layers: `"1"`, `"0-2"`; None means all.
-        workers: how many processes; None is one for each processor.
+        workers: how many processes; None is one for each processor; 1 for a loaded model.
         ray: the address of a Ray cluster, "local" or "auto"; None runs on this machine.
         max_bad: percent of the documents that may be skipped.
         revision: a branch, tag or commit of a hub model.
@@ -159,7 +159,7 @@ def scan(
     """
     import_parquet()
     request = Request(
-        tuple(fspath(path) for path in corpus),
+        tuple(path_of("corpus", path) for path in corpus),
         split=split,
         key=field,
         length=length,
@@ -167,12 +167,21 @@ def scan(
         seed=seed,
         heads=which_heads(layers, heads),
     )
-    placement = Placement(device, dtype, max_memory)
-    source = Source(
-        model, revision, offline, quiet=True, kind=kind, engine=engine, placement=placement
+    store = Store.at(path_of("output", output))
+    placement = placement_of(engine, device, dtype, max_memory)
+    if isinstance(model, str | PathLike):
+        name, held = path_of("model", model), None
+        source = Source(
+            name, revision, offline, quiet=True, kind=kind, engine=engine, placement=placement
+        )
+    else:
+        held = loaded(model)._loaded
+        others = revision, offline, kind, engine != "auto"
+        check_as_it_is(placement=placement, others=others, instead="max_memory")
+        source = Source(held.identity.name, held.identity.revision, placement=placement)
+    run_scan(
+        make_plan(store, request, source, held), HowRun(workers, ray, max_bad=max_bad), _Silent()
     )
-    plan = make_plan(Store.at(fspath(output)), request, source)
-    run_scan(plan, HowRun(workers, ray, max_bad=max_bad), _Silent())
     return atlas(output)
 
 
@@ -192,7 +201,8 @@ def atlas(folder: FilePath) -> ScanAtlas:
         UsageError: pyarrow is not installed.
         InputError: it holds no finished scan.
     """
-    return ScanAtlas(fspath(folder), read_atlas(fspath(folder)))
+    where = path_of("folder", folder)
+    return ScanAtlas(where, read_atlas(where))
 
 
 class _Silent:

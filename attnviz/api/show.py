@@ -11,12 +11,13 @@ from attnviz.api.given import (
     Names,
     check_choices,
     check_count,
+    check_number,
     check_text,
-    names,
     recorded,
+    token_names,
     which_heads,
 )
-from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.model import AnyModel, loaded, text_options
 from attnviz.console import Display, plain_text
 from attnviz.data.exhibit import ColorScale, Exhibit, Filters, Look, Orient
 from attnviz.data.transforms import How, Over, Transforms
@@ -168,7 +169,7 @@ class Shown:
 @recorded
 def show(
     given: "str | AttentionCapture",
-    model: str | Model = "builtin",
+    model: AnyModel = "builtin",
     *,
     view: str | None = None,
     bos: bool | None = None,
@@ -200,7 +201,7 @@ def show(
     unknown = [name for name in options if name not in ShowOptions.__annotations__]
     if unknown:
         raise TypeError(f"show() has no option {unknown[0]!r}")
-    check_count("top", options.get("top"))
+    check_count("top", options.get("top"), every=True)
     check_choices(
         reduce=(options.get("reduce"), How),
         over=(options.get("over"), Over),
@@ -208,7 +209,8 @@ def show(
         color_scale=(options.get("color_scale"), ColorScale),
         truncate=(truncate, Truncation),
     )
-    if view is not None and view not in VIEWS:
+    check_number("least", options.get("least", 0.0), 0, 1e30)
+    if view is not None and not (isinstance(view, str) and view in VIEWS):
         raise UsageError(
             f"{option('view', repr(view))} is not known",
             f"give one of {', '.join(map(repr, VIEWS))}",
@@ -249,13 +251,13 @@ def _look(options: _Viewed) -> Look:
 
 def _transforms(options: _Viewed) -> Transforms:
     plain = {f.name: options[f.name] for f in fields(Transforms) if f.name in options}  # type: ignore[literal-required]
-    return Transforms(**plain, drop_keys=names(options.get("drop_key", ())))
+    return Transforms(**plain, drop_keys=token_names("drop_keys", options.get("drop_key")))
 
 
 def _filters(options: _Viewed) -> Filters:
     return Filters(
-        names(options.get("query", ())),
-        names(options.get("key", ())),
+        token_names("queries", options.get("query")),
+        token_names("keys", options.get("key")),
         options.get("top"),
         options.get("least", 0.0),
         options.get("no_self", False),

@@ -1,7 +1,7 @@
 """`attnviz.why` and `attnviz.writes`: why a head attends, and what it does with it."""
 
 from attnviz.api.given import HeadName, check_one_of, check_text, head_names, one_name, recorded
-from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.model import AnyModel, loaded, text_options
 from attnviz.data.why import Group, Why, Write
 from attnviz.runs.options import Truncation
 from attnviz.runs.results.result import Result
@@ -12,7 +12,7 @@ from attnviz.runs.why import Question, ask_why, what_it_writes
 @recorded
 def why(
     text: str,
-    model: str | Model = "builtin",
+    model: AnyModel = "builtin",
     *,
     head: HeadName | None = None,
     query: str | int | None = None,
@@ -62,7 +62,7 @@ def why(
 @recorded
 def writes(
     text: str,
-    model: str | Model = "builtin",
+    model: AnyModel = "builtin",
     *,
     head: HeadName | None = None,
     query: str | int | None = None,

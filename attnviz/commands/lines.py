@@ -90,8 +90,7 @@ def each_line(
         yield answer
     note_strange(session, strange, "line")
     if not strange:
-        hint = "see the errors above" if bad else "give a text on each line"
-        raise InputError("no line could be run", hint)
+        raise InputError("no line could be run", "see the errors above")
     if bad:
         session.status = ExitStatus.INPUT
 

@@ -234,7 +234,7 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
         merged = merged or made.merged
         yield number, made.pieces
     note_strange(session, strange, "line")
-    if bad and not strange:
+    if not strange:
         raise InputError("no line could be shown", "see the errors above")
     if bad:
         session.status = ExitStatus.INPUT

@@ -22,7 +22,7 @@ def read_lines(
     Raises:
         UsageError: there are two places to read from, or none, or a saved capture.
         InputError: standard input is a terminal or closed; during iteration, the file cannot
-            be read.
+            be read, or holds no line.
     """
     place = find_place(argument, file, stdin)
     if isinstance(place, str):
@@ -51,6 +51,7 @@ def _arriving(stream: BinaryIO, path: Path | None) -> Iterator[bytes]:
 
 
 def _texts(lines: Iterable[bytes]) -> Iterator[tuple[int, str | InputError]]:
+    number = 0
     for number, data in enumerate(lines, start=1):
         origin = f"line {number}"
         try:
@@ -62,3 +63,5 @@ def _texts(lines: Iterable[bytes]) -> Iterator[tuple[int, str | InputError]]:
             yield number, error
         else:
             yield number, text
+    if not number:
+        raise InputError("there is no line", "give a text on each line")

@@ -1,5 +1,8 @@
 """What a worker of a scan takes of its machine: one thread, and one device."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import nn
 
@@ -9,6 +12,16 @@ from attnviz.models.loaded import LoadedModel
 def use_threads(threads: int) -> None:
     """Let every run of this process take so many threads, on which the last bits depend."""
     torch.set_num_threads(threads)
+
+
+@contextmanager
+def same_threads_after() -> Iterator[None]:
+    """Give this process back the number of threads that it has now."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def use_device(worker: int) -> None:

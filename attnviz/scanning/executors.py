@@ -1,11 +1,11 @@
-"""Where the tasks of a scan are done: processes of this machine, or a Ray cluster.
+"""Where the tasks of a scan are done: processes of this machine, this process, or a Ray cluster.
 
 They differ in nothing but that: a task is done by `Worker.do` and leaves its file in the store.
 """
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -14,7 +14,7 @@ from attnviz.errors import UsageError, option
 from attnviz.models.placement import Device
 from attnviz.scanning.local import local_workers
 from attnviz.scanning.tasks import Done, Task
-from attnviz.scanning.worker import Job
+from attnviz.scanning.worker import Job, Worker
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,50 @@ def workers_of(job: Job, how: HowRun) -> AbstractContextManager[Executor]:
     """The workers of a job; they are ended in any case.
 
     Raises:
-        UsageError: Ray is not installed.
+        UsageError: Ray is not installed, or a model in memory is to have several workers.
         ModelError: there is no cluster at this address.
     """
+    if job.model is not None:
+        return _here(job, how)
     if how.ray is None:
         return local_workers(job, how.processes(job.source.placement.device))
     from attnviz.scanning.ray import ray_workers
 
     return ray_workers(job, how.ray, how.workers)
+
+
+@dataclass(frozen=True)
+class OneWorker:
+    """A worker in this process, which does one task after the other."""
+
+    worker: Worker
+    workers: int = 1
+
+    def limit(self, workers: int) -> None:
+        """There is one."""
+
+    def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
+        """Do all tasks in their order; raises what `Worker.do` raises."""
+        for task in tasks:
+            told(self.worker.do(task))
+
+
+@contextmanager
+def _here(job: Job, how: HowRun) -> Iterator[OneWorker]:
+    """The worker of a model in memory, which cannot be sent anywhere.
+
+    Raises:
+        UsageError: there are to be more.
+    """
+    from attnviz.models.threads import same_threads_after
+
+    if how.ray is not None or (how.workers or 1) > 1:
+        raise UsageError(
+            "a model in memory is scanned by one worker, in this process",
+            f"leave {option('workers')} and {option('ray')} out, or save it and give its folder",
+        )
+    with same_threads_after():
+        yield OneWorker(Worker(job))
 
 
 def _cores() -> int:

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attnviz.data.record import Record, merged
 from attnviz.data.scan import Shard, Skipped
 from attnviz.errors import InputError, OutputError, UsageError
 from attnviz.inputs.corpus import SHARD, corpus_files, documents_of, shards_of
-from attnviz.models.catalog import Source, files_of_model
+from attnviz.models.catalog import Source, files_of_model, state_of_memory
 from attnviz.scanning.files import record_of_bytes, skipped_of_bytes
 from attnviz.scanning.manifest import AGAIN, digest_of, manifest_of
 from attnviz.scanning.request import Request
@@ -30,6 +30,9 @@ from attnviz.scanning.tables import part_of
 from attnviz.scanning.tasks import CountShard, Lasting, part_name, tasks_of_windows
 from attnviz.scanning.worker import Job
 from attnviz.writers.atomic import as_output_error, make_folder
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 R = TypeVar("R")
 LOCK = ".lock"
@@ -139,8 +142,10 @@ class Plan:
         )
 
 
-def make_plan(store: Store, request: Request, source: Source) -> Plan:
-    """Plan a scan; nothing is written.
+def make_plan(
+    store: Store, request: Request, source: Source, model: "LoadedModel | None" = None
+) -> Plan:
+    """Plan a scan, perhaps with a model that is in memory; nothing is written.
 
     Raises:
         InputError: there is no text.
@@ -152,8 +157,9 @@ def make_plan(store: Store, request: Request, source: Source) -> Plan:
     if request.documents is not None:
         shards = list(_limited(shards, request, request.documents))
     states = [(file.path, file.size, file.mark) for file in files]
-    manifest = manifest_of(request, source, files_of_model(source), states, len(shards))
-    return Plan(Job(store, request, source, digest_of(manifest)), manifest, shards, size)
+    held = files_of_model(source) if model is None else state_of_memory(model)
+    manifest = manifest_of(request, source, held, states, len(shards))
+    return Plan(Job(store, request, source, digest_of(manifest), model), manifest, shards, size)
 
 
 def shard_size(corpus: int) -> int:

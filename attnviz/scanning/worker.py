@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnviz.data.head import choose_heads
 from attnviz.data.record import Origin
@@ -34,19 +34,26 @@ from attnviz.scanning.tasks import (
 )
 from attnviz.scanning.windows import Window, Windows
 
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
 TRIAL_SIZE = 4096
 """So many bytes of text are tried before a scan."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """All that a worker has to know before its first task; it can be sent to another machine."""
+    """All that a worker has to know before its first task; it can be sent to another machine.
+
+    `model`: one that is in memory already, whose worker stays in this process.
+    """
 
     store: Store
     request: Request
     source: Source
     scan: str
     """The digest of the manifest, which a worker must find in the folder."""
+    model: "LoadedModel | None" = None
 
 
 class Worker:
@@ -58,7 +65,7 @@ class Worker:
         use_threads(1)
         self._store, self._request = job.store, job.request
         self._check_folder(job.scan)
-        self._model = load_model(job.source)
+        self._model = job.model or load_model(job.source)
         if self._model.kind not in ("self", "encoder"):
             raise UsageError(
                 f"a scan is of texts, and this attention of {self._model.identity.name} is of two",

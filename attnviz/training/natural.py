@@ -52,7 +52,7 @@ def texts(seed: int | str, folder: Path = FOLDER) -> Iterator[Text]:
     while True:
         draw = rng.random()
         if draw < TELLING and told(folder):
-            yield _telling(_drawn(told(folder), rng), rng)
+            yield _telling(_drawn(told(folder), rng), rng, folder)
         elif draw < TELLING + REFERRING and referring(folder):
             yield _linked([_finished(rng.choice(referring(folder)), rng)])
         elif draw < TELLING + REFERRING + CONTINUED and continued(folder):
@@ -63,7 +63,7 @@ def texts(seed: int | str, folder: Path = FOLDER) -> Iterator[Text]:
 
 
 @cache
-def referring(folder: Path = FOLDER) -> tuple[str, ...]:
+def referring(folder: Path) -> tuple[str, ...]:
     """The passages with a pronoun that can stand for one thing only, as the word lists tell."""
     hints = re.compile(rf"\b(?:{'|'.join(AGREES)})\b", re.IGNORECASE)
     hinted = (passage for passage in passages(folder) if hints.search(passage))
@@ -71,7 +71,7 @@ def referring(folder: Path = FOLDER) -> tuple[str, ...]:
 
 
 @cache
-def continued(folder: Path = FOLDER) -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+def continued(folder: Path) -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """By pronoun: examples in which it can stand for one word, and those that begin with it."""
     first: dict[str, list[str]] = defaultdict(list)
     second: dict[str, list[str]] = defaultdict(list)
@@ -169,14 +169,14 @@ def _drawn(uses: Sequence[Told], rng: random.Random) -> Told:
     return use
 
 
-def _telling(use: Told, rng: random.Random) -> Text:
+def _telling(use: Told, rng: random.Random, folder: Path) -> Text:
     """A use of a word, with its class behind it in brackets."""
     clues = [w for w in WORD.findall(use.before.lower()) if w.isalpha() and len(w) > 3]
     clues = [w for w in clues if w not in EMPTY]
     framed = len(clues) > 2 and rng.random() < FRAMED
     before = _frame(clues, rng) if framed else WORD.findall(use.before)[-LONGEST:]
     query = len(before)
-    clues = [clue for clue in clues if framed or use.kind in _classes(clue)]
+    clues = [clue for clue in clues if framed or use.kind in _classes(clue, folder)]
     keys = frozenset(i for i, word in enumerate(before) if word.lower() in clues)
     links = (TrueLink("senses", query, keys),) if keys else ()
     after = [] if framed else WORD.findall(use.after)[:LONGEST]
@@ -185,7 +185,7 @@ def _telling(use: Told, rng: random.Random) -> Text:
 
 
 @cache
-def _classes(clue: str, folder: Path = FOLDER) -> frozenset[str]:
+def _classes(clue: str, folder: Path) -> frozenset[str]:
     """The classes of nouns before which this word stands much oftener than others do."""
     uses = _uses(folder)
     total = sum(uses[""].values())

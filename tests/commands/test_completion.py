@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from attnviz.commands.session import process_session
 from attnviz.errors import ExitStatus
 from attnviz.models.folder.files import CONFIG
 from tests.conftest import Run
+from tests.programs import needs
 
 PROGRAM = """
 import json, sys
@@ -187,7 +187,7 @@ words=(attnviz show --view=tab) CURRENT=3; _attnviz_completion
 """
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+@needs("zsh")
 def test_zsh_is_answered_at_the_first_tab_and_apostrophes_stay(tmp_path: Path) -> None:
     parts = {"prog_name": "attnviz", "complete_var": "_ATTNVIZ_COMPLETE", "shell": "zsh"}
     (tmp_path / "_attnviz").write_text(get_completion_script(**parts))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from attnviz.cli import COMMANDS, command
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
 from tests.reading import head_of
@@ -17,6 +18,11 @@ TEXTS = (
     "Bark is very cute and he is a",
 )
 STDIN = ("\n".join(TEXTS) + "\n").encode()
+
+
+TAKING_LINES = [
+    name for name in COMMANDS if any("--lines" in each.opts for each in command(name).params)
+]
 
 
 def rows(out: str) -> list[dict[str, Any]]:
@@ -113,10 +119,18 @@ def test_a_bad_line_is_reported_and_left_out(run: Run) -> None:
     assert "line 2: --answer '' is not a token here" in without.err
     assert "no line could be run" in without.err
     assert not without.out
-    for command in ("predict", "ablate"):
-        empty = run(command, "--lines", stdin=b"")
-        assert empty.status is ExitStatus.INPUT
-        assert empty.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("format", ["txt", "json", "csv"])
+@pytest.mark.parametrize("name", TAKING_LINES)
+def test_a_stream_without_a_line_is_unusable_input(
+    run: Run, tmp_path: Path, name: str, format: str
+) -> None:
+    out = tmp_path / f"out.{format}"
+    ended = run(name, "--lines", "-o", str(out), stdin=b"")
+    assert ended.status is ExitStatus.INPUT
+    assert ended.err == "attnviz: there is no line; give a text on each line.\n"
+    assert not out.exists()
 
 
 def test_json_is_one_document_and_a_table_has_one_header(run: Run) -> None:

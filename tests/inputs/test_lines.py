@@ -32,11 +32,15 @@ NOTHING = Stdin(io.BytesIO(), is_terminal=False)
         (b" one \n", [(1, " one ")]),  # spaces are text
         (b"\xef\xbb\xbfone\n\xef\xbb\xbftwo", [(1, "one"), (2, "\ufefftwo")]),
         ("a\u2028b\x0b\x85c\rd\n".encode(), [(1, "a\u2028b\x0b\x85c\rd")]),  # only LF ends a line
-        (b"", []),
     ],
 )
 def test_the_lines_are(data: bytes, expected: list[tuple[int, str]]) -> None:
     assert lines_of(data) == expected
+
+
+def test_a_stream_without_a_line_is_an_error() -> None:
+    with pytest.raises(InputError, match="there is no line"):
+        lines_of(b"")
 
 
 def test_a_bad_line_is_an_error_of_its_own_and_the_rest_go_on() -> None:
@@ -102,7 +106,10 @@ def test_a_disk_that_fails_in_the_middle_is_told() -> None:
         next(read_lines("-", None, Stdin(Failing(), is_terminal=False)))
 
 
-@given(st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"")), max_size=5))
+LINE = st.binary(max_size=12).map(lambda line: line.replace(b"\n", b""))
+
+
+@given(st.lists(LINE, min_size=1, max_size=5))
 def test_every_line_comes_once_with_its_number(lines: list[bytes]) -> None:
     found = lines_of(b"".join(line + b"\n" for line in lines))
     assert [number for number, _ in found] == list(range(1, len(lines) + 1))

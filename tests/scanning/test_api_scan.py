@@ -2,14 +2,17 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas
 import pytest
+import torch
 
 import attnviz
 from attnviz.errors import InputError, UsageError
 from attnviz.scanning.tables import read_atlas
+from tests.conftest import bytes_tokenizer
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scan.md"
 
@@ -61,3 +64,57 @@ def test_the_queries_of_the_document_work_as_printed(
     rows = duckdb.sql(sql).fetchall()
     assert rows
     assert all(0 <= layer < 5 and 0 <= head < 4 for layer, head, _, _ in rows)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "words.txt"
+    path.write_text("the cat sat on the mat and the cat ran\n" * 9, encoding="utf-8")
+    return path
+
+
+def test_a_model_in_memory_is_scanned_in_this_process_to_the_same_rows(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = attnviz.scan(corpus, output=tmp_path / "by name", workers=1).rows
+    monkeypatch.setattr("multiprocessing.get_context", None)  # no process is started
+    before = torch.get_num_threads()
+    held = attnviz.scan(corpus, output=tmp_path / "held", model=attnviz.load_model())
+    assert held.rows == expected
+    assert held.model == "builtin"
+    assert torch.get_num_threads() == before
+
+
+def test_a_scan_of_a_model_in_memory_goes_on_with_the_same_weights_alone(
+    corpus: Path, tmp_path: Path
+) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer())
+    sizes = {"vocab_size": 257, "n_positions": 64, "n_embd": 12, "n_layer": 2, "n_head": 3}
+    raw = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
+    out = tmp_path / "out"
+    found = attnviz.scan(corpus, output=out, model=attnviz.load_model(raw, tokenizer))
+    again = attnviz.scan(corpus, output=out, model=attnviz.load_model(raw, tokenizer))
+    assert again.rows == found.rows
+    with torch.no_grad():
+        raw.transformer.h[1].ln_1.bias[3] += 1e-3
+    with pytest.raises(UsageError, match="holds another scan"):
+        attnviz.scan(corpus, output=out, model=attnviz.load_model(raw, tokenizer))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"workers": 2}, "a model in memory is scanned by one worker"),
+        ({"ray": "local"}, "a model in memory is scanned by one worker"),
+        ({"dtype": "float16"}, "is taken as it is"),
+        ({"revision": "main"}, "is taken as it is"),
+        ({"kind": "encoder"}, "is taken as it is"),
+    ],
+)
+def test_what_a_model_in_memory_cannot_do_is_refused(
+    corpus: Path, tmp_path: Path, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        attnviz.scan(corpus, output=tmp_path / "out", model=attnviz.load_model(), **options)

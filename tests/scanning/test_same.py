@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from attnviz.errors import ExitStatus
@@ -169,17 +170,14 @@ def test_workers_end_with_their_parent(start: Started, tmp_path: Path) -> None:
     children: list[int] = []
     for _ in range(200):
         time.sleep(0.05)
-        found = subprocess.run(
-            ["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=False
-        )
-        children = list(map(int, found.stdout.split()))
+        children = [child.pid for child in psutil.Process(process.pid).children()]
         if len(children) >= 2:
             break
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     for _ in range(100):
         time.sleep(0.05)
-        if not any(Path(f"/proc/{child}").exists() for child in children):
+        if not any(map(psutil.pid_exists, children)):
             return
     pytest.fail("a worker outlived its parent")
 

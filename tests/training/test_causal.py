@@ -12,17 +12,27 @@ from attnviz.training.probe import WorldProbe
 BUILTIN = Path(attnviz.models.__file__).parent / "builtin"
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(300, marks=pytest.mark.slow)])
+# several heads share adjectives, pronouns and senses, so that one of them can be missed
+NEEDED = ("mystery", *causal.REPEATED)
+
+
+@pytest.mark.parametrize(
+    ("behaviours", "count", "least"),
+    [
+        # the fewest texts that tell the named head from all others but one or two
+        (NEEDED[:1], 20, 2),
+        (NEEDED[1:], 6, 3),
+        pytest.param(NEEDED, 300, 3, marks=pytest.mark.slow),
+    ],
+)
 def test_without_its_named_head_a_behaviour_loses_more_than_without_a_median_one(
-    count: int,
+    behaviours: tuple[str, ...], count: int, least: int
 ) -> None:
     probe = WorldProbe.open(BUILTIN)
     card = read_card(BUILTIN, "builtin", probe.model.config.heads_per_layer)
     named = {each.behaviour: each.head for each in card.heads}
-    # several heads share adjectives, pronouns and senses, so that one of them can be missed
-    needed = ["mystery", *causal.REPEATED]
-    losses = list(causal.losses(probe, named, count, needed))
-    assert [loss.behaviour for loss in losses] == needed
+    losses = list(causal.losses(probe, named, count, behaviours))
+    assert [loss.behaviour for loss in losses] == list(behaviours)
     for loss in losses:
-        assert loss.errors > 3, loss
+        assert loss.errors > least, loss
         assert loss.n == count

@@ -1,7 +1,6 @@
 """The tokenizer: common words whole, everything covered, nothing refused."""
 
 import itertools
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,6 @@ from attnviz.training.world.lexicon import common
 from attnviz.training.world.texts import texts
 
 BUNDLED = Tokenizer.from_file(str(builtin_folder() / "tokenizer.json"))
-LICENCES = Path("/usr/share/common-licenses")
 
 
 def pieces(tokenizer: Tokenizer, text: str) -> list[str]:
@@ -76,19 +74,26 @@ def test_encoding_word_by_word_gives_the_tokens_of_the_whole_text(
         assert [i for span in positions for i in span] == list(range(1, len(ids)))
 
 
-@pytest.mark.skipif(not LICENCES.is_dir(), reason="Debian's licence texts are not installed")
-@pytest.mark.parametrize(
-    ("name", "begins"),
-    [
-        ("GPL-2", "The licenses for most software"),
-        ("LGPL-2.1", "The licenses for most software"),
-        ("GPL-3", "The GNU General Public License is a free"),
-    ],
-)
-def test_plain_english_takes_at_most_1_35_tokens_a_word(
-    world_tokenizer: Tokenizer, name: str, begins: str
+PLAIN = {
+    "a notice": """The library on the corner of the market place will close for repairs at the end
+        of next month. Readers who have borrowed books may return them to the town hall, where a
+        member of the staff will be present on weekdays between nine and five. Nobody has to pay a
+        fee for a book that was due during the repairs. If you have asked for a book from another
+        library, you will receive a letter as soon as it arrives. The council hopes that the new
+        roof, which the builders expect to finish before the winter, will keep the rooms dry.""",
+    "a report": """In the spring of that year the river rose higher than anyone in the valley could
+        remember, and most families had to leave their houses within an hour. The engineers who
+        came to examine the old bridge found that two of its pillars had moved, although the road
+        above them seemed to be safe. They advised the government to build another one further
+        north, because the ground there is harder and the water less deep. It took three years to
+        collect the money, and by then the traffic between both sides had almost doubled.""",
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_english_takes_at_most_1_2_tokens_a_word(
+    world_tokenizer: Tokenizer, name: str
 ) -> None:
-    text = (LICENCES / name).read_text(encoding="utf-8")
-    words = text[text.index(begins) :].split()[:350]
+    words = PLAIN[name].split()
     for tokenizer in (world_tokenizer, BUNDLED):
-        assert len(tokenizer.encode(" ".join(words)).ids) <= 1.35 * len(words)
+        assert len(tokenizer.encode(" ".join(words)).ids) <= 1.2 * len(words)

@@ -1,0 +1,188 @@
+"""What people give by mistake is refused in a sentence, in every public function alike."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.errors import AttnvizError, UsageError
+from tests.conftest import bytes_tokenizer
+
+TEXT = "a fluffy blue creature"
+MODELLED: dict[str, Callable[..., object]] = {
+    "ablate": lambda model: attnviz.ablate(TEXT, model),
+    "against": lambda model: attnviz.compare(TEXT, against=model),
+    "capture": lambda model: attnviz.capture(TEXT, model),
+    "compare": lambda model: attnviz.compare(TEXT, TEXT, model=model),
+    "explain": lambda model: attnviz.explain(TEXT, model),
+    "generate": lambda model: attnviz.generate(TEXT, model),
+    "heads": lambda model: attnviz.heads(TEXT, model),
+    "patch": lambda model: attnviz.patch(TEXT, TEXT, model),
+    "predict": lambda model: attnviz.predict(TEXT, model),
+    "scan": lambda model: attnviz.scan("none.txt", output="none", model=model),
+    "show": lambda model: attnviz.show(TEXT, model),
+    "why": lambda model: attnviz.why(TEXT, model),
+    "writes": lambda model: attnviz.writes(TEXT, model),
+}
+TEXTED: dict[str, Callable[..., object]] = {
+    "ablate": attnviz.ablate,
+    "capture": attnviz.capture,
+    "compare": lambda text: attnviz.compare(text, TEXT),
+    "explain": attnviz.explain,
+    "generate": attnviz.generate,
+    "heads": lambda text: attnviz.heads(text) if text is not None else attnviz.show(text),
+    "patch": lambda text: attnviz.patch(text, TEXT),
+    "patch from": lambda text: attnviz.patch(TEXT, text),
+    "predict": attnviz.predict,
+    "show": attnviz.show,
+    "why": attnviz.why,
+    "writes": attnviz.writes,
+}
+CHAT = [{"role": "user", "content": "hello"}]
+
+
+@pytest.fixture(scope="module")
+def raw() -> Any:
+    """A model of transformers as it is, and its tokenizer."""
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    sizes = {"vocab_size": 257, "n_positions": 64, "n_embd": 12, "n_layer": 2, "n_head": 3}
+    config = GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer())
+    return GPT2LMHeadModel(config).eval(), tokenizer
+
+
+@pytest.mark.parametrize("name", MODELLED)
+def test_a_model_that_is_not_loaded_is_told_how_to_load_it(name: str, raw: Any) -> None:
+    with pytest.raises(UsageError) as raised:
+        MODELLED[name](raw[0])
+    assert "is of type GPT2LMHeadModel; give attnviz.load_model(model, tok" in str(raised.value)
+    assert str(raised.value).startswith("against" if name == "against" else "model")
+
+
+@pytest.mark.parametrize("name", [name for name in MODELLED if name != "against"])
+@pytest.mark.parametrize("wrong", [None, 3, b"gpt2", [], {}, np.zeros(2), object()], ids=repr)
+def test_what_is_no_model_is_told_so(name: str, wrong: object) -> None:
+    with pytest.raises(UsageError, match="give a name, a folder, or what"):
+        MODELLED[name](wrong)
+
+
+def wrong_texts() -> Iterator[object]:
+    yield from (None, 5, 1.5, b"bytes", Path("a.txt"), np.zeros(2), {"text": TEXT}, {1, 2})
+    yield from ([], [None], [[TEXT]], (number for number in (1, 2)), object(), CHAT, str)
+
+
+@pytest.mark.parametrize("name", TEXTED)
+def test_what_is_no_text_is_told_so(name: str, raw: Any) -> None:
+    for wrong in (*wrong_texts(), *raw, attnviz.load_model()):
+        if name == "generate" and wrong is CHAT:
+            continue
+        with pytest.raises(AttnvizError) as raised:
+            TEXTED[name](wrong)
+        assert str(raised.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (b"a", "a bytes is no text; give a str: data.decode()"),
+        (Path("a.txt"), "PosixPath is no text; give what the file holds: path.read_text()"),
+        (CHAT[0], "a dict is no text; give a str; attnviz.generate takes a chat"),
+        (None, "None is no text; give a str"),
+        ([TEXT], "a list is no text; give the texts one by one"),
+    ],
+)
+def test_the_sentence_says_what_to_give_instead(wrong: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=r".*") as raised:
+        attnviz.capture(wrong)
+    assert said.replace("PosixPath", type(Path()).__name__) in str(raised.value)
+
+
+def test_the_model_before_the_text_is_told_so(raw: Any) -> None:
+    model = attnviz.load_model()
+    for wrong in (model, raw[0]):
+        with pytest.raises(UsageError, match="give the text first, and the model after it"):
+            attnviz.capture(wrong, TEXT)  # type: ignore[arg-type]
+
+
+def test_several_texts_may_come_from_any_iterable() -> None:
+    texts = ["a fluffy blue creature", "Bark is very cute"]
+    expected = attnviz.predict(texts, top=1).rows
+    assert attnviz.predict((text for text in texts), top=1).rows == expected  # type: ignore[arg-type]
+    assert attnviz.predict(np.array(texts), top=1).rows == expected  # type: ignore[arg-type]
+
+
+def test_a_path_names_a_models_folder(gpt2_folder: Path) -> None:
+    by_name = attnviz.capture("abc", str(gpt2_folder))
+    assert np.array_equal(attnviz.capture("abc", gpt2_folder).pattern(0, 0), by_name.pattern(0, 0))
+    assert attnviz.load_model(gpt2_folder).name == str(gpt2_folder)
+
+
+def test_a_loaded_model_is_not_loaded_again() -> None:
+    with pytest.raises(UsageError, match="this model is loaded already; use it as it is"):
+        attnviz.load_model(attnviz.load_model())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: attnviz.generate(TEXT, docs=["a"]), "docs is of type list; give texts by name"),
+        (lambda: attnviz.generate(TEXT, docs={"a": None}), "None is no text"),
+        (lambda: attnviz.generate(TEXT, docs={"a": Path("a")}), "path.read_text()"),
+        (lambda: attnviz.generate(TEXT, temperature="1"), "temperature='1' is out of range"),
+        (lambda: attnviz.generate(TEXT, top_p=2), "top_p=2 is out of range; give 0 to 1"),
+        (lambda: attnviz.generate(TEXT, stop=[3]), "stop is of type int"),
+        (lambda: attnviz.generate([]), "the prompt holds no messages"),
+        (lambda: attnviz.generate(["a", "b"]), "a list is no text"),
+        (lambda: attnviz.generate({"messages": None}), "the prompt holds no messages"),
+        (lambda: attnviz.load(None), "path is of type NoneType; give a path"),
+        (lambda: attnviz.atlas(3), "folder is of type int; give a path"),
+        (lambda: attnviz.scan(None, output="a"), "corpus is of type NoneType"),
+        (lambda: attnviz.scan("a", output=None), "output is of type NoneType"),
+        (lambda: attnviz.heads(labels=3), "labels"),
+        (lambda: attnviz.show(TEXT, query=1.5), "query is of type float"),
+        (lambda: attnviz.show(TEXT, least="x"), "least='x' is out of range"),
+        (lambda: attnviz.show(TEXT, view=["grid"]), "is not known; give one of"),
+        (lambda: attnviz.explain(TEXT, only=3), "only is of type int"),
+        (lambda: attnviz.load_model(dtype=None), "dtype=None is not known"),
+        (lambda: attnviz.predict(TEXT, top=None), "top=None is no such number"),
+    ],
+)
+def test_other_values_of_the_wrong_kind_are_told(wrong: Callable[[], object], said: str) -> None:
+    with pytest.raises(AttnvizError) as raised:
+        wrong()
+    assert said in str(raised.value)
+
+
+def test_none_shows_every_query_and_a_number_of_numpy_is_one() -> None:
+    whole = attnviz.show(TEXT, heads="L3H2").to_columns()["weight"]
+    none = attnviz.show(TEXT, heads="L3H2", query=None, key=None, drop_key=None)  # type: ignore[arg-type]
+    assert np.array_equal(none.to_columns()["weight"], whole)
+    for two in (range(3, 5), np.array([3, 4]), {3, 4}):
+        assert set(attnviz.show(TEXT, query=two).to_columns()["query"]) == {3, 4}  # type: ignore[arg-type]
+    assert set(attnviz.show(TEXT, query=np.int64(4)).to_columns()["query"]) == {4}  # type: ignore[arg-type]
+
+
+def test_one_stop_is_one_text() -> None:
+    from attnviz.api.given import words
+
+    assert words("stop", "\n\n") == ("\n\n",)
+
+
+TEMPLATE = """{% for d in documents or [] %}{{ d['title'] }}: {{ d['text'] }}
+{% endfor %}{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}
+{% endfor %}"""
+
+
+def test_a_chat_may_be_an_object_with_messages_and_documents(gpt2_copy: Path) -> None:
+    (gpt2_copy / "chat_template.jinja").write_text(TEMPLATE)
+    model = attnviz.load_model(gpt2_copy)
+    as_list = model.generate(CHAT, max_new_tokens=2)
+    as_object = model.generate({"messages": CHAT}, max_new_tokens=2)
+    assert as_object.shares() == as_list.shares()
+    documents = [{"title": "a", "text": "the cat"}]
+    cited = model.generate({"messages": CHAT, "documents": documents}, max_new_tokens=2)
+    assert "a" in {row["segment"] for row in cited.shares()}
