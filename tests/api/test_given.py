@@ -64,7 +64,11 @@ def test_a_model_that_is_not_loaded_is_told_how_to_load_it(name: str, raw: Any) 
 
 
 @pytest.mark.parametrize("name", [name for name in MODELLED if name != "against"])
-@pytest.mark.parametrize("wrong", [None, 3, b"gpt2", [], {}, np.zeros(2), object()], ids=repr)
+@pytest.mark.parametrize(
+    "wrong",
+    [None, 3, b"gpt2", [], {}, np.zeros(2), object()],
+    ids=lambda wrong: type(wrong).__name__,
+)
 def test_what_is_no_model_is_told_so(name: str, wrong: object) -> None:
     with pytest.raises(UsageError, match="give a name, a folder, or what"):
         MODELLED[name](wrong)

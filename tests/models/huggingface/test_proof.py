@@ -130,10 +130,11 @@ def kinds(**more: Any) -> dict[str, Mine]:
     return of_scores | {name: Mine(weights=each, **more) for name, each in WEIGHTS.items()}
 
 
-@pytest.mark.parametrize(("name", "function"), kinds(returns=all_of).items(), ids=str)
+@pytest.mark.parametrize("name", kinds())
 def test_the_weights_that_a_function_returns_are_shown_where_they_give_its_output(
-    register: Any, name: str, function: Mine
+    register: Any, name: str
 ) -> None:
+    function = kinds(returns=all_of)[name]
     register(function)
     model = loaded(llama())
     function.truth.clear()
@@ -142,10 +143,11 @@ def test_the_weights_that_a_function_returns_are_shown_where_they_give_its_outpu
     np.testing.assert_allclose(ours, truth, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "function"), kinds().items(), ids=str)
+@pytest.mark.parametrize("name", kinds())
 def test_a_function_that_returns_no_weights_is_refused_unless_eager_ones_are_its_own(
-    register: Any, name: str, function: Mine
+    register: Any, name: str
 ) -> None:
+    function = kinds()[name]
     register(function)
     with pytest.raises(ModelError, match=f"{NAMED}.* layer 0 .*none of its own"):
         loaded(llama()).capture(TEXT)
