@@ -31,7 +31,9 @@ def test_what_every_machine_has(tmp_path):
     (tmp_path / "a").write_text("a")
     subprocess.run(["sh", "-c", "true"], check=True)
     subprocess.run([sys.executable, "-c", "import numpy"], check=True)
-    assert not os.listdir(Path.home())
+
+def test_the_settings_of_its_user():
+    Path.home().joinpath("settings").read_text()
 """
 
 
@@ -43,6 +45,7 @@ def test_a_test_that_reads_what_was_installed_by_hand_fails(tmp_path: Path, hidd
     (by_hand / "data.noun").write_text("")
     (by_hand / "program").write_text("#!/bin/sh\n")
     (by_hand / "program").chmod(0o755)
+    (home / "settings").write_text("")
     (temporary / "test_it.py").write_text(INSTALLED)
     environment = {**os.environ, "TMPDIR": str(temporary), "BY_HAND": str(by_hand)}
     environment |= {"HOME": str(home), "PYTHONPATH": str(FRESH) if hidden else ""}
@@ -54,4 +57,4 @@ def test_a_test_that_reads_what_was_installed_by_hand_fails(tmp_path: Path, hidd
         capture_output=True,
         text=True,
     )
-    assert ("4 failed, 1 passed" if hidden else "5 passed") in ended.stdout, ended.stdout
+    assert ("5 failed, 1 passed" if hidden else "6 passed") in ended.stdout, ended.stdout

@@ -25,6 +25,7 @@ from attnviz.data.check import Check
 from attnviz.data.exhibit import PictureLook
 from attnviz.data.generate import Sampling
 from attnviz.data.head import listed
+from attnviz.data.serial import shortest
 from attnviz.data.shares import Unit
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import How
@@ -89,7 +90,8 @@ class AttentionAnswer:
             UsageError: another kind of row.
         """
         check_one_of("rows", rows, Unit)
-        return list(share_rows(self._answer.shares(rows)))
+        told: list[Row] = shortest(list(share_rows(self._answer.shares(rows))))
+        return told
 
     def to_columns(self, rows: Unit = "sentence") -> dict[str, Column]:
         """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""

@@ -56,8 +56,8 @@ def check_text(text: object) -> None:
         UsageError: it is something else.
     """
     if not isinstance(text, str):
-        kind = "None" if text is None else f"a {type(text).__name__}"
-        raise UsageError(f"{kind} is not a text", _instead_of_text(text))
+        given = "None" if text is None else f"a value of type {type(text).__name__}"
+        raise UsageError(f"{given} is not a text", _instead_of_text(text))
 
 
 def _instead_of_text(given: object) -> str:

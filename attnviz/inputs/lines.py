@@ -28,15 +28,15 @@ def read_lines(
     if isinstance(place, str):
         if place.lower().endswith(CAPTURE_SUFFIX):
             raise UsageError("a saved capture has no lines", f"leave {option('lines')} out")
-        return _texts(io.BytesIO(argument_text(place).encode("utf-8")))
+        return _texts(io.BytesIO(argument_text(place).encode("utf-8")), "the text")
     if isinstance(place, Path):
         return _of_file(place)
-    return _texts(_arriving(place, None))
+    return _texts(_arriving(place, None), "standard input")
 
 
 def _of_file(path: Path) -> Iterator[tuple[int, str | InputError]]:
     with opened(path) as stream:
-        yield from _texts(_arriving(stream, path))
+        yield from _texts(_arriving(stream, path), repr(str(path)))
 
 
 def _arriving(stream: BinaryIO, path: Path | None) -> Iterator[bytes]:
@@ -50,7 +50,7 @@ def _arriving(stream: BinaryIO, path: Path | None) -> Iterator[bytes]:
         yield line
 
 
-def _texts(lines: Iterable[bytes]) -> Iterator[tuple[int, str | InputError]]:
+def _texts(lines: Iterable[bytes], place: str) -> Iterator[tuple[int, str | InputError]]:
     number = 0
     for number, data in enumerate(lines, start=1):
         origin = f"line {number}"
@@ -64,4 +64,4 @@ def _texts(lines: Iterable[bytes]) -> Iterator[tuple[int, str | InputError]]:
         else:
             yield number, text
     if not number:
-        raise InputError("there is no line", "give a text on each line")
+        raise InputError(f"{place} is empty", "give a text on each line")

@@ -149,7 +149,7 @@ def make_folder(path: Path) -> None:
             missing.append(path)
             path = path.parent
         if not path.is_dir():
-            raise OutputError(f"{str(path)!r} is no folder", ELSEWHERE)
+            raise OutputError(f"{str(path)!r} is not a folder", ELSEWHERE)
         for folder in reversed(missing):
             folder.mkdir(exist_ok=True)
 

@@ -184,8 +184,11 @@ def test_a_page_is_that_of_the_command(run: Run, tmp_path: Path) -> None:
         (lambda: attnviz.show(TEXT, query="zzz"), "query='zzz' is not in the text"),
         (lambda: attnviz.show(TEXT, reduce="median"), "reduce='median' is not known"),  # type: ignore[arg-type]
         (lambda: attnviz.show(TEXT, top=0), "top=0 is not a valid number"),
-        (lambda: attnviz.capture([TEXT, TEXT]), "a list is not a text; give the texts one by one"),  # type: ignore[arg-type]
-        (lambda: attnviz.heads(5), "a int is not a text"),  # type: ignore[arg-type]
+        (
+            lambda: attnviz.capture([TEXT, TEXT]),
+            "of type list is not a text; give the texts one by one",
+        ),  # type: ignore[arg-type]
+        (lambda: attnviz.heads(5), "of type int is not a text"),  # type: ignore[arg-type]
         (lambda: attnviz.heads(sort="foo"), "sort='foo' is not known"),  # type: ignore[arg-type]
         (lambda: attnviz.heads(samples=0), "samples=0 is not a valid number"),
         (lambda: attnviz.ablate(TEXT, heads=2.5), "2.5 names no head"),  # type: ignore[arg-type]

@@ -145,7 +145,7 @@ def test_cross_attention_has_entropy_and_a_first_key(run: Run) -> None:
         ([TEXT, "--role", "sink"], ExitStatus.USAGE, "give a longer one, or --probe"),
         ([TEXT, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
         ([TEXT, "--dpi", "90"], ExitStatus.USAGE, "--dpi is for pictures"),
-        (["a", "--no-bos"], ExitStatus.INPUT, "there is no choice"),
+        (["a", "--no-bos"], ExitStatus.INPUT, "too short to score heads"),
         ([TEXT, "--head", "L9H0"], ExitStatus.USAGE, "there is no layer 9"),
     ],
 )

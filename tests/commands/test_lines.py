@@ -129,7 +129,7 @@ def test_a_stream_without_a_line_is_unusable_input(
     out = tmp_path / f"out.{format}"
     ended = run(name, "--lines", "-o", str(out), stdin=b"")
     assert ended.status is ExitStatus.INPUT
-    assert ended.err == "attnviz: there is no line; give a text on each line.\n"
+    assert ended.err == "attnviz: standard input is empty; give a text on each line.\n"
     assert not out.exists()
 
 

@@ -39,7 +39,7 @@ def test_the_lines_are(data: bytes, expected: list[tuple[int, str]]) -> None:
 
 
 def test_a_stream_without_a_line_is_an_error() -> None:
-    with pytest.raises(InputError, match="there is no line"):
+    with pytest.raises(InputError, match="is empty"):
         lines_of(b"")
 
 

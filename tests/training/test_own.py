@@ -121,7 +121,7 @@ def test_too_little_text_is_told_with_what_is_enough() -> None:
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OutputError, match="is inside something that is not a folder"):
+    with pytest.raises(OutputError, match="is not a folder"):
         own.begin(TEXT, PLAN, tmp_path / "file" / "model", resume=False)
 
 

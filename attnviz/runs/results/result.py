@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from attnviz.console import Display, plain_text
 from attnviz.data.asked import Asked, asked
 from attnviz.data.capture import Capture, ModelIdentity
-from attnviz.data.serial import made_to_dict, to_json
+from attnviz.data.serial import made_to_dict, shortest, to_json
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.renderers.notes import model_notes, text_notes
 from attnviz.writers.atomic import encoded, write_bytes
@@ -95,7 +95,8 @@ class Result(Generic[T]):
     @property
     def rows(self) -> list[Row]:
         """The rows that the command writes; `attnviz schema` describes them."""
-        return list(self._rows())
+        rows: list[Row] = shortest(list(self._rows()))
+        return rows
 
     def to_columns(self) -> dict[str, Column]:
         """The rows by column, as `pandas.DataFrame` and `polars.DataFrame` take them.
