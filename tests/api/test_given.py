@@ -88,11 +88,11 @@ def test_what_is_no_text_is_told_so(name: str, raw: Any) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (b"a", "a bytes is no text; give a str: data.decode()"),
-        (Path("a.txt"), "PosixPath is no text; give what the file holds: path.read_text()"),
-        (CHAT[0], "a dict is no text; give a str; attnviz.generate takes a chat"),
-        (None, "None is no text; give a str"),
-        ([TEXT], "a list is no text; give the texts one by one"),
+        (b"a", "a bytes is not a text; give a str: data.decode()"),
+        (Path("a.txt"), "a PosixPath is not a text; give what the file holds: path.read_text()"),
+        (CHAT[0], "a dict is not a text; give a str; attnviz.generate takes a chat"),
+        (None, "None is not a text; give a str"),
+        ([TEXT], "a list is not a text; give the texts one by one"),
     ],
 )
 def test_the_sentence_says_what_to_give_instead(wrong: Any, said: str) -> None:
@@ -130,13 +130,13 @@ def test_a_loaded_model_is_not_loaded_again() -> None:
     ("wrong", "said"),
     [
         (lambda: attnviz.generate(TEXT, docs=["a"]), "docs is of type list; give texts by name"),
-        (lambda: attnviz.generate(TEXT, docs={"a": None}), "None is no text"),
+        (lambda: attnviz.generate(TEXT, docs={"a": None}), "None is not a text"),
         (lambda: attnviz.generate(TEXT, docs={"a": Path("a")}), "path.read_text()"),
         (lambda: attnviz.generate(TEXT, temperature="1"), "temperature='1' is out of range"),
         (lambda: attnviz.generate(TEXT, top_p=2), "top_p=2 is out of range; give 0 to 1"),
         (lambda: attnviz.generate(TEXT, stop=[3]), "stop is of type int"),
         (lambda: attnviz.generate([]), "the prompt holds no messages"),
-        (lambda: attnviz.generate(["a", "b"]), "a list is no text"),
+        (lambda: attnviz.generate(["a", "b"]), "a list is not a text"),
         (lambda: attnviz.generate({"messages": None}), "the prompt holds no messages"),
         (lambda: attnviz.load(None), "path is of type NoneType; give a path"),
         (lambda: attnviz.atlas(3), "folder is of type int; give a path"),
@@ -148,7 +148,7 @@ def test_a_loaded_model_is_not_loaded_again() -> None:
         (lambda: attnviz.show(TEXT, view=["grid"]), "is not known; give one of"),
         (lambda: attnviz.explain(TEXT, only=3), "only is of type int"),
         (lambda: attnviz.load_model(dtype=None), "dtype=None is not known"),
-        (lambda: attnviz.predict(TEXT, top=None), "top=None is no such number"),
+        (lambda: attnviz.predict(TEXT, top=None), "top=None is not a valid number"),
     ],
 )
 def test_other_values_of_the_wrong_kind_are_told(wrong: Callable[[], object], said: str) -> None:
