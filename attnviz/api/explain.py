@@ -120,7 +120,7 @@ def explain(
         raise UsageError("causal is for embeddings and for examples", "leave it out")
     if model.name == EMBEDDINGS:
         embeddings = cast("EmbeddingModel", model._loaded)
-        trace, _ = explain_embeddings(embeddings, text, named, options)
-        return of_embeddings(trace, telling)
+        trace, run = explain_embeddings(embeddings, text, named, options)
+        return of_embeddings(trace, run, telling)
     subject = Subject(head_names(head), named, similarity)
     return of_head(trace_head(model._loaded, text, subject, options), telling)

@@ -13,6 +13,7 @@ from attnviz.data.capture import Kind
 from attnviz.data.scan import Split
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine
+from attnviz.renderers.notes import model_notes
 from attnviz.renderers.titles import amount
 from attnviz.scanning.estimate import Estimated
 from attnviz.scanning.executors import HowRun
@@ -57,6 +58,16 @@ class ScanAtlas:
     def manifest(self) -> Mapping[str, Any]:
         """What was asked, over which files, with which versions."""
         return self._atlas.asked
+
+    @property
+    def made(self) -> Mapping[str, Any]:
+        """How it was made: the model with its fingerprint, versions, seed and options."""
+        return self._atlas.made
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the model: that some of its layers have no attention."""
+        return model_notes(self._atlas.identity)
 
     @property
     def rows(self) -> Sequence[Mapping[str, Any]]:
@@ -175,7 +186,9 @@ def scan(
             name, revision, offline, quiet=True, kind=kind, engine=engine, placement=placement
         )
     else:
-        held = loaded(model)._loaded
+        from attnviz.models.fingerprint import with_all_bytes  # torch
+
+        held = with_all_bytes(loaded(model)._loaded)
         others = revision, offline, kind, engine != "auto"
         check_as_it_is(placement=placement, others=others, instead="max_memory")
         source = Source(held.identity.name, held.identity.revision, placement=placement)

@@ -33,8 +33,8 @@ def verify(
         target: of an encoder-decoder, what it is to have written; None is what it writes.
 
     Returns:
-        The largest differences, over all and by layer, and whether they are `exact`, as far as
-        float32 can be.
+        The largest differences, over all and by layer, whether they are `exact`, as far as float32
+        can be, and the `fingerprint` of all bytes of the weights.
 
     Raises:
         UsageError: transformers does not have this model.
@@ -46,4 +46,6 @@ def verify(
     check_word("target", target)
     model = loaded(model)
     options = text_options(model, bos, special, truncate, target)
-    return run_verify(model._loaded, model._source, text, options)
+    from attnviz.models.fingerprint import with_all_bytes  # torch
+
+    return run_verify(with_all_bytes(model._loaded), model._source, text, options)

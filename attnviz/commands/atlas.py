@@ -11,6 +11,8 @@ from attnviz.commands.atlas_views import (
     Viewed,
     check_views,
     export_tree,
+    made_of_scans,
+    read_scan,
     show_development,
     show_head,
     show_plot,
@@ -22,7 +24,6 @@ from attnviz.data.atlas import Atlas
 from attnviz.renderers.rows.atlas import AtlasRow
 from attnviz.renderers.terminal import atlas as table
 from attnviz.runs.results.result import Result
-from attnviz.scanning.tables import read_atlas
 
 if TYPE_CHECKING:
     from attnviz.renderers.picture.canvas import Drawn
@@ -115,7 +116,7 @@ def atlas(
     if viewed.head is not None:
         show_head(session, to, folder, viewed.head, top)
         return
-    whole = read_atlas(folder)
+    whole = read_scan(session, folder)
     if to.format.name == "html":
         show_page(session, to, folder, whole, listed.sort, viewed.plot)
         return
@@ -144,5 +145,6 @@ def _show_scores(
         lambda: list(found.rows),
         lambda display: table.render(found, display),
         draw,
+        _made=made_of_scans([whole]),
     )
     deliver_result(session, to, result, canvas)

@@ -1,6 +1,6 @@
 """What `attnviz atlas` shows besides its table: one head, two scores, several scans, a tree."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,8 +11,12 @@ from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination, deliver, deliver_result
 from attnviz.commands.grouping import option_field
 from attnviz.commands.session import Session
+from attnviz.commands.texts import say
+from attnviz.data.asked import Asked, asked
 from attnviz.data.atlas import SCORES, Atlas
+from attnviz.data.serial import made_to_dict
 from attnviz.errors import UsageError, option
+from attnviz.renderers.notes import model_notes
 from attnviz.renderers.rows.atlas import DevelopmentRow, HeadPartRow, ScatterRow
 from attnviz.renderers.titles import amount
 from attnviz.runs.results.result import Result
@@ -68,6 +72,27 @@ def check_views(session: Session, folders: Sequence[str], viewed: Viewed) -> Non
         session.refuse("sort", wrong=f"does nothing for {option('plot', viewed.plot)}")
 
 
+def read_scan(session: Session, folder: str) -> Atlas:
+    """The result of a scan, with a line on stderr about layers without attention.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    whole = read_atlas(folder)
+    say(session, model_notes(whole.identity))
+    return whole
+
+
+def made_of_scans(atlases: Sequence[Atlas]) -> Mapping[str, Any]:
+    """How what is shown of one scan, or of several, was made."""
+    given, made = asked(), [each.made for each in atlases]
+    if len(made) == 1:
+        return {**made[0], "options": {**made[0].get("options", {}), **given.options}}
+    models = [each.identity for each in atlases if each.identity]
+    scans = [dict(each) for each in made]
+    return made_to_dict((), models, Asked({**given.options, "scans": scans}))
+
+
 def show_head(session: Session, to: Destination, folder: str, name: str, top: int | None) -> None:
     """One head: for a person, as one object, or as rows.
 
@@ -83,10 +108,10 @@ def show_head(session: Session, to: Destination, folder: str, name: str, top: in
         raise UsageError(
             f"{option('head', name)} has no {to.format.name}", f"leave {option('head')} out"
         )
-    whole = read_atlas(folder)
+    whole = read_scan(session, folder)
     found = read_head(folder, whole.row(one_head(whole, name)))
     if to.format.name == "json":
-        deliver(session, to, [(None, head_chunks(found, top))])
+        deliver(session, to, [(None, head_chunks(found, made_of_scans([whole]), top))])
         return
     result = Result(
         "atlas",
@@ -125,6 +150,7 @@ def show_plot(
         scatter.records,
         lambda display: table.render(whole, scatter, top, display),
         draw,
+        _made=made_of_scans([whole]),
     )
     deliver_result(session, to, result, canvas)
 
@@ -148,7 +174,7 @@ def show_development(
 
     if to.format.name == "html":
         raise UsageError("a page is of one scan", "give one folder")
-    atlases = [read_atlas(folder) for folder in folders]
+    atlases = [read_scan(session, folder) for folder in folders]
     found = develop(folders, atlases)
     heads = found.heads if head is None else (one_head(atlases[0], head),)
     found = found.only(heads, SCORES if score is None else (score,))
@@ -166,6 +192,7 @@ def show_development(
         lambda: list(found.records()),
         lambda display: table.render(found, top, display),
         draw,
+        _made=made_of_scans(atlases),
     )
     deliver_result(session, to, result, canvas)
 
@@ -185,6 +212,6 @@ def export_tree(session: Session, folder: str, tree: Path | None) -> None:
             f"{option('export', 'headvis')} writes many files",
             f"name their folder: {option('output', 'TREE')}",
         )
-    whole = read_atlas(folder)
+    whole = read_scan(session, folder)
     written = write_headvis(tree, whole, read_heads(folder, whole.rows))
     session.wrote(written)

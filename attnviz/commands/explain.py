@@ -13,7 +13,7 @@ from attnviz.commands.deliver import deliver, destination_of
 from attnviz.commands.flags import as_flag
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
-from attnviz.commands.texts import note_texts, say, text_alone
+from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.explain import HeadTrace
 from attnviz.data.worked import Initialisation, Similarity, Way, Worked
 from attnviz.errors import UsageError, option
@@ -193,9 +193,9 @@ def explain(
         if model.model == EMBEDDINGS:
             embeddings = cast("EmbeddingModel", loaded)
             options = tokens.options(target=target.target)
-            trace, notes = explain_embeddings(embeddings, given, followed.query, options)
-            say(session, notes)
-            calculation = of_embeddings(trace, reading.record)
+            trace, run = explain_embeddings(embeddings, given, followed.query, options)
+            note_texts(session, [run])
+            calculation = of_embeddings(trace, run, reading.record)
         else:
             subject = Subject(followed.head, followed.query, likeness.similarity)
             traced = trace_head(loaded, given, subject, tokens.options(target=target.target))

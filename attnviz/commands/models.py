@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.data.card import ModelCard, ModelFacts
 from attnviz.errors import ModelError
-from attnviz.models.catalog import Source, describe, known_models, parameters_of
+from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
 from attnviz.models.known import BUILTIN, COUNTED, EMBEDDINGS, NAMES
 from attnviz.renderers.rows.models import CardRow, ModelRow, card_row, model_row
 from attnviz.renderers.terminal import models as table
@@ -58,7 +58,12 @@ def models(
 ) -> None:
     """List the available models, or show one model's card: named heads and figures."""
     to = destination_of(session, output)
-    deliver_result(session, to, _every_model() if name is None else _one_model(name))
+    result: Result[Any] = _every_model() if name is None else _one_model(name)
+    if to.format.name == "json":
+        shown = known_models() if name is None else [result.record[0]]
+        made = [identity_of(Source(each.name), each.parameters) for each in shown]
+        result = replace(result, models=made)
+    deliver_result(session, to, result)
 
 
 def _every_model() -> Result[Sequence[ModelFacts]]:

@@ -9,7 +9,7 @@ from attnviz.commands import groups as g
 from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
-from attnviz.models.catalog import Source, parameters_of
+from attnviz.models.catalog import Source, identity_of, parameters_of
 from attnviz.models.known import BUILTIN, COUNTED
 from attnviz.renderers.rows.params import CountRow, MatrixRow, count_row, matrix_rows
 from attnviz.renderers.terminal import params as table
@@ -59,5 +59,6 @@ def params(
         (MatrixRow, CountRow),
         lambda: [count_row(count, sums)] if whole else matrix_rows(count),
         lambda display: table.render(count, display.width),
+        models=[identity_of(source, count.total)] if whole else (),
     )
     deliver_result(session, to, result)

@@ -11,10 +11,12 @@ import typer
 from attnviz.commands import groups as g
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
+from attnviz.commands.texts import say
 from attnviz.data.scan import Split
 from attnviz.errors import UsageError, option
 from attnviz.inputs.corpus import LONGEST, check_field, corpus_files, spool
 from attnviz.models.memory import written
+from attnviz.renderers.notes import model_notes
 from attnviz.renderers.titles import amount, duration
 from attnviz.scanning.estimate import Estimated
 from attnviz.scanning.executors import HowRun
@@ -177,6 +179,7 @@ def scan(
             "when all parts are"
         )
         return
+    say(session, model_notes(size.model))
     if size.bad:
         session.note(
             f"{amount(size.bad, 'document')} could not be read (the first: {size.why}): "

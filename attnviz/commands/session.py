@@ -21,7 +21,7 @@ from attnviz.console import (
     display_of,
     make_consoles,
 )
-from attnviz.data.asked import begin
+from attnviz.data.asked import ELSEWHERE, begin
 from attnviz.errors import ExitStatus, UsageError, option, spelled
 from attnviz.harmless import readable, shortened
 from attnviz.inputs.text import Stdin
@@ -84,7 +84,9 @@ class Session:
             )
         color = "never" if no_color else color
         told = {name for name in context.params if self.chosen(name)}
-        given = {name: value for name, value in context.params.items() if name in told}
+        # as they are typed: --max-new-tokens is max_new_tokens, as in Python
+        typed = {name: as_flag(name).removeprefix("--").replace("-", "_") for name in told}
+        given = {typed[name]: context.params[name] for name in told if name not in ELSEWHERE}
         begin(given, context.params.get("seed"))
         self.consoles = make_consoles(self.environment, width=width, color=color)
 

@@ -5,8 +5,10 @@ from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.commands.texts import text_alone
+from attnviz.data.asked import asked
+from attnviz.data.capture import Capture
 from attnviz.data.serial import token_to_dict
-from attnviz.models.catalog import tokenizer_of
+from attnviz.models.catalog import identity_of, tokenizer_of
 from attnviz.renderers.rows.objects import TokenObject
 from attnviz.renderers.terminal import tokens as table
 from attnviz.runs.fit import encode, fit
@@ -38,7 +40,8 @@ def tokens(
     to = destination_of(session, output)
     refusal = "this command takes a text, not a capture"
     given = text_alone(session, text, refusal, "attnviz show shows a capture")
-    tokenizer = tokenizer_of(g.source_of(session, model))
+    source = g.source_of(session, model)
+    tokenizer = tokenizer_of(source)
     cut = encode(tokenizer, given, tokens.options())
     if tokens.truncate is not None:
         cut = fit(cut, tokenizer.context, tokens.truncate).tokens
@@ -46,6 +49,10 @@ def tokens(
         session.note(
             f"the text has {len(cut)} tokens, but the model takes at most {tokenizer.context}"
         )
+    runs = list[Capture]()
+    if to.format.name == "json":
+        told = asked()
+        runs = [Capture(given, cut, cut, (), identity_of(source), cut[0].special, asked=told)]
     result = Result(
         "tokens",
         cut,
@@ -53,5 +60,6 @@ def tokens(
         (TokenObject,),
         lambda: [token_to_dict(token) for token in cut],
         lambda display: table.render(model.model, cut, display.width),
+        captures=runs,
     )
     deliver_result(session, to, result)

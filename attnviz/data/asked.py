@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any
 
 ELSEWHERE = frozenset(
-    "given text texts prompt model other tokenizer"
+    "given text texts prompt model other tokenizer folders"
     " output format quiet debug color no_color width".split()
 )
 """Parameters that a result tells by itself, or that change no number of it."""

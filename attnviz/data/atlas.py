@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from attnviz.data.blocks import FloatArray, IntArray
+from attnviz.data.capture import ModelIdentity
 from attnviz.data.head import Head
 from attnviz.data.heads import METRICS
 
@@ -105,12 +106,19 @@ class HeadAtlas:
 class Atlas:
     """The scores of every head, as `heads.parquet` has them; `model` is its name.
 
-    `asked`: the manifest of the scan.
+    `asked`: the manifest of the scan; `identity`: the model as it was loaded.
     """
 
     model: str
     rows: Sequence[Mapping[str, Any]]
     asked: Mapping[str, Any] = field(default_factory=dict)
+    identity: ModelIdentity | None = None
+
+    @property
+    def made(self) -> Mapping[str, Any]:
+        """How the scan was made, as every result of it carries it."""
+        made: Mapping[str, Any] = self.asked.get("result", {}).get("made", {})
+        return made
 
     def sorted_by(self, score: str | None, top: int | None) -> "Atlas":
         """The same heads in this order, the largest first; heads without the score last."""

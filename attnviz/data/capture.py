@@ -27,8 +27,9 @@ VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
 
 
-MadeBy: TypeAlias = Literal["native", "transformers", "array"]
-"""The code that ran a model; "array" where another program computed the weights."""
+MadeBy: TypeAlias = Literal["native", "transformers", "array", "none"]
+"""The code that ran a model; "array" where another program computed the weights, "none" where no
+model was run, as for its tokens."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class ModelIdentity:
     """Which model made a capture, and how it was run.
 
     `fingerprint`: of the weights, by fixed samples of every tensor; behind a `-` that of all their
-    bytes, where they were verified. None where another program made the capture.
+    bytes, where they were verified. None where another program made the capture, or no model was
+    run: then `dtype` is "none", too. `parameters` is 0 where nobody counted them.
     """
 
     name: str

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.data.capture import ModelIdentity
+from attnviz.data.capture import Capture, ModelIdentity
 from attnviz.data.head import Head
 from attnviz.data.heads import Estimate
 
@@ -35,9 +35,13 @@ class LabelScore:
 
 @dataclass(frozen=True)
 class LabelReport:
-    """The scores of the heads, the best first, over `texts` texts with `rows` labelled rows."""
+    """The scores of the heads, the best first, over `texts` texts with `rows` labelled rows.
+
+    `runs`: of each text, without patterns.
+    """
 
     model: ModelIdentity
     texts: int
     rows: int
     scores: Sequence[LabelScore]
+    runs: Sequence[Capture] = ()

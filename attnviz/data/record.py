@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from attnviz.data.atlas import SCORES
 from attnviz.data.blocks import IntArray
+from attnviz.data.capture import ModelIdentity
 from attnviz.data.heads import Estimate
 
 FloatArray64: TypeAlias = NDArray[np.float64]
@@ -40,12 +41,15 @@ class Origin:
     """Where the numbers of a record come from; only those of one origin are merged.
 
     `scan`: a digest of the manifest; `device`: what the model ran on; `length`: the most tokens of
-    a window, as the model takes them.
+    a window, as the model takes them; `model`: as it was loaded, with the fingerprint of its
+    weights; `bos`: whether a beginning token stood in front of each window.
     """
 
     scan: str = ""
     device: str = ""
     length: int = 0
+    model: ModelIdentity | None = None
+    bos: bool = False
 
 
 NOWHERE = Origin()

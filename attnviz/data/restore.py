@@ -60,7 +60,7 @@ def layers_from(meta: JsonObject) -> tuple[tuple[int, tuple[int, ...]], ...]:
     Raises:
         ValueError: one that the model does not have, or one that is repeated.
     """
-    per_layer = _model(_object(meta, "model")).heads_per_layer
+    per_layer = model_of_dict(_object(meta, "model")).heads_per_layer
     layers = []
     for entry in _objects(meta, "layers"):
         layer, heads = _get(entry, "layer", int), tuple(_list(entry, "heads", int))
@@ -109,7 +109,7 @@ def capture_from(
         ValueError: something in it cannot be.
     """
     queries, keys = tokens_from(meta)
-    model = _model(_object(meta, "model"))
+    model = model_of_dict(_object(meta, "model"))
     layers = layers_from(meta)
     captured = Capture(
         text=_get(meta, "text", str),
@@ -233,7 +233,12 @@ def _transforms(meta: JsonObject) -> tuple[Transform, ...]:
     return tuple(transform_from_dict(entry) for entry in entries)
 
 
-def _model(entry: JsonObject) -> ModelIdentity:
+def model_of_dict(entry: JsonObject) -> ModelIdentity:
+    """A model's identity, as `model_to_dict` writes it.
+
+    Raises:
+        ValueError: it cannot be one.
+    """
     per_layer = tuple(_list(entry, "heads_per_layer", int))
     _check(all(n >= 0 for n in per_layer), "heads_per_layer")
     _check(sum(per_layer) <= MOST_HEADS, "heads_per_layer")

@@ -41,6 +41,8 @@ class Verified:
     added up; of every row. It is empty where attnviz's own model or a module of the architecture
     computes weights and product itself.
 
+    `fingerprint`: of the weights, and behind a `-` that of all their bytes.
+
     `exact_output`, `exact_weights`: where such a difference is above `EXACT` in float32, how far
     both sides are from float64.
     """
@@ -52,6 +54,7 @@ class Verified:
     exact_weights: FromExact | None = None
     by_layer: Mapping[int, float] = field(default_factory=dict)
     products: Mapping[int, float] = field(default_factory=dict)
+    fingerprint: str | None = None
 
     @property
     def exact(self) -> bool:

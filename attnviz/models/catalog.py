@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.data.capture import Kind
+from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.data.card import ModelCard, ModelFacts
 from attnviz.data.params import ParameterCount
 from attnviz.errors import ModelError, UsageError, option
@@ -212,6 +212,35 @@ def parameters_of(source: Source) -> ParameterCount:
     return config_count(name, fetch_config(name, source.revision, offline=source.offline))
 
 
+def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
+    """Which model this is, where it is not run: as its configuration tells, without its weights.
+
+    Args:
+        source: the model.
+        parameters: how many it has, if they were counted.
+
+    Raises:
+        ModelError: it cannot be found or fetched, or its configuration is damaged.
+    """
+    from attnviz.models.folder.hub import cached, fetch_config
+
+    name, revision = source.name, source.revision
+    if name == EMBEDDINGS:
+        return ModelIdentity(name, name, (1,), parameters, "none", "none")
+    folder = locate(source)[0] if _is_local(name) else cached(name, revision)
+    if folder is None and name in GPT_SIZES and revision is None:
+        heads = GPT_SIZES[name].heads_per_layer
+        return ModelIdentity(name, "gpt2", heads, parameters, "none", "none")
+    folder = folder or fetch_config(name, revision, offline=source.offline)
+    try:
+        sizes = folder_sizes(folder)
+        architecture, heads = sizes.architecture, sizes.heads_per_layer
+    except ModelError:  # no head in it: its parameters are counted all the same
+        architecture, heads = str(read_config(folder).get("model_type")), ()
+    commit = None if _is_local(name) else folder.name
+    return ModelIdentity(name, architecture, heads, parameters, "none", "none", commit)
+
+
 def _is_local(name: str) -> bool:
     if name in NAMES:
         return name in BUNDLED or name == EMBEDDINGS
@@ -262,20 +291,10 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
 def state_of_memory(model: "LoadedModel") -> list[tuple[str, int, str]]:
     """The same of a model in memory: one row, whose mark changes with any weight or token.
 
-    Reads every weight, about a gigabyte a second.
+    Its fingerprint is to be of all bytes (`with_all_bytes`).
     """
     from hashlib import blake2b
 
-    import torch
-
-    held = getattr(model, "model", None)  # a torch module, but for embeddings
-    inside = vars(model) if held is None else held.state_dict()
-    tensors = {name: each for name, each in inside.items() if isinstance(each, torch.Tensor)}
-    mark, size = blake2b(digest_size=8), 0
-    mark.update(repr((model.identity, model.tokenizer.backend.to_str())).encode())
-    for name, tensor in sorted(tensors.items()):
-        mark.update(repr((name, tensor.dtype, tensor.shape)).encode())
-        plain = tensor.detach().cpu().contiguous().reshape(-1)
-        mark.update(plain.view(torch.uint8).numpy().data)
-        size += tensor.nbytes
-    return [("in memory", size, mark.hexdigest())]
+    told = repr((model.identity, model.tokenizer.backend.to_str())).encode()
+    mark = blake2b(told, digest_size=8).hexdigest()
+    return [("in memory", model.identity.parameters, mark)]

@@ -52,7 +52,7 @@ def verify(
     A difference above `EXACT` in float32 is judged by runs in float64.
 
     Args:
-        model: the loaded model, from `source`.
+        model: the loaded model, from `source`; its fingerprint is of all bytes.
         source: where the model came from; None: it was in memory.
         ids: the tokens.
         target: the tokens that an encoder-decoder is to have written.
@@ -87,6 +87,7 @@ def verify(
         dtype=model.identity.dtype,
         by_layer=by_layer,
         products=products,
+        fingerprint=model.identity.fingerprint,
     )
     if found.exact or not math.isfinite(found.output + (found.weights or 0)):
         return found

@@ -43,13 +43,14 @@ def unknown_notes(capture: Capture) -> tuple[str, ...]:
     return (f"{said}: {named}{more}",)
 
 
-def model_notes(model: ModelIdentity) -> tuple[str, ...]:
+def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
     """One sentence where some layers of a model have no attention (Jamba, Bamba)."""
-    without = [str(layer) for layer, heads in enumerate(model.heads_per_layer) if not heads]
-    if not without:
+    if model is None or all(model.heads_per_layer):
         return ()
+    without = [str(layer) for layer, heads in enumerate(model.heads_per_layer) if not heads]
     layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
-    return (f"{layers} of this model {'have' if len(without) > 1 else 'has'} no attention",)
+    verb = "have" if len(without) > 1 else "has"
+    return (f"{layers} of {readable(model.name)} {verb} no attention",)
 
 
 def text_notes(capture: Capture) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worke
 from attnviz.errors import InputError
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
 from attnviz.models.loaded import tracing
-from attnviz.renderers.notes import run_notes
 from attnviz.runs.choose import found
 from attnviz.runs.one_row import one_row, position_of
 from attnviz.runs.options import TextOptions
@@ -78,8 +77,8 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
 
 def explain_embeddings(
     model: "EmbeddingModel", text: str, query: str | None, options: TextOptions
-) -> tuple[EmbeddingTrace, tuple[str, ...]]:
-    """Compare the token embeddings of a text with each other; and what is to be said beside it.
+) -> tuple[EmbeddingTrace, Capture]:
+    """Compare the token embeddings of a text with each other; and the text's capture.
 
     Raises:
         InputError: nothing but blanks, or longer than the model's context.
@@ -87,7 +86,7 @@ def explain_embeddings(
     """
     prepared = prepare(model, text, options)
     trace = model.compare(text, prepared.source, position_of(prepared.source, query))
-    return replace(trace, versions=prepared.empty.versions), run_notes(prepared.empty)
+    return replace(trace, versions=prepared.empty.versions), prepared.empty
 
 
 @dataclass(frozen=True)

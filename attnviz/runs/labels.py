@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.analyses.labels import MeasureLabels, label_scores
+from attnviz.data.capture import Capture
 from attnviz.data.head import Head, choose_heads
 from attnviz.data.labels import LabelledText, LabelReport
 from attnviz.data.positions import find_positions
@@ -37,6 +38,7 @@ class LabelRun:
         self._model, self._options = model, options
         self._heads = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
         self._texts: list[Mapping[Head, NDArray[np.float64]]] = []
+        self._runs: list[Capture] = []
         self._rows = 0
 
     def add(self, labelled: LabelledText) -> None:
@@ -51,6 +53,7 @@ class LabelRun:
         prepared.budget.check_patterns(self._heads, 0)
         prepared.run(self._heads, measure, queries)
         self._texts.append(measure.means())
+        self._runs.append(prepared.empty)
         self._rows += len(queries)
 
     def report(self) -> LabelReport:
@@ -62,7 +65,8 @@ class LabelRun:
         if not self._texts:
             raise InputError("no labelled text could be run", "see the errors above")
         scores = label_scores(self._texts)
-        return LabelReport(self._model.identity, len(self._texts), self._rows, scores)
+        texts, rows = len(self._texts), self._rows
+        return LabelReport(self._model.identity, texts, rows, scores, self._runs)
 
 
 def _in_a_link(name: str, value: str | None) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from attnviz.data.record import NUMBERS, Origin, Record, arrays_of, shapes
+from attnviz.data.restore import model_of_dict
 from attnviz.data.scan import Skipped
-from attnviz.data.serial import to_json
+from attnviz.data.serial import model_to_dict, to_json
 
 DIGEST = 16
 """Bytes of a digest, which stand behind a record: a zip file has bytes that no checksum holds."""
@@ -22,10 +23,11 @@ def record_to_bytes(record: Record, skipped: Sequence[Skipped] = (), shard: int 
 
     `skipped`: its bad documents; `shard`: the number of what was counted.
     """
+    model = record.origin.model
     rest = {
         "shard": shard,
         "heads": record.heads,
-        "origin": vars(record.origin),
+        "origin": {**vars(record.origin), "model": None if model is None else model_to_dict(model)},
         **{name: getattr(record, name) for name in NUMBERS},
         "skipped": [vars(each) for each in skipped],
     }
@@ -51,15 +53,19 @@ def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
             if arrays[name].shape != shape or arrays[name].dtype != np.int64:
                 raise ValueError(name)
         numbers: dict[str, Any] = {name: int(rest[name]) for name in NUMBERS}
-        scan, device = (str(rest["origin"][name]) for name in ("scan", "device"))
-        origin = Origin(scan, device, int(rest["origin"]["length"]))
-        return Record(heads, **arrays, **numbers, origin=origin)
+        return Record(heads, **arrays, **numbers, origin=_origin(rest["origin"]))
 
 
 def skipped_of_bytes(data: bytes) -> list[Skipped]:
     """The documents of a record's shard that could not be read; raises as `record_of_bytes`."""
     with _opened(data) as (_, rest):
         return [Skipped(str(s["path"]), int(s["start"]), str(s["why"])) for s in rest["skipped"]]
+
+
+def _origin(entry: dict[str, Any]) -> Origin:
+    model = None if entry["model"] is None else model_of_dict(entry["model"])
+    scan, device, length = str(entry["scan"]), str(entry["device"]), int(entry["length"])
+    return Origin(scan, device, length, model, bool(entry["bos"]))
 
 
 @contextmanager

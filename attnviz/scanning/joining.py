@@ -7,7 +7,7 @@ from typing import Any
 from attnviz.data.head import Head
 from attnviz.errors import InputError
 from attnviz.scanning.store import Store
-from attnviz.scanning.tables import GROUP, between, columns, import_parquet
+from attnviz.scanning.tables import GROUP, SAID, between, columns, import_parquet
 
 HEADS = 256
 """Heads whose rows are in memory at a time."""
@@ -33,7 +33,7 @@ class _Chunks(io.RawIOBase):
 
 
 def joined(
-    store: Store, table: str, parts: Sequence[str], heads: Sequence[Head]
+    store: Store, table: str, parts: Sequence[str], heads: Sequence[Head], said: str
 ) -> Iterator[bytes]:
     """A table of the result as a Parquet file, in chunks.
 
@@ -42,6 +42,7 @@ def joined(
         table: which table.
         parts: the files that make it.
         heads: all heads, in order.
+        said: how it was made.
 
     Raises:
         InputError: a part is missing or damaged.
@@ -51,7 +52,8 @@ def joined(
     import pyarrow.parquet as pq
 
     sink = _Chunks()
-    with pq.ParquetWriter(pa.PythonFile(sink, "w"), columns(table), compression="zstd") as writer:
+    schema = columns(table).with_metadata({SAID: said})
+    with pq.ParquetWriter(pa.PythonFile(sink, "w"), schema, compression="zstd") as writer:
         for first in range(0, len(heads), HEADS):
             some = heads[first : first + HEADS]
             read = [_rows(store, name, table, some) for name in parts]

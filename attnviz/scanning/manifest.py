@@ -2,8 +2,11 @@
 
 A scan goes on where its folder holds the same manifest, and is refused where it holds another one:
 a result never mixes two corpora, models, versions or kinds of processor. Beside what was asked it
-holds the scan's name, which is its digest, and when all is written, the size and digest of every
-file of the result: without them, a scan is not finished.
+holds the scan's name, which is its digest, and when all is written, how the result was made, and
+the size and digest of every file of it: without them, a scan is not finished.
+
+The weights of a model that is loaded by its name are no part of it, as a plan is made without them:
+their fingerprint stands in every record (`Origin`), and records of other weights are not merged.
 """
 
 import importlib.metadata
@@ -17,6 +20,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NoReturn
 
+from attnviz.data.asked import Asked
+from attnviz.data.record import Origin
+from attnviz.data.serial import made_to_dict
 from attnviz.errors import InputError, UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
@@ -114,13 +120,29 @@ def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
     _write(store, {**manifest, "scan": scan})
 
 
-def finish(store: Store, manifest: Mapping[str, Any], **counted: int) -> None:
-    """Write the manifest of a finished scan: with what it counted, and its files as they are.
+def made_of(manifest: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
+    """How the result of a scan was made: the same for the same scan, whoever ran it, and when."""
+    asked = {
+        **{"corpus": manifest["paths"], "field": manifest["key"]},
+        **{name: manifest[name] for name in ("split", "length", "kind", "engine", "device")},
+        **{"dtype": manifest["dtype"], "max_docs": manifest["documents"], "bos": origin.bos},
+        **{name: manifest["heads"][name] for name in ("layers", "heads")},
+    }
+    models = () if origin.model is None else (origin.model,)
+    made = made_to_dict((), models, Asked(asked, manifest["seed"]))
+    return {**made, "versions": manifest["versions"]}
+
+
+def finish(
+    store: Store, manifest: Mapping[str, Any], made: Mapping[str, Any], **counted: int
+) -> None:
+    """Write the manifest of a finished scan: with how it was made, what it counted, and its files.
 
     Raises:
         OutputError: it cannot be written.
     """
-    result = {**counted, "files": {name: store.state(name) for name in FILES}}
+    files = {name: store.state(name) for name in FILES}
+    result = {**counted, "made": made, "files": files}
     _write(store, {**manifest, "scan": digest_of(manifest), "result": result})
 
 
@@ -220,11 +242,12 @@ def _found(store: Store) -> dict[str, Any] | None:
 
 def _is_intact(found: Mapping[str, Any]) -> bool:
     """Whether a manifest is of this version, and as it was written."""
-    result = found.get("result", {"files": {}, "skipped": 0})
+    result = found.get("result", {"files": {}, "made": {}, "skipped": 0})
     return (
         found.get("schema") == SCHEMA
         and found.get("scan") == digest_of(found)
         and isinstance(result, dict)
         and isinstance(result.get("files"), dict)
+        and isinstance(result.get("made"), dict)
         and isinstance(result.get("skipped"), int)
     )

@@ -7,7 +7,7 @@ from attnviz.data.head import Head, head_named
 from attnviz.data.record import BINS, EDGES, SCALE, WEIGHTS, Record, estimate, units
 from attnviz.data.serial import to_json
 from attnviz.scanning.joining import joined
-from attnviz.scanning.manifest import finish
+from attnviz.scanning.manifest import finish, made_of
 from attnviz.scanning.plan import PARTS, Plan
 from attnviz.scanning.store import Store
 from attnviz.scanning.tables import table_bytes
@@ -23,14 +23,16 @@ def write_result(plan: Plan, total: Record, lost: Collection[str]) -> None:
     """
     store, length = plan.store, total.origin.length
     names = [task.name for task in tasks_of_windows(total, plan.shards)]
+    made = made_of(plan.manifest, total.origin)
+    said = to_json(made)
     for table, folder in PARTS.items():
         parts = [name for name in names if name.startswith(folder)]
         if f"{table}.parquet" in lost:
-            store.write(f"{table}.parquet", joined(store, table, parts, _named(total)))
-    store.write("histograms.parquet", table_bytes("histograms", list(_histograms(total))))
-    store.write("heads.parquet", table_bytes("heads", list(_heads(total, length))))
+            store.write(f"{table}.parquet", joined(store, table, parts, _named(total), said))
+    store.write("histograms.parquet", table_bytes("histograms", list(_histograms(total)), said))
+    store.write("heads.parquet", table_bytes("heads", list(_heads(total, length)), said))
     counted = {"documents": total.documents, "tokens": total.tokens, "skipped": total.bad}
-    finish(store, plan.manifest, **counted)
+    finish(store, plan.manifest, made, **counted)
 
 
 def remove_parts(store: Store) -> None:

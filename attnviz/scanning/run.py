@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from attnviz.data.capture import ModelIdentity
 from attnviz.data.scan import files_of
 from attnviz.errors import InputError, option
 from attnviz.inputs.corpus import check_unchanged
@@ -27,12 +28,16 @@ ENOUGH = 1000
 
 @dataclass(frozen=True)
 class Size:
-    """What was counted, and how many documents could not be read; `why`: of the first of them."""
+    """What was counted, and how many documents could not be read; `why`: of the first of them.
+
+    `model`: with which model, where all is counted.
+    """
 
     documents: int
     tokens: int
     bad: int
     why: str = ""
+    model: ModelIdentity | None = None
 
 
 class Watcher(Protocol):
@@ -103,7 +108,7 @@ def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
             if how.part[1] > 1:
                 return None
             total = plan.total()
-            size = Size(total.documents, total.tokens, total.bad)
+            size = Size(total.documents, total.tokens, total.bad, model=total.origin.model)
             size = check_bad(plan, plan.of_part((1, 1)), size, how.max_bad)
             tasks = plan.again(total, lost)
             watcher.begin("examples", 0, len(tasks))
@@ -118,7 +123,8 @@ def _finished(store: Store, manifest: Mapping[str, Any]) -> Size:
     """What a finished scan counted."""
     skipped = (store.read("skipped.jsonl") or b"").partition(b"\n")[0]
     why = json.loads(skipped)["why"] if skipped else ""
-    return Size(*read_atlas(store.where).size, manifest["result"]["skipped"], why)
+    atlas = read_atlas(store.where)
+    return Size(*atlas.size, manifest["result"]["skipped"], why, atlas.identity)
 
 
 def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
 from attnviz.data.head import Head
+from attnviz.data.restore import model_of_dict
 from attnviz.errors import InputError
 from attnviz.extras import missing
 from attnviz.scanning.manifest import AGAIN, TABLES, is_whole, read_manifest
@@ -22,8 +23,8 @@ Folder: TypeAlias = str | Path
 """The folder of a scan: a path, or a URL that fsspec opens."""
 GROUP = {"heads": 1 << 12, "histograms": 1 << 12, "tokens": 1 << 10, "examples": 1 << 6}
 """Rows of a group, of which a reader of one head reads few."""
-PART = b"attnviz"
-"""Where a part of a table says of which scan and task it is."""
+SAID = b"attnviz"
+"""Where a table says how it was made, as JSON, and a part of one of which scan and task it is."""
 _Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
@@ -98,10 +99,8 @@ def write_table(folder: Path, table: str, rows: Sequence[Mapping[str, object]]) 
     write_bytes(folder / f"{table}.parquet", table_bytes(table, rows))
 
 
-def table_bytes(table: str, rows: Sequence[Mapping[str, object]], part: str = "") -> bytes:
-    """A table of the result, or a part of one, as a Parquet file.
-
-    `part`: of which scan and task it is; see `part_of`.
+def table_bytes(table: str, rows: Sequence[Mapping[str, object]], said: str = "") -> bytes:
+    """A table of the result, or a part of one, as a Parquet file; `said`: see `SAID`.
 
     Raises:
         UsageError: pyarrow is not installed.
@@ -112,7 +111,7 @@ def table_bytes(table: str, rows: Sequence[Mapping[str, object]], part: str = ""
 
     sink = pa.BufferOutputStream()
     made = pa.Table.from_pylist([dict(row) for row in rows], schema=columns(table))
-    made = made.replace_schema_metadata({PART: part} if part else None)
+    made = made.replace_schema_metadata({SAID: said} if said else None)
     pq.write_table(made, sink, row_group_size=GROUP[table], compression="zstd")
     data: bytes = sink.getvalue().to_pybytes()
     return data
@@ -125,7 +124,7 @@ def part_of(store: Store, name: str) -> str | None:
 
     try:
         with store.open(name) as opened:
-            said = (pq.read_schema(opened).metadata or {}).get(PART, b"")
+            said = (pq.read_schema(opened).metadata or {}).get(SAID, b"")
     except (OSError, pa.ArrowException):
         return None
     return bytes(said).decode(errors="replace")
@@ -142,7 +141,12 @@ def read_atlas(folder: Folder) -> Atlas:
     rows = _read(folder, "heads")
     if not rows:
         raise InputError(f"{str(folder)!r} holds no heads", "scan again")
-    return Atlas(str(manifest.get("model", "")), rows, manifest)
+    made = manifest["result"]["made"]
+    try:
+        (model,) = map(model_of_dict, made["models"])
+    except (LookupError, TypeError, ValueError):
+        raise InputError(f"the manifest in {str(folder)!r} is damaged", AGAIN) from None
+    return Atlas(str(manifest.get("model", "")), rows, manifest, model)
 
 
 def read_head(folder: Folder, row: Mapping[str, Any]) -> HeadAtlas:

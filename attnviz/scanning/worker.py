@@ -72,7 +72,8 @@ class Worker:
                 f"give {option('kind', 'encoder')}, or another model",
             )
         self._length = min(job.request.length, self._model.tokenizer.context)
-        self._origin = Origin(job.scan, device_name(self._model))
+        told = self._model.identity, self._model.tokenizer.bos
+        self._origin = Origin(job.scan, device_name(self._model), 0, *told)
         chosen, per_layer = job.request.heads, self._model.identity.heads_per_layer
         self._heads = sorted(choose_heads(per_layer, chosen.layers, chosen.heads))
 

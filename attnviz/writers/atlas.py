@@ -22,12 +22,18 @@ COLUMNS = (
 )
 
 
-def head_to_dict(head: HeadAtlas, top: int | None = None) -> dict[str, Any]:
-    """The head as written to JSON; of tokens and examples only the first `top`."""
+def head_to_dict(
+    head: HeadAtlas, made: Mapping[str, Any], top: int | None = None
+) -> dict[str, Any]:
+    """The head as written to JSON; of tokens and examples only the first `top`.
+
+    `made`: how it was made.
+    """
     row = head.row
     return {
         "schema": SCHEMA,
         "command": "atlas",
+        "made": made,
         **{name: row[name] for name in ("layer", "head")},
         "scanned": {name: row[name] for name in ("documents", "windows", "tokens")},
         "sampled_windows": head.sampled,
@@ -50,9 +56,10 @@ def head_to_dict(head: HeadAtlas, top: int | None = None) -> dict[str, Any]:
     }
 
 
-def head_chunks(head: HeadAtlas, top: int | None = None) -> Iterator[str]:
+def head_chunks(head: HeadAtlas, made: Mapping[str, Any], top: int | None = None) -> Iterator[str]:
     """The head as one JSON object, a line for each of its parts."""
-    parts = (f"{to_json(name)}: {to_json(v)}" for name, v in head_to_dict(head, top).items())
+    whole = head_to_dict(head, made, top)
+    parts = (f"{to_json(name)}: {to_json(value)}" for name, value in whole.items())
     yield "{\n" + ",\n".join(parts) + "\n}\n"
 
 

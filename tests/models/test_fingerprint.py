@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 import attnviz
+from attnviz.errors import ExitStatus, UsageError
 from attnviz.models.fingerprint import SAMPLES, fingerprint
+from tests.conftest import Run, bytes_tokenizer
 
 TEXT = "a fluffy blue creature"
 
@@ -71,3 +73,36 @@ def test_a_saved_capture_keeps_how_it_was_made(tmp_path: Path) -> None:
     attnviz.show(attnviz.load(tmp_path / "a.npz")).save(tmp_path / "a.json")
     made = json.loads((tmp_path / "a.json").read_text())["made"]
     assert made["options"] == {"heads": "L1H2", "bos": False}
+
+
+def in_memory(name: str | None = None, seed: int = 0) -> attnviz.Model:
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    torch.manual_seed(seed)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer())
+    sizes = {"vocab_size": 257, "n_positions": 64, "n_embd": 12, "n_layer": 2, "n_head": 3}
+    raw = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
+    return attnviz.load_model(raw, tokenizer, name=name)
+
+
+def test_two_models_in_memory_are_told_apart_by_a_name_and_by_their_weights() -> None:
+    one, other = in_memory("before"), in_memory("after", seed=1)
+    assert (one.name, other.name, in_memory().name) == ("before", "after", "GPT2LMHeadModel")
+    assert one.fingerprint == in_memory().fingerprint != other.fingerprint
+    made = attnviz.compare(TEXT, model=one, against=other).made
+    assert [model["name"] for model in made["models"]] == ["before", "after"]  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="builtin has a name"):
+        attnviz.load_model("builtin", name="mine")
+
+
+def test_a_verification_names_the_weights_by_all_their_bytes(run: Run) -> None:
+    model = attnviz.load_model()
+    found = model.verify(TEXT)
+    assert found.fingerprint is not None
+    sampled, _, of_all = found.fingerprint.partition("-")
+    assert sampled == model.fingerprint
+    assert of_all
+    assert attnviz.verify(TEXT).fingerprint == found.fingerprint
+    shown = run("show", TEXT, "--verify", "-f", "json")
+    assert shown.status is ExitStatus.OK
+    assert json.loads(shown.out)["made"]["models"][0]["fingerprint"] == found.fingerprint

@@ -1,6 +1,7 @@
 """Folders of all sorts: shown as they are, or refused by name, and nothing of theirs is run."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 import transformers
 
+import attnviz
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.models import memory
 from attnviz.models.catalog import Source, load
@@ -32,6 +34,11 @@ def saved(folder: Path, model: str, config: str, **more: Any) -> str:
     made.save_pretrained(folder)
     bytes_tokenizer().save(str(folder / "tokenizer.json"))
     return str(folder)
+
+
+def hybrid(folder: Path) -> str:
+    kinds = {"layer_types": ["conv", "full_attention"], "block_ff_dim": 40}
+    return saved(folder, "Lfm2ForCausalLM", "Lfm2Config", num_key_value_heads=2, **kinds)
 
 
 def t5(folder: Path) -> str:
@@ -140,11 +147,10 @@ def test_a_setting_of_a_wrong_type_is_named(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_hybrid_says_which_layers_have_no_attention(run: Run, tmp_path: Path) -> None:
-    kinds = {"layer_types": ["conv", "full_attention"], "block_ff_dim": 40}
-    folder = saved(tmp_path, "Lfm2ForCausalLM", "Lfm2Config", num_key_value_heads=2, **kinds)
+    folder = hybrid(tmp_path / "model")
     ended = run("show", TEXT, "--model", folder, "--head", "all", "-f", "jsonl", "--top", "1")
     assert ended.status is ExitStatus.OK
-    note = "note: layer 0 of this model has no attention\n"
+    note = f"note: layer 0 of {folder} has no attention\n"
     assert ended.err == note
     for command in (
         ("show", TEXT, "--head", "L1H0"),
@@ -154,6 +160,19 @@ def test_a_hybrid_says_which_layers_have_no_attention(run: Run, tmp_path: Path) 
     ):
         assert run(*command, "--model", folder).err == note
     assert run("predict", TEXT, "--model", folder, "--lines").err == note  # once for all lines
+    other = str(shutil.copytree(folder, tmp_path / "other"))
+    against = run("compare", TEXT, "--model", folder, "--against", other)
+    assert against.err == note + note.replace(folder, other)
+
+
+def test_a_scan_of_a_hybrid_says_so_too(run: Run, tmp_path: Path) -> None:
+    folder = hybrid(tmp_path / "model")
+    (tmp_path / "corpus.txt").write_text(TEXT)
+    given = (str(tmp_path / "corpus.txt"), "-m", folder, "-o", str(tmp_path / "scanned"))
+    said = f"layer 0 of {folder} has no attention"
+    for command in (("scan", *given), ("scan", *given), ("atlas", given[-1])):
+        assert f"note: {said}\n" in run(*command).err  # of a finished scan, too
+    assert attnviz.atlas(given[-1]).notes == (said,)
 
 
 def test_the_models_own_weights_count_towards_what_may_be_used(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.data.atlas import SCORES
+from attnviz.data.capture import ModelIdentity
 from attnviz.data.head import Head
+from attnviz.data.serial import made_to_dict
 from attnviz.scanning.manifest import ADDED, MANIFEST, SCHEMA, finish
 from attnviz.scanning.store import Store
 from attnviz.scanning.tables import columns, write_table
@@ -20,6 +22,8 @@ LINKS = (
     *((4, 0, 0.05), (4, 2, 0.93), (4, 3, 0.02)),
 )
 """Query, key, weight: creature attends to fluffy."""
+
+MADE = made_to_dict((), (ModelIdentity("org/tiny", "gpt2", (3, 3, 3, 3), 100, "native"),))
 
 Score = Callable[[int, int, str], float | None]
 
@@ -56,7 +60,7 @@ def made_scan(folder: Path, score: Score | None = None, **asked: Any) -> Path:
 def sealed(folder: Path, asked: Mapping[str, Any] | None = None) -> Path:
     """The folder, with its files as they are in its manifest."""
     (folder / "skipped.jsonl").touch()
-    finish(Store(str(folder)), asked or without_result(folder), skipped=0)
+    finish(Store(str(folder)), asked or without_result(folder), MADE, skipped=0)
     return folder
 
 

@@ -95,12 +95,16 @@ def test_a_scan_of_a_model_in_memory_goes_on_with_the_same_weights_alone(
     raw = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
     out = tmp_path / "out"
     found = attnviz.scan(corpus, output=out, model=attnviz.load_model(raw, tokenizer))
-    again = attnviz.scan(corpus, output=out, model=attnviz.load_model(raw, tokenizer))
+    held = attnviz.load_model(raw, tokenizer)
+    again = attnviz.scan(corpus, output=out, model=held)
     assert again.rows == found.rows
+    (told,) = again.made["models"]
+    assert told["fingerprint"] == held.verify("a cat").fingerprint  # of all bytes
     with torch.no_grad():
         raw.transformer.h[1].ln_1.bias[3] += 1e-3
-    with pytest.raises(UsageError, match="holds another scan"):
-        attnviz.scan(corpus, output=out, model=attnviz.load_model(raw, tokenizer))
+    for model in (held, attnviz.load_model(raw, tokenizer)):  # loaded before the change, and after
+        with pytest.raises(UsageError, match="holds another scan"):
+            attnviz.scan(corpus, output=out, model=model)
 
 
 @pytest.mark.parametrize(

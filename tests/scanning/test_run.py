@@ -1,14 +1,18 @@
 """`attnviz scan`: from a corpus to a folder, and what it says on the way."""
 
 import json
+import os
 import secrets
+import shutil
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import fsspec
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import attnviz
 from attnviz.data.record import empty_record, merged
@@ -375,7 +379,9 @@ def test_corpus_and_result_lie_in_a_bucket(
     assert there.status is ExitStatus.OK, there.err
     scan(run, corpus, tmp_path / "here")
     here = run("atlas", str(tmp_path / "here"), "-f", "json")
-    assert json.loads(there.out) == json.loads(here.out)
+    found = [json.loads(ended.out) for ended in (there, here)]
+    assert found[0]["rows"] == found[1]["rows"]
+    assert found[0]["made"]["models"] == found[1]["made"]["models"]
     names = {name.rsplit("/", 1)[-1] for name in fsspec.filesystem("s3").ls(f"{bucket}/out")}
     assert {"heads.parquet", "examples.parquet", "shards"} <= names
     assert not {"examples", "sampled"} & names
@@ -390,3 +396,27 @@ def test_a_bucket_that_is_not_there_is_told(bucket: str, run: Run, corpus: Path)
 def test_an_empty_record_is_merged_as_nothing() -> None:
     empty = empty_record(["L0H0"])
     np.testing.assert_array_equal(merged([empty, empty]).best, empty.best)
+
+
+def test_counts_by_other_weights_under_one_name_are_never_merged(tmp_path: Path) -> None:
+    """Files of the same sizes and times: all that a plan sees of a model by its name."""
+    folder, texts = tmp_path / "model", tmp_path / "texts.txt"
+    shutil.copytree(files("attnviz") / "models" / "builtin", folder)  # type: ignore[arg-type]
+    texts.write_text("\n".join(TEXTS))
+    request = Request((str(texts),), split="line", shard=64)
+
+    def count(part: tuple[int, int]) -> None:
+        plan = make_plan(Store.at(str(tmp_path / "out")), request, Source(str(folder)))
+        assert len(plan.shards) > 1
+        run_scan(plan, HowRun(1, None, part), Watched())
+
+    count((1, 2))
+    weights = folder / "model.safetensors"
+    before, tensors = weights.stat(), load_file(weights)
+    (name,) = (name for name in tensors if name.endswith("ln_f.bias"))
+    save_file({**tensors, name: tensors[name] + 1}, weights, metadata={"format": "pt"})
+    os.utime(weights, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert weights.stat().st_size == before.st_size
+    count((2, 2))
+    with pytest.raises(InputError, match="do not belong together"):
+        count((1, 1))

@@ -25,9 +25,9 @@ class ModelObject(TypedDict):
     name: str
     architecture: str
     revision: str | None
-    engine: MadeBy
+    engine: Annotated[MadeBy, "What ran it; none where it was not run."]
     dtype: str
-    parameters: int
+    parameters: Annotated[int, "0 where nobody counted them."]
     heads_per_layer: list[int]
     fingerprint: Annotated[
         str | None, "Of samples of the weights; behind a - of all of them, if they were verified."

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnviz.console import Display
+from attnviz.data.capture import Capture
 from attnviz.data.explain import EmbeddingTrace
 from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
 from attnviz.data.worked import Worked
@@ -97,8 +98,10 @@ def of_head(traced: Traced, telling: Telling = PLAINLY) -> Calculation[Traced]:
     return Calculation(traced, about, facts, arrays, shown, (traced.capture,))
 
 
-def of_embeddings(trace: EmbeddingTrace, telling: Telling = PLAINLY) -> Calculation[EmbeddingTrace]:
-    """Token embeddings compared with each other."""
+def of_embeddings(
+    trace: EmbeddingTrace, capture: Capture, telling: Telling = PLAINLY
+) -> Calculation[EmbeddingTrace]:
+    """Token embeddings compared with each other, over the text of this capture."""
     from attnviz.renderers.calculation import embeddings as steps
 
     only = telling.among(steps.STEPS)
@@ -106,8 +109,8 @@ def of_embeddings(trace: EmbeddingTrace, telling: Telling = PLAINLY) -> Calculat
     def shown(display: Display) -> "Iterable[RenderableType]":
         return steps.render(trace, telling.sheet(display), only=only)
 
-    facts = embedding_trace_to_dict(trace)
-    return Calculation(trace, f"embeddings, {trace.model.name}", facts, trace.arrays(), shown)
+    facts, about = embedding_trace_to_dict(trace), f"embeddings, {trace.model.name}"
+    return Calculation(trace, about, facts, trace.arrays(), shown, (capture,))
 
 
 def of_example(worked: Worked, name: Example, telling: Telling = PLAINLY) -> Calculation[Worked]:

@@ -112,5 +112,5 @@ def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport
         lambda: rows.label_rows(report, top),
         shown,
         draw,
-        models=(report.model,),
+        captures=report.runs,
     )

@@ -64,7 +64,8 @@ class Result(Generic[T]):
         asked: the options that were given.
 
     `_kinds` declare the rows. `_whole` makes the JSON object of a result that is more than its
-    rows, `_archive` the facts and arrays of one that has a matrix, `_page` a web page.
+    rows, `_archive` the facts and arrays of one that has a matrix, `_page` a web page. `_made`: how
+    it was made, where that was read with it.
     """
 
     command: str
@@ -80,11 +81,12 @@ class Result(Generic[T]):
     captures: Sequence[Capture] = ()
     models: Sequence[ModelIdentity] = ()
     asked: Asked = field(default_factory=asked)
+    _made: Row | None = None
 
     @property
     def made(self) -> Row:
         """How it was made: models, texts, versions, seed and options, as JSON carries them."""
-        return made_to_dict(self.captures, self.models, self.asked)
+        return self._made or made_to_dict(self.captures, self.models, self.asked)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -305,7 +305,7 @@ def test_a_layer_whose_attention_was_taken_out_is_noted() -> None:
     model = llama()
     model.model.layers[1].self_attn = Nothing()
     found = load(model.eval()).capture("w3 w4 w5")
-    assert found.notes == ("layer 1 of this model has no attention",)
+    assert found.notes == ("layer 1 of LlamaForCausalLM has no attention",)
 
 
 def test_a_subclass_in_another_file_is_recorded_as_its_base_is() -> None:
