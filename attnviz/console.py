@@ -11,7 +11,8 @@ What decides, strongest first:
   whether the stream is a terminal; then `COLORTERM` and `TERM` say how many colours there
   are.
 - letters: a stream whose encoding cannot write every character (`LANG=C`, latin-1)
-  gets plain ASCII: bars of `=`, `->` for an arrow, and `\\u695a` for a letter.
+  gets plain ASCII: bars of `=`, `->` for an arrow, `"` for a curved quote, and `\\u695a` for
+  a letter.
 """
 
 import io
@@ -37,6 +38,9 @@ from attnviz.harmless import harmless
 NARROWEST, WIDEST = 40, 100_000
 DEFAULT_WIDTH = 80
 DEFAULT_HEIGHT = 25
+
+PLAIN = str.maketrans("“”‘’×–", "\"\"''x-")
+"""What sentences are written with, for a stream that has only ASCII: one cell for one."""
 
 ColorMode: TypeAlias = Literal["auto", "always", "never"]
 ColorSystem: TypeAlias = Literal["auto", "standard", "256", "truecolor"]
@@ -178,8 +182,10 @@ class _Harmless:
     inner: ConsoleRenderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        letters = {} if _writes_everything(console.encoding) else PLAIN
         for segment in console.render(self.inner, options):
-            yield segment if segment.control else segment._replace(text=harmless(segment.text))
+            said = segment.text if segment.control else harmless(segment.text.translate(letters))
+            yield segment._replace(text=said)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement.get(console, options, self.inner)

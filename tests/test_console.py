@@ -134,6 +134,12 @@ def test_a_stream_that_cannot_write_every_letter_is_never_a_crash(encoding: str)
     assert stream.written() == b"\\u695a\n"
 
 
+def test_without_letters_beyond_ascii_a_line_is_as_long_as_it_was_laid_out() -> None:
+    stream = Stream(encoding="ascii")
+    consoles(stdout=stream).out.print("“4 × 2” – it’s")
+    assert stream.written() == b'"4 x 2" - it\'s\n'
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "gb18030"])
 def test_a_stream_that_can_write_every_letter_gets_them(encoding: str) -> None:
     assert display_of(consoles(stdout=Stream(encoding=encoding)).out).unicode

@@ -97,31 +97,34 @@ class MeasureHeads:
 
     `marks` says which keys count for which metric; `causal` whether a query sees only itself
     and earlier tokens; `apart` whether queries and keys are two texts, between which there is
-    no distance.
+    no distance; `dropped` the keys that were removed, which no query sees.
     """
 
     marks: Marks
     causal: bool
     apart: bool = False
+    dropped: Sequence[int] = ()
     _sums: dict[str, dict[Head, float]] = field(default_factory=lambda: defaultdict(dict))
     _counts: dict[str, dict[Head, float]] = field(default_factory=lambda: defaultdict(dict))
 
     def __call__(self, block: PatternBlock) -> None:
         n = block.weights.shape[2]
-        for metric, marked in self.marks(block.queries, n).items():
+        kept = ~np.isin(np.arange(n), self.dropped)
+        for metric, counted in self.marks(block.queries, n).items():
+            marked = counted & kept
             mass = np.einsum("hrk,rk->h", block.weights, marked.astype(np.float32))
             self._add(metric, block, mass, float(marked.any(axis=1).sum()))
-        self._add_entropy(block)
+        self._add_entropy(block, kept)
         if not self.apart:
             distances = np.abs(block.queries[:, None] - np.arange(n)).astype(np.float32)
             weighted = np.einsum("hrk,rk->h", block.weights, distances)
             self._add("distance", block, weighted, block.sums.sum(axis=1))
 
-    def _add_entropy(self, block: PatternBlock) -> None:
+    def _add_entropy(self, block: PatternBlock, kept: NDArray[np.bool_]) -> None:
         entropies = entropy(block.weights)  # (heads, rows)
         self._add("entropy", block, entropies.sum(axis=1), len(block.queries))
-        n = block.weights.shape[2]
-        seen = block.queries + 1 if self.causal else np.full(len(block.queries), n)
+        every = np.full(len(block.queries), kept.sum())
+        seen = np.cumsum(kept)[block.queries] if self.causal else every
         able = seen > 1  # a query that sees one key has no choice
         if able.any():
             shares = entropies[:, able] / np.log(seen[able])

@@ -112,7 +112,12 @@ def compare(
     how = tokens.options(run), heads.options, transforms.transforms()
     if compared.against is None:
         _check_texts(session, to)
-        by_text = compare_texts(session.load(source), given, compared.query, *how)
+        try:
+            by_text = compare_texts(session.load(source), given, compared.query, *how)
+        except UsageError as error:
+            if any(len(text.split()) > 1 for text in given):
+                raise
+            raise UsageError(error.wrong, f"put each text in quotes; {error.hint}") from None
         note_texts(session, by_text.captures)
         deliver_result(session, to, of_texts(by_text, compared.top), canvas)
         return

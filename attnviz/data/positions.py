@@ -137,10 +137,28 @@ def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
     return []
 
 
+def word_around(tokens: Sequence[Token], name: str) -> str:
+    """The first word of which a name stands for a piece, as none reads so; else nothing."""
+    if is_expression(name) or re.fullmatch(r"-?[0-9]{1,9}", name):
+        return ""
+    numbered = re.fullmatch(r"(.+)#[0-9]{1,9}", name, flags=re.DOTALL)
+    found = _occurrences(tokens, name) or (_occurrences(tokens, numbered[1]) if numbered else [])
+    if not found or _whole(tokens)(found[0]):
+        return ""
+    first, last = found[0][0], found[0][-1]
+    around = [group for group in _words(tokens) if group[-1] >= first and group[0] <= last]
+    return "".join(tokens[i].text for group in around for i in group).strip()
+
+
+def _words(tokens: Sequence[Token]) -> list[list[int]]:
+    """The positions of each word's tokens, blanks left out."""
+    said = [token for token in tokens if token.text.strip() or token.special]
+    return [[said[i].index for i in group] for group in word_groups(said)]
+
+
 def _whole(tokens: Sequence[Token]) -> Callable[[tuple[int, ...]], bool]:
     """Whether a run of tokens begins and ends where words do."""
-    said = [token for token in tokens if token.text.strip() or token.special]
-    groups = [[said[i].index for i in group] for group in word_groups(said)]
+    groups = _words(tokens)
     firsts, lasts = {group[0] for group in groups}, {group[-1] for group in groups}
     return lambda run: run[0] in firsts and run[-1] in lasts
 

@@ -1,11 +1,14 @@
 """Sentences to be said beside whatever a run gives."""
 
 from attnviz.data.capture import Capture, ModelIdentity
+from attnviz.data.positions import word_around
 from attnviz.errors import option
 from attnviz.harmless import readable
 from attnviz.renderers.titles import amount
 
 MOST_NAMED = 8
+QUERIES, KEYS = ("query", "queries"), ("key", "keys", "drop_key", "drop_keys")
+"""The options that name tokens of the text."""
 MERGED = (
     "tokens that are parts of one character are merged; "
     f"{option('chars', value=False)} shows them apart"
@@ -14,9 +17,25 @@ MERGED = (
 
 
 def run_notes(capture: Capture) -> tuple[str, ...]:
-    """The tokens that were cut off, and the words that the model does not know."""
+    """What was cut off, the words that the model does not know, and names that are pieces."""
     cut = left_out_note(capture.left_out)
-    return (*((cut,) if cut else ()), *unknown_notes(capture))
+    return (*((cut,) if cut else ()), *unknown_notes(capture), *piece_notes(capture))
+
+
+def piece_notes(capture: Capture) -> tuple[str, ...]:
+    """One sentence for each name of a query or key that no word of the text reads like."""
+    sides = (capture.query_tokens, QUERIES), (capture.key_tokens, KEYS)
+    said = []
+    for tokens, options in sides:
+        given = [capture.asked.options.get(name) or () for name in options]
+        names = [n for each in given for n in ([each] if isinstance(each, str) else each)]
+        around = ((name, word_around(tokens, name)) for name in names if isinstance(name, str))
+        said += [
+            f"“{readable(name)}” is a piece of “{readable(word)}”, as no word of the text reads so"
+            for name, word in around
+            if word
+        ]
+    return tuple(dict.fromkeys(said))
 
 
 def full_note(new: int) -> str:

@@ -107,7 +107,7 @@ def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
     empty = replace(made.capture, layers=())
     _check_length(empty)
     marks = _marks(empty, merged=transforms.merge is not None)
-    score = MeasureHeads(marks, empty.causal, apart=empty.kind == "cross")
+    score = MeasureHeads(marks, empty.causal, empty.kind == "cross", made.dropped)
     for head_map in made.maps:
         assert head_map.layer is not None  # no transform joined any of them
         assert head_map.head is not None

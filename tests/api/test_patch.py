@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.data.serial import shortest
 from tests.conftest import Run
 
 BLUE, RED = (f"a {color} bird slept . the bird was" for color in ("blue", "red"))
@@ -20,7 +19,7 @@ def test_patch_gives_the_rows_of_the_command(run: Run) -> None:
     found = attnviz.patch(BLUE, RED, part="mlp", query=["blue", -1], **ASKED)
     flags = "--part", "mlp", "--query", "blue", "--query", "-1", "--answer", "red"
     out = run("patch", BLUE, "--from", RED, *flags, "--versus", "blue", "-f", "jsonl").out
-    assert shortest(found.rows) == [json.loads(line) for line in out.splitlines()]
+    assert found.rows == [json.loads(line) for line in out.splitlines()]
     assert len(found.rows) == 10
 
 
@@ -28,7 +27,7 @@ def test_ablate_gives_the_rows_of_the_command(run: Run) -> None:
     found = attnviz.ablate(BLUE, mlps=[0, 1], whole_layers=2, answer="blue", versus="red")
     flags = "--mlp", "0,1", "--whole-layer", "2", "--answer", "blue", "--versus", "red"
     out = run("ablate", BLUE, *flags, "-f", "jsonl").out
-    assert shortest(found.rows) == [json.loads(line) for line in out.splitlines()]
+    assert found.rows == [json.loads(line) for line in out.splitlines()]
     assert {row["kind"] for row in found.rows} == {"mlp", "layer"}
     cut = attnviz.ablate(BLUE, cut="bird#2:blue", renormalise=True, **ASKED)
     flags = "--cut", "bird#2:blue", "--renormalise", "--answer", "red", "--versus", "blue"

@@ -16,7 +16,6 @@ import polars
 import pytest
 
 import attnviz
-from attnviz.data.serial import shortest
 from tests.conftest import Run
 from tests.scanning.atlases import made_scan
 
@@ -74,7 +73,7 @@ def test_rows_and_text_are_those_of_the_command(
 ) -> None:
     result = found()
     lines = run(*arguments, "-f", "jsonl").out.splitlines()
-    assert shortest(result.rows) == [json.loads(line) for line in lines]
+    assert result.rows == [json.loads(line) for line in lines]
     # but for sentences that name an option, which Python spells as an argument
     shown = [line for line in run(*arguments).out.splitlines() if line]
     other = [line for line in shown if line not in str(result).splitlines()]
@@ -332,7 +331,7 @@ def test_several_texts_have_the_rows_of_lines_and_their_mean(run: Run) -> None:
         (attnviz.predict(texts, each=True, top=2), ("predict", "--each", "--top", "2")),
     ):
         lines = run(*arguments, "--lines", "-f", "jsonl", stdin=stdin).out.splitlines()
-        assert shortest(found.rows) == [json.loads(line) for line in lines]
+        assert found.rows == [json.loads(line) for line in lines]
         assert "mean of 2 texts" in str(found)
         assert len(found.to_columns()["line"]) == len(lines)
     own = attnviz.ablate(texts, answer=["blue", "Bark"], layers=2)

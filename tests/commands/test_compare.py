@@ -309,3 +309,10 @@ def test_what_a_pairing_cannot_be_is_told(
 def test_a_panel_and_a_title_name_both_words(run: Run) -> None:
     out = run("compare", "the cat sat", "the dog sat", "--query", "2").out
     assert "“cat” and “dog” each attends only to itself" in " ".join(out.split())
+
+
+def test_a_text_without_quotes_is_told_to_take_them(run: Run) -> None:
+    ended = run("compare", "a", "fluffy", "blue", "--query", "blue")
+    assert ended.status is ExitStatus.USAGE
+    assert "'blue' is not in the text; put each text in quotes" in ended.err
+    assert "quotes" not in run("compare", BLUE, GREEN, "--query", "red").err

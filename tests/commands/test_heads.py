@@ -1,7 +1,9 @@
 """`attnviz heads`: scores of every head, over a text, a capture or the probe."""
 
 import json
+from math import log
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -70,7 +72,7 @@ def test_a_table_of_80_columns(run: Run) -> None:
     assert lines[0] == "builtin, 9 tokens with BOS"
     assert lines[2].split() == "head role entropy norm dist prev first self".split()
     assert all(len(line) <= 80 for line in lines)
-    assert "no token is repeated here" in shown.out
+    assert "no token is repeated here in a way that shows dup and ind" in shown.out
 
 
 def test_a_text_of_few_tokens_names_no_role_and_says_so(run: Run) -> None:
@@ -174,7 +176,7 @@ def test_transforms_come_before_the_scores(run: Run) -> None:
     plain = rows(run("heads", text, "-f", "jsonl").out)
     assert words["L1H2"]["distance"] != plain["L1H2"]["distance"]
     for row in rows(run("heads", TEXT, "--drop-sink", "-f", "jsonl").out).values():
-        assert row["first"] == 0
+        assert row["first"] is None  # no query has that key
     weighted = rows(run("heads", TEXT, "--weighted", "-f", "jsonl").out)
     raw = rows(run("heads", TEXT, "-f", "jsonl").out)
     assert weighted["L2H0"]["first"] != raw["L2H0"]["first"]
@@ -192,11 +194,25 @@ def test_without_the_sink_a_query_that_saw_nothing_else_does_not_count(run: Run)
             "show", TEXT, "--head", "L1H2", "--drop-sink", "-f", "jsonl"
         ).out.splitlines()
     ]
-    queries = {link["query"] for link in links if link["weight"] > 0}
     before = [link["weight"] for link in links if link["query"] == link["key"] + 1]
     assert found["L1H2"]["previous"] == pytest.approx(
-        sum(w for w in before) / len({q for q in queries if q > 0}), abs=1e-4
+        sum(before) / len(before),
+        abs=1e-4,  # of token 1, the token before was removed
     )
+    entropies, seen = {}, range(2, 9)  # query i sees i keys; the first of these has no choice
+    for query in seen:
+        row = [link["weight"] for link in links if link["query"] == query and link["weight"] > 0]
+        entropies[query] = -sum(weight * log(weight) for weight in row)
+    assert found["L1H2"]["normalised"] == pytest.approx(
+        fmean(entropies[query] / log(query) for query in seen), abs=1e-4
+    )
+    shown = run("heads", TEXT, "--drop-sink").out
+    assert "first" not in shown.split("\n\n")[-1]
+
+
+def test_a_token_twice_in_a_row_shows_copies_and_nothing_behind_them(run: Run) -> None:
+    shown = run("heads", "a very very fluffy cat", columns=200).out
+    assert "no token is repeated here in a way that shows ind; --probe measures" in shown
 
 
 def test_words_that_begin_alike_are_not_the_same_word(run: Run, gpt2_folder: Path) -> None:

@@ -329,3 +329,12 @@ def test_a_text_that_is_the_name_of_a_model_has_a_note(run: Run, model: str) -> 
         assert ended.status is ExitStatus.OK
         assert f"is a model: did you mean --model {name[:30]}" in ended.err
     assert run("tokens", "two words").err == ""
+
+
+def test_a_query_that_is_a_piece_of_a_word_is_noted(run: Run) -> None:
+    said = "“ch” is a piece of “uncharacteristically”, as no word of the text reads so"
+    text = "The dog uncharacteristically barks"
+    assert said in run("show", text, "--query", "ch").err
+    assert "is a piece of" not in run("show", text, "--query", "dog").err
+    assert said in attnviz.show(text, query="ch").notes
+    assert said in attnviz.heads(text, drop_key="ch").notes

@@ -69,7 +69,11 @@ def test_the_check_computes_what_the_sum_predicts(run: Run) -> None:
     for each in found["without"]:
         assert each["fixed"] == pytest.approx(each["predicted"], abs=1e-4)
         assert each["part"]["kind"] != "biases"
-    assert "with norms recomputed" in run("why", *ASKED, "--check", columns=200).out
+    shown = " ".join(run("why", *ASKED, "--check", columns=200).out.split())
+    assert "with norms recomputed" in shown
+    kept = "taken away from what this head reads on that side alone: the other side, and what"
+    assert f"{kept} earlier parts made of it, stay as they were" in shown
+    assert kept not in " ".join(run("why", *ASKED, columns=200).out.split())
 
 
 def test_the_default_is_the_row_that_show_tells_of(run: Run) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnviz.data.positions import find_positions, last_word, one_position
+from attnviz.data.positions import find_positions, last_word, one_position, word_around
 from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
 
@@ -140,3 +140,11 @@ def test_an_expression_finds_a_special_token_only_where_it_spells_its_name() -> 
     assert find_positions(tokens, ("/BOS|sat/",), "keys") == (0, 3)
     with pytest.raises(UsageError, match="is not in the text"):
         find_positions(tokens, ("/^B.S$/",), "keys")
+
+
+def test_a_name_that_is_no_word_is_told_as_a_piece_of_one() -> None:
+    assert word_around(PIECES[:9], "it") == "suitcase"
+    assert word_around(PIECES[:9], "it#1") == "suitcase"
+    assert word_around(PIECES[:9], "case") == "suitcase"
+    for whole in ("it", "suitcase", "put", "3", "-1", "/it/", "absent"):
+        assert word_around(PIECES, whole) == ""

@@ -9,13 +9,15 @@ from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
 from attnviz.renderers.picture.canvas import Drawn, place
 from attnviz.renderers.picture.paint import EMPTY
-from attnviz.renderers.picture.sheet import sheet, write_line
+from attnviz.renderers.picture.sheet import draw_bar, sheet, write_line
 from attnviz.renderers.titles import circuits_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-SIDE, GAP = 2.6, 1.15  # inches
+SIDE, GAP = 2.4, 1.35  # inches
+APART, BAR = 0.08, 0.12
 LABELS = 24  # heads along a side that are named at most
 
 
@@ -29,22 +31,28 @@ def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         left = 0.0
         if circuits.copying:
-            _draw_copying(place(figure, left, 0, SIDE, SIDE), circuits)
+            _draw_copying(*_pane(figure, left), circuits)
             left += SIDE + GAP
         for through, scores in circuits.composed.items():
-            axes = place(figure, left, 0, SIDE, SIDE)
-            _draw_composition(axes, circuits, scores / circuits.expected[through], cmap)
+            axes, bar = _pane(figure, left)
+            _draw_composition(axes, bar, circuits, scores / circuits.expected[through], cmap)
             axes.set_title(f"read through the {through}, × chance", fontsize=9, loc="left")
             left += SIDE + GAP
         write_line(figure, SIDE + 0.45, fonts.spell(title))
     return Drawn(figure, fonts.notes)
 
 
-def _draw_copying(axes: "Axes", circuits: Circuits) -> None:
+def _pane(figure: "Figure", left: float) -> "tuple[Axes, Axes]":
+    """The axes of a pane, and those of its colour bar."""
+    beside = place(figure, left + SIDE + APART, 0, BAR, SIDE)
+    return place(figure, left, 0, SIDE, SIDE), beside
+
+
+def _draw_copying(axes: "Axes", bar: "Axes", circuits: Circuits) -> None:
     values = by_head((each.head, each.eigenvalues) for each in circuits.copying)
     axes.set_facecolor(EMPTY)
     shown = axes.imshow(values, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
-    axes.figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03).ax.tick_params(labelsize=7)
+    draw_bar(bar, shown)
     axes.set_title("copying: Σλ / Σ|λ|", fontsize=9, loc="left")
     axes.set_xticks(range(values.shape[1]), [f"H{i}" for i in range(values.shape[1])], fontsize=7)
     axes.set_yticks(range(values.shape[0]), [f"L{i}" for i in range(values.shape[0])], fontsize=7)
@@ -52,6 +60,7 @@ def _draw_copying(axes: "Axes", circuits: Circuits) -> None:
 
 def _draw_composition(
     axes: "Axes",
+    bar: "Axes",
     circuits: Circuits,
     scores: "np.ndarray[tuple[int, ...], np.dtype[np.float32]]",
     cmap: str,
@@ -60,7 +69,7 @@ def _draw_composition(
     shown = axes.imshow(
         scores, cmap=cmap, vmin=0, vmax=float(np.nan_to_num(scores).max()) or 1.0, aspect="auto"
     )
-    axes.figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03).ax.tick_params(labelsize=7)
+    draw_bar(bar, shown)
     every = max(1, len(circuits.heads) // LABELS + (len(circuits.heads) % LABELS > 0))
     at = range(0, len(circuits.heads), every)
     names = [str(circuits.heads[i]) for i in at]

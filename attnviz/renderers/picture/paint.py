@@ -1,6 +1,5 @@
 """Weights to colours in pictures: one scale for all heads of a picture, and its colour bar."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -21,6 +20,7 @@ from attnviz.renderers.picture.words import PictureOptions
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
+    from matplotlib.colorbar import Colorbar
 
 # What lies below a thousandth of the strongest weight is drawn alike on a log scale.
 LOG_RANGE = 1000.0
@@ -98,12 +98,16 @@ def check_cmap(name: str) -> None:
         raise UsageError(f"{option('cmap', repr(name))} is not a colour map", hint)
 
 
-def _to_the_ends(ticks: Iterable[float], scale: Scale) -> list[float]:
-    """The numbers beside a colour bar, with those at which it begins and ends."""
-    inner = [float(tick) for tick in ticks if scale.low < tick < scale.high]
-    apart = min((b - a for a, b in pairwise(inner)), default=scale.high - scale.low) / 2
-    between = [tick for tick in inner if min(tick - scale.low, scale.high - tick) > apart]
-    return [scale.low, *between, scale.high]
+def number_ends(bar: "Colorbar") -> None:
+    """Give a colour bar numbers at both ends, too, and those between that leave them room."""
+    low, high = bar.ax.get_ylim()
+    inner = [float(tick) for tick in bar.get_ticks() if low < tick < high]
+    apart = min((b - a for a, b in pairwise(inner)), default=high - low) / 2
+    between = [tick for tick in inner if min(tick - low, high - tick) > apart]
+    ticks = [low, *between, high]
+    bar.set_ticks(
+        ticks, labels=[f"{tick:.3g}" if abs(tick) < 1e3 else f"{tick:.0f}" for tick in ticks]
+    )
 
 
 def draw_color_bar(axes: "Axes", scale: Scale) -> None:
@@ -113,8 +117,7 @@ def draw_color_bar(axes: "Axes", scale: Scale) -> None:
         scale.mappable(), cax=axes, extend="min" if scale.kind == "log" else "neither"
     )
     if scale.kind != "log":
-        ticks = _to_the_ends(bar.get_ticks(), scale)
-        bar.set_ticks(ticks, labels=[f"{tick:.3g}".replace("-", "−") for tick in ticks])
+        number_ends(bar)
     bar.set_label(scale.label, fontsize=8)
     bar.ax.tick_params(labelsize=7, width=0.6, length=3)
     bar.outline.set_linewidth(0.6)

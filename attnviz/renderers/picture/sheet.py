@@ -17,7 +17,7 @@ from attnviz.renderers.picture.canvas import (
 )
 from attnviz.renderers.picture.fonts import Lettering, lettering
 from attnviz.renderers.picture.frame import GREY, LEAST_LINE
-from attnviz.renderers.picture.paint import check_cmap
+from attnviz.renderers.picture.paint import check_cmap, number_ends
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +62,7 @@ def write_heading(
 def draw_bar(axes: "Axes", image: "AxesImage", label: str = "") -> None:
     """Fill narrow axes with the colour bar of an image."""
     bar = axes.figure.colorbar(image, cax=axes)
+    number_ends(bar)
     bar.set_label(label, fontsize=8)
     bar.ax.tick_params(labelsize=6.5, width=0.6, length=2)
     bar.outline.set_linewidth(0.6)

@@ -83,7 +83,7 @@ class Edge:
     @property
     def said(self) -> str:
         """Its label with its number."""
-        number = f"{abs(self.value):.2f}" if self.weight else f"{self.value:+.2f}"
+        number = f"{abs(self.value):.2f}" if self.weight else f"{self.value:+z.2f}"
         return f"{self.label} {number}"
 
 

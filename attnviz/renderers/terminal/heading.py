@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.cells import cell_len
 from rich.text import Text
 
-from attnviz.console import Display
+from attnviz.console import PLAIN, Display
 from attnviz.data.exhibit import Exhibit, Map
 from attnviz.harmless import readable
 from attnviz.renderers.direction import fenced
@@ -58,7 +58,7 @@ def in_ascii(title: str) -> str:
     return ascii_only(title.translate(IN_ASCII))
 
 
-IN_ASCII = str.maketrans({"→": ">", "·": "|", "×": "x", "±": "+/-", "“": '"', "”": '"', "…": "..."})
+IN_ASCII = PLAIN | str.maketrans({"→": ">", "·": "|", "±": "+/-", "…": "..."})
 
 
 def line_heading(line: int | None, *, first: bool) -> Text:

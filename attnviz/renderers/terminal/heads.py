@@ -76,16 +76,18 @@ def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Itera
     named = [f"{head.head} {', '.join(head.named)}" for head in report.heads if head.named]
     if named:
         yield f"known for: {readable('; '.join(named))}"
-    few = any(role.metric == "first" for role, _ in report.untold)
-    found = "first > 0.3" if few else "sinks (first > 0.3)"
-    yield f"{found}: {report.sinks} of {amount(report.measured, 'head')}"
+    if "first" in measured:
+        few = any(role.metric == "first" for role, _ in report.untold)
+        found = "first > 0.3" if few else "sinks (first > 0.3)"
+        yield f"{found}: {report.sinks} of {amount(report.measured, 'head')}"
     errors = [_largest_error(head, measured) for head in report.heads]
     if any(errors):
         every = speller("format", "json")
         yield f"standard errors: at most {max(errors):.3f}, except for distances ({every} has all)"
-    if "induction" not in measured and report.capture.kind != "cross":
-        probe = speller("probe", None)
-        yield f"no token is repeated here, so dup and ind cannot be measured; {probe} measures them"
+    missing = [SHORT[name] for name in ("duplicate", "induction") if name not in measured]
+    if missing and report.capture.kind != "cross":
+        what, probe = " and ".join(missing), speller("probe", None)
+        yield f"no token is repeated here in a way that shows {what}; {probe} measures them"
 
 
 def _largest_error(head: HeadMetrics, measured: list[str]) -> float:

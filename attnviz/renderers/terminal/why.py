@@ -106,7 +106,7 @@ def _bars(rows: Sequence[tuple[str, float]], display: Display) -> Iterator[Text]
     lines = []
     for name, value in rows:
         bar = bar_of(abs(value) / most, BAR, display.unicode)
-        lines.append([f"  {name}", f"{value:+.3f}", *([bar] if wide else [])])
+        lines.append([f"  {name}", f"{value:+z.3f}", *([bar] if wide else [])])
     yield from listing(columns, lines, display.width, header=False)
 
 
@@ -115,7 +115,7 @@ def _tree(
 ) -> Iterator[Text]:
     """Each part below what it is a part of; a head with the options that ask about its score."""
     for node in nodes:
-        said = f"{'  ' * depth}{part_name(node.part, names)}  {node.value:+.3f}"
+        said = f"{'  ' * depth}{part_name(node.part, names)}  {node.value:+z.3f}"
         line = Text(said)
         if node.part is not None and node.part.kind == "head":
             head = f"L{node.part.layer}H{node.part.head}"
@@ -166,8 +166,8 @@ def _moved(write: Write, names: Sequence[str], display: Display) -> Iterator[Tex
     for label, moved in write.moved:
         sign = 1 if moved.effect > 0 else -1
         source = int(np.argmax(sign * np.array(moved.by_source)))
-        share = f"{names[source]} {moved.by_source[source]:+.2f}"
-        rows.append((fenced(label), f"{moved.effect:+.2f}", share))
+        share = f"{names[source]} {moved.by_source[source]:+z.2f}"
+        rows.append((fenced(label), f"{moved.effect:+z.2f}", share))
     yield from listing(columns, rows, display.width)
 
 

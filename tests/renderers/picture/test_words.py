@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from matplotlib.figure import Figure
 
 from attnviz.data.blocks import FloatArray
@@ -13,6 +14,7 @@ from attnviz.data.finding import Finding, FoundLink
 from attnviz.data.head import Head
 from attnviz.data.transforms import NormBased, Scores, Transform
 from attnviz.renderers.picture.paint import Scale, draw_color_bar
+from attnviz.renderers.picture.sheet import draw_bar
 from attnviz.renderers.picture.words import PictureOptions, words_for
 from tests.factories import make_capture, make_exhibit
 
@@ -83,3 +85,12 @@ def test_a_colour_bar_has_numbers_at_both_of_its_ends() -> None:
     draw_color_bar(figure.add_axes((0, 0, 0.1, 1)), Scale("Blues", "linear", 0.0, 0.943, "weight"))
     written = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert (written[0], written[-1]) == ("0", "0.943")
+
+
+@pytest.mark.parametrize("least", [0.0, -0.363])
+def test_so_has_the_bar_of_a_sheet(least: float) -> None:
+    figure = Figure()
+    image = figure.add_subplot().imshow([[0.1]], vmin=least, vmax=0.363)
+    draw_bar(figure.add_axes((0, 0, 0.1, 1)), image)
+    written = [label.get_text() for label in figure.axes[1].get_yticklabels()]
+    assert (written[0], written[-1]) == (f"{least:g}", "0.363")
