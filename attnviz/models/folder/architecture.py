@@ -96,7 +96,7 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
         check_kind(kind)
         heads = getattr(text, "num_attention_heads", None)
         layers = getattr(text, "num_hidden_layers", None)
-    if not isinstance(heads, int) or not isinstance(layers, int):
+    if not (isinstance(heads, int) and isinstance(layers, int) and heads > 0 < layers):
         raise ModelError(
             f"the model in {str(folder)!r} ({config.model_type}) has no attention heads to show",
             "use a model with attention",

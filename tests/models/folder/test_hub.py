@@ -97,7 +97,7 @@ def test_nothing_but_safetensors_is_ever_fetched(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     assert hub.fetch("someone/tiny", None, offline=False, quiet=False) == Path("/fetched")
-    assert all(name.endswith((".json", ".safetensors", ".txt")) for name in asked[0])
+    assert all(name.endswith((".json", ".safetensors", ".txt", ".jinja")) for name in asked[0])
 
 
 def test_a_configuration_out_of_reach_is_asked_for_once_and_told_in_one_sentence(
