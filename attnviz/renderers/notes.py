@@ -44,12 +44,17 @@ def unknown_notes(capture: Capture) -> tuple[str, ...]:
 
 
 def model_notes(model: ModelIdentity) -> tuple[str, ...]:
-    """One sentence where some layers of a model have no attention (Jamba, Bamba)."""
-    without = [str(layer) for layer, heads in enumerate(model.heads_per_layer) if not heads]
-    if not without:
-        return ()
-    layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
-    return (f"{layers} of this model {'have' if len(without) > 1 else 'has'} no attention",)
+    """That some layers have no attention (Jamba, Bamba), or that code of its own was not run."""
+    notes = []
+    if without := [str(layer) for layer, heads in enumerate(model.heads_per_layer) if not heads]:
+        layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
+        notes.append(f"{layers} of this model {'have' if len(without) > 1 else 'has'} no attention")
+    if model.own_code:
+        notes.append(
+            f"the model's folder names code of its own, and transformers' {model.architecture} was "
+            "run instead: results differ where that code changes the model"
+        )
+    return tuple(notes)
 
 
 def text_notes(capture: Capture) -> tuple[str, ...]:
