@@ -38,7 +38,8 @@ class ModelIdentity:
 
     `fingerprint`: of the weights, by fixed samples of every tensor; behind a `-` that of all their
     bytes, where they were verified. None where another program made the capture, or no model was
-    run: then `dtype` is "none", too. `parameters` is 0 where nobody counted them.
+    run: then `dtype` is "none", too. `parameters` is 0 where nobody counted them. `own_code`: its
+    folder names code of its own, which was not run; a saved capture does not keep this.
     """
 
     name: str
@@ -49,6 +50,7 @@ class ModelIdentity:
     dtype: str = "float32"
     revision: str | None = None
     fingerprint: str | None = None
+    own_code: bool = False
 
     @property
     def n_layer(self) -> int:

@@ -1,8 +1,8 @@
 """A model's name to its folder, its facts, its tokenizer, or the loaded model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attnviz.data.capture import Kind, ModelIdentity
 from attnviz.data.card import ModelCard, ModelFacts
@@ -67,6 +67,16 @@ def load(source: Source) -> "LoadedModel":
             "this model has its own mask",
         )
     folder, revision = locate(source)
+    model = _load(source, folder, revision)
+    if not read_config(folder).get("auto_map"):
+        return model
+    loaded: Any = model  # each class of them is a dataclass
+    noted: LoadedModel = replace(loaded, identity=replace(model.identity, own_code=True))
+    return noted
+
+
+def _load(source: Source, folder: Path, revision: str | None) -> "LoadedModel":
+    """The model in a folder, by the engine that runs it."""
     if read_config(folder).get("model_type") == SEQ2SEQ:
         from attnviz.models.scratch.translator import load_translator
 

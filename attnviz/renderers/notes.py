@@ -63,13 +63,20 @@ def unknown_notes(capture: Capture) -> tuple[str, ...]:
 
 
 def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
-    """One sentence where some layers of a model have no attention (Jamba, Bamba)."""
-    if model is None or all(model.heads_per_layer):
+    """That some layers have no attention (Jamba, Bamba), or that code of its own was not run."""
+    if model is None:
         return ()
-    without = [str(layer) for layer, heads in enumerate(model.heads_per_layer) if not heads]
-    layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
-    verb = "have" if len(without) > 1 else "has"
-    return (f"{layers} of {readable(model.name)} {verb} no attention",)
+    notes = []
+    if without := [str(layer) for layer, heads in enumerate(model.heads_per_layer) if not heads]:
+        layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
+        verb = "have" if len(without) > 1 else "has"
+        notes.append(f"{layers} of {readable(model.name)} {verb} no attention")
+    if model.own_code:
+        notes.append(
+            f"the folder of {readable(model.name)} names code of its own, and transformers' "
+            f"{model.architecture} was run instead: results differ where that code changes the model"
+        )
+    return tuple(notes)
 
 
 def text_notes(capture: Capture) -> tuple[str, ...]:

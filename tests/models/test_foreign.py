@@ -143,7 +143,7 @@ def test_a_setting_of_a_wrong_type_is_named(run: Run, tmp_path: Path) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), "num_attention_heads": "four"}))
     ended = run("show", TEXT, "--model", folder)
     assert ended.status is ExitStatus.MODEL
-    assert "num_attention_heads is 'four', and must be a whole number" in ended.err
+    assert "'num_attention_heads' expected int, got str (value: 'four')" in ended.err
 
 
 def test_a_hybrid_says_which_layers_have_no_attention(run: Run, tmp_path: Path) -> None:

@@ -71,7 +71,8 @@ def _check_known(raw: Mapping[str, Any], folder: Path) -> None:
         raise ModelError(
             f"the config.json in {where!r} has no model_type, by which transformers {__version__} "
             "chooses the architecture",
-            'add it, such as "model_type": "bert", or use the config.json of save_pretrained',
+            "if it is in its authors' format, use its version for transformers; else add the "
+            'model_type, such as "bert"',
         )
     raise ModelError(
         f"transformers {__version__} has no model type {cut(repr(architecture))}, which the "
@@ -96,7 +97,7 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
         check_kind(kind)
         heads = getattr(text, "num_attention_heads", None)
         layers = getattr(text, "num_hidden_layers", None)
-    if not isinstance(heads, int) or not isinstance(layers, int):
+    if not (isinstance(heads, int) and isinstance(layers, int) and heads > 0 < layers):
         raise ModelError(
             f"the model in {str(folder)!r} ({config.model_type}) has no attention heads to show",
             "use a model with attention",

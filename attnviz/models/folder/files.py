@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 INDEX = f"{WEIGHTS}.index.json"  # where the weights are in several files
+ADAPTER, PARAMS = "adapter_config.json", "params.json"
 PICKLED = "pytorch_model.bin"
 WORDS = "words.txt"  # of a translator: the words that it was trained to translate, one a line
 MERGES = ("vocab.json", "merges.txt")  # the first form of GPT-2's tokenizer
@@ -57,13 +58,31 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise ModelError(f"there is no model folder {str(folder)!r}", "check the path")
     path = folder / CONFIG
     if not path.is_file():
-        raise ModelError(
-            f"the folder {str(folder)!r} has no {CONFIG}",
-            f"choose a folder that a model was saved in ({CONFIG}, {WEIGHTS}, {TOKENIZER})",
-        )
+        raise _no_config(folder)
     config = read_object(path, most=MOST_SETTINGS)
     check_settings(config, path)
     return config
+
+
+def _no_config(folder: Path) -> ModelError:
+    """The error for a folder without settings that transformers reads."""
+    if (folder / ADAPTER).is_file():
+        base = read_object(folder / ADAPTER).get("base_model_name_or_path")
+        named = f" for {base!r}" if isinstance(base, str) and cut(base) == base != "" else ""
+        return ModelError(
+            f"the folder {str(folder)!r} holds a PEFT adapter alone{named}, and no model",
+            "in Python, load that model with transformers, the adapter with "
+            "peft.PeftModel.from_pretrained, and give both to attnviz.load_model(model, tokenizer)",
+        )
+    if (folder / PARAMS).is_file():
+        return ModelError(
+            f"the folder {str(folder)!r} is in its authors' format ({PARAMS}), without {CONFIG}",
+            "use the model's version for transformers, or convert it",
+        )
+    return ModelError(
+        f"the folder {str(folder)!r} has no {CONFIG}",
+        f"choose a folder that a model was saved in ({CONFIG}, {WEIGHTS}, {TOKENIZER})",
+    )
 
 
 def read_object(path: Path, *, most: int = MOST_ITEMS) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from attnviz.errors import AttnvizError, ModelError
 LARGEST_OBJECT, MOST_ITEMS = 1 << 24, 1 << 20
 """The most bytes and entries of a JSON file other than the tokenizer's: an index of weights has
 100,000 entries."""
-MOST_SETTINGS = 1 << 14
-"""The most entries of a config.json; those of real models have some hundreds."""
+MOST_SETTINGS = 1 << 18
+"""The most entries of a config.json: some hundreds, and two for each label of a classifier."""
 LARGEST_HEADER = 1 << 24
 MOST_AXES, LARGEST_SIZE = 64, (1 << 63) - 1
 """The most axes of a tensor and its longest one, as in PyTorch."""
@@ -35,28 +35,36 @@ ITEM_BYTES: Mapping[str, float] = {
     "F8_E4M3FNUZ": 1, "F8_E5M2FNUZ": 1, "F4": 0.5, "F6_E2M3": 0.75, "F6_E3M2": 0.75,
 }  # fmt: skip
 """Bytes of a number of each type of safetensors."""
-_LIMITS: tuple[tuple[int, int, str], ...] = (
-    (1, 1_000, """num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers
-        num_encoder_layers num_decoder_layers n_encoder n_decoder"""),
-    (1, 4_096, """num_attention_heads n_head n_heads num_heads num_key_value_heads num_kv_heads
-        encoder_attention_heads decoder_attention_heads"""),
-    (1, 1 << 31, """vocab_size n_positions max_position_embeddings n_ctx n_embd hidden_size d_model
+_LIMITS: tuple[tuple[int, str], ...] = (
+    (
+        1_000,
+        """num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers
+        num_encoder_layers num_decoder_layers n_encoder n_decoder attention_types""",
+    ),
+    (
+        4_096,
+        """num_attention_heads n_head n_heads num_heads num_key_value_heads num_kv_heads
+        encoder_attention_heads decoder_attention_heads""",
+    ),
+    (
+        1 << 31,
+        """vocab_size n_positions max_position_embeddings n_ctx n_embd hidden_size d_model
         dim embedding_size n_inner intermediate_size ffn_dim d_ff head_dim d_kv d_head
-        encoder_ffn_dim decoder_ffn_dim hidden_dim"""),
-    (0, 4_096, "num_experts num_local_experts n_routed_experts n_shared_experts moe_num_experts"),
-    (0, 100_000, "num_labels type_vocab_size"),
-)  # fmt: skip
-LIMITS: Mapping[str, tuple[int, int]] = {
-    name: (low, high) for low, high, names in _LIMITS for name in names.split()
-}
-"""The smallest and the largest value of a setting that makes a model large, or slow to build."""
+        encoder_ffn_dim decoder_ffn_dim hidden_dim""",
+    ),
+    (1 << 15, "num_experts num_local_experts n_routed_experts n_shared_experts moe_num_experts"),
+    (100_000, "num_labels type_vocab_size"),
+)
+LIMITS: Mapping[str, int] = {name: most for most, names in _LIMITS for name in names.split()}
+"""The largest value of a setting that makes a model large, or slow to build.
+
+Of a GPT-Neo's `attention_types` [[["global", "local"], 12]] is 24 layers.
+"""
 PARTS = re.compile(
     r"(?:layers|groups?(?:_num)?|heads|blocks|networks|functions|experts|stages|hashes)$"
 )
 MOST = 1_000
-"""The largest number of any setting that counts parts of a model by its name, or in `REPEATED`."""
-REPEATED = "attention_types"
-"""Of a GPT-Neo: [[["global", "local"], 12]] is 24 layers."""
+"""The largest number of any other setting that counts parts of a model by its name."""
 EPSILON = re.compile(r"(?:^|_)(?:eps|epsilon)$")
 ROOM = 1 << 20
 """How many more numbers a model may have than twice those of its files: what is not saved."""
@@ -180,43 +188,33 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
 
 
-def check_settings(raw: Mapping[str, Any], where: Path, *, inner: bool = False) -> None:
+def check_settings(raw: Mapping[str, Any], where: Path) -> None:
     """Check that no setting of config.json asks for an impossible model.
 
-    Settings may be given for each layer, as a list, and for parts of the model, as objects, of
-    which the model may lack one (`inner`: they may be 0). A setting that is not in `LIMITS` may be
-    a count by its name, or the epsilon of a norm.
+    Settings may be given for each layer, as a list, and for parts of the model, as objects. One
+    that is not in `LIMITS` may be a count by its name, or the epsilon of a norm. What is too small,
+    or no number, makes no model large: whoever reads it refuses it, or does without.
 
     Raises:
-        ModelError: one is out of its range, or no number.
+        ModelError: one is out of its range.
     """
     for name, value in raw.items():
         if isinstance(value, dict):
-            check_settings(value, where, inner=True)
-        elif name in LIMITS and value is not None:
-            low, high = LIMITS[name]
-            low = 0 if inner else low
-            many = isinstance(value, list) and len(value) <= LIMITS["n_layer"][1]
-            if not all(is_size(n, high) and n >= low for n in (value if many else [value])):
-                raise _wrong(where, name, value, f"a whole number from {low} to {high:,}")
-        elif PARTS.search(name) and is_number(value) and value > MOST:
-            raise _wrong(where, name, value, f"{MOST:,} at most")
-        elif EPSILON.search(name) and not (value is None or _is_epsilon(value)):
+            check_settings(value, where)
+        counts = PARTS.search(name) and not isinstance(value, list)
+        most = LIMITS.get(name, MOST if counts else None)
+        if most is not None and not all(number <= most for number in _nested(value)):
+            raise _wrong(where, name, value, f"{most:,} at most")
+        if EPSILON.search(name) and not all(0 <= number <= 1 for number in _nested(value)):
             raise _wrong(where, name, value, "a number from 0 to 1")
-        elif name == REPEATED and max(_nested(value), default=0) > MOST:
-            raise _wrong(where, name, value, f"a list with numbers up to {MOST:,}")
 
 
 def _nested(value: object) -> Iterator[float]:
-    """The numbers in a list, at any depth."""
+    """A number, or those in a list, at any depth; NaN and infinities, too."""
+    if isinstance(value, int | float):
+        yield value
     for each in value if isinstance(value, list) else ():
-        if is_number(each):
-            yield each
         yield from _nested(each)
-
-
-def _is_epsilon(value: object) -> bool:
-    return is_number(value) and 0 <= value <= 1
 
 
 def _wrong(where: Path, name: str, value: object, wanted: str) -> ModelError:

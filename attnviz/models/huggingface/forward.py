@@ -1,6 +1,8 @@
 """A forward pass of a transformers model, whose failures are told from our own."""
 
+import re
 from collections.abc import Callable
+from inspect import signature
 from types import TracebackType
 from typing import Any
 
@@ -32,8 +34,21 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
         raise ModelError(
             f"transformers {transformers.__version__} itself cannot run this "
             f"{model.config.model_type} on this text ({cut(said)})",
-            "try a longer text or another model",
+            _advice(model),
         ) from None
+
+
+OTHER_INPUTS = re.compile(r"(?:pixel|input)_(?:values|features)$|bbox$")
+
+
+def _advice(model: Any) -> str:
+    """What may help a model that fails on a text."""
+    others = [name for name in signature(model.forward).parameters if OTHER_INPUTS.match(name)]
+    if others:
+        return (
+            f"it also takes {others[0]}, which attnviz does not give it: use a model of text alone"
+        )
+    return "try a longer text or another model"
 
 
 def _is_ours(frames: TracebackType | None) -> bool:

@@ -179,6 +179,12 @@ def unproven(call: AttentionCall, layer: int, *, scores: bool = False) -> ModelE
     )
     if scores:
         return ModelError(wrong, f"leave {option('scores')} out")
+    if not call.foreign:
+        return ModelError(
+            f"{type(call.module).__name__} changes what it attends to, in layer {layer}, after the "
+            "weights that it tells, so attnviz cannot show it",
+            "use another model",
+        )
     own = "it returns none of its own" if call.returned is None else "nor are those it returns"
     return ModelError(
         f"{wrong}, and {own}",

@@ -13,7 +13,7 @@ import transformers
 
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.models.folder.files import read_words, weight_shapes
-from attnviz.models.folder.gate import check_asked, checked_header
+from attnviz.models.folder.gate import check_asked, check_settings, checked_header, parse_json
 from attnviz.models.folder.tokenizer_gate import is_costly
 from tests.conftest import Run, bytes_tokenizer
 
@@ -95,8 +95,8 @@ CASES: dict[str, Change] = {
             ("model_type", 7), ("model_type", ["gpt2"]), ("num_labels", 10**9),
             ("n_embd", 3 * 715827882), ("num_hidden_groups", 10**9), ("inner_group_num", 10**9),
             ("attention_types", [[["global"], 10**9]]), ("layer_norm_epsilon", -1.0),
-            ("layer_norm_epsilon", float("inf")), ("id2label", dict.fromkeys(range(20_000), "a")),
-            ("lists", [[]] * 20_000),
+            ("layer_norm_epsilon", float("inf")), ("id2label", dict.fromkeys(range(300_000), "a")),
+            ("lists", [[]] * 300_000),
         ]
     },
     "config with NaN": written("config.json", '{"model_type": "gpt2", "n_layer": NaN}'),
@@ -341,3 +341,39 @@ def test_an_expression_that_can_take_very_long_is_seen(regex: str) -> None:
 )  # fmt: skip
 def test_the_expressions_of_real_tokenizers_pass(regex: str) -> None:
     assert not is_costly(regex)
+
+
+UNUSUAL: dict[str, dict[str, Any]] = {
+    "30,000 labels": {
+        "id2label": {str(n): f"LABEL_{n}" for n in range(30_000)},
+        "label2id": {f"LABEL_{n}": n for n in range(30_000)},
+    },
+    "sizes that its architecture does not read": {
+        "n_ctx": 0, "d_head": 0, "n_inner": -1, "num_kv_heads": 0, "num_experts": 16_384,
+        "d_model": "large", "encoder_layers": -1,
+    },
+    "a part with sizes of its own": {"vision_config": {"num_hidden_layers": 0, "patch_size": 14.0}},
+    "ids that are none, or several": {"pad_token_id": -1, "eos_token_id": [1, 2]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", UNUSUAL.values(), ids=UNUSUAL)
+def test_a_setting_that_makes_nothing_large_passes(
+    run: Run, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    sizes = {"vocab_size": 257, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 8}
+    config = transformers.LlamaConfig(**sizes, num_key_value_heads=2, num_hidden_layers=1)
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+    assert run("show", TEXT, "--model", str(tmp_path)).status is ExitStatus.OK
+
+
+def test_the_settings_that_transformers_gives_every_architecture_pass() -> None:
+    for name in transformers.CONFIG_MAPPING:
+        try:
+            made = transformers.CONFIG_MAPPING[name]()
+        except Exception:  # two have no settings of their own to begin with
+            continue
+        check_settings(parse_json(made.to_json_string(use_diff=False).encode()), Path(name))

@@ -58,9 +58,18 @@ def test_a_config_that_transformers_has_no_code_for_is_not_called_damaged(
     assert "download" not in ended.err
 
 
-def test_code_that_transformers_has_itself_is_a_leftover(run: Run, tmp_path: Path) -> None:
-    path = folder(tmp_path, auto_map=CODE)
-    assert run("show", TEXT, "--model", str(path)).status is ExitStatus.OK
+@pytest.mark.parametrize("command", [("show",), ("heads",), ("generate", "--max-new-tokens", "2")])
+def test_code_that_is_left_over_beside_transformers_own_is_noted(
+    run: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    ended = run(*command, TEXT, "--model", str(folder(tmp_path, auto_map=CODE)))
+    assert ended.status is ExitStatus.OK, ended.err
+    assert ended.err.count("names code of its own, and transformers' llama was run instead") == 1
+
+
+def test_a_model_in_python_says_that_code_of_its_own_was_not_run(tmp_path: Path) -> None:
+    shown = attnviz.load_model(str(folder(tmp_path, auto_map=CODE))).show(TEXT)
+    assert any("code of its own" in note for note in shown.notes)
 
 
 @pytest.mark.parametrize("architectures", [None, [], ["NoSuchForCausalLM"], ["GPT2LMHeadModel"]])
@@ -152,3 +161,50 @@ def test_a_decoder_that_panics_is_told_in_one_sentence(
         assert ended.status is ExitStatus.MODEL
         assert "index" not in ended.err
     assert "panicked" not in capfd.readouterr().err
+
+
+BASE = "someone/llama-7b"
+
+
+@pytest.mark.parametrize("base", [BASE, None, 7, "a\nb" * 200])
+def test_a_folder_that_holds_an_adapter_alone_says_for_which_model(
+    run: Run, tmp_path: Path, base: Any
+) -> None:
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"")
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
+    ended = run("show", TEXT, "--model", str(tmp_path))
+    assert ended.status is ExitStatus.MODEL
+    assert "holds a PEFT adapter alone" in ended.err
+    assert "attnviz.load_model(model, tokenizer)" in ended.err
+    assert (f"for {BASE!r}" in ended.err) == (base == BASE)
+    assert len(ended.err) < 500
+
+
+def test_a_folder_in_the_format_of_its_authors_says_how_to_convert_it(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "params.json").write_text('{"dim": 64, "n_layers": 2}')
+    ended = run("show", TEXT, "--model", str(tmp_path))
+    assert ended.status is ExitStatus.MODEL
+    assert "in its authors' format" in ended.err
+    settings = {"num_hidden_layers": 2, "head_dim": 64, "swiglu_limit": 7.0}
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    assert "no model_type" in run("show", TEXT, "--model", str(tmp_path)).err
+    assert "authors' format" in run("show", TEXT, "--model", str(tmp_path)).err
+
+
+def test_a_model_of_pictures_and_text_is_not_called_in_need_of_a_longer_text(
+    run: Run, tmp_path: Path
+) -> None:
+    text = {
+        "vocab_size": 257, "hidden_size": 16, "intermediate_size": 8, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "max_position_embeddings": 64,
+    }  # fmt: skip
+    picture = {**text, "image_size": 8, "patch_size": 4}
+    config = transformers.SiglipConfig(text_config=text, vision_config=picture)
+    transformers.SiglipModel(config).save_pretrained(tmp_path)
+    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    ended = run("show", TEXT, "--model", str(tmp_path))
+    assert ended.status is ExitStatus.MODEL
+    assert "it also takes pixel_values, which attnviz does not give it" in ended.err
+    assert "longer" not in ended.err
