@@ -72,7 +72,7 @@ def _texts(artist: Any) -> bool:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: attnviz.patch(BLUE, 5), "a int is not a text"),
+        (lambda: attnviz.patch(BLUE, 5), "a value of type int is not a text"),
         (lambda: attnviz.patch([BLUE, RED], [RED]), "2 texts and 1 source"),
         (lambda: attnviz.patch(BLUE, RED, answer=5), "answer is not one text"),
         (lambda: attnviz.patch(BLUE, RED, part="z"), "part='z' is not known"),
