@@ -74,7 +74,7 @@ def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
     if model.own_code:
         notes.append(
             f"the folder of {readable(model.name)} names code of its own, and transformers' "
-            f"{model.architecture} was run instead: results differ where that code changes the model"
+            f"{model.architecture} was run instead: results differ where that code does"
         )
     return tuple(notes)
 

@@ -115,6 +115,8 @@ def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
             _check_orphans(store, shards, scan)
         else:
             _refuse_other(store, found, manifest)
+    elif not str((found or {}).get("schema")).startswith(SCHEMA.partition("/")[0]):
+        _check_empty(store)
     for folder in ("examples", "sampled"):
         store.remove(folder)  # they are of whatever was there before
     _write(store, {**manifest, "scan": scan})
@@ -163,6 +165,20 @@ def is_whole(store: Store, manifest: Mapping[str, Any], name: str) -> bool:
 
 def _write(store: Store, manifest: Mapping[str, Any]) -> None:
     store.write(MANIFEST, f"{json.dumps(manifest, indent=2)}\n".encode())
+
+
+def _check_empty(store: Store) -> None:
+    """See that the folder has nothing of another program's that a scan would replace.
+
+    Raises:
+        UsageError: it has.
+    """
+    there = [MANIFEST] if store.has(MANIFEST) else []
+    there += [folder for folder in ("examples", "sampled") if store.names(folder)]
+    if there:
+        raise UsageError(
+            f"{store.where!r} has {there[0]!r}, which attnviz scan did not write", ANOTHER
+        )
 
 
 def _check_orphans(store: Store, shards: Iterable[str], scan: str) -> None:
@@ -223,12 +239,15 @@ def asked_by(store: Store) -> tuple[Request, Source]:
         InputError: the folder holds no scan, or a damaged one.
     """
     found = read_manifest(store)
-    heads = HeadOptions(**found["heads"])
     names = ("split", "key", "length", "shard", "documents", "seed")
-    request = Request(tuple(found["paths"]), heads=heads, **{n: found[n] for n in names})
-    placement = Placement(found["device"], found["dtype"])
-    named = {name: found[name] for name in ("revision", "kind", "engine")}
-    return request, Source(found["model"], placement=placement, **named)
+    try:
+        heads = HeadOptions(**found["heads"])
+        request = Request(tuple(found["paths"]), heads=heads, **{n: found[n] for n in names})
+        placement = Placement(found["device"], found["dtype"])
+        named = {name: found[name] for name in ("revision", "kind", "engine")}
+        return request, Source(found["model"], placement=placement, **named)
+    except (KeyError, TypeError):
+        raise InputError(f"the manifest in {store.where!r} is damaged", AGAIN) from None
 
 
 def _found(store: Store) -> dict[str, Any] | None:

@@ -106,6 +106,6 @@ def test_a_picture_of_labels_is_written(run: Run, tmp_path: Path) -> None:
 def test_an_empty_file_and_a_text_beside_it_are_told(run: Run, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.write_text("")
-    assert "there is no line" in run("heads", "--labels", str(empty)).err
+    assert "is empty" in run("heads", "--labels", str(empty)).err
     both = run("heads", "a text", "--labels", written(tmp_path / "l", FIRST))
     assert "without a text of yours" in both.err
