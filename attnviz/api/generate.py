@@ -160,8 +160,8 @@ def generate(
         max_new_tokens: the most tokens to write.
         temperature: sample each token at this temperature; 0 always takes the likeliest.
         top_p: sample from the likeliest tokens whose probabilities add up to this.
-        seed: of the drawing.
-        stop: texts behind which the answer ends.
+        seed: of the random numbers.
+        stop: texts that end the answer.
         heads, layers: as for `attnviz.capture`; None means the retrieval heads where they are
             known, else all.
         reduce: how their rows are joined for shares: "mean" or "max".

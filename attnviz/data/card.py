@@ -38,7 +38,7 @@ class ModelCard:
 
     `loss_limit`: the loss, in nats per character, above which a text is not of the model's world;
     None where the card does not say. `retrieval`: the heads that look at the token that is copied.
-    `stop`: texts behind which an answer ends, where the user names none.
+    `stop`: texts that end an answer, where the user names none.
     """
 
     name: str

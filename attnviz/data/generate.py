@@ -12,7 +12,7 @@ class Sampling:
     """How each new token is chosen, and how many there are at most.
 
     `temperature` divides the logits; 0 takes the likeliest token. `top_p`: the likeliest tokens
-    whose probabilities reach this sum together are drawn from. `seed`: of the drawing.
+    whose probabilities reach this sum together are drawn from. `seed`: of the random numbers.
 
     Raises:
         UsageError: a number out of range, or one that changes nothing.

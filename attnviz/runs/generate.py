@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 class Writing:
     """How an answer comes about: it is written, or given.
 
-    `stop`: texts behind which it ends; none: those of the model's card. `target`: the answer that
+    `stop`: texts that end it; none: those of the model's card. `target`: the answer that
     is given.
 
     Raises:

@@ -221,7 +221,7 @@ def _lock_file(path: Path) -> Iterator[int]:
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
-        raise OutputError(f"{str(path)!r} is no regular file", "remove it")
+        raise OutputError(f"{str(path)!r} is not a regular file", "remove it")
     with as_output_error(path):
         descriptor = os.open(path, flags, 0o666)
     try:

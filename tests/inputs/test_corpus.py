@@ -579,10 +579,10 @@ def test_a_device_or_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, specia
     path = tmp_path / special  # /dev/zero is absolute, and stays
     if special == "pipe":
         os.mkfifo(path)
-    with pytest.raises(InputError, match="is no regular file; give - to read what comes"):
+    with pytest.raises(InputError, match="is not a regular file; give - to read what comes"):
         corpus_files([str(path)])
     ((_, why),) = skipped(list(documents_of(Piece(str(path), 0, 9), "line", "text")))
-    assert "no regular file" in why
+    assert "not a regular file" in why
 
 
 @pytest.mark.parametrize(

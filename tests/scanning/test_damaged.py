@@ -220,7 +220,10 @@ def test_a_lock_that_is_a_link_leaves_what_it_leads_to(out: Path, tmp_path: Path
     (tmp_path / "mine").write_text("mine")
     (out / ".lock").unlink()
     (out / ".lock").symlink_to(tmp_path / "mine")
-    with pytest.raises(OutputError, match=r"\.lock' is no regular file"), locked(Store(str(out))):
+    with (
+        pytest.raises(OutputError, match=r"\.lock' is not a regular file"),
+        locked(Store(str(out))),
+    ):
         pass
     assert (tmp_path / "mine").read_text() == "mine"
 
@@ -232,7 +235,7 @@ def test_a_folder_that_is_a_file_or_has_no_name_is_told(
     for source in (str(corpus), "-"):
         ended = run("scan", source, "-o", str(tmp_path / "file"), stdin=b"a text\n")
         assert ended.status is ExitStatus.OUTPUT
-        assert "is no folder" in ended.err
+        assert "is not a folder" in ended.err
     for given in (("scan", str(corpus), "-o", ""), ("scan", "--merge", ""), ("atlas", "")):
         ended = run(*given)
         assert ended.status is ExitStatus.USAGE
@@ -314,3 +317,16 @@ def test_a_corpus_that_changes_during_a_scan_ends_it(
     if change is not replace_alike:  # nor does it go on with what was counted of the old one
         with pytest.raises(AttnvizError, match=r"holds another scan|there is no file"):
             run_scan(planned(tmp_path / "out", mine), HowRun(1), Watched())
+
+
+def test_nothing_of_another_program_is_replaced_or_removed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_text("a fluffy blue creature")
+    for name in ("manifest.json", "examples/mine.txt", "sampled/mine.txt"):
+        folder = tmp_path / name.replace("/", "-")
+        theirs = folder / name
+        theirs.parent.mkdir(parents=True)
+        theirs.write_text('{"name": "theirs"}')
+        ended = run("scan", str(tmp_path / "corpus.txt"), "-o", str(folder))
+        assert ended.status is ExitStatus.USAGE
+        assert "which attnviz scan did not write" in ended.err
+        assert theirs.read_text() == '{"name": "theirs"}'

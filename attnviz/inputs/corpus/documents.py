@@ -15,7 +15,7 @@ from attnviz.inputs.corpus.units import LONGEST, Unit, Units
 from attnviz.inputs.decoding import BYTE_ORDER_MARK, LOOKED_AT, UTF16_MARKS, check_encodable
 
 READ = 1 << 27
-"""So many bytes of a corpus are read in a moment."""
+"""Bytes of a corpus that are read in a moment."""
 
 
 def documents_of(piece: Piece, split: Split, field: str) -> Iterator[Document | Skipped]:

@@ -182,7 +182,7 @@ def check_regular(path: str, state: os.stat_result) -> None:
     """
     if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
         raise InputError(
-            f"{shown(path)!r} is no regular file", "give - to read what comes through a pipe"
+            f"{shown(path)!r} is not a regular file", "give - to read what comes through a pipe"
         )
 
 
