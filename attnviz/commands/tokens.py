@@ -39,6 +39,8 @@ def tokens(
     refusal = "this command takes a text, not a capture"
     given = text_alone(session, text, refusal, "attnviz show shows a capture")
     tokenizer = tokenizer_of(g.source_of(session, model))
+    if tokenizer.differs:
+        session.note(tokenizer.differs)
     cut = encode(tokenizer, given, tokens.options())
     if tokens.truncate is not None:
         cut = fit(cut, tokenizer.context, tokens.truncate).tokens

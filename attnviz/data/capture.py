@@ -36,7 +36,8 @@ class ModelIdentity:
     """Which model made a capture, and how it was run.
 
     `fingerprint`: of the weights, by fixed samples of every tensor; behind a `-` that of all their
-    bytes, where they were verified. None where another program made the capture.
+    bytes, where they were verified. None where another program made the capture. `differs`: why
+    its tokens may be others than in transformers; no part of what it is.
     """
 
     name: str
@@ -47,6 +48,7 @@ class ModelIdentity:
     dtype: str = "float32"
     revision: str | None = None
     fingerprint: str | None = None
+    differs: str = field(default="", compare=False)
 
     @property
     def n_layer(self) -> int:

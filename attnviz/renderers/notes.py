@@ -44,12 +44,13 @@ def unknown_notes(capture: Capture) -> tuple[str, ...]:
 
 
 def model_notes(model: ModelIdentity) -> tuple[str, ...]:
-    """One sentence where some layers of a model have no attention (Jamba, Bamba)."""
+    """What its tokenizer does otherwise, and which layers have no attention (Jamba, Bamba)."""
+    told = (model.differs,) if model.differs else ()
     without = [str(layer) for layer, heads in enumerate(model.heads_per_layer) if not heads]
     if not without:
-        return ()
+        return told
     layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
-    return (f"{layers} of this model {'have' if len(without) > 1 else 'has'} no attention",)
+    return (*told, f"{layers} of this model {'have' if len(without) > 1 else 'has'} no attention")
 
 
 def text_notes(capture: Capture) -> tuple[str, ...]:
