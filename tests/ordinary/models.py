@@ -33,7 +33,7 @@ SMALL = {name: small for small, names in _SMALL for name in names.split()}
 """The settings that make a model large, and what they are here."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ordinary:
     """The settings of a published model.
 
