@@ -9,6 +9,8 @@ import unicodedata
 
 LAYOUT = "\n\u200e"
 _LONG = re.compile(r"(?<=')[^'\n]{81,}(?=')|(?<!\S)/\S{300,}|(?<!\S)[^/\s]\S{80,}")
+COMMAND = " with: pip install "
+"""What begins a command to type, which a message ends with and which is shown as a whole."""
 NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -45,9 +47,10 @@ def shortened(message: str) -> str:
     """A message in which no quotation, and no single word, has more than 80 characters.
 
     Of a longer one the beginning and the end stay, as the end of a path is its name. A full path
-    that is not quoted is part of a command to type, and may have 300.
+    that is not quoted is part of a command to type, and may have 300; what `COMMAND` begins stays.
     """
-    return _LONG.sub(lambda found: f"{found[0][:40]}…{found[0][-39:]}", message)
+    said, *command = message.partition(COMMAND)
+    return _LONG.sub(lambda found: f"{found[0][:40]}…{found[0][-39:]}", said) + "".join(command)
 
 
 def _escaped(character: str) -> str:

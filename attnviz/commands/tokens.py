@@ -42,6 +42,8 @@ def tokens(
     given = text_alone(session, text, refusal, "attnviz show shows a capture")
     source = g.source_of(session, model)
     tokenizer = tokenizer_of(source)
+    if tokenizer.differs:
+        session.note(tokenizer.differs)
     cut = encode(tokenizer, given, tokens.options())
     if tokens.truncate is not None:
         cut = fit(cut, tokenizer.context, tokens.truncate).tokens

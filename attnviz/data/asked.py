@@ -48,6 +48,8 @@ def begin(given: Mapping[str, Any], seed: object = None) -> None:
 
 def _asked(given: Mapping[str, Any], seed: object) -> Asked:
     told = {name: _plain(value) for name, value in given.items() if name not in ELSEWHERE}
+    if isinstance(given.get("docs"), Mapping):  # whole documents, which a prompt holds already
+        told["docs"] = {str(name): len(str(text)) for name, text in given["docs"].items()}
     return Asked(told, seed if isinstance(seed, int) else None)
 
 

@@ -39,7 +39,8 @@ class ModelIdentity:
     `fingerprint`: of the weights, by fixed samples of every tensor; behind a `-` that of all their
     bytes, where they were verified. None where another program made the capture, or no model was
     run: then `dtype` is "none", too. `parameters` is 0 where nobody counted them. `own_code`: its
-    folder names code of its own, which was not run; a saved capture does not keep this.
+    folder names code of its own, which was not run. `differs`: why its tokens may be others than
+    in transformers. A saved capture does not keep the last two.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ModelIdentity:
     revision: str | None = None
     fingerprint: str | None = None
     own_code: bool = False
+    differs: str = field(default="", compare=False)
 
     @property
     def n_layer(self) -> int:

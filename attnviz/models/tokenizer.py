@@ -25,6 +25,7 @@ MOST_PER_BYTE = 4
 """How many tokens a byte of the text may become, at most."""
 WINDOW = 8
 """So many tokens before a new one decide how it is spelled, at most."""
+AS_SAVED = "the tokenizer is read from tokenizer.json as it is, as {}"
 WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it
 
 
@@ -36,6 +37,7 @@ class TextTokenizer:
     tokens the model knows. `context`: the largest number of tokens that it takes, BOS
     included. `bos`: whether the model was trained with a BOS in front. `adds_special`: the
     tokenizer itself puts special tokens around a text ([CLS] … [SEP]). `folder`: where it is from.
+    `differs`: why a text may have other tokens in transformers.
     """
 
     backend: Tokenizer
@@ -45,6 +47,7 @@ class TextTokenizer:
     bos: bool
     adds_special: bool = False
     folder: Path | None = None
+    differs: str = ""
 
     def encode(self, text: str, *, bos: bool, special: bool) -> tuple[Token, ...]:
         """The tokens of a text.
@@ -234,7 +237,8 @@ def load_tokenizer(
         ModelError: the files are missing or damaged.
     """
     own = as_saved or sizes.architecture in ("gpt2", SEQ2SEQ)
-    backend = _backend(folder) if own else _of_transformers(folder, sizes.vocab_size)
+    saved = (_backend(folder), "") if own else None
+    backend, differs = saved or _of_transformers(folder, sizes.vocab_size)
     # Saved with many fine-tuned models; a text must be neither cut nor padded in silence.
     backend.no_truncation()
     backend.no_padding()
@@ -247,11 +251,12 @@ def load_tokenizer(
         bos or adds_special,
         adds_special,
         folder,
+        differs,
     )
 
 
-def _of_transformers(folder: Path, vocab_size: int) -> Tokenizer:
-    """The tokenizer that transformers makes; the saved one where it makes none of that.
+def _of_transformers(folder: Path, vocab_size: int) -> tuple[Tokenizer, str]:
+    """The tokenizer that transformers makes; the saved one where it makes none of that, and why.
 
     Its class for the model adds special tokens of its own, which a model may not know.
     """
@@ -263,11 +268,11 @@ def _of_transformers(folder: Path, vocab_size: int) -> Tokenizer:
             made = backend_of(folder)
     except ModelError as error:
         if saved is not None:
-            return saved
+            return saved, AS_SAVED.format("transformers makes none of this folder")
         raise no_tokenizer(folder, error) from None
     if saved is not None and saved.get_vocab_size() <= vocab_size < made.get_vocab_size():
-        return saved
-    return made
+        return saved, AS_SAVED.format("transformers adds tokens that the model does not know")
+    return made, ""
 
 
 @contextmanager

@@ -63,10 +63,14 @@ def unknown_notes(capture: Capture) -> tuple[str, ...]:
 
 
 def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
-    """That some layers have no attention (Jamba, Bamba), or that code of its own was not run."""
+    """What a model does otherwise than one expects.
+
+    Its tokenizer is not that of transformers, some layers have no attention (Jamba, Bamba), or
+    code of its own was not run.
+    """
     if model is None:
         return ()
-    notes = []
+    notes = [model.differs] if model.differs else []
     if without := [str(layer) for layer, heads in enumerate(model.heads_per_layer) if not heads]:
         layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
         verb = "have" if len(without) > 1 else "has"

@@ -30,7 +30,7 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
         raise UsageError("this model has no beginning token", f"leave {option('bos')} out")
     bos = tokenizer.bos if options.bos is None else options.bos
     tokens = tokenizer.encode(text, bos=bos, special=options.special)
-    if not options.special and all(token.special for token in tokens):
+    if not tokens or (not options.special and all(token.special for token in tokens)):
         raise InputError("this model's tokenizer makes no token of the text", "give another text")
     return tokens
 

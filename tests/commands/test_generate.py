@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, normalizers
 
 import attnviz
 from attnviz.data.head import Head
@@ -176,6 +177,17 @@ def test_a_template_that_fails_is_told(
     assert ended.status is ExitStatus.MODEL, ended.err
     assert sentence in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_a_chat_of_which_no_token_is_made_is_told(run: Run, gpt2_copy: Path) -> None:
+    backend = Tokenizer.from_file(str(gpt2_copy / "tokenizer.json"))
+    backend.normalizer = normalizers.Replace("hi", "")
+    backend.save(str(gpt2_copy / "tokenizer.json"))
+    (gpt2_copy / "chat_template.jinja").write_text("{{ messages[0].content }}")
+    chat = b'[{"role": "user", "content": "hi"}]'
+    ended = run("generate", "-m", str(gpt2_copy), "--chat", "-", stdin=chat)
+    assert ended.status is ExitStatus.INPUT
+    assert "makes no token of the text" in ended.err
 
 
 def test_the_template_that_a_chat_went_through_is_named(run: Run, gpt2_copy: Path) -> None:

@@ -64,6 +64,11 @@ def test_a_result_says_how_it_was_made(tmp_path: Path) -> None:
     assert {"attnviz", "torch", "transformers", "python"} <= set(made["versions"])  # type: ignore[call-overload]
 
 
+def test_of_documents_a_result_names_the_lengths_and_not_the_texts() -> None:
+    answer = attnviz.generate("who was it ?", docs={"a": "blue . " * 9, "b": "red"}, target="blue")
+    assert answer.capture.record.asked.options["docs"] == {"a": 63, "b": 3}
+
+
 def test_a_saved_capture_keeps_how_it_was_made(tmp_path: Path) -> None:
     captured = attnviz.capture(TEXT, heads="L1H2", bos=False)
     captured.save(tmp_path / "a.npz")

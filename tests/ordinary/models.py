@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import transformers
 
-from tests.ordinary.vocabularies import tokenizer_of
+from tests.ordinary.vocabularies import tokenizer_of, write_texts
 
 LAYERS, HEADS, D_HEAD, WIDTH, INNER, EXPERTS = 2, 2, 16, 32, 48, 4
 _SMALL = (
@@ -33,7 +33,7 @@ SMALL = {name: small for small, names in _SMALL for name in names.split()}
 """The settings that make a model large, and what they are here."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ordinary:
     """The settings of a published model.
 
@@ -84,6 +84,21 @@ def build(row: Ordinary, folder: Path) -> Path:
     if row.generation is not None:
         (folder / "generation_config.json").write_text(json.dumps(dict(row.generation), indent=2))
     return folder
+
+
+def older(row: Ordinary, folder: Path) -> None:
+    """Tell the special tokens as folders did before `added_tokens_decoder`."""
+    settings = {name: v for name, v in row.tokenizer.items() if name != "added_tokens_decoder"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    named = {name: v for name, v in settings.items() if name.endswith("_token") and v}
+    (folder / "special_tokens_map.json").write_text(json.dumps(named))
+    (folder / "added_tokens.json").write_text(json.dumps(dict(row.special)))
+
+
+def only_texts(row: Ordinary, folder: Path) -> None:
+    """Write the vocabulary as texts alone, without tokenizer.json."""
+    (folder / "tokenizer.json").unlink()
+    write_texts(tokenizer_of(row.kind, row.special, ""), folder)
 
 
 def made(folder: Path) -> Any:

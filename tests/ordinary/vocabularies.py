@@ -3,8 +3,10 @@
 A vocabulary spells any text, with some words in one token, as a large one does.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
+from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers import processors as post
@@ -146,3 +148,15 @@ def tokenizer_of(kind: str, special: Special, around: str) -> Tokenizer:
             special_tokens=[(token, special[token]) for token in dict.fromkeys(named)],
         )
     return tokenizer
+
+
+def write_texts(tokenizer: Tokenizer, folder: Path) -> None:
+    """Write the vocabulary as older folders have it: `vocab.txt`, or a `vocab.json` and merges."""
+    made = json.loads(tokenizer.to_str())["model"]
+    if made["type"] == "WordPiece":
+        ordered = sorted(made["vocab"], key=lambda word: made["vocab"][word])
+        (folder / "vocab.txt").write_text("".join(f"{w}\n" for w in ordered if w != "\n"))
+    else:
+        (folder / "vocab.json").write_text(json.dumps(made["vocab"]))
+        merges = (pair if isinstance(pair, str) else " ".join(pair) for pair in made["merges"])
+        (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]))

@@ -75,9 +75,12 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
         names = [str(path.relative_to(folder)) for path in files]
         tokenizer = transformers_tokenizer(folder, names)
     found = tokenizer.chat_template
-    named = found if isinstance(found, dict) else {"default": found} if found else {}
+    every = found if isinstance(found, dict) else {"default": found}
+    named = {name: source for name, source in every.items() if isinstance(source, str)}
     name = chat.template or _name(named, chat)
-    if not isinstance(named.get(name), str):
+    if not named:
+        raise ModelError("the model's chat template is no text", CHANGE)
+    if name not in named:
         raise ModelError(
             f"the model has no chat template {name!r}, but {', '.join(map(repr, named))}",
             "name one of them as the chat's chat_template",

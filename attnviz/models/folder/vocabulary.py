@@ -6,6 +6,7 @@ setting that names another file or code.
 """
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from attnviz.errors import ModelError
+from attnviz.harmless import COMMAND
 from attnviz.models.folder.files import CONFIG, TOKENIZER, read_object
 from attnviz.models.folder.gate import read_bytes, reason
 from attnviz.models.folder.tokenizer_gate import (
@@ -30,6 +32,11 @@ TEXTS = ("vocab.txt", "vocab.json", "merges.txt")
 PIECES = ("*.model", "*.spm", "*.tiktoken", "vocab.bpe")
 ELSEWHERE = ("vocab", "merges", "name_or_path", "auto_map", "chat_template")
 """Settings that name other files or code, or are long; so do those that end in `_file`."""
+CONVERT = (
+    "import sys, transformers as t; "
+    "t.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])"
+)
+"""Writes tokenizer.json into the folder that is its argument."""
 
 
 def tokenizer_settings(folder: Path) -> dict[str, Any]:
@@ -84,8 +91,10 @@ def transformers_tokenizer(folder: Path, templates: Sequence[str] | None = None)
         for name in SETTING_FILES:
             if (folder / name).is_file():
                 read = read_object(folder / name)
-                chat = {"chat_template": read.get("chat_template")} if templates is not None else {}
-                (clean / name).write_text(json.dumps({**_harmless(read), **chat}))
+                settings = _harmless(read)
+                if name == SETTINGS and templates is not None:
+                    settings["chat_template"] = read.get("chat_template")
+                (clean / name).write_text(json.dumps(settings))
         try:
             return AutoTokenizer.from_pretrained(clean, **local)
         except Exception:
@@ -136,7 +145,6 @@ def no_tokenizer(folder: Path, error: Exception) -> ModelError:
         )
     return ModelError(
         f"the folder {str(folder)!r} has {held[0]}, but no {TOKENIZER}",
-        "write it with: pip install sentencepiece protobuf tiktoken && python -c "
-        f'"from transformers import AutoTokenizer as T; T.from_pretrained({str(folder)!r})'
-        f'.save_pretrained({str(folder)!r})"',
+        f"write it{COMMAND}sentencepiece protobuf tiktoken && python -c {shlex.quote(CONVERT)} "
+        f"{shlex.quote(str(folder))} (once)",
     )

@@ -129,6 +129,7 @@ def _made(
         dtype=str(model.dtype).removeprefix("torch."),
         revision=revision,
         fingerprint=fingerprint(*weights_in(model)),
+        differs=beside[1].differs,
     )
     made = _class_of(model, sizes.kind, causal=attention.causal)
     return made(model, identity, *beside, attention.causal, sizes.kind, attention.sinks)

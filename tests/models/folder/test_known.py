@@ -1,6 +1,9 @@
 """Folders whose code transformers has not: the sentence says so, and its advice can help."""
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,11 @@ import attnviz
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.models.catalog import Source, load
 from attnviz.models.catalog import tokenizer_of as tokenizer_of_model
+from attnviz.models.folder.vocabulary import CONVERT
 from attnviz.models.loaded import generating
+from attnviz.models.tokenizer import AS_SAVED
 from tests.conftest import Run, bytes_tokenizer
-from tests.ordinary.vocabularies import tokenizer_of
+from tests.ordinary.vocabularies import tokenizer_of, write_texts
 
 TEXT = "a fluffy blue creature"
 CODE = {"AutoConfig": "configuration_own.OwnConfig", "AutoModel": "modeling_own.OwnModel"}
@@ -115,14 +120,7 @@ def test_a_vocabulary_without_tokenizer_json_gives_the_tokens_of_transformers(
     tmp_path: Path, model_type: str
 ) -> None:
     kind, special = VOCABULARIES[model_type]
-    made = json.loads(tokenizer_of(kind, special, "").to_str())["model"]
-    if kind == "words":
-        ordered = sorted(made["vocab"], key=lambda word: made["vocab"][word])
-        (tmp_path / "vocab.txt").write_text("".join(f"{w}\n" for w in ordered if w != "\n"))
-    else:
-        (tmp_path / "vocab.json").write_text(json.dumps(made["vocab"]))
-        merges = (pair if isinstance(pair, str) else " ".join(pair) for pair in made["merges"])
-        (tmp_path / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]))
+    write_texts(tokenizer_of(kind, special, ""), tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
     ours = tokenizer_of_model(Source(str(tmp_path)))
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
@@ -131,14 +129,62 @@ def test_a_vocabulary_without_tokenizer_json_gives_the_tokens_of_transformers(
         assert [token.id for token in tokens] == theirs(text).input_ids
 
 
-def test_a_sentencepiece_file_alone_is_told_how_to_convert_it(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("held", ["tokenizer.model", "source.spm"])
+@pytest.mark.parametrize(
+    "name", ["spm", "a $(touch ran) `touch ran`", 'it\'s "so" \\ ; # é', "a long name " * 12]
+)
+def test_a_sentencepiece_file_alone_is_told_the_whole_command_that_converts_it(
+    run: Run, tmp_path: Path, name: str, held: str
+) -> None:
+    path = tmp_path / name
+    path.mkdir()
+    (path / held).write_bytes(b"pieces")
+    (path / "config.json").write_text(json.dumps(LLAMA))
+    said = run("tokens", TEXT, "--model", str(path)).err
+    typed = re.search(r"write it with: (pip install .*) \(once\)\.$", said)
+    assert typed is not None, said
+    run_as = 'pip() { :; }; python() { printf "%s\\0" "$@"; }; '
+    given = subprocess.run(
+        ["bash", "-c", run_as + typed[1]], capture_output=True, text=True, cwd=tmp_path, check=True
+    ).stdout.split("\0")
+    assert given == ["-c", CONVERT, str(path), ""]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_command_that_converts_a_folder_writes_its_tokenizer(tmp_path: Path) -> None:
+    kind, special = VOCABULARIES["qwen2"]
+    write_texts(tokenizer_of(kind, special, ""), tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2"}')
+    given = [sys.executable, "-c", CONVERT, str(tmp_path)]
+    subprocess.run(given, check=True, capture_output=True)
+    assert (tmp_path / "tokenizer.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ({"tokenizer_class": "NoSuchTokenizer", "auto_map": CODE}, None),
+        ({"bos_token": 5}, "transformers makes none of this folder"),
+        (
+            {"extra_special_tokens": {"x_token": "<x>"}},
+            "transformers adds tokens that the model does not know",
+        ),
+    ],
+)
+def test_a_tokenizer_that_is_not_that_of_transformers_is_told(
+    run: Run, tmp_path: Path, broken: Any, reason: str | None
+) -> None:
     path = folder(tmp_path)
-    (path / "tokenizer.json").unlink()
-    (path / "tokenizer.model").write_bytes(b"pieces")
-    said = run("show", TEXT, "--model", str(path)).err
-    assert "tokenizer.model" in said
-    assert "AutoTokenizer" in said
-    assert "download" not in said
+    (path / "tokenizer_config.json").write_text(json.dumps(broken))
+    for command in ("show", "tokens", "heads"):
+        ended = run(command, TEXT, "--model", str(path))
+        assert ended.status is ExitStatus.OK, ended.err
+        assert ended.err.count("is read from tokenizer.json as it is") == (reason is not None)
+        assert (reason or "") in ended.err
+    notes = attnviz.show(TEXT, str(path)).notes
+    assert [note for note in notes if "as it is" in note and str(reason) in note] == (
+        [AS_SAVED.format(reason)] if reason else []
+    )
 
 
 def test_settings_of_a_tokenizer_name_no_other_file(tmp_path: Path) -> None:

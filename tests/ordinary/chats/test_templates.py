@@ -248,6 +248,17 @@ def test_of_several_templates_the_one_of_transformers_is_taken(
 
 
 @pytest.mark.usefixtures("in_process")
+def test_the_older_files_of_special_tokens_take_no_template(folder: Path) -> None:
+    (folder / "special_tokens_map.json").write_text('{"eos_token": "</s>"}')
+    (folder / "added_tokens.json").write_text('{"<|im_end|>": 2}')
+    _jinja(folder)
+    chat = {"messages": TURNS[:1]}
+    assert attnviz_says(folder, chat)[:2] == transformers_says(
+        AutoTokenizer.from_pretrained(folder), chat
+    )
+
+
+@pytest.mark.usefixtures("in_process")
 def test_a_chat_names_its_template(folder: Path) -> None:
     _named(folder, "default", "rag")
     chat = {"messages": [{"role": "user", "content": "hi"}], "chat_template": "rag"}
