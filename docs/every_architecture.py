@@ -214,7 +214,9 @@ def _apart(name: str, pipe: Any) -> None:
 
 
 def measured(asked: Sequence[str]) -> Iterator[Measured]:
-    """Each architecture, in a process of its own."""
+    """Each architecture, in a process of its own; what all of them import is imported here."""
+    torch.set_num_threads(1)  # threads do not outlive a fork
+    measure("llama")
     context = multiprocessing.get_context("fork")
     for name in asked:
         ours, theirs = context.Pipe()

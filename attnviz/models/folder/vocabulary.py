@@ -55,6 +55,9 @@ def backend_of(folder: Path) -> Tokenizer:
         ModelError: a file is too large or malformed.
         Exception: transformers cannot make one.
     """
+    if not any((folder / name).is_file() for name in (TOKENIZER, *TEXTS)):
+        # many classes begin with a vocabulary of a few special tokens, to which all is unknown
+        raise FileNotFoundError("there is no vocabulary among them")
     own = transformers_tokenizer(folder)
     if not hasattr(own, "backend_tokenizer"):
         raise TypeError(f"its {type(own).__name__} is a slow one, which tells no places of tokens")
@@ -138,13 +141,33 @@ def no_tokenizer(folder: Path, error: Exception) -> ModelError:
             f"files ({reason(error, folder)})",
             "save the tokenizer beside the model (tokenizer.save_pretrained)",
         )
-    if "slow" in str(error):
+    if name := _slow_class(folder, settings):
         return ModelError(
-            f"transformers makes no {TOKENIZER} of {held[0]} in {str(folder)!r}: {error}",
-            "use a model whose tokenizer has one",
+            f"the {name} that reads {held[0]} in {str(folder)!r} is a slow one, which tells no "
+            f"places of tokens and writes no {TOKENIZER}",
+            f"use a version of this model that has a {TOKENIZER}, or another model",
         )
     return ModelError(
         f"the folder {str(folder)!r} has {held[0]}, but no {TOKENIZER}",
         f"write it{COMMAND}sentencepiece protobuf tiktoken && python -c {shlex.quote(CONVERT)} "
         f"{shlex.quote(str(folder))} (once)",
     )
+
+
+def _slow_class(folder: Path, settings: Mapping[str, Any]) -> str | None:
+    """The folder's class of tokenizer where transformers has no fast one of it (Marian)."""
+    import transformers
+    from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
+
+    config = read_object(folder / CONFIG)
+    architecture = str(config.get("model_type"))
+    named = settings.get("tokenizer_class") or config.get("tokenizer_class")
+    # those that need a library are None where it is missing
+    known = TOKENIZER_MAPPING_NAMES.get(architecture, "TokenizersBackend")
+    name = str(named or known)
+    made = getattr(transformers, name, getattr(transformers, name.removesuffix("Fast"), None))
+    if isinstance(made, type) and issubclass(made, transformers.PreTrainedTokenizerFast):
+        return None
+    if made is None and named:
+        return None  # code of its own
+    return name if made else f"tokenizer of {architecture}"

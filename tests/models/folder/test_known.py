@@ -254,3 +254,24 @@ def test_a_model_of_pictures_and_text_is_not_called_in_need_of_a_longer_text(
     assert ended.status is ExitStatus.MODEL
     assert "it also takes pixel_values, which attnviz does not give it" in ended.err
     assert "longer" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("settings", "piece", "said"),
+    [
+        ({"model_type": "marian"}, "source.spm", "is a slow one"),
+        ({"model_type": "m2m_100"}, "sentencepiece.bpe.model", "is a slow one"),
+        ({"model_type": "llama"}, "tokenizer.model", "pip install sentencepiece"),
+        ({"model_type": "t5"}, "spiece.model", "pip install sentencepiece"),
+    ],
+)
+def test_pieces_are_to_be_converted_only_where_transformers_can(
+    run: Run, tmp_path: Path, settings: dict[str, Any], piece: str, said: str
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    (tmp_path / piece).write_bytes(b"pieces")
+    if "slow" in said:
+        (tmp_path / "vocab.json").write_text('{"</s>": 0, "<unk>": 1}')
+    ended = run("tokens", TEXT, "--model", str(tmp_path))
+    assert ended.status is ExitStatus.MODEL
+    assert said in ended.err
