@@ -72,8 +72,10 @@ def weights_in(model: nn.Module) -> tuple[dict[str, Tensor], str]:
     """The tensors of a model that are saved, tied ones once, and the state of its adapters."""
     kept, seen = dict[str, Tensor](), set[tuple[Any, ...]]()
     for name, tensor in model.state_dict().items():
+        if not isinstance(tensor, Tensor):  # the extra state of a module
+            continue
         place = tensor.data_ptr(), tuple(tensor.shape), tensor.dtype
-        if isinstance(tensor, Tensor) and (place not in seen or not tensor.numel()):
+        if place not in seen or not tensor.numel():
             seen.add(place)
             kept[name] = tensor
     states = [
