@@ -36,6 +36,13 @@ def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = 
     return digest.hexdigest()
 
 
+def as_it_is_now(model: Any) -> Any:
+    """The same loaded model, with the fingerprint of the weights that it has by now."""
+    return replace(
+        model, identity=replace(model.identity, fingerprint=fingerprint(*model.weights()))
+    )
+
+
 def with_all_bytes(model: Any) -> Any:
     """The same loaded model; behind its fingerprint stands that of all its weights."""
     if not hasattr(model, "weights"):

@@ -33,7 +33,8 @@ CannotCompute = (RuntimeError, TypeError, ValueError, LookupError, AttributeErro
 class ProvenRows:
     """The rows of calls, of each of which some are checked before one is handed over.
 
-    Of a function that is not transformers' own, every one that is handed over is checked. Those of one block are good until the next one's are asked for.
+    Of a function that is not transformers' own, every one that is handed over is checked.
+    Those of one block are good until the next one's are asked for.
     """
 
     def __init__(self, errors: dict[int, float] | None = None) -> None:
@@ -115,6 +116,8 @@ class ProvenRows:
         The first one of a causal model has one key, and is right whatever the function does.
         """
         n = call.q.size(1)
+        if n == 1 and queries is not None:  # a step of an answer, of which there are many
+            return queries
         shown = [] if queries is None or len(queries) > CHECKED else queries.tolist()
         rows = {n - 1, *shown}
         if n > 1:

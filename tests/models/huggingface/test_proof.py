@@ -453,6 +453,19 @@ def test_returned_rows_may_sum_to_less_than_1_on_long_texts_alone(register: Any)
     model.generate(TEXT, max_new_tokens=2)
 
 
+def test_the_states_of_a_training_loop_have_fingerprints_of_their_own() -> None:
+    plain = llama(attention="sdpa")
+    model = loaded(plain)
+    before, first = model.fingerprint, model.capture(TEXT)
+    with torch.no_grad():
+        plain.model.layers[0].self_attn.q_proj.weight.add_(1.0)
+    second = model.capture(TEXT)
+    answer = model.generate(TEXT, max_new_tokens=2)
+    assert first.record.model.fingerprint == before != model.fingerprint
+    after = {each.record.model.fingerprint for each in (second, answer.capture)}
+    assert after == {model.fingerprint}
+
+
 def sharper(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that says that it is another."""
 
@@ -463,7 +476,9 @@ def sharper(function: Callable[..., Any]) -> Callable[..., Any]:
     return attend
 
 
-@pytest.mark.parametrize("alter", [lambda f: f, partial, lambda f: partial(partial(f), dropout=0.0)])
+@pytest.mark.parametrize(
+    "alter", [lambda f: f, partial, lambda f: partial(partial(f), dropout=0.0)]
+)
 def test_a_function_that_wraps_transformers_own_is_not_transformers_own(alter: Any) -> None:
     own = sdpa_attention_forward
     assert is_foreign(alter(sharper(own)))
