@@ -1,7 +1,7 @@
 """A model in memory, to run many texts with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -56,8 +56,16 @@ class Model:
 
     @property
     def fingerprint(self) -> str | None:
-        """Of its weights: names, shapes, types, and fixed samples of every tensor."""
-        return self._loaded.identity.fingerprint
+        """Of its weights as they are: names, shapes, types, and fixed samples of every tensor."""
+        return self._now()._loaded.identity.fingerprint
+
+    def _now(self) -> "Model":
+        """Itself; a model that was in memory may have been trained since it was loaded."""
+        if self._source is not None:
+            return self
+        from attnviz.models.fingerprint import as_it_is_now  # torch
+
+        return replace(self, _loaded=as_it_is_now(self._loaded))
 
     @property
     def heads_per_layer(self) -> tuple[int, ...]:
@@ -166,8 +174,8 @@ def load_model(
     Args:
         model: `builtin` (None), a hub id such as `gpt2`, or a model's folder; or a transformers
             model in evaluation mode, wrapped by PEFT or not, which stays as and where it is. Then
-            only `name`, `kind` and `max_memory` have a meaning. Load it again after a change of
-            its weights: its fingerprint is taken here.
+            only `name`, `kind` and `max_memory` have a meaning. Its fingerprint is taken anew for
+            each call, so that it tells the states of a training loop apart.
         tokenizer: that of a model in memory, a fast one.
         name: what to call a model in memory; None is what transformers calls it, the same for two
             of one class. Without `model`, the name of the model to load.
@@ -227,7 +235,7 @@ def loaded(model: AnyModel, name: str = "model") -> Model:
         AttnvizError: as `load_model`.
     """
     if isinstance(model, Model):
-        return model
+        return model._now()
     if isinstance(model, str | PathLike):
         return load_model(model)
     hint = "give a name, a folder, or what attnviz.load_model returns"

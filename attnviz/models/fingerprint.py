@@ -36,6 +36,13 @@ def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = 
     return digest.hexdigest()
 
 
+def as_it_is_now(model: Any) -> Any:
+    """The same loaded model, with the fingerprint of the weights that it has by now."""
+    return replace(
+        model, identity=replace(model.identity, fingerprint=fingerprint(*model.weights()))
+    )
+
+
 def with_all_bytes(model: Any) -> Any:
     """The same loaded model, its fingerprint taken now; behind it stands that of all bytes.
 
@@ -74,8 +81,10 @@ def weights_in(model: nn.Module) -> tuple[dict[str, Tensor], str]:
     """The tensors of a model that are saved, tied ones once, and the state of its adapters."""
     kept, seen = dict[str, Tensor](), set[tuple[Any, ...]]()
     for name, tensor in model.state_dict().items():
+        if not isinstance(tensor, Tensor):  # the extra state of a module
+            continue
         place = tensor.data_ptr(), tuple(tensor.shape), tensor.dtype
-        if isinstance(tensor, Tensor) and (place not in seen or not tensor.numel()):
+        if place not in seen or not tensor.numel():
             seen.add(place)
             kept[name] = tensor
     states = [

@@ -94,12 +94,9 @@ def facts(capture: Capture) -> str:
     if before or after:
         parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
     if capture.sinks:
-        rest = (
-            ""
-            if capture.model.engine == "array"
-            else ": the rest goes to a sink that is not a token"
-        )
-        parts.append(f"rows sum to less than 1{rest}")
+        rest = "may sum to less than 1: any rest goes to a sink that is not a token"
+        array = capture.model.engine == "array"
+        parts.append(f"rows {'sum to less than 1' if array else rest}")
     parts += [readable(transform_title(transform)) for transform in capture.transforms]
     return ", ".join(parts)
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import attnviz
 from attnviz.errors import ExitStatus, UsageError
-from attnviz.models.fingerprint import SAMPLES, fingerprint
+from attnviz.models.fingerprint import SAMPLES, fingerprint, weights_in
 from tests.conftest import Run, bytes_tokenizer
 
 TEXT = "a fluffy blue creature"
@@ -48,6 +48,15 @@ def test_one_number_of_many_shows_where_all_bytes_are_looked_at() -> None:
     before, after = {"w": torch.zeros(SAMPLES * 9)}, {"w": torch.zeros(SAMPLES * 9)}
     after["w"][SAMPLES + 5] = 1
     assert fingerprint(before, whole=True) != fingerprint(after, whole=True)
+
+
+def test_a_module_may_have_a_state_that_is_no_tensor() -> None:
+    class Counting(nn.Linear):
+        def get_extra_state(self) -> dict[str, int]:
+            return {"steps": 3}
+
+    tensors, _ = weights_in(nn.Sequential(Counting(2, 2), nn.Linear(2, 2)))
+    assert sorted(tensors) == ["0.bias", "0.weight", "1.bias", "1.weight"]
 
 
 def test_both_engines_give_one_checkpoint_one_fingerprint() -> None:

@@ -7,6 +7,7 @@ them (position bias, soft caps, windows, shared keys).
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -277,8 +278,12 @@ class AttentionCall:
 
 
 def is_foreign(function: object) -> bool:
-    """Whether an attention function is none of transformers' own."""
-    return not str(getattr(function, "__module__", "")).startswith("transformers.")
+    """Whether an attention function is none of transformers' own, wherever it says it is from."""
+    while isinstance(function, partial):
+        function = function.func
+    # `functools.wraps` copies `__module__`
+    names = getattr(function, "__globals__", {"__name__": getattr(function, "__module__", "")})
+    return not str(names.get("__name__")).startswith("transformers.")
 
 
 def eager_of(module: Any) -> Callable[..., tuple[Tensor, Tensor]]:

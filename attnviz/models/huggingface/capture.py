@@ -18,14 +18,11 @@ from attnviz.errors import ModelError, option
 from attnviz.models.handover import Handover, rows_at_a_time
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import foreign, recording
+from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
 from attnviz.models.huggingface.proof import CannotCompute, ProvenRows
 from attnviz.models.reducing import Rows, Take
-
-NEAR, NEAR_HALF = 1e-3, 0.05
-"""How far below 1 the sum of a row may be by rounding."""
 
 
 class _LastLayerSeen(Exception):
@@ -102,7 +99,8 @@ def _hand_over(call: AttentionCall, layer: int, handover: Handover, proven: Prov
     queries = torch.arange(n) if wanted.queries is None else torch.tensor(wanted.queries)
     rows = proven.of(call, layer, wanted.heads[layer], queries, scores=wanted.scores)
     for block in handover.rows(n, call.k.size(1), call.q.size(0)):
-        handover.take(layer, block, call.scores(block) if wanted.scores else rows(block)[0])
+        weights = rows(block)[0]  # proven, where scores are wanted, too
+        handover.take(layer, block, call.scores(block) if wanted.scores else weights)
 
 
 def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: Take) -> None:
@@ -154,7 +152,7 @@ def _give(
 class Attention:
     """The attention of a model: heads of each layer (0: none), and whether it is causal.
 
-    `sinks`: whether an attention function that is not transformers' own leaves a part of a row out.
+    `sinks`: its attention function is not transformers' own, and may leave a part of a row out.
     """
 
     heads_per_layer: tuple[int, ...]
@@ -170,11 +168,10 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
             be recorded.
     """
     heads, looks_ahead, sinks, numbering = [0] * layers, False, False, Layers(model, kind)
-    own = model._can_set_attn_implementation() and foreign(model)
     attending = set[nn.Module]()
 
     def see(module: Any, pattern: Tensor) -> None:
-        nonlocal looks_ahead, sinks
+        nonlocal looks_ahead
         layer = numbering.at_work(module)
         if layer is not None and kind != "cross" and pattern.size(1) != pattern.size(2):
             raise ModelError(
@@ -186,11 +183,14 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
             heads[layer] = pattern.size(0)
             attending.add(module)
             looks_ahead |= bool(pattern.triu(1).any())
-            rounded = NEAR if model.dtype is torch.float32 else NEAR_HALF
-            sinks |= own and bool((pattern.sum(dim=-1) < 1 - rounded).any())
+
+    def on_call(call: AttentionCall) -> None:
+        nonlocal sinks
+        sinks |= call.foreign
+        see(call.module, _some_pattern(call))
 
     if model._can_set_attn_implementation():
-        listener = recording(model, lambda call: see(call.module, _some_pattern(call)))
+        listener = recording(model, on_call)
     else:
         listener = listening(model, see)
     with torch.inference_mode(), listener:

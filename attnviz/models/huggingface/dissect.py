@@ -105,7 +105,9 @@ def _check(model: Any) -> None:
 def _check_computed(call: AttentionCall, head: Head) -> None:
     """See that the weights of a head are what its scores lead to, in the model, too."""
     try:
-        ProvenRows().of(call, head.layer, [head.head], scores=True)
+        rows = ProvenRows().of(call, head.layer, [head.head], scores=True)
+        if call.foreign:
+            rows(torch.arange(call.q.size(1)))
     except ModelError as error:
         raise unknown(error.wrong) from None
 

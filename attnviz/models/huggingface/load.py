@@ -108,7 +108,7 @@ def wrap_huggingface(
             raise
         place = rf" ?\bin '{re.escape(str(folder))}[^']*'"  # of no use: it is gone
         raise type(error)(re.sub(place, "", error.wrong).strip(), error.hint) from None
-    finalize(wrapped, rmtree, folder, ignore_errors=True)
+    finalize(wrapped.tokenizer, rmtree, folder, ignore_errors=True)
     return wrapped
 
 

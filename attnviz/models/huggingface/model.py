@@ -38,8 +38,8 @@ from attnviz.models.tracing import head_trace
 class HuggingFaceModel:
     """A transformers model with its tokenizer; `model` may carry an output layer.
 
-    `kind`: the attention that is handed over, one of three in an encoder-decoder. `leaks`: the rows
-    of an attention function that is not transformers' own were seen to sum to less than 1.
+    `kind`: the attention that is handed over, one of three in an encoder-decoder. `leaks`: the
+    attention function is not transformers' own; its rows are proven, and need not sum to 1.
     """
 
     model: Any

@@ -33,6 +33,7 @@ CannotCompute = (RuntimeError, TypeError, ValueError, LookupError, AttributeErro
 class ProvenRows:
     """The rows of calls, of each of which some are checked before one is handed over.
 
+    Of a function that is not transformers' own, every one that is handed over is checked.
     Those of one block are good until the next one's are asked for.
     """
 
@@ -94,16 +95,16 @@ class ProvenRows:
     ) -> bool:
         """Whether weights of a call fit, and the values are not such that any others would.
 
-        Where all values are the same, as in a text of one token repeated, a function that is not
+        Where all values of a row are the same, as of one token repeated, a function that is not
         known is called once more, on random ones.
         """
         if not fits(call, queries, weights, heads):
             return False
-        several = (weights != 0).sum(dim=-1, keepdim=True) if call.foreign else None
-        if several is None or (several <= 1).all():
+        if not call.foreign:
             return True
+        several = (weights != 0).sum(dim=-1, keepdim=True)
         alike = (weights != 0) * weights.sum(dim=-1, keepdim=True) / several.clamp_min(1)
-        if not fits(call, queries, alike, heads):
+        if not (fitting(call, queries, alike, heads) & _of(several > 1, heads)[..., 0]).any():
             return True
         draw = torch.Generator(call.v.device).manual_seed(0)
         values = torch.randn(call.v.shape, generator=draw, device=call.v.device).to(call.v.dtype)
@@ -115,6 +116,8 @@ class ProvenRows:
         The first one of a causal model has one key, and is right whatever the function does.
         """
         n = call.q.size(1)
+        if n == 1 and queries is not None:  # a step of an answer, of which there are many
+            return queries
         shown = [] if queries is None or len(queries) > CHECKED else queries.tolist()
         rows = {n - 1, *shown}
         if n > 1:
@@ -125,11 +128,12 @@ class ProvenRows:
         self, call: AttentionCall, layer: int, heads: Sequence[int], queries: Tensor, made: Tensor
     ) -> bool:
         """Whether these rows fit, where every one is to be checked."""
-        if self._errors is None:
+        if self._errors is not None:
+            largest = float(errors(call, queries, made, heads).max())
+            self._errors[layer] = max(self._errors.get(layer, 0.0), largest)
+        elif not call.foreign:
             return True
-        largest = float(errors(call, queries, made, heads).max())
-        self._errors[layer] = max(self._errors.get(layer, 0.0), largest)
-        return fits(call, queries, made, heads)
+        return self._proven(call, queries, made, heads)
 
 
 def fits(
@@ -140,17 +144,25 @@ def fits(
     Weights that are NaN pass where the function may have made them: they are refused as such.
     """
     try:
-        made, given = _outputs(call, queries, weights, heads)
+        return bool(fitting(call, queries, weights, heads).all())
     except RuntimeError:  # shapes that do not go together
         return False
+
+
+def fitting(
+    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None = None
+) -> Tensor:
+    """The rows (heads, rows) of which `fits` holds."""
+    made, given = _outputs(call, queries, weights, heads)
     allowed = _tolerance(call)
     apart, size = (made - given).abs().amax(dim=-1), given.abs().amax(dim=-1)  # (h, rows)
-    if (apart <= allowed * size).all():  # an output is at most what is added up
-        return True
+    near = apart <= allowed * size  # an output is at most what is added up
+    if near.all():
+        return near
     q, k = call.q[:, queries].float().norm(dim=-1), call.k.float().norm(dim=-1).max()
     large = ROUNDED * abs(call.scaling) * _of(q * k, heads)  # of large scores, softmax rounds more
     most = allowed + large.nan_to_num(0)
-    return bool((errors(call, queries, weights, heads) <= most).all())
+    return near | (errors(call, queries, weights, heads) <= most)
 
 
 def errors(
@@ -182,12 +194,12 @@ def unproven(call: AttentionCall, layer: int, *, scores: bool = False) -> ModelE
     if not call.foreign:
         return ModelError(
             f"{type(call.module).__name__} changes what it attends to, in layer {layer}, after the "
-            "weights that it tells, so attnviz cannot show it",
+            "weights that it returns, so attnviz cannot show it",
             "use another model",
         )
-    own = "it returns none of its own" if call.returned is None else "nor are those it returns"
+    none = call.returned is None
     return ModelError(
-        f"{wrong}, and {own}",
+        f"{wrong}, {'and it returns none of its own' if none else 'nor are those it returns'}",
         "let it return the weights (batch, heads, queries, keys) that it multiplies them by, "
         'or choose another with model.set_attn_implementation("eager")',
     )

@@ -128,7 +128,7 @@ class ShowObject(TypedDict):
     target: NotRequired[str]
     unknown_words: NotRequired[Unknown]
     causal: bool
-    sinks: Annotated[bool, "Whether rows sum to less than 1."]
+    sinks: Annotated[bool, "Whether rows may sum to less than 1."]
     transforms: list[dict[str, Any]]
     tokens: NotRequired[list[TokenObject]]
     query_tokens: NotRequired[list[TokenObject]]

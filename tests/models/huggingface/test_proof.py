@@ -4,6 +4,7 @@ Each one also writes down, in float64 and by the formula alone, the weights that
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ from transformers import (
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
 )
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import attnviz
 from attnviz.data.blocks import KeepEverything, Wanted
 from attnviz.data.interventions import CutLink
 from attnviz.errors import AttnvizError, ModelError
+from attnviz.models.huggingface.call import AttentionCall, is_foreign
 from attnviz.models.huggingface.proof import EXACT
 from tests.conftest import bytes_tokenizer
 
@@ -75,6 +78,7 @@ class Mine:
     ) -> None:
         self.change, self.weights, self.out, self.returns = change, weights, out, returns
         self.truth: list[Tensor] = []
+        self.asked = torch.empty(0)
 
     def __call__(
         self, module: Any, q: Tensor, k: Tensor, v: Tensor, mask: Any, **more: Any
@@ -82,7 +86,10 @@ class Mine:
         group = q.size(1) // k.size(1)
         k, v = (each.repeat_interleave(group, 1) for each in (k, v))
         weights = self._of(q, k, more.get("scaling") or q.size(-1) ** -0.5)
-        self.truth.append(self._of(q.double(), k.double(), q.size(-1) ** -0.5)[0])
+        truth = self._of(q.double(), k.double(), q.size(-1) ** -0.5)[0]
+        if not self.asked.equal(q):  # else it is called once more, on other values
+            self.truth.append(truth)
+        self.asked = q.clone()
         out = self.out(weights.to(v.dtype) @ v)  # (B, h, n_q, d_v)
         return out.transpose(1, 2).contiguous(), self.returns(weights.to(v.dtype))
 
@@ -392,11 +399,89 @@ def test_verify_says_how_exact_each_layer_is(register: Any) -> None:
         attnviz.verify(TEXT, "translator")
 
 
-def test_verify_reads_every_row(register: Any) -> None:
-    """One row of a long text is missed by a draw, at times, and never by all rows."""
+def test_verify_reads_every_row(register: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a function that is taken for transformers' own, one row of many is missed by a draw."""
     text = "".join(chr(97 + n % 26) for n in range(400))
     odd = Mine(lambda s, i, j: torch.where(i == 123, 3 * s, s))
+    monkeypatch.setattr(AttentionCall, "foreign", False)
     register(odd)
     model = loaded(llama(max_position_embeddings=512))
+    model.capture(text, heads="L0H0")
     with pytest.raises(ModelError, match=NAMED):
         model.verify(text)
+
+
+@pytest.mark.parametrize("text", [TEXT, "a" * 20 + "bc" * 10], ids=["words", "repeated"])
+@pytest.mark.parametrize("row", [5, 12, 31])
+def test_every_row_of_a_function_of_ones_own_is_proven(register: Any, row: int, text: str) -> None:
+    """One row attends to the first key alone; where values repeat, its output tells nothing."""
+    register(Mine(lambda s, i, j: hidden(s, (i == row) & (j > 0))))
+    model = loaded(llama())
+    calls: list[Callable[[], Any]] = [
+        lambda: model.capture(text),
+        lambda: model.capture(text, scores=True),
+        lambda: model.heads(text),
+        lambda: model.explain(text, head="L0H0"),
+    ]
+    for call in calls:
+        with pytest.raises(ModelError, match=NAMED):
+            call()
+    function = Mine(lambda s, i, j: hidden(s, (i == row) & (j > 0)), returns=all_of)
+    register(function)
+    model = loaded(llama())
+    function.truth.clear()
+    ours = shown(model, text)
+    np.testing.assert_allclose(ours, torch.stack(function.truth).numpy(), rtol=0, atol=1e-5)
+    assert (ours[:, :, row, 0] == 1).all()
+
+
+def test_returned_rows_may_sum_to_less_than_1_on_long_texts_alone(register: Any) -> None:
+    """On the few tokens of loading, the six largest are all."""
+
+    def largest(scores: Tensor) -> Tensor:
+        weights = scores.softmax(-1)
+        least = weights.topk(min(6, weights.size(-1))).values[..., -1:]
+        return weights * (weights >= least)
+
+    function = Mine(weights=largest, returns=all_of)
+    register(function)
+    model = loaded(llama())
+    function.truth.clear()
+    ours = shown(model)
+    np.testing.assert_allclose(ours, torch.stack(function.truth).numpy(), rtol=0, atol=1e-5)
+    assert ours.sum(axis=-1).min() < 0.99
+    model.generate(TEXT, max_new_tokens=2)
+
+
+def test_the_states_of_a_training_loop_have_fingerprints_of_their_own() -> None:
+    plain = llama(attention="sdpa")
+    model = loaded(plain)
+    before, first = model.fingerprint, model.capture(TEXT)
+    with torch.no_grad():
+        plain.model.layers[0].self_attn.q_proj.weight.add_(1.0)
+    second = model.capture(TEXT)
+    answer = model.generate(TEXT, max_new_tokens=2)
+    assert first.record.model.fingerprint == before != model.fingerprint
+    after = {each.record.model.fingerprint for each in (second, answer.capture)}
+    assert after == {model.fingerprint}
+
+
+def sharper(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that says that it is another."""
+
+    @wraps(function)
+    def attend(module: Any, q: Tensor, *more: Any, **options: Any) -> Any:
+        return function(module, 9 * q, *more, **options)
+
+    return attend
+
+
+@pytest.mark.parametrize(
+    "alter", [lambda f: f, partial, lambda f: partial(partial(f), dropout=0.0)]
+)
+def test_a_function_that_wraps_transformers_own_is_not_transformers_own(alter: Any) -> None:
+    own = sdpa_attention_forward
+    assert is_foreign(alter(sharper(own)))
+    assert not is_foreign(alter(own))
+    assert is_foreign(Mine())
+    assert is_foreign(Mine().__call__)
