@@ -24,6 +24,7 @@ from attnviz.errors import (
     ModelError,
     OutputError,
     UsageError,
+    ended,
     option,
     spelled,
 )
@@ -222,12 +223,12 @@ def _usage(session: Session, error: typer.TyperException) -> str:
     elif "No such command" in wrong:
         wrong, _, meant = wrong.partition(". Did you mean ")
         hint = (
-            f"did you mean {meant.rstrip('?')}"
+            f"did you mean {' or '.join(meant.split(', '))}"
             if meant
             else f'attnviz show "a text" shows a text, or {hint}'
         )
     where = session.where_set(getattr(getattr(error, "param", None), "name", None))
-    return f"{wrong[:1].lower()}{wrong[1:]}{f'.{where}' if where else f'; {hint}.'}"
+    return f"{wrong[:1].lower()}{wrong[1:]}{f'.{where}' if where else f'; {ended(hint)}'}"
 
 
 def run() -> NoReturn:

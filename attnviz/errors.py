@@ -86,7 +86,12 @@ class AttnvizError(Exception):
 
     def spelled(self, speller: Speller) -> str:
         """The whole sentence, with parameters as the reader types them."""
-        return spelled(f"{self.wrong}; {self.hint}.", speller)
+        return spelled(f"{self.wrong}; {ended(self.hint)}", speller)
+
+
+def ended(sentence: str) -> str:
+    """A sentence with its full stop, if it is no question."""
+    return sentence if sentence.endswith("?") else f"{sentence}."
 
 
 class UsageError(AttnvizError):

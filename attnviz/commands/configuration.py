@@ -189,4 +189,4 @@ def _bare(flag: str) -> str:
 
 def _nearest(key: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(key, [*names], n=1)
-    return f"did you mean {close[0]}" if close else ""
+    return f"did you mean {close[0]}?" if close else ""

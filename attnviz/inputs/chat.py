@@ -22,6 +22,8 @@ def read_chat(path: Path, stdin: Stdin) -> Chat:
         InputError: the file cannot be read, or holds no chat.
     """
     origin = "standard input" if str(path) == STDIN else repr(str(path))
+    if str(path) != STDIN and not path.exists():
+        raise InputError(f"there is no file {origin}, which is to hold a chat", HINT)
     try:
         content = json.loads(read_file(path, stdin))
     except (ValueError, RecursionError) as error:

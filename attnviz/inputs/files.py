@@ -89,4 +89,4 @@ def _nearest(path: Path | None) -> str:
     except OSError:
         return f"there is no folder {str(folder)!r} either"
     close = difflib.get_close_matches("" if path is None else path.name, names, n=1)
-    return f"the nearest name is {str(folder / close[0])!r}" if close else "see what ls finds there"
+    return f"the nearest name is {str(folder / close[0])!r}" if close else "check the name"

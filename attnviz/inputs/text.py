@@ -141,7 +141,7 @@ def _doubt(argument: str, *, alone: bool) -> str | None:
     if _ADDRESS.fullmatch(argument):
         fetched = f"curl -sL {name}"
         meant = f"{fetched} | attnviz show -" if alone else f'"$({fetched})"'
-        return f"{argument!r} is taken as the text, and nothing is fetched; a page is {meant}"
+        return f"{argument!r} is taken as the text, and nothing is fetched; to read a page: {meant}"
     if not os.path.isfile(argument):
         return None
     meant = option("file", name) if alone else f'"$(cat {name})"'

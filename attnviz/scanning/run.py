@@ -102,7 +102,7 @@ def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
             return _finished(store, manifest)
         if "result" in manifest:
             names = ", ".join(sorted(lost))
-            watcher.note(f"damaged or lost: {names}")
+            watcher.note(f"damaged or lost, and made again: {names}")
         with workers_of(plan.job, how) as workers:
             _count(plan, how, watcher, workers)
             if how.part[1] > 1:

@@ -29,7 +29,7 @@ CASES: list[tuple[str, list[str], ExitStatus, str]] = [
     ("an unknown option", ["show", "a", "--hed", "1"], USAGE, "no such option: --hed"),
     ("an option without its value", ["show", "a", "--head"], USAGE, "requires an argument"),
     ("an unknown command", ["shwo", "a"], USAGE, "no such command 'shwo'"),
-    ("an unknown command, misspelt", ["shwo", "a"], USAGE, "did you mean 'show'."),
+    ("an unknown command, misspelt", ["shwo", "a"], USAGE, "did you mean 'show'?"),
     ("help of no command", ["help", "nosuch"], USAGE, "no such command 'nosuch'"),
     ("a text with a dash", ["show", "- a cat"], USAGE, "put -- before a text that begins with"),
     ("a text with two", ["show", "--a cat"], USAGE, "put -- before a text that begins with"),

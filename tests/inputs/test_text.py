@@ -135,7 +135,7 @@ def test_a_text_that_cannot_be_used_is_told(
     ("name", "sentence"),
     [
         ("note.txt", "there is no file '.*note.txt'; the nearest name is '.*notes.txt'"),
-        ("zzz", "there is no file '.*zzz'; see what ls finds there"),
+        ("zzz", "there is no file '.*zzz'; check the name"),
         ("none/a", "there is no file '.*none/a'; there is no folder '.*none' either"),
         (".", "'.*' is a folder; give a file in it"),
         ("notes.txt/a", "'.*a' cannot be read: not a directory"),

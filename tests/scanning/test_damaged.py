@@ -91,7 +91,9 @@ def test_damaged_files_of_a_result_are_made_again_to_the_same_bytes(
     garble(out / "tokens.parquet")
     watched = Watched()
     run_scan(planned(out, corpus), HowRun(1), watched)
-    assert watched.notes == ["damaged or lost: heads.parquet, skipped.jsonl, tokens.parquet"]
+    assert watched.notes == [
+        "damaged or lost, and made again: heads.parquet, skipped.jsonl, tokens.parquet"
+    ]
     assert watched.phases == [("examples", 0, 1)]  # the tokens alone are counted again
     assert contents(out) == contents(whole)
 

@@ -176,7 +176,7 @@ def _matched(pattern: str, avoid: str | None) -> Iterator[tuple[object, CorpusFi
             if state and stat.S_ISREG(state.st_mode) and not _within(path, avoid)
         ]
     if not matches:
-        raise InputError(f"no file matches {shown(pattern)!r}", "see what ls finds there")
+        raise InputError(f"no file matches {shown(pattern)!r}", "check the name")
     for path, state in matches:
         yield _file(path, state)
 

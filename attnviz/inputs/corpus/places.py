@@ -130,7 +130,7 @@ def reading(path: str) -> Iterator[None]:
 def _sentence(path: str, error: Exception) -> InputError:
     name = repr(shown(path))
     if isinstance(error, FileNotFoundError):
-        return InputError(f"there is nothing at {name}", "see that the name is right")
+        return InputError(f"there is nothing at {name}", "check the name")
     if isinstance(error, PermissionError):
         return InputError(f"there is no permission to read {name}", "give the credentials for it")
     hint = (

@@ -87,7 +87,7 @@ def wrap_huggingface(
         raise ModelError("this model is in training mode", "call its eval() first")
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(
-            f"a {type(tokenizer).__name__} is no fast tokenizer of transformers",
+            f"a value of type {type(tokenizer).__name__} is not a fast tokenizer of transformers",
             "give the one that AutoTokenizer.from_pretrained loads for this model",
         )
     folder = Path(mkdtemp(prefix="attnviz-"))  # of configuration and tokenizer, while it is used
