@@ -6,12 +6,13 @@ which is no part of the finished model. Nothing says where a head should look; b
 that stood before, some head must have found it, and in every text, without any mark.
 """
 
+import torch
 from torch import Tensor, nn
 
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
 from attnviz.training.data import IGNORED
-from attnviz.training.loss import cross_entropy
+from attnviz.training.sampled import cross_entropy
 
 
 class Asking(GPT):
@@ -33,10 +34,16 @@ class Asking(GPT):
         Args:
             hidden: the residual stream (B, n, d).
             asked: the id of the word to name at each token, or `IGNORED`, (B, n).
-            sampled: see `loss.cross_entropy`.
+            sampled: see `sampled.cross_entropy`.
         """
         where = (asked.flatten() != IGNORED).nonzero().squeeze(1)  # (questions)
         if not where.numel():
             return self.answer.weight.sum() * 0  # every worker has a gradient for every matrix
         normed = self.answer(self.ln_f(hidden.flatten(0, 1)[where].float()))  # (questions, d)
         return cross_entropy(normed, self.wte.weight, asked.flatten()[where], sampled)
+
+
+def fresh_asking(config: GPTConfig, seed: int) -> Asking:
+    """A model with random weights that depend on the seed alone."""
+    torch.manual_seed(seed)
+    return Asking(config)

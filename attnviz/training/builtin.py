@@ -7,7 +7,7 @@ held-out texts. An interrupted run resumes where it stopped. It needs Debian's
 """
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -26,14 +26,17 @@ from attnviz.models.tokenizer import END
 from attnviz.runs.options import TextOptions
 from attnviz.runs.retrieval import measure_retrieval
 from attnviz.training import tokenizer as tokenizers
+from attnviz.training.asking import fresh_asking
 from attnviz.training.bar import progress_bar
 from attnviz.training.card import Training, write_card
 from attnviz.training.data import Packing, WorldBatches
 from attnviz.training.evaluate import evaluate, tables
-from attnviz.training.loop import fresh_asking, train
+from attnviz.training.loop import train
 from attnviz.training.loss_limit import chosen_limit
+from attnviz.training.muon import muon_and_adamw
+from attnviz.training.objective import Objective
 from attnviz.training.probe import WorldProbe
-from attnviz.training.recipe import Recipe
+from attnviz.training.recipe import BundledRecipe
 from attnviz.training.sentences import DEVELOPMENT, HELD_OUT, SENTENCES
 
 CONFIG = GPTConfig(
@@ -54,7 +57,7 @@ TOKENIZER_CONFIG = {
 def main(
     output: Annotated[Path, typer.Option("-o", "--output", help="folder to write")],
     seed: Annotated[int, typer.Option(help="of the texts and of the first weights")] = 0,
-    steps: Annotated[int, typer.Option(help="about 3,500 tokens each")] = Recipe.steps,
+    steps: Annotated[int, typer.Option(help="about 3,500 tokens each")] = BundledRecipe.steps,
     checkpoint_every: Annotated[int, typer.Option(help="steps between checkpoints")] = 1000,
     sentences: Annotated[
         Path, typer.Option(exists=True, file_okay=False, help="annotated sentences, for the card")
@@ -63,7 +66,7 @@ def main(
     """Train the built-in model; an interrupted run resumes where it stopped."""
     torch.set_num_threads(1)  # as in every worker, so that a run repeats bit for bit
     output.mkdir(parents=True, exist_ok=True)
-    recipe = replace(Recipe(), seed=seed, steps=steps)
+    recipe = BundledRecipe(seed=seed, steps=steps)
     end = _train(output, recipe, checkpoint_every)
     report = evaluate(WorldProbe.open(output), sentences, HELD_OUT)
     limit = chosen_limit(output, sentences / DEVELOPMENT).limit
@@ -73,7 +76,7 @@ def main(
     Console().print(*tables(report))
 
 
-def _train(output: Path, recipe: Recipe, checkpoint_every: int) -> Progress:
+def _train(output: Path, recipe: BundledRecipe, checkpoint_every: int) -> Progress:
     """Train with a progress bar on stderr; the checkpoint goes into the folder."""
     tokenizer = _tokenizer(output)
     model = fresh_asking(CONFIG, recipe.seed)
@@ -89,7 +92,9 @@ def _train(output: Path, recipe: Recipe, checkpoint_every: int) -> Progress:
                 save_checkpoint(output, model.finished(), tokenizer)
 
         source = WorldBatches(tokenizer.to_str(), Packing(CONFIG.n_positions))
-        end = train(model, source, recipe, report, output / STATE)
+        goal = Objective(recipe)
+        state = output / STATE
+        end = train(model, source, recipe, report, state, loss=goal, optimizers=muon_and_adamw)
     save_checkpoint(output, model.finished(), tokenizer)
     settings = json.dumps(TOKENIZER_CONFIG, indent=2) + "\n"
     (output / "tokenizer_config.json").write_text(settings, encoding="utf-8")

@@ -13,7 +13,7 @@ import torch
 from attnviz.data.card import Figure
 from attnviz.data.head import Head
 from attnviz.data.train import Progress
-from attnviz.training.recipe import Recipe
+from attnviz.training.recipe import BundledRecipe
 
 if TYPE_CHECKING:
     from attnviz.training.evaluate import Report
@@ -32,7 +32,7 @@ DESCRIPTION = (
 class Training:
     """The recipe of the weights, and the progress at the end."""
 
-    recipe: Recipe
+    recipe: BundledRecipe
     end: Progress
 
 

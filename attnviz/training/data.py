@@ -62,21 +62,15 @@ class Document:
 
 @dataclass(frozen=True)
 class Batch:
-    """Ids, positions, document numbers, targets and what is asked, each (B, n).
+    """Ids, positions, document numbers and targets, each (B, n).
 
-    Padding has document -1; where nothing counts or is asked, there is `IGNORED`.
+    Padding has document `PADDING`; where no target counts, there is `IGNORED`.
     """
 
     ids: Tensor
     positions: Tensor
     documents: Tensor
     targets: Tensor
-    asked: Tensor
-
-    def first(self) -> Tensor:
-        """(B, n), True at the first token of each document, its BOS."""
-        before = torch.nn.functional.pad(self.documents, (1, 0), value=PADDING)[:, :-1]
-        return (self.documents != before) & (self.documents != PADDING)
 
     def mask(self) -> Tensor:
         """(B, 1, n, n), True where a query may attend: the same document, and not the future.
@@ -96,13 +90,25 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class AskingBatch(Batch):
+    """A batch with the words to name, (B, n); where nothing is asked, there is `IGNORED`."""
+
+    asked: Tensor
+
+    def first(self) -> Tensor:
+        """(B, n), True at the first token of each document, its BOS."""
+        before = torch.nn.functional.pad(self.documents, (1, 0), value=PADDING)[:, :-1]
+        return (self.documents != before) & (self.documents != PADDING)
+
+
+@dataclass(frozen=True)
 class WorldBatches:
     """A source of batches of the little world; `tokenizer` is JSON, which can be pickled."""
 
     tokenizer: str
     packing: Packing
 
-    def __call__(self, seed: str, steps: int, done: float) -> list[Batch]:
+    def __call__(self, seed: str, steps: int, done: float) -> list[AskingBatch]:
         return batches(seed, steps, _encoder(self.tokenizer), self.packing, done)
 
 
@@ -138,7 +144,7 @@ def random_tokens(encoder: WordEncoder, rng: random.Random) -> Document:
 
 def batches(
     seed: int | str, steps: int, encoder: WordEncoder, packing: Packing, done: float = 1.0
-) -> list[Batch]:
+) -> list[AskingBatch]:
     """`steps` batches, a pure function of the seed; short and long rows are mixed.
 
     `done`: the share of the training that is done.
@@ -148,7 +154,7 @@ def batches(
     stream = texts(seed, done=done)
     natural_texts = natural.texts(seed, packing.wordnet)
     waiting: list[list[Document]] = [[] for _ in packing.shapes]
-    made: list[Batch] = []
+    made: list[AskingBatch] = []
     while len(made) < steps:
         for text in itertools.islice(stream, 400):
             if rng.random() < packing.natural:
@@ -169,10 +175,10 @@ def batches(
 
 def _take(
     waiting: list[Document], shape: tuple[int, int], rng: random.Random, packing: Packing
-) -> list[Batch]:
+) -> list[AskingBatch]:
     """Full batches from the waiting documents; the documents taken leave `waiting`."""
     rows, width = shape
-    made: list[Batch] = []
+    made: list[AskingBatch] = []
     while sum(len(d.ids) for d in waiting) > rows * width * 1.3:
         packed = pack(waiting, rows, width)
         made.append(_batch(packed, width, rng, packing))
@@ -195,7 +201,9 @@ def pack(waiting: list[Document], rows: int, width: int) -> list[list[Document]]
     return packed
 
 
-def _batch(packed: list[list[Document]], width: int, rng: random.Random, packing: Packing) -> Batch:
+def _batch(
+    packed: list[list[Document]], width: int, rng: random.Random, packing: Packing
+) -> AskingBatch:
     shape = (len(packed), width)
     ids, positions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     documents = np.full(shape, PADDING)
@@ -214,7 +222,8 @@ def _batch(packed: list[list[Document]], width: int, rng: random.Random, packing
             for token, named in item.asked.items():
                 asked[row, at + token] = named
             at += n
-    return Batch(*(torch.from_numpy(a) for a in (ids, positions, documents, targets, asked)))
+    arrays = (ids, positions, documents, targets, asked)
+    return AskingBatch(*(torch.from_numpy(a) for a in arrays))
 
 
 def _targets(item: Document) -> NDArray[np.int64]:

@@ -10,58 +10,86 @@ import signal
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 from torch.multiprocessing import get_context
 from torch.optim import Optimizer
 
 from attnviz.data.train import UNTRAINED, Progress
 from attnviz.models.folder.config import GPTConfig
-from attnviz.models.hooks import Hook, attached
 from attnviz.models.scratch.gpt import GPT
-from attnviz.training.asking import Asking
 from attnviz.training.data import PADDING, Batch
-from attnviz.training.loss import cross_entropy, fast_bfloat16
-from attnviz.training.muon import Muon
-from attnviz.training.penalty import penalty_hooks
+from attnviz.training.loss import StepLoss
 from attnviz.training.recipe import Recipe
 
-Source: TypeAlias = Callable[[str, int, float], list[Batch]]
+M = TypeVar("M", bound=GPT)
+B = TypeVar("B", bound=Batch)
+Source: TypeAlias = Callable[[str, int, float], list[B]]
 """From a seed, a number of batches and the share of the training done, always the same batches."""
+Loss: TypeAlias = Callable[[M, B, int], StepLoss]
+"""From the model, a batch and the number of the step."""
+Optimizers: TypeAlias = Callable[[GPT, Recipe], list[Optimizer]]
+
+
+def adamw(model: nn.Module, recipe: Recipe) -> list[Optimizer]:
+    """AdamW with weight decay on matrices only, as in GPT-2's reproductions."""
+    return [adamw_of(model.parameters(), recipe)]
+
+
+def adamw_of(parameters: Iterable[nn.Parameter], recipe: Recipe) -> torch.optim.AdamW:
+    """The same for some parameters of a model."""
+    each = list(parameters)
+    groups: list[dict[str, Any]] = [
+        {"params": [p for p in each if p.dim() > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in each if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), fused=True)
 
 
 def train(
-    model: GPT,
-    source: Source,
+    model: M,
+    source: Source[B],
     recipe: Recipe,
     report: Callable[[Progress], None],
     state_file: Path | None = None,
+    *,
+    loss: Loss[M, B],
+    optimizers: Optimizers = adamw,
 ) -> Progress:
     """Train in place, from `state_file` if it exists; the progress at the end.
+
+    `source`, `loss` and `optimizers` are pickled for the other workers.
 
     Raises:
         ValueError: the state was made by another recipe.
     """
     state = read_state(state_file, recipe)
-    with _others(model, source, recipe, state_file):
-        return _train(model, source, recipe, state, report, state_file)
+    with _others(model, source, recipe, state_file, loss, optimizers):
+        return _train(model, source, recipe, state, report, state_file, loss, optimizers)
 
 
 @contextlib.contextmanager
-def _others(model: GPT, source: Source, recipe: Recipe, state_file: Path | None) -> Iterator[None]:
+def _others(
+    model: M,
+    source: Source[B],
+    recipe: Recipe,
+    state_file: Path | None,
+    loss: Loss[M, B],
+    optimizers: Optimizers,
+) -> Iterator[None]:
     """Run the other workers, if any; this process is the first of their group."""
     if recipe.workers == 1:
         yield
         return
     with tempfile.TemporaryDirectory() as folder:
         meeting = f"file://{folder}/meeting"
-        rest = (type(model), model.config, source, recipe, state_file)
+        rest = (type(model), model.config, source, recipe, state_file, loss, optimizers)
         others = [
             get_context("spawn").Process(target=_work, args=(meeting, rank, *rest), daemon=True)
             for rank in range(1, recipe.workers)
@@ -81,11 +109,13 @@ def _others(model: GPT, source: Source, recipe: Recipe, state_file: Path | None)
 def _work(
     meeting: str,
     rank: int,
-    kind: type[GPT],
+    kind: type[M],
     config: GPTConfig,
-    source: Source,
+    source: Source[B],
     recipe: Recipe,
     state_file: Path | None,
+    loss: Loss[M, B],
+    optimizers: Optimizers,
 ) -> None:
     """Everything that another worker does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first worker answers Ctrl-C
@@ -94,25 +124,27 @@ def _work(
     state = read_state(state_file, recipe)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=recipe.workers)
     model = kind(config)
-    _train(model, source, recipe, state, lambda _: None, None)
+    _train(model, source, recipe, state, lambda _: None, None, loss, optimizers)
     dist.destroy_process_group()
 
 
 def _train(
-    model: GPT,
-    source: Source,
+    model: M,
+    source: Source[B],
     recipe: Recipe,
     state: dict[str, Any] | None,
     report: Callable[[Progress], None],
     state_file: Path | None,
+    loss: Loss[M, B],
+    optimizers: Optimizers,
 ) -> Progress:
     """One worker's share of the training; the first worker saves and reports."""
     rank = dist.get_rank() if recipe.workers > 1 else 0
-    optimizers = optimizers_of(model, recipe)
+    its_optimizers = optimizers(model, recipe)
     now = UNTRAINED
     if state:
         model.load_state_dict(state["model"])
-        for optimizer, its_state in zip(optimizers, state["optimizers"], strict=True):
+        for optimizer, its_state in zip(its_optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(its_state)
         now = Progress(**state["progress"])
     elif recipe.workers > 1:
@@ -124,15 +156,15 @@ def _train(
         size = min(recipe.shard, recipe.steps - now.step)
         shard = _in_step(source(seed, size, now.step / recipe.steps), recipe.seed + now.step)
         torch.manual_seed(zlib.crc32(seed.encode()))  # the same dropout after an interruption
-        now = _train_on(shard, model, optimizers, recipe, now)
+        now = _train_on(shard, model, its_optimizers, recipe, now, loss)
         if state_file:
-            _save(state_file, model, optimizers, now, recipe)
+            _save(state_file, model, its_optimizers, now, recipe)
         report(now)
     model.eval()
     return now
 
 
-def _in_step(shard: list[Batch], seed: int) -> list[Batch]:
+def _in_step(shard: list[B], seed: int) -> list[B]:
     """The batches in a random order of widths that is the same for every worker.
 
     Workers wait for each other after every step, so their batches should take equally long.
@@ -143,7 +175,12 @@ def _in_step(shard: list[Batch], seed: int) -> list[Batch]:
 
 
 def _train_on(
-    shard: list[Batch], model: GPT, optimizers: list[Optimizer], recipe: Recipe, now: Progress
+    shard: list[B],
+    model: M,
+    optimizers: list[Optimizer],
+    recipe: Recipe,
+    now: Progress,
+    loss: Loss[M, B],
 ) -> Progress:
     """One step for each batch; the progress after them."""
     started = time.perf_counter()
@@ -152,9 +189,10 @@ def _train_on(
     for step, batch in enumerate(shard, start=now.step):
         for group in [group for optimizer in optimizers for group in optimizer.param_groups]:
             group["lr"] = recipe.rate(step)
-        loss, entropy = _step(model, optimizers, batch, recipe, step)
-        losses.append(loss)
-        entropies.append(entropy)
+        lost = loss(model, batch, step)
+        _descend(model, optimizers, lost, recipe)
+        losses.append(lost.predicted)
+        entropies.append(lost.entropy)
     return Progress(
         step=now.step + len(shard),
         tokens=now.tokens + recipe.workers * tokens,
@@ -164,68 +202,15 @@ def _train_on(
     )
 
 
-def _step(
-    model: GPT, optimizers: list[Optimizer], batch: Batch, recipe: Recipe, step: int
-) -> tuple[float, float]:
-    where, targets = batch.predictions()
-    costs: list[Tensor] = []
-    # one layer a step, in turn: on average the same as all layers, in a fraction of the time
-    layer = step % model.config.n_layer
-    hooks = penalty_hooks(layer, batch, recipe, costs) if recipe.penalised(step) else {}
-    if recipe.dropout:
-        hooks |= _dropout_hooks(model, recipe.dropout)
-    with torch.autocast("cpu", torch.bfloat16, enabled=fast_bfloat16()), attached(model, hooks):
-        hidden = model.hidden(batch.ids, mask=batch.mask(), positions=batch.positions)  # (B, n, d)
-    normed = model.ln_f(hidden.flatten(0, 1)[where].float())  # (predictions, d)
-    loss = cross_entropy(normed, model.wte.weight, targets, recipe.sampled)
-    penalty = sum(costs, torch.zeros(()))
-    total = loss + recipe.penalty_at(step) * penalty
-    if isinstance(model, Asking):
-        total = total + recipe.asking * model.loss(hidden, batch.asked, recipe.sampled)
-    total.backward()  # type: ignore[no-untyped-call]
+def _descend(model: GPT, optimizers: list[Optimizer], loss: StepLoss, recipe: Recipe) -> None:
+    """One step of the optimizers, along the mean gradient of all workers."""
+    loss.total.backward()  # type: ignore[no-untyped-call]
     if recipe.workers > 1:
         _average_gradients(model, recipe.workers)
     torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
     for optimizer in optimizers:
         optimizer.step()
         optimizer.zero_grad()
-    return loss.item(), penalty.item()
-
-
-def _dropout_hooks(model: GPT, share: float) -> dict[str, Hook]:
-    """Dropout on the embeddings and on each head's result, as in GPT-2's training."""
-
-    def drop(value: Tensor) -> Tensor:
-        return torch.nn.functional.dropout(value, share)
-
-    layers = range(model.config.n_layer)
-    return {"h.0.resid_pre": drop, **{f"h.{n}.attn.z": drop for n in layers}}
-
-
-def optimizers_of(model: GPT, recipe: Recipe) -> list[Optimizer]:
-    """AdamW for everything; or Muon for the matrices of the blocks, and AdamW for the rest."""
-    if not recipe.muon:
-        return [optimizer_of(model, recipe)]
-    blocks = [p for p in model.h.parameters() if p.dim() > 1]
-    taken = {id(p) for p in blocks}
-    rest = [p for p in model.parameters() if id(p) not in taken]
-    groups = [
-        {"params": [p for p in rest if p.dim() > 1], "weight_decay": recipe.weight_decay},
-        {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
-    ]
-    adam = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), fused=True)
-    return [Muon(blocks, recipe.learning_rate, recipe.weight_decay), adam]
-
-
-def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW with weight decay on matrices only, as in GPT-2's reproductions."""
-    matrices = [p for p in model.parameters() if p.dim() > 1]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
-    groups: list[dict[str, Any]] = [
-        {"params": matrices, "weight_decay": recipe.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), fused=True)
 
 
 def _average_gradients(model: GPT, workers: int) -> None:
@@ -271,9 +256,3 @@ def fresh_model(config: GPTConfig, seed: int) -> GPT:
     """A model with random weights that depend on the seed alone."""
     torch.manual_seed(seed)
     return GPT(config)
-
-
-def fresh_asking(config: GPTConfig, seed: int) -> Asking:
-    """The same, of a model that is asked for words."""
-    torch.manual_seed(seed)
-    return Asking(config)

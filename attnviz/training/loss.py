@@ -1,36 +1,55 @@
-"""Cross-entropy over a large vocabulary, estimated from a sample of it."""
+"""The loss of a step of the training."""
 
-import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from attnviz.models.hooks import Hook, attached
+from attnviz.models.scratch.gpt import GPT
+from attnviz.training.data import Batch
 
-def fast_bfloat16() -> bool:
+DROPOUT = 0.15
+
+
+@dataclass(frozen=True)
+class StepLoss:
+    """`total` is what a step lowers. What is reported, in nats: the loss of the predicted tokens,
+    and the entropy of the attention, where it costs something."""
+
+    total: Tensor
+    predicted: float
+    entropy: float = 0.0
+
+
+def next_token_loss(model: GPT, batch: Batch, step: int) -> StepLoss:
+    """Mean cross-entropy of the next tokens; dropout against overfitting, as in GPT-2's training.
+
+    Dropout acts on the embeddings and on each head's result.
+    """
+    layers = range(model.config.n_layer)
+    hooks = {"h.0.resid_pre": _drop, **{f"h.{n}.attn.z": _drop for n in layers}}
+    _, normed, targets = predictions(model, batch, hooks)
+    logits = (normed @ model.wte.weight.t()).float()  # (predictions, V)
+    loss = torch.nn.functional.cross_entropy(logits, targets)
+    return StepLoss(loss, loss.item())
+
+
+def _drop(value: Tensor) -> Tensor:
+    return torch.nn.functional.dropout(value, DROPOUT)
+
+
+def predictions(
+    model: GPT, batch: Batch, hooks: Mapping[str, Hook]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The last residual stream (B, n, d); its normed rows that predict (p, d), and targets (p)."""
+    where, targets = batch.predictions()
+    with torch.autocast("cpu", torch.bfloat16, enabled=_fast_bfloat16()), attached(model, hooks):
+        hidden = model.hidden(batch.ids, mask=batch.mask(), positions=batch.positions)  # (B, n, d)
+    return hidden, model.ln_f(hidden.flatten(0, 1)[where].float()), targets
+
+
+def _fast_bfloat16() -> bool:
     """Whether this processor computes in bfloat16; others emulate it, many times slower."""
     return torch.cpu._is_avx512_bf16_supported()
-
-
-def cross_entropy(
-    hidden: Tensor, embedding: Tensor, targets: Tensor, sampled: int | None = None
-) -> Tensor:
-    """Mean over n targets of −log softmax(hidden·Eᵀ)[target], in nats.
-
-    A softmax's denominator is a sum over the vocabulary. With `sampled`, that many of the words
-    that are no target, drawn at random, stand for all such words in the sum, each for several:
-    its expected value is the same, in a fraction of the time.
-
-    Args:
-        hidden: (n, d). embedding: E, (V, d). targets: (n), ids.
-        sampled: how many words to draw; None takes all.
-    """
-    wanted, index = torch.unique(targets, return_inverse=True)  # (w), (n)
-    if sampled is None or wanted.numel() + sampled >= embedding.size(0):
-        return torch.nn.functional.cross_entropy((hidden @ embedding.t()).float(), targets)
-    rest = torch.ones(embedding.size(0), dtype=torch.bool).index_fill_(0, wanted, False).nonzero()
-    drawn = rest[torch.randperm(rest.size(0))[:sampled], 0]  # (sampled)
-    words = torch.nn.functional.embedding(torch.cat((wanted, drawn)), embedding)
-    logits = (hidden @ words.t()).float()  # (n, w + sampled)
-    # a drawn word counts as often as there are words for it to stand for
-    logits[:, wanted.numel() :] += math.log(rest.size(0) / sampled)
-    return torch.nn.functional.cross_entropy(logits, index)

@@ -11,12 +11,25 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
+
+from attnviz.models.scratch.gpt import GPT
+from attnviz.training.loop import adamw_of
+from attnviz.training.recipe import Recipe
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 STEPS = 5
 
 
-class Muon(torch.optim.Optimizer):
+def muon_and_adamw(model: GPT, recipe: Recipe) -> list[Optimizer]:
+    """Muon for the matrices of the blocks, and AdamW for the rest."""
+    blocks = [p for p in model.h.parameters() if p.dim() > 1]
+    taken = {id(p) for p in blocks}
+    rest = (p for p in model.parameters() if id(p) not in taken)
+    return [Muon(blocks, recipe.learning_rate, recipe.weight_decay), adamw_of(rest, recipe)]
+
+
+class Muon(Optimizer):
     """Muon with Nesterov momentum and decoupled weight decay, for matrices alone.
 
     The step of an m × n matrix is scaled by 0.2·√max(m, n), so that its root mean square is that

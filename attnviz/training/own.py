@@ -16,6 +16,7 @@ from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
 from attnviz.training.loop import fresh_model, train
+from attnviz.training.loss import next_token_loss
 from attnviz.training.own_folder import (
     STATE,
     keep,
@@ -92,7 +93,8 @@ def train_model(
     if not done:
         _keep_reached(folder, model, text, plan, 0)
     with writing(folder), _counted(done, reached):
-        train(model, source, recipe_of(plan), measure, folder / STATE)
+        recipe, state = recipe_of(plan), folder / STATE
+        train(model, source, recipe, measure, state, loss=next_token_loss)
     return _outcome(load_checkpoint(folder), text, points)
 
 

@@ -14,7 +14,7 @@ from tokenizers.trainers import BpeTrainer
 from attnviz.data.train import Plan
 from attnviz.errors import InputError, option
 from attnviz.models.tokenizer import END
-from attnviz.training.data import IGNORED, Batch
+from attnviz.training.data import Batch
 
 HELD_OUT = 0.05
 IntArray = NDArray[np.int64]
@@ -53,8 +53,7 @@ class Windows:
         spans = starts[:, None] + np.arange(self.context + 1)  # (rows, context + 1)
         ids = torch.from_numpy(self.tokens[spans])
         positions = torch.arange(self.context).expand(self.rows, -1)
-        nothing = torch.full_like(positions, IGNORED)
-        return Batch(ids[:, :-1], positions, torch.zeros_like(positions), ids[:, 1:], nothing)
+        return Batch(ids[:, :-1], positions, torch.zeros_like(positions), ids[:, 1:])
 
 
 def prepare(text: str, plan: Plan, tokenizer: Tokenizer | None = None) -> OwnText:

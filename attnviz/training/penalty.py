@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 
 from attnviz.models.hooks import Hook
-from attnviz.training.data import PADDING, Batch
-from attnviz.training.recipe import Recipe
+from attnviz.training.data import PADDING, AskingBatch
+from attnviz.training.recipe import BundledRecipe
 
 
-def penalty_hooks(layer: int, batch: Batch, recipe: Recipe, into: list[Tensor]) -> dict[str, Hook]:
+def penalty_hooks(
+    layer: int, batch: AskingBatch, recipe: BundledRecipe, into: list[Tensor]
+) -> dict[str, Hook]:
     """Hooks that collect what a layer's rows cost, as scalars in nats; by hook point."""
     return {
         f"h.{layer}.attn.pattern": _pattern_hook(batch, recipe, into),
@@ -20,7 +22,7 @@ def penalty_hooks(layer: int, batch: Batch, recipe: Recipe, into: list[Tensor]) 
     }
 
 
-def _pattern_hook(batch: Batch, recipe: Recipe, into: list[Tensor]) -> Hook:
+def _pattern_hook(batch: AskingBatch, recipe: BundledRecipe, into: list[Tensor]) -> Hook:
     """A hook that collects what a layer's rows cost: the entropy off BOS, and resting on BOS.
 
     A penalty on the whole row's entropy would reward a head for resting on BOS. So the entropy of
@@ -48,7 +50,7 @@ def _pattern_hook(batch: Batch, recipe: Recipe, into: list[Tensor]) -> Hook:
     return record
 
 
-def _scores_hook(batch: Batch, recipe: Recipe, into: list[Tensor]) -> Hook:
+def _scores_hook(batch: AskingBatch, recipe: BundledRecipe, into: list[Tensor]) -> Hook:
     """A hook that collects by how much a layer's scores exceed `recipe.highest`, squared."""
     mask = batch.mask()
 

@@ -12,25 +12,43 @@ from attnviz.models.memory import SHARE, free_bytes, written
 SHARD, WORKERS = 50, 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything that decides the weights, but for the texts.
+    """Everything that decides the weights, but for the texts and the loss.
 
     The learning rate follows straight lines through `rates`: (share of the steps, share of
-    `learning_rate`). `penalty` is added to the loss, in nats per nat of the attention rows' mean
-    entropy; it rises in a straight line from 0 at `penalty_from` (a share of the steps), so that it
-    would be whole at the end, but no further than to `penalty_most`. `dropout` acts on the
-    embeddings and on each head's result. `sampled` is how many words stand for those that are no
-    target; see `loss.cross_entropy`. `asking` is the weight of the questions in the loss; see
-    `asking.py`.
+    `learning_rate`).
     """
 
     seed: int = 0
+    steps: int
+    learning_rate: float
+    rates: tuple[tuple[float, float], ...]
+    weight_decay: float = 0.1
+    clip: float = 1.0
+    shard: int = SHARD
+    workers: int = WORKERS
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step."""
+        shares, heights = zip(*self.rates, strict=True)
+        return self.learning_rate * float(np.interp(step / self.steps, shares, heights))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundledRecipe(Recipe):
+    """The recipe of a bundled model.
+
+    `penalty` is added to the loss, in nats per nat of the attention rows' mean entropy; it rises in
+    a straight line from 0 at `penalty_from` (a share of the steps), so that it would be whole at
+    the end, but no further than to `penalty_most`. `sampled` is how many words stand for those
+    that are no target; see `sampled.cross_entropy`. `asking` is the weight of the questions in the
+    loss; see `asking.py`.
+    """
+
     steps: int = 18_000
     learning_rate: float = 4e-3
     rates: tuple[tuple[float, float], ...] = ((0, 0.005), (1 / 150, 1.0), (0.35, 1.0), (1, 0.01))
-    weight_decay: float = 0.1
-    muon: bool = True
     sampled: int | None = 1_500
     penalty: float = 0.25
     penalty_from: float = 0.3
@@ -39,16 +57,7 @@ class Recipe:
     resting_cost: float = 4.0
     highest: float = 25.0
     highest_cost: float = 0.05
-    dropout: float = 0.0
-    clip: float = 1.0
     asking: float = 1.0
-    shard: int = 50
-    workers: int = 2
-
-    def rate(self, step: int) -> float:
-        """The learning rate of a step."""
-        shares, heights = zip(*self.rates, strict=True)
-        return self.learning_rate * float(np.interp(step / self.steps, shares, heights))
 
     def penalised(self, step: int) -> bool:
         return self.penalty > 0 and step >= self.penalty_from * self.steps
@@ -95,16 +104,12 @@ def sizes(plan: Plan, vocabulary: int) -> GPTConfig:
 
 
 def recipe_of(plan: Plan) -> Recipe:
-    """The recipe of a plan: no penalty, and dropout against overfitting."""
+    """The recipe of a plan."""
     return Recipe(
         seed=plan.seed,
         steps=plan.max_steps,
         learning_rate=plan.lr,
         rates=((0, 0.01), (0.03, 1.0), (1, 0.05)),
-        penalty=0.0,
-        dropout=0.15,
-        muon=False,
-        sampled=None,
         shard=SHARD,
         workers=WORKERS,
     )

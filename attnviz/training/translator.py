@@ -26,8 +26,8 @@ from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.scratch.translator import save_translator
 from attnviz.training.bar import progress_bar
 from attnviz.training.card import figure_entries, versions
-from attnviz.training.loop import optimizer_of
-from attnviz.training.recipe import Recipe
+from attnviz.training.loop import adamw_of
+from attnviz.training.recipe import BundledRecipe
 from attnviz.training.tokenizer import WordEncoder, word_tokenizer
 from attnviz.training.translation.data import IGNORED, PairBatch, batches
 from attnviz.training.translation.evaluate import alignment, best_head, exact_match, held_out
@@ -57,9 +57,9 @@ TITLE = "each French word attends to the English word it translates"
 STEPS, PAIRS_PER_STEP = 14_000, 128
 
 
-def recipe_of(seed: int, steps: int) -> Recipe:
+def recipe_of(seed: int, steps: int) -> BundledRecipe:
     """The recipe of the translator; a step takes `PAIRS_PER_STEP` pairs."""
-    return Recipe(
+    return BundledRecipe(
         seed=seed,
         steps=steps,
         learning_rate=2e-3,
@@ -110,9 +110,9 @@ def english_words() -> frozenset[str]:
     return frozenset(word for word in counts if counts[word] >= OFTEN)
 
 
-def train(model: Seq2Seq, encoder: WordEncoder, recipe: Recipe) -> float:
+def train(model: Seq2Seq, encoder: WordEncoder, recipe: BundledRecipe) -> float:
     """Train in place with a progress bar; the final loss, a running mean over 100 steps."""
-    optimizer = optimizer_of(model, recipe)
+    optimizer = adamw_of(model.parameters(), recipe)
     stream = batches(recipe.seed, PAIRS_PER_STEP, encoder, model.config.n_positions)
     model.train()
     mean = 0.0
@@ -129,7 +129,11 @@ def train(model: Seq2Seq, encoder: WordEncoder, recipe: Recipe) -> float:
 
 
 def _step(
-    model: Seq2Seq, optimizer: torch.optim.Optimizer, batch: PairBatch, recipe: Recipe, step: int
+    model: Seq2Seq,
+    optimizer: torch.optim.Optimizer,
+    batch: PairBatch,
+    recipe: BundledRecipe,
+    step: int,
 ) -> float:
     entropies: list[Tensor] = []
     hooks = _entropy_hooks(model, batch, entropies) if recipe.penalised(step) else {}
@@ -166,7 +170,7 @@ def measure(model: Seq2Seq, encoder: WordEncoder, count: int = 1000) -> tuple[He
 
 
 def _card(
-    recipe: Recipe, head: Head, figures: list[Figure], run: dict[str, float]
+    recipe: BundledRecipe, head: Head, figures: list[Figure], run: dict[str, float]
 ) -> dict[str, Any]:
     return {
         "schema": 1,

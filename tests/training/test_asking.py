@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from attnviz.models.folder.config import GPTConfig
-from attnviz.training.asking import Asking
+from attnviz.training.asking import Asking, fresh_asking
 from attnviz.training.data import IGNORED
-from attnviz.training.loop import fresh_asking
 
 TINY = GPTConfig(50, n_positions=8, n_embd=8, n_layer=1, n_head=2)
 

@@ -11,15 +11,17 @@ from tokenizers import Tokenizer
 
 from attnviz.data.train import Progress
 from attnviz.models.folder.config import GPTConfig
-from attnviz.models.scratch.gpt import GPT
 from attnviz.training import tokenizer as tokenizers
+from attnviz.training.asking import Asking, fresh_asking
 from attnviz.training.data import Packing, WorldBatches
-from attnviz.training.loop import fresh_asking, fresh_model, train
-from attnviz.training.loss import cross_entropy
-from attnviz.training.recipe import Recipe
+from attnviz.training.loop import fresh_model, train
+from attnviz.training.muon import muon_and_adamw
+from attnviz.training.objective import Objective
+from attnviz.training.recipe import BundledRecipe, Recipe
+from attnviz.training.sampled import cross_entropy
 
 TINY = GPTConfig(tokenizers.VOCABULARY, n_positions=256, n_embd=8, n_layer=1, n_head=2)
-RECIPE = Recipe(steps=4, shard=2, penalty_from=0.5, workers=1)
+RECIPE = BundledRecipe(steps=4, shard=2, penalty_from=0.5, workers=1)
 
 
 class Interrupted(Exception):
@@ -41,14 +43,17 @@ def source(world_tokenizer: Tokenizer) -> WorldBatches:
     return WorldBatches(world_tokenizer.to_str(), packing)
 
 
-def run(source: WorldBatches, state: Path, recipe: Recipe, *, stop_at: int | None = None) -> GPT:
+def run(
+    source: WorldBatches, state: Path, recipe: BundledRecipe, *, stop_at: int | None = None
+) -> Asking:
     def report(progress: Progress) -> None:
         assert math.isfinite(progress.loss)
         if progress.step == stop_at:
             raise Interrupted
 
     model = fresh_asking(TINY, recipe.seed)
-    train(model, source, recipe, report, state)
+    goal = Objective(recipe)
+    train(model, source, recipe, report, state, loss=goal, optimizers=muon_and_adamw)
     return model
 
 
@@ -68,7 +73,9 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
 def test_two_workers_take_one_step_along_the_mean_of_their_gradients(
     source: WorldBatches, tmp_path: Path
 ) -> None:
-    plain = Recipe(steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf, sampled=None, asking=0)
+    plain = BundledRecipe(
+        steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf, sampled=None, asking=0
+    )
     found = run(source, tmp_path / "state.pt", plain)
     model = fresh_model(TINY, plain.seed).requires_grad_(True)
     for rank in range(2):
@@ -91,7 +98,7 @@ def test_a_state_of_another_recipe_is_not_resumed(source: WorldBatches, tmp_path
         run(source, tmp_path / "state.pt", RECIPE, stop_at=2)
     other = replace(RECIPE, learning_rate=1.0)
     with pytest.raises(ValueError, match="another recipe"):
-        train(fresh_model(TINY, 0), source, other, print, tmp_path / "state.pt")
+        run(source, tmp_path / "state.pt", other)
 
 
 def test_the_learning_rate_runs_in_straight_lines_through_its_points() -> None:
@@ -122,6 +129,6 @@ def test_a_sample_of_the_vocabulary_gives_the_loss_and_gradients_of_all_of_it() 
 
 
 def test_the_penalty_rises_from_nothing_to_its_limit() -> None:
-    recipe = Recipe(steps=100, penalty=0.2, penalty_from=0.5, penalty_most=0.15)
+    recipe = BundledRecipe(steps=100, penalty=0.2, penalty_from=0.5, penalty_most=0.15)
     assert [recipe.penalty_at(step) for step in (0, 50, 75, 100)] == [0, 0, 0.1, 0.15]
     assert not recipe.penalised(49)
