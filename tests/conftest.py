@@ -1,6 +1,7 @@
 """What every test may use: tiny seeded models, and the command line inside this process."""
 
 import io
+import multiprocessing
 import os
 import shutil
 from collections.abc import Callable
@@ -138,3 +139,13 @@ def run() -> Run:
         return Result(status, out.getvalue(), err.getvalue().decode())
 
     return run
+
+
+@pytest.fixture
+def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are forked from a process that has imported torch, instead of importing it each."""
+    from attnviz.training import loop
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch._dynamo", "attnviz.training.loop"])
+    monkeypatch.setattr(loop, "get_context", lambda _: context)

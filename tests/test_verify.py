@@ -89,7 +89,7 @@ def test_what_float32_cannot_do_better_on_a_long_text_is_no_mistake(
         if name.endswith("attn.c_attn.weight"):
             weights[name] = weights[name] * 4
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    words = (ROOT / "attnviz" / "training" / "words" / "common.txt").read_text().split()
+    words = (ROOT / "making" / "words" / "common.txt").read_text().split()
     text = " ".join(random.Random(5).choices(words, k=200))
     arguments = ("--model", str(folder), "--engine", engine, "--truncate", "right", "--top", "1")
     ended = run("show", text, "--verify", *arguments)

@@ -29,7 +29,18 @@ def test_the_wheel_holds_the_model_and_its_weights_are_at_most_20_mb(wheel: Path
         assert sizes[folder + name] > 0
     assert sizes[folder + "model.safetensors"] <= 20 * MEGABYTE
     assert "attnviz/py.typed" in sizes
-    assert not any(name.startswith(("tests/", "docs/")) for name in sizes)
+    roots = {name.split("/")[0] for name in sizes}
+    assert {root for root in roots if not root.endswith(".dist-info")} == {"attnviz"}
+
+
+def test_the_wheel_holds_nothing_of_how_the_models_were_made_but_the_licences(wheel: Path) -> None:
+    lists = {path.read_bytes() for path in (ROOT / "making" / "words").glob("*.txt")}
+    assert len(lists) > 10
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (licence,) = (name for name in names if "making" in name.split("/"))
+        assert licence.endswith(".dist-info/licenses/making/words/NOTICE")
+        assert not any(archive.read(name) in lists for name in names)
 
 
 def test_the_wheel_runs_from_another_folder(wheel: Path, tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Training: a little world, a loop, figures on held-out texts, and a user's own text."""
+"""A model trained on a user's own text."""

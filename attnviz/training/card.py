@@ -1,66 +1,11 @@
-"""The built-in model's `card.json`, written beside the weights, and the parts all cards share."""
+"""What the cards of all trained models share."""
 
-import json
-import platform
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import tokenizers
-import torch
+from typing import Any
 
 from attnviz.data.card import Figure
-from attnviz.data.head import Head
-from attnviz.data.train import Progress
-from attnviz.training.recipe import BundledRecipe
-
-if TYPE_CHECKING:
-    from attnviz.training.evaluate import Report
 
 SCHEMA = 1
-DESCRIPTION = (
-    "A small GPT-2 trained from scratch on generated English sentences and on WordNet's "
-    "definitions and examples: to predict the next token and, at some words, to name another word "
-    "that belongs to them (see training.asking). Its heads were not wired by hand, and no "
-    "attention targets were used; in the later part of the training the entropy of the attention "
-    "cost a little (see training.penalty), which makes heads crisper."
-)
-
-
-@dataclass(frozen=True)
-class Training:
-    """The recipe of the weights, and the progress at the end."""
-
-    recipe: BundledRecipe
-    end: Progress
-
-
-def write_card(
-    folder: Path,
-    report: "Report",
-    training: Training,
-    loss_limit: float | None = None,
-    retrieval: Iterable[Head] = (),
-) -> None:
-    """Write `card.json`, with the numbers that the evaluation measured."""
-    card = {
-        "schema": SCHEMA,
-        "name": "builtin",
-        "description": DESCRIPTION,
-        "bos": True,
-        "heads": [
-            {"behaviour": named.behaviour, "head": str(named.head), "title": named.title}
-            for named in report.heads
-        ],
-        "figures": figure_entries(report.figures),
-        "training": _training(training),
-        "loss_limit": loss_limit,
-        "retrieval": [str(head) for head in retrieval],
-        "stop": ["."],
-    }
-    text = json.dumps(card, indent=2, ensure_ascii=False)
-    (folder / "card.json").write_text(text + "\n", encoding="utf-8")
 
 
 def figure_entries(figures: Iterable[Figure]) -> list[dict[str, Any]]:
@@ -76,24 +21,3 @@ def figure_entries(figures: Iterable[Figure]) -> list[dict[str, Any]]:
         }
         for figure in figures
     ]
-
-
-def versions() -> dict[str, str]:
-    """The versions of the libraries that made the weights."""
-    return {
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "tokenizers": tokenizers.__version__,
-    }
-
-
-def _training(training: Training) -> dict[str, Any]:
-    end = training.end
-    return {
-        **asdict(training.recipe),
-        "tokens": end.tokens,
-        "minutes": round(end.seconds / 60, 1),
-        "tokens_per_second": round(end.tokens / end.seconds),
-        "final_loss": round(end.loss, 4),
-        "versions": versions(),
-    }

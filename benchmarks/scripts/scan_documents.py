@@ -12,7 +12,7 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.threads import use_threads
 from attnviz.scanning.count import Counter
 from attnviz.scanning.files import record_to_bytes
-from attnviz.training.world.texts import texts
+from making.world.texts import texts
 
 SHARD = 1000
 """Documents of a shard."""

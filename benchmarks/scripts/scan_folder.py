@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from attnviz import scan
-from attnviz.training.world.texts import texts
+from making.world.texts import texts
 
 DOCUMENTS = 8000
 

@@ -3,7 +3,7 @@
 import random
 from itertools import islice
 
-from attnviz.training.world import texts as of_world
+from making.world import texts as of_world
 
 WORLD = "world"
 """In the place of a length: documents of the built-in model's world."""

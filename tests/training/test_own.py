@@ -19,7 +19,7 @@ from attnviz.errors import ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
 from attnviz.training import loop, own, own_folder, own_text, recipe
-from attnviz.training.world.texts import texts
+from making.world.texts import texts
 from tests.conftest import Run
 
 TEXT = "\n".join(text.source for text in itertools.islice(texts(0), 100))

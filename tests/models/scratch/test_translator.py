@@ -17,8 +17,8 @@ from attnviz.models.scratch.translator import load_translator
 from attnviz.runs.choose import plan_capture
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare
-from attnviz.training.tokenizer import WordEncoder
-from attnviz.training.translation.evaluate import ALIGNED, EXACT, alignment, exact_match, held_out
+from making.tokenizer import WordEncoder
+from making.translation.evaluate import ALIGNED, EXACT, alignment, exact_match, held_out
 from tests.conftest import Run
 from tests.factories import recorded_heads
 from tests.reading import rows_of

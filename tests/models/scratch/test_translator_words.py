@@ -15,8 +15,8 @@ from attnviz.models.folder.files import WORDS, bundled_folder
 from attnviz.models.scratch.translator import NativeTranslator, load_translator
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import prepare
-from attnviz.training.translation.grammar import pairs
-from attnviz.training.translator import english_words
+from making.translation.grammar import pairs
+from making.translator import english_words
 from tests.conftest import Run
 
 NOTE = "note: the model was not trained on these words and cannot translate them: "

@@ -1,0 +1,135 @@
+"""The loop: an interrupted run ends with the weights of an uninterrupted one."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from attnviz.data.train import Progress
+from attnviz.models.folder.config import GPTConfig
+from attnviz.training.loop import fresh_model, train
+from attnviz.training.recipe import Recipe
+from making import tokenizer as tokenizers
+from making.asking import Asking, fresh_asking
+from making.data import Packing, WorldBatches
+from making.muon import muon_and_adamw
+from making.objective import Objective
+from making.recipe import BundledRecipe
+from making.sampled import cross_entropy
+
+TINY = GPTConfig(tokenizers.VOCABULARY, n_positions=256, n_embd=8, n_layer=1, n_head=2)
+RECIPE = BundledRecipe(steps=4, shard=2, penalty_from=0.5, workers=1)
+
+
+class Interrupted(Exception):
+    """Raised by a test in the middle of a run."""
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As the command has it, so that sums are always made in the same order."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def source(world_tokenizer: Tokenizer) -> WorldBatches:
+    packing = Packing(TINY.n_positions, shapes=((4, 64), (2, 128)), natural=0.0)
+    return WorldBatches(world_tokenizer.to_str(), packing)
+
+
+def run(
+    source: WorldBatches, state: Path, recipe: BundledRecipe, *, stop_at: int | None = None
+) -> Asking:
+    def report(progress: Progress) -> None:
+        assert math.isfinite(progress.loss)
+        if progress.step == stop_at:
+            raise Interrupted
+
+    model = fresh_asking(TINY, recipe.seed)
+    goal = Objective(recipe)
+    train(model, source, recipe, report, state, loss=goal, optimizers=muon_and_adamw)
+    return model
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupted_run_resumes_to_the_same_weights(
+    source: WorldBatches, tmp_path: Path, quick_workers: None, workers: int
+) -> None:
+    recipe = replace(RECIPE, workers=workers)
+    whole = run(source, tmp_path / "whole.pt", recipe)
+    with pytest.raises(Interrupted):
+        run(source, tmp_path / "parts.pt", recipe, stop_at=2)
+    resumed = run(source, tmp_path / "parts.pt", recipe)
+    for name, parameter in whole.named_parameters():
+        assert torch.equal(parameter, dict(resumed.named_parameters())[name]), name
+
+
+def test_two_workers_take_one_step_along_the_mean_of_their_gradients(
+    source: WorldBatches, tmp_path: Path
+) -> None:
+    plain = BundledRecipe(
+        steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf, sampled=None, asking=0
+    )
+    found = run(source, tmp_path / "state.pt", plain)
+    model = fresh_model(TINY, plain.seed).requires_grad_(True)
+    for rank in range(2):
+        (batch,) = source(f"0 0 {rank}", 1, 0.0)
+        logits = model(batch.ids, mask=batch.mask(), positions=batch.positions)
+        targets = batch.targets.flatten()
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets, ignore_index=-1)
+        (loss / 2).backward()
+    before = fresh_model(TINY, plain.seed).wte.weight
+    moved = found.wte.weight - before
+    # the first step of Adam is the sign of the gradient; where it is tiny, bfloat16 decides
+    gradient = model.wte.weight.grad
+    assert gradient is not None
+    clear = gradient.abs() > gradient.abs().quantile(0.9)
+    assert torch.equal(moved[clear].sign(), -gradient[clear].sign())
+
+
+def test_a_state_of_another_recipe_is_not_resumed(source: WorldBatches, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        run(source, tmp_path / "state.pt", RECIPE, stop_at=2)
+    other = replace(RECIPE, learning_rate=1.0)
+    with pytest.raises(ValueError, match="another recipe"):
+        run(source, tmp_path / "state.pt", other)
+
+
+def test_the_learning_rate_runs_in_straight_lines_through_its_points() -> None:
+    recipe = Recipe(steps=1000, learning_rate=2.0, rates=((0, 0.0), (0.1, 1.0), (0.5, 1.0), (1, 0)))
+    assert recipe.rate(0) == 0
+    assert recipe.rate(50) == pytest.approx(1.0)
+    assert recipe.rate(100) == recipe.rate(500) == 2.0
+    assert recipe.rate(750) == pytest.approx(1.0)
+
+
+def test_a_sample_of_the_vocabulary_gives_the_loss_and_gradients_of_all_of_it() -> None:
+    torch.manual_seed(0)
+    hidden = (0.25 * torch.randn(60, 16)).requires_grad_()
+    embedding = torch.randn(500, 16, requires_grad=True)
+    targets = torch.randint(0, 40, (60,))
+
+    def loss_and_grads(sampled: int | None) -> tuple[float, list[torch.Tensor]]:
+        loss = cross_entropy(hidden, embedding, targets, sampled)
+        return loss.item(), list(torch.autograd.grad(loss, (hidden, embedding)))
+
+    wanted, wanted_grads = loss_and_grads(None)
+    by_hand = (hidden @ embedding.t()).double().log_softmax(-1)
+    assert wanted == pytest.approx(-by_hand[range(60), targets].mean().item())
+    draws = [loss_and_grads(200) for _ in range(200)]
+    assert sum(loss for loss, _ in draws) / 200 == pytest.approx(wanted, rel=0.01)
+    for grads, expected in zip(zip(*(g for _, g in draws), strict=True), wanted_grads, strict=True):
+        assert (sum(grads) / 200 - expected).norm() < 0.05 * expected.norm()
+
+
+def test_the_penalty_rises_from_nothing_to_its_limit() -> None:
+    recipe = BundledRecipe(steps=100, penalty=0.2, penalty_from=0.5, penalty_most=0.15)
+    assert [recipe.penalty_at(step) for step in (0, 50, 75, 100)] == [0, 0, 0.1, 0.15]
+    assert not recipe.penalised(49)
