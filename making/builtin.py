@@ -31,13 +31,14 @@ from making import tokenizer as tokenizers
 from making.asking import fresh_asking
 from making.card import Training, write_card
 from making.data import Packing, WorldBatches
-from making.evaluate import evaluate, tables
+from making.evaluate import TEXTS, evaluate, tables
 from making.loss_limit import chosen_limit
 from making.muon import muon_and_adamw
 from making.objective import Objective
 from making.probe import WorldProbe
-from making.recipe import BundledRecipe
+from making.recipe import BuiltinRecipe
 from making.sentences import DEVELOPMENT, HELD_OUT, SENTENCES
+from making.wordnet import FOLDER
 
 CONFIG = GPTConfig(
     vocab_size=tokenizers.VOCABULARY, n_positions=256, n_embd=128, n_layer=5, n_head=4, n_inner=384
@@ -57,18 +58,21 @@ TOKENIZER_CONFIG = {
 def main(
     output: Annotated[Path, typer.Option("-o", "--output", help="folder to write")],
     seed: Annotated[int, typer.Option(help="of the texts and of the first weights")] = 0,
-    steps: Annotated[int, typer.Option(help="about 3,500 tokens each")] = BundledRecipe.steps,
+    steps: Annotated[int, typer.Option(help="about 3,500 tokens each")] = BuiltinRecipe.steps,
     checkpoint_every: Annotated[int, typer.Option(help="steps between checkpoints")] = 1000,
     sentences: Annotated[
         Path, typer.Option(exists=True, file_okay=False, help="annotated sentences, for the card")
     ] = SENTENCES,
+    texts: Annotated[int, typer.Option(help="generated texts of each kind, for the card")] = TEXTS,
+    wordnet: Annotated[Path, typer.Option(help="the folder of WordNet's database")] = FOLDER,
 ) -> None:
     """Train the built-in model; an interrupted run resumes where it stopped."""
     torch.set_num_threads(1)  # as in every worker, so that a run repeats bit for bit
     output.mkdir(parents=True, exist_ok=True)
-    recipe = BundledRecipe(seed=seed, steps=steps)
-    end = _train(output, recipe, checkpoint_every)
-    report = evaluate(WorldProbe.open(output), sentences, HELD_OUT)
+    recipe = BuiltinRecipe(seed=seed, steps=steps)
+    end = _train(output, recipe, checkpoint_every, Packing(CONFIG.n_positions, wordnet=wordnet))
+    probe = WorldProbe.open(output)
+    report = evaluate(probe, sentences, HELD_OUT, count=texts, database=wordnet)
     limit = chosen_limit(output, sentences / DEVELOPMENT).limit
     retrieval = measure_retrieval(load(Source(str(output))), Needles(), TextOptions())
     write_card(output, report, Training(recipe, end), limit, retrieval.heads)
@@ -76,7 +80,9 @@ def main(
     Console().print(*tables(report))
 
 
-def _train(output: Path, recipe: BundledRecipe, checkpoint_every: int) -> Progress:
+def _train(
+    output: Path, recipe: BuiltinRecipe, checkpoint_every: int, packing: Packing
+) -> Progress:
     """Train with a progress bar on stderr; the checkpoint goes into the folder."""
     tokenizer = _tokenizer(output)
     model = fresh_asking(CONFIG, recipe.seed)
@@ -91,7 +97,7 @@ def _train(output: Path, recipe: BundledRecipe, checkpoint_every: int) -> Progre
             if now.step % checkpoint_every == 0:
                 save_checkpoint(output, model.finished(), tokenizer)
 
-        source = WorldBatches(tokenizer.to_str(), Packing(CONFIG.n_positions))
+        source = WorldBatches(tokenizer.to_str(), packing)
         goal = Objective(recipe)
         state = output / STATE
         end = train(model, source, recipe, report, state, loss=goal, optimizers=muon_and_adamw)

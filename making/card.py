@@ -13,7 +13,7 @@ import torch
 from attnviz.data.head import Head
 from attnviz.data.train import Progress
 from attnviz.training.card import SCHEMA, figure_entries
-from making.recipe import BundledRecipe
+from making.recipe import BuiltinRecipe
 
 if TYPE_CHECKING:
     from making.evaluate import Report
@@ -31,7 +31,7 @@ DESCRIPTION = (
 class Training:
     """The recipe of the weights, and the progress at the end."""
 
-    recipe: BundledRecipe
+    recipe: BuiltinRecipe
     end: Progress
 
 

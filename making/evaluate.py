@@ -25,6 +25,7 @@ from making.figures import all_figures
 from making.measures import induction_score, previous_token_score
 from making.probe import WorldProbe
 from making.sentences import BEHAVIOURS, DEVELOPMENT, HELD_OUT, SENTENCES
+from making.wordnet import FOLDER
 
 TITLES = {
     "adjectives": "nouns attend to their adjectives",
@@ -34,6 +35,7 @@ TITLES = {
     "induction": "a repeated token attends to what followed its earlier occurrence",
     "previous token": "each token attends to the one before it",
 }
+TEXTS = 400
 ALSO_FROM = 0.5
 """From this score on a head is named for a second behaviour, too."""
 
@@ -50,7 +52,12 @@ class Report:
 
 
 def evaluate(
-    probe: WorldProbe, sentences: Path = SENTENCES, half: str = DEVELOPMENT, *, count: int = 400
+    probe: WorldProbe,
+    sentences: Path = SENTENCES,
+    half: str = DEVELOPMENT,
+    *,
+    count: int = TEXTS,
+    database: Path = FOLDER,
 ) -> Report:
     """Choose the heads, and measure them.
 
@@ -59,13 +66,14 @@ def evaluate(
         sentences: the folder with the two halves of the annotated sentences.
         half: the half that is measured; heads are always chosen on the development half.
         count: how many texts of each kind of the little world are read, for each purpose.
+        database: the WordNet that the model was trained on.
     """
     scores = {kind: _scores(probe, kind, sentences / DEVELOPMENT) for kind in BEHAVIOURS}
     scores |= _repetition_scores(probe, count // 8)
     heads = {kind: _highest(each) for kind, each in scores.items()}
     figures = [
         *all_figures(probe, heads, count),
-        *ordinary.figures(probe, sentences / half, heads),
+        *ordinary.figures(probe, sentences / half, heads, database),
     ]
     return Report(named_heads(heads, scores), tuple(figures))
 
@@ -121,7 +129,7 @@ def tables(report: Report) -> Iterator[Table]:
 
 def main(
     checkpoint: Annotated[Path, typer.Argument(help="a model folder")],
-    count: Annotated[int, typer.Option(help="generated texts of each kind, per split")] = 400,
+    count: Annotated[int, typer.Option(help="generated texts of each kind, per split")] = TEXTS,
     held_out: Annotated[
         bool, typer.Option("--held-out", help="measure on the held-out half of the sentences")
     ] = False,

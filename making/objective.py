@@ -9,7 +9,7 @@ from attnviz.training.loss import StepLoss, predictions
 from making.asking import Asking
 from making.data import AskingBatch
 from making.penalty import penalty_hooks
-from making.recipe import BundledRecipe
+from making.recipe import BuiltinRecipe
 from making.sampled import cross_entropy
 
 
@@ -17,7 +17,7 @@ from making.sampled import cross_entropy
 class Objective:
     """The loss of the next tokens, of the words that are asked for, and the penalty."""
 
-    recipe: BundledRecipe
+    recipe: BuiltinRecipe
 
     def __call__(self, model: Asking, batch: AskingBatch, step: int) -> StepLoss:
         recipe = self.recipe

@@ -77,26 +77,31 @@ def names_the_murderer(probe: WorldProbe, sentence: Sentence) -> bool:
     return True
 
 
-def _has_new_clues(link: Annotated) -> bool:
+def _has_new_clues(link: Annotated, database: Path) -> bool:
     """Whether training puts no clue of this ambiguous word before it to tell its sense."""
     word, *clues = (name.partition("/")[0].lower() for name in (link.query, *link.keys))
     known = {clue for topic in senses().get(word, ()) for clue in topics()[topic][1]}
-    return not (known | _told_by(word)) & set(clues)
+    return not (known | _told_by(word, database)) & set(clues)
 
 
 @cache
-def _told_by(word: str) -> frozenset[str]:
-    """The words that stand before this one where WordNet's texts tell its sense."""
-    uses = (use.before for use in wordnet.told() if use.word == word)
+def _told_by(word: str, database: Path) -> frozenset[str]:
+    """The words that stand before this one where the texts of a WordNet tell its sense."""
+    uses = (use.before for use in wordnet.told(database) if use.word == word)
     return frozenset(clue for before in uses for clue in wordnet.WORD.findall(before.lower()))
 
 
-def figures(probe: WorldProbe, folder: Path, heads: Mapping[str, Head]) -> Iterator[Figure]:
-    """The figures of the card's heads on the sentences of a folder, each with its bar."""
+def figures(
+    probe: WorldProbe, folder: Path, heads: Mapping[str, Head], database: Path = wordnet.FOLDER
+) -> Iterator[Figure]:
+    """The figures of the card's heads on the sentences of a folder, each with its bar.
+
+    `database`: the WordNet that the model was trained on.
+    """
     yield from _adjectives(probe, folder, heads["adjectives"])
     yield from _pronouns(probe, folder, heads["pronouns"])
     yield from _mystery(probe, folder, heads["mystery"])
-    yield from _senses(probe, folder, heads["senses"])
+    yield from _senses(probe, folder, heads["senses"], database)
 
 
 def _adjectives(probe: WorldProbe, folder: Path, head: Head) -> Iterator[Figure]:
@@ -127,10 +132,10 @@ def _mystery(probe: WorldProbe, folder: Path, head: Head) -> Iterator[Figure]:
     yield _figure("mystery", "mass", found.mass[:, *head])
 
 
-def _senses(probe: WorldProbe, folder: Path, head: Head) -> Iterator[Figure]:
+def _senses(probe: WorldProbe, folder: Path, head: Head, database: Path) -> Iterator[Figure]:
     found = measured(probe, folder, "senses")
     mass = found.mass[:, *head]
-    new = np.array([_has_new_clues(link) for link in found.links])
+    new = np.array([_has_new_clues(link, database) for link in found.links])
     yield _figure("senses", "mass, clues not used in training", mass[new], 0.65)
     yield _figure("senses", "mass, all clues", mass)
 

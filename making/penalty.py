@@ -10,11 +10,11 @@ from torch import Tensor
 from attnviz.models.hooks import Hook
 from attnviz.training.data import PADDING
 from making.data import AskingBatch
-from making.recipe import BundledRecipe
+from making.recipe import BuiltinRecipe
 
 
 def penalty_hooks(
-    layer: int, batch: AskingBatch, recipe: BundledRecipe, into: list[Tensor]
+    layer: int, batch: AskingBatch, recipe: BuiltinRecipe, into: list[Tensor]
 ) -> dict[str, Hook]:
     """Hooks that collect what a layer's rows cost, as scalars in nats; by hook point."""
     return {
@@ -23,7 +23,7 @@ def penalty_hooks(
     }
 
 
-def _pattern_hook(batch: AskingBatch, recipe: BundledRecipe, into: list[Tensor]) -> Hook:
+def _pattern_hook(batch: AskingBatch, recipe: BuiltinRecipe, into: list[Tensor]) -> Hook:
     """A hook that collects what a layer's rows cost: the entropy off BOS, and resting on BOS.
 
     A penalty on the whole row's entropy would reward a head for resting on BOS. So the entropy of
@@ -51,7 +51,7 @@ def _pattern_hook(batch: AskingBatch, recipe: BundledRecipe, into: list[Tensor])
     return record
 
 
-def _scores_hook(batch: AskingBatch, recipe: BundledRecipe, into: list[Tensor]) -> Hook:
+def _scores_hook(batch: AskingBatch, recipe: BuiltinRecipe, into: list[Tensor]) -> Hook:
     """A hook that collects by how much a layer's scores exceed `recipe.highest`, squared."""
     mask = batch.mask()
 

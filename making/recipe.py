@@ -1,4 +1,4 @@
-"""The recipe of the bundled models."""
+"""The recipe of the built-in model."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,8 @@ from attnviz.training.recipe import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
-class BundledRecipe(Recipe):
-    """The recipe of a bundled model.
+class BuiltinRecipe(Recipe):
+    """What the training of the built-in model needs besides.
 
     `penalty` is added to the loss, in nats per nat of the attention rows' mean entropy; it rises in
     a straight line from 0 at `penalty_from` (a share of the steps), so that it would be whole at

@@ -8,7 +8,7 @@ tokenizer.json and the card with the figures measured on held-out pairs.
 import itertools
 import time
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,8 +27,8 @@ from attnviz.models.scratch.translator import save_translator
 from attnviz.training.bar import progress_bar
 from attnviz.training.card import figure_entries
 from attnviz.training.loop import adamw_of
+from attnviz.training.recipe import Recipe
 from making.card import versions
-from making.recipe import BundledRecipe
 from making.tokenizer import WordEncoder, word_tokenizer
 from making.translation.data import IGNORED, PairBatch, batches
 from making.translation.evaluate import alignment, best_head, exact_match, held_out
@@ -53,33 +53,38 @@ DESCRIPTION = (
     "the later part the mean entropy of the cross-attention cost a little (training.penalty)."
 )
 TITLE = "each French word attends to the English word it translates"
+PAIRS_PER_STEP, TESTS = 128, 1000
 
 
-STEPS, PAIRS_PER_STEP = 14_000, 128
+@dataclass(frozen=True, kw_only=True)
+class TranslatorRecipe(Recipe):
+    """The recipe of the translator; a step takes `PAIRS_PER_STEP` pairs.
 
+    From `penalty_from` on, a share of the steps, `penalty` is added to the loss, in nats per nat of
+    the mean entropy of the cross-attention's rows.
+    """
 
-def recipe_of(seed: int, steps: int) -> BundledRecipe:
-    """The recipe of the translator; a step takes `PAIRS_PER_STEP` pairs."""
-    return BundledRecipe(
-        seed=seed,
-        steps=steps,
-        learning_rate=2e-3,
-        rates=((0, 0.005), (0.02, 1.0), (0.3, 1.0), (1, 0.01)),
-        weight_decay=0.05,
-        penalty=0.03,
-        penalty_from=0.4,
-        workers=1,
-    )
+    steps: int = 14_000
+    learning_rate: float = 2e-3
+    rates: tuple[tuple[float, float], ...] = ((0, 0.005), (0.02, 1.0), (0.3, 1.0), (1, 0.01))
+    weight_decay: float = 0.05
+    workers: int = 1
+    penalty: float = 0.03
+    penalty_from: float = 0.4
+
+    def penalised(self, step: int) -> bool:
+        return step >= self.penalty_from * self.steps
 
 
 def main(
     output: Annotated[Path, typer.Option("-o", "--output", help="folder to write")],
     seed: Annotated[int, typer.Option(help="of the sentences and of the first weights")] = 0,
-    steps: Annotated[int, typer.Option(help="of 128 sentence pairs each")] = STEPS,
+    steps: Annotated[int, typer.Option(help="of 128 sentence pairs each")] = TranslatorRecipe.steps,
+    tests: Annotated[int, typer.Option(help="held-out pairs to measure on")] = TESTS,
 ) -> None:
     """Train the built-in translator, and measure it on held-out pairs."""
     torch.set_num_threads(1)  # matrices are small, and sums are made in the same order every time
-    recipe = recipe_of(seed, steps)
+    recipe = TranslatorRecipe(seed=seed, steps=steps)
     tokenizer = build_tokenizer()
     encoder = WordEncoder(tokenizer)
     torch.manual_seed(seed)
@@ -87,7 +92,7 @@ def main(
     began = time.perf_counter()
     loss = train(model, encoder, recipe)
     minutes = round((time.perf_counter() - began) / 60, 1)
-    head, figures = measure(model, encoder)
+    head, figures = measure(model, encoder, tests)
     card = _card(recipe, head, figures, {"minutes": minutes, "final_loss": round(loss, 4)})
     save_translator(output, model, tokenizer, card, english_words())
     for figure in figures:
@@ -111,7 +116,7 @@ def english_words() -> frozenset[str]:
     return frozenset(word for word in counts if counts[word] >= OFTEN)
 
 
-def train(model: Seq2Seq, encoder: WordEncoder, recipe: BundledRecipe) -> float:
+def train(model: Seq2Seq, encoder: WordEncoder, recipe: TranslatorRecipe) -> float:
     """Train in place with a progress bar; the final loss, a running mean over 100 steps."""
     optimizer = adamw_of(model.parameters(), recipe)
     stream = batches(recipe.seed, PAIRS_PER_STEP, encoder, model.config.n_positions)
@@ -133,7 +138,7 @@ def _step(
     model: Seq2Seq,
     optimizer: torch.optim.Optimizer,
     batch: PairBatch,
-    recipe: BundledRecipe,
+    recipe: TranslatorRecipe,
     step: int,
 ) -> float:
     entropies: list[Tensor] = []
@@ -163,7 +168,7 @@ def _entropy_hooks(model: Seq2Seq, batch: PairBatch, into: list[Tensor]) -> dict
     return {f"decoder.{n}.cross.pattern": record for n in range(model.config.n_decoder)}
 
 
-def measure(model: Seq2Seq, encoder: WordEncoder, count: int = 1000) -> tuple[Head, list[Figure]]:
+def measure(model: Seq2Seq, encoder: WordEncoder, count: int) -> tuple[Head, list[Figure]]:
     """The cross-attention head chosen on the development split, and the test split's figures."""
     head = best_head(model, held_out("development", count // 2, encoder))
     tests = held_out("test", count, encoder)
@@ -171,7 +176,7 @@ def measure(model: Seq2Seq, encoder: WordEncoder, count: int = 1000) -> tuple[He
 
 
 def _card(
-    recipe: BundledRecipe, head: Head, figures: list[Figure], run: dict[str, float]
+    recipe: TranslatorRecipe, head: Head, figures: list[Figure], run: dict[str, float]
 ) -> dict[str, Any]:
     return {
         "schema": 1,

@@ -18,11 +18,11 @@ from making.asking import Asking, fresh_asking
 from making.data import Packing, WorldBatches
 from making.muon import muon_and_adamw
 from making.objective import Objective
-from making.recipe import BundledRecipe
+from making.recipe import BuiltinRecipe
 from making.sampled import cross_entropy
 
 TINY = GPTConfig(tokenizers.VOCABULARY, n_positions=256, n_embd=8, n_layer=1, n_head=2)
-RECIPE = BundledRecipe(steps=4, shard=2, penalty_from=0.5, workers=1)
+RECIPE = BuiltinRecipe(steps=4, shard=2, penalty_from=0.5, workers=1)
 
 
 class Interrupted(Exception):
@@ -45,7 +45,7 @@ def source(world_tokenizer: Tokenizer) -> WorldBatches:
 
 
 def run(
-    source: WorldBatches, state: Path, recipe: BundledRecipe, *, stop_at: int | None = None
+    source: WorldBatches, state: Path, recipe: BuiltinRecipe, *, stop_at: int | None = None
 ) -> Asking:
     def report(progress: Progress) -> None:
         assert math.isfinite(progress.loss)
@@ -74,7 +74,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
 def test_two_workers_take_one_step_along_the_mean_of_their_gradients(
     source: WorldBatches, tmp_path: Path
 ) -> None:
-    plain = BundledRecipe(
+    plain = BuiltinRecipe(
         steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf, sampled=None, asking=0
     )
     found = run(source, tmp_path / "state.pt", plain)
@@ -130,6 +130,6 @@ def test_a_sample_of_the_vocabulary_gives_the_loss_and_gradients_of_all_of_it() 
 
 
 def test_the_penalty_rises_from_nothing_to_its_limit() -> None:
-    recipe = BundledRecipe(steps=100, penalty=0.2, penalty_from=0.5, penalty_most=0.15)
+    recipe = BuiltinRecipe(steps=100, penalty=0.2, penalty_from=0.5, penalty_most=0.15)
     assert [recipe.penalty_at(step) for step in (0, 50, 75, 100)] == [0, 0, 0.1, 0.15]
     assert not recipe.penalised(49)
