@@ -29,6 +29,14 @@ def test_every_room_is_named() -> None:
     assert {room for room in rooms if f"`{room}/`" not in TEXT} == set()
 
 
+def test_every_program_of_making_that_a_document_names_is_there() -> None:
+    documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "making").glob("*.py")]
+    text = "".join(path.read_text(encoding="utf-8") for path in documents)
+    named = set(re.findall(r"python -m (making\.\w+)", text))
+    assert len(named) > 5
+    assert [name for name in named if not hasattr(importlib.import_module(name), "main")] == []
+
+
 def test_what_an_output_refuses_is_an_option_that_there_is() -> None:
     known = {*vars(Transforms()), *vars(Filters()), *vars(Look())}
     assert {name for output in OUTPUTS for name in output.refuses} <= known
