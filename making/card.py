@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 DESCRIPTION = (
     "A small GPT-2 trained from scratch on generated English sentences and on WordNet's "
     "definitions and examples: to predict the next token and, at some words, to name another word "
-    "that belongs to them (see training.asking). Its heads were not wired by hand, and no "
-    "attention targets were used; in the later part of the training the entropy of the attention "
-    "cost a little (see training.penalty), which makes heads crisper."
+    "that belongs to them. Its heads were not wired by hand, and no attention targets were used; "
+    "in the later part of the training the entropy of the attention cost a little, which makes "
+    "heads crisper."
 )
 
 

@@ -50,7 +50,7 @@ CONFIG = Seq2SeqConfig(
 DESCRIPTION = (
     "A small encoder-decoder trained from scratch to translate English sentences of the little "
     "world into French. It was trained on the words alone: no attention targets were used; in "
-    "the later part the mean entropy of the cross-attention cost a little (training.penalty)."
+    "the later part the mean entropy of the cross-attention cost a little."
 )
 TITLE = "each French word attends to the English word it translates"
 PAIRS_PER_STEP, TESTS = 128, 1000

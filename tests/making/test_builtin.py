@@ -36,6 +36,7 @@ def test_a_short_run_makes_a_model_with_a_card_that_show_takes(
     steps = [json.loads(line) for line in (made / builtin.LOG).read_text().splitlines()]
     assert [step["step"] for step in steps] == [3]
     card, bundled = card_of(made), card_of(builtin_folder())
+    assert card["description"] == bundled["description"]
     assert (card["training"]["seed"], card["training"]["steps"]) == (3, 3)
     assert card["training"]["tokens"] == steps[-1]["tokens"] > 0
     measured, expected = (

@@ -29,6 +29,7 @@ def test_a_short_run_makes_a_translator_with_a_card_that_show_takes(
     )
     assert (card["training"]["seed"], card["training"]["steps"]) == (3, 3)
     assert set(card) == set(bundled)
+    assert card["description"] == bundled["description"]
     measured, expected = (
         [(figure["behaviour"], figure["measure"], figure["bar"]) for figure in each["figures"]]
         for each in (card, bundled)
