@@ -11,9 +11,9 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -43,7 +43,7 @@ def adamw(model: nn.Module, recipe: Recipe) -> list[Optimizer]:
 
 
 def adamw_of(parameters: Iterable[nn.Parameter], recipe: Recipe) -> torch.optim.AdamW:
-    """The same for some parameters of a model."""
+    """AdamW for some parameters of a model, with weight decay on the matrices among them."""
     each = list(parameters)
     groups: list[dict[str, Any]] = [
         {"params": [p for p in each if p.dim() > 1], "weight_decay": recipe.weight_decay},
@@ -69,34 +69,39 @@ def train(
     Raises:
         ValueError: the state was made by another recipe.
     """
+    course = _Course(source, recipe, loss, optimizers)
     state = read_state(state_file, recipe)
-    with _others(model, source, recipe, state_file, loss, optimizers):
-        return _train(model, source, recipe, state, report, state_file, loss, optimizers)
+    with _others(model, course, state_file):
+        return _train(model, course, state, report, state_file)
+
+
+@dataclass(frozen=True)
+class _Course(Generic[M, B]):
+    """What every worker has in common, but for the model and the state."""
+
+    source: Source[B]
+    recipe: Recipe
+    loss: Loss[M, B]
+    optimizers: Optimizers
 
 
 @contextlib.contextmanager
-def _others(
-    model: M,
-    source: Source[B],
-    recipe: Recipe,
-    state_file: Path | None,
-    loss: Loss[M, B],
-    optimizers: Optimizers,
-) -> Iterator[None]:
+def _others(model: M, course: _Course[M, B], state_file: Path | None) -> Iterator[None]:
     """Run the other workers, if any; this process is the first of their group."""
-    if recipe.workers == 1:
+    workers = course.recipe.workers
+    if workers == 1:
         yield
         return
     with tempfile.TemporaryDirectory() as folder:
         meeting = f"file://{folder}/meeting"
-        rest = (type(model), model.config, source, recipe, state_file, loss, optimizers)
+        rest = (type(model), model.config, course, state_file)
         others = [
             get_context("spawn").Process(target=_work, args=(meeting, rank, *rest), daemon=True)
-            for rank in range(1, recipe.workers)
+            for rank in range(1, workers)
         ]
         for process in others:
             process.start()
-        dist.init_process_group("gloo", init_method=meeting, rank=0, world_size=recipe.workers)
+        dist.init_process_group("gloo", init_method=meeting, rank=0, world_size=workers)
         try:
             yield
         finally:
@@ -111,40 +116,37 @@ def _work(
     rank: int,
     kind: type[M],
     config: GPTConfig,
-    source: Source[B],
-    recipe: Recipe,
+    course: _Course[M, B],
     state_file: Path | None,
-    loss: Loss[M, B],
-    optimizers: Optimizers,
 ) -> None:
     """Everything that another worker does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first worker answers Ctrl-C
     torch.set_num_threads(1)
     # before the group meets, and so before the first worker overwrites it
-    state = read_state(state_file, recipe)
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=recipe.workers)
+    state = read_state(state_file, course.recipe)
+    dist.init_process_group(
+        "gloo", init_method=meeting, rank=rank, world_size=course.recipe.workers
+    )
     model = kind(config)
-    _train(model, source, recipe, state, lambda _: None, None, loss, optimizers)
+    _train(model, course, state, lambda _: None, None)
     dist.destroy_process_group()
 
 
 def _train(
     model: M,
-    source: Source[B],
-    recipe: Recipe,
+    course: _Course[M, B],
     state: dict[str, Any] | None,
     report: Callable[[Progress], None],
     state_file: Path | None,
-    loss: Loss[M, B],
-    optimizers: Optimizers,
 ) -> Progress:
     """One worker's share of the training; the first worker saves and reports."""
+    recipe = course.recipe
     rank = dist.get_rank() if recipe.workers > 1 else 0
-    its_optimizers = optimizers(model, recipe)
+    optimizers = course.optimizers(model, recipe)
     now = UNTRAINED
     if state:
         model.load_state_dict(state["model"])
-        for optimizer, its_state in zip(its_optimizers, state["optimizers"], strict=True):
+        for optimizer, its_state in zip(optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(its_state)
         now = Progress(**state["progress"])
     elif recipe.workers > 1:
@@ -154,11 +156,12 @@ def _train(
     while now.step < recipe.steps:
         seed = f"{recipe.seed} {now.step // recipe.shard} {rank}"
         size = min(recipe.shard, recipe.steps - now.step)
-        shard = _in_step(source(seed, size, now.step / recipe.steps), recipe.seed + now.step)
+        batches = course.source(seed, size, now.step / recipe.steps)
+        shard = _in_step(batches, recipe.seed + now.step)
         torch.manual_seed(zlib.crc32(seed.encode()))  # the same dropout after an interruption
-        now = _train_on(shard, model, its_optimizers, recipe, now, loss)
+        now = _train_on(shard, model, optimizers, course, now)
         if state_file:
-            _save(state_file, model, its_optimizers, now, recipe)
+            _save(state_file, model, optimizers, now, recipe)
         report(now)
     model.eval()
     return now
@@ -175,21 +178,17 @@ def _in_step(shard: list[B], seed: int) -> list[B]:
 
 
 def _train_on(
-    shard: list[B],
-    model: M,
-    optimizers: list[Optimizer],
-    recipe: Recipe,
-    now: Progress,
-    loss: Loss[M, B],
+    shard: list[B], model: M, optimizers: list[Optimizer], course: _Course[M, B], now: Progress
 ) -> Progress:
     """One step for each batch; the progress after them."""
+    recipe = course.recipe
     started = time.perf_counter()
     tokens = sum(int((b.documents != PADDING).sum()) for b in shard)
     losses, entropies = [], []
     for step, batch in enumerate(shard, start=now.step):
         for group in [group for optimizer in optimizers for group in optimizer.param_groups]:
             group["lr"] = recipe.rate(step)
-        lost = loss(model, batch, step)
+        lost = course.loss(model, batch, step)
         _descend(model, optimizers, lost, recipe)
         losses.append(lost.predicted)
         entropies.append(lost.entropy)
