@@ -1,0 +1,582 @@
+"""Calls that make no sense, each as a shell types it and as Python writes it.
+
+The one table of what goes with what. `test_senseless.py` runs each row through the command line and
+through Python; a row says where one of them does not refuse it yet. What only a shell can spell (a
+text that is a stream, `--lines`, `--pairs`, `--shard`, colours, a format beside an option that is
+chosen before it) stands in the tests of its command.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from attnviz.errors import ExitStatus
+
+WORDS = {
+    "TEXT": "a fluffy blue creature",
+    "SOURCE": "a fluffy red creature",
+    "CAPTURE": "capture.npz",
+    "CORPUS": "words.txt",
+    "SCAN": "scanned",
+}
+"""What stands for a text, or is the name of a file, in a command line; Python takes it by place."""
+FLAGS = {
+    "heads": "--head",
+    "layers": "--layer",
+    "least": "--min",
+    "mlps": "--mlp",
+    "replacement": "--with",
+    "segments": "--segment",
+    "whole_layers": "--whole-layer",
+}
+"""Flags that are not spelled as their parameter is."""
+
+ACCEPTED = "accepted by Python"
+SLOW = "accepted by Python, which then computes for minutes"
+OTHERWISE = "refused by Python with another exit code, or without the parameter's name"
+SHELL = "accepted by the command line"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A senseless call, spelled both ways.
+
+    Attributes:
+        shell: what is typed after `attnviz`; `TEXT` and the like stand for `WORDS`.
+        names: the parameter, as Python spells it, that both messages name; empty where what is
+            wrong is no parameter.
+        today: where the call is not refused as it is to be; empty where it is.
+        python: the keyword arguments of the function.
+        loads: arguments of `load_model`, where the shell has them as options of the command.
+        then: a method of the result and its argument, or its arguments by name, where the shell
+            has them as options of the command.
+        status: the exit code.
+    """
+
+    shell: str
+    names: str
+    today: str
+    python: dict[str, Any]
+    loads: dict[str, Any] | None
+    then: tuple[str, Any] | None
+    status: ExitStatus
+
+    @property
+    def flag(self) -> str:
+        """The parameter that the message on stderr names."""
+        return FLAGS.get(self.names, f"--{self.names.replace('_', '-')}") if self.names else ""
+
+
+def call(
+    shell: str,
+    names: str,
+    today: str = "",
+    *,
+    loads: dict[str, Any] | None = None,
+    then: tuple[str, Any] | None = None,
+    status: ExitStatus = ExitStatus.USAGE,
+    **python: Any,
+) -> Call:
+    """A row: the command line, and Python's arguments by name."""
+    return Call(shell, names, today, python, loads, then, status)
+
+
+CALLS = (
+    # no key is shown
+    call("show TEXT --top 0", "top", top=0),
+    # a weight is at most 1
+    call("show TEXT --min 2", "least", ACCEPTED, least=2),
+    # a weight is never negative
+    call("show TEXT --min -1", "least", least=-1),
+    # no such view
+    call("show TEXT --view nonsense", "view", view="nonsense"),
+    # heads are joined by their mean or their maximum
+    call("show TEXT --reduce median", "reduce", reduce="median"),
+    # nothing is joined
+    call("show TEXT --over heads", "over", over="heads"),
+    # no such axis
+    call("show TEXT --reduce mean --over rows", "over", reduce="mean", over="rows"),
+    # rows or columns
+    call("show TEXT --orient sideways", "orient", orient="sideways"),
+    # left or right
+    call("show TEXT --truncate middle", "truncate", truncate="middle"),
+    # a rollout is of all heads
+    call("show TEXT --rollout --head L1H2", "heads", rollout=True, heads="L1H2"),
+    # a rollout joins the heads already
+    call("show TEXT --rollout --reduce mean", "reduce", rollout=True, reduce="mean"),
+    # words merge what chars do
+    call("show TEXT --words --chars", "words", words=True, chars=True),
+    # scores are no shares that could be scaled
+    call("show TEXT --scores --drop-sink", "drop_sink", scores=True, drop_sink=True),
+    # scores are no weights that could be multiplied by a norm
+    call("show TEXT --scores --weighted", "weighted", scores=True, weighted=True),
+    # a table shows weights
+    call("show TEXT --scores --view table", "view", scores=True, view="table"),
+    # keys of a table have their place
+    call(
+        "show TEXT --view table --orient key-rows",
+        "orient",
+        ACCEPTED,
+        view="table",
+        orient="key-rows",
+    ),
+    # a text has no key left
+    call("show TEXT --drop-key '/.|BOS/'", "drop_key", drop_key="/.|BOS/"),
+    # the empty text is no token
+    call("show TEXT --query ''", "query", query=""),
+    # one query colours the text
+    call("show TEXT --view text --query a --query blue", "query", view="text", query=["a", "blue"]),
+    # the model has no such head
+    call("show TEXT --head L9H9", "", heads="L9H9"),
+    # no head is named
+    call("show TEXT --head ''", "heads", heads=[]),
+    # no layer is named
+    call("show TEXT --layer ''", "layers", layers=[]),
+    # a GPT has no target
+    call("show TEXT --target blue", "target", target="blue"),
+    # a GPT has one kind of attention
+    call("show TEXT --kind cross", "kind", loads={"kind": "cross"}),
+    # a GPT is causal by itself
+    call("show TEXT --causal", "causal", loads={"causal": True}),
+    # the from-scratch model computes in float32
+    call(
+        "show TEXT --engine native --dtype float16",
+        "dtype",
+        loads={"engine": "native", "dtype": "float16"},
+    ),
+    # no such device
+    call("show TEXT --device abacus", "device", loads={"device": "abacus"}),
+    # a memory of nothing
+    call("show TEXT --max-memory 0", "max_memory", loads={"max_memory": 0}),
+    # between two texts no token is the token itself
+    call("show TEXT --model translator --no-self", "no_self", model="translator", no_self=True),
+    # a table is no picture
+    call("show TEXT --view table -o x.png", "view", view="table", then=("save", "x.png")),
+    # rows have no view
+    call("show TEXT --view grid -o x.json", "view", view="grid", then=("save", "x.json")),
+    # a capture holds whole patterns
+    call("show TEXT --top 3 -o x.npz", "top", top=3, then=("save", "x.npz")),
+    # a page is of weights
+    call("show TEXT --scores -o x.html", "scores", scores=True, then=("save", "x.html")),
+    # a picture of no dots
+    call("show TEXT --dpi 0 -o x.png", "dpi", dpi=0, then=("save", "x.png")),
+    # no such colours
+    call("show TEXT --cmap nonsense -o x.png", "cmap", cmap="nonsense", then=("save", "x.png")),
+    # no such scale
+    call(
+        "show TEXT --color-scale cubic -o x.png",
+        "color_scale",
+        color_scale="cubic",
+        then=("save", "x.png"),
+    ),
+    # a saved capture was run already
+    call("show CAPTURE --bos", "bos", ACCEPTED, bos=True),
+    # a saved capture was run already
+    call("show CAPTURE --special", "special", ACCEPTED, special=True),
+    # a saved capture was run already
+    call("show CAPTURE --truncate left", "truncate", ACCEPTED, truncate="left"),
+    # a saved capture was run already
+    call("show CAPTURE --target blue", "target", ACCEPTED, target="blue"),
+    # a saved capture was run already
+    call("show CAPTURE --model gpt2", "model", ACCEPTED, model="gpt2"),
+    # a saved capture holds weights
+    call("show CAPTURE --scores", "", scores=True),
+    # no head is listed
+    call("heads --top 0", "top", top=0),
+    # no such metric
+    call("heads --sort nonsense", "sort", sort="nonsense"),
+    # no such role
+    call("heads --role nonsense", "role", role="nonsense"),
+    # one token has nothing before it
+    call("heads --length 1", "length", length=1),
+    # nothing is measured
+    call("heads --samples 0", "samples", samples=0),
+    # more than anybody waits for
+    call("heads --samples 20000", "samples", SLOW, samples=20000),
+    # seeds are natural numbers
+    call("heads --seed -1", "seed", seed=-1),
+    # seeds have 32 bits
+    call("heads --seed 4294967296", "seed", ACCEPTED, seed=2**32, length=4, samples=1),
+    # no such convention
+    call("heads --convention third", "convention", convention="third"),
+    # the probe has its own text
+    call("heads TEXT --probe", "probe", OTHERWISE, probe=True),
+    # two measurements
+    call("heads --retrieval --circuits", "", SHELL, retrieval=True, circuits=True),
+    # two measurements
+    call("heads --probe --circuits", "probe", OTHERWISE, probe=True, circuits=True),
+    # two measurements
+    call(
+        "heads --circuits --labels links.jsonl",
+        "labels",
+        OTHERWISE,
+        circuits=True,
+        labels="links.jsonl",
+    ),
+    # a text has its own length
+    call("heads TEXT --length 50", "length", ACCEPTED, length=50),
+    # a text is one sample
+    call("heads TEXT --samples 3", "samples", ACCEPTED, samples=3),
+    # nothing is drawn
+    call("heads TEXT --seed 3", "seed", ACCEPTED, seed=3),
+    # a text has no second copy
+    call("heads TEXT --convention whole", "convention", ACCEPTED, convention="whole"),
+    # the probe has no words
+    call("heads --words", "words", ACCEPTED, words=True),
+    # the first token of the probe is drawn like all others
+    call("heads --drop-sink", "drop_sink", ACCEPTED, drop_sink=True),
+    # the probe has no text to read
+    call("heads --special", "special", ACCEPTED, special=True),
+    # the probe is as long as it is meant to be
+    call("heads --truncate left", "truncate", ACCEPTED, truncate="left"),
+    # weights are read without a text
+    call("heads --circuits --words", "words", ACCEPTED, circuits=True, words=True),
+    # circuits have no roles
+    call("heads --circuits --role sink", "role", ACCEPTED, circuits=True, role="sink"),
+    # circuits have no entropy
+    call("heads --circuits --sort entropy", "sort", ACCEPTED, circuits=True, sort="entropy"),
+    # nothing is drawn
+    call("heads --circuits --seed 3", "seed", ACCEPTED, circuits=True, seed=3),
+    # labelled links have no roles
+    call(
+        "heads --labels links.jsonl --role sink",
+        "role",
+        ACCEPTED,
+        labels="links.jsonl",
+        role="sink",
+    ),
+    # labels are links between tokens
+    call("heads --labels links.jsonl --words", "words", ACCEPTED, labels="links.jsonl", words=True),
+    # nothing is drawn
+    call(
+        "heads --labels links.jsonl --samples 3",
+        "samples",
+        ACCEPTED,
+        labels="links.jsonl",
+        samples=3,
+    ),
+    # a saved capture was run already
+    call("heads CAPTURE --bos", "bos", ACCEPTED, bos=True),
+    # a saved capture was run already
+    call("heads CAPTURE --model embeddings", "model", ACCEPTED, model="embeddings"),
+    # a haystack has no words
+    call("heads --retrieval --words", "words", ACCEPTED, retrieval=True, words=True),
+    # retrieval has no entropy
+    call("heads --retrieval --sort entropy", "sort", ACCEPTED, retrieval=True, sort="entropy"),
+    # example and text
+    call("explain TEXT --example three-inputs", "example", example="three-inputs"),
+    # matrices and text
+    call("explain TEXT --matrices m.json", "matrices", matrices="m.json"),
+    # two calculations
+    call(
+        "explain --example three-inputs --matrices m.json",
+        "matrices",
+        example="three-inputs",
+        matrices="m.json",
+    ),
+    # no such example
+    call("explain --example four-inputs", "example", example="four-inputs"),
+    # an example has its own head
+    call(
+        "explain --example multi-head --head L1H2",
+        "head",
+        ACCEPTED,
+        example="multi-head",
+        head="L1H2",
+    ),
+    # an example has its own query
+    call(
+        "explain --example multi-head --query a", "query", ACCEPTED, example="multi-head", query="a"
+    ),
+    # an example is no look-up
+    call(
+        "explain --example multi-head --as-lookup",
+        "as_lookup",
+        ACCEPTED,
+        example="multi-head",
+        as_lookup=True,
+    ),
+    # an example needs no model
+    call(
+        "explain --example multi-head --model embeddings",
+        "model",
+        ACCEPTED,
+        example="multi-head",
+        model="embeddings",
+    ),
+    # an example has no beginning token
+    call("explain --example multi-head --bos", "bos", ACCEPTED, example="multi-head", bos=True),
+    # its numbers are whole, and not drawn
+    call(
+        "explain --example three-inputs --seed 3", "seed", ACCEPTED, example="three-inputs", seed=3
+    ),
+    # its numbers are whole, and not drawn
+    call(
+        "explain --example three-inputs --init xavier",
+        "init",
+        ACCEPTED,
+        example="three-inputs",
+        init="xavier",
+    ),
+    # a model's softmax is not rounded
+    call("explain TEXT --rounded", "rounded", ACCEPTED, rounded=True),
+    # a model's weights are not drawn
+    call("explain TEXT --seed 3", "seed", ACCEPTED, seed=3),
+    # a model's weights are not drawn
+    call("explain TEXT --init xavier", "init", ACCEPTED, init="xavier"),
+    # a look-up has no steps
+    call("explain TEXT --as-lookup --only 2", "only", ACCEPTED, as_lookup=True, only="2"),
+    # a look-up has no columns
+    call("explain TEXT --as-lookup --columns", "columns", ACCEPTED, as_lookup=True, columns=True),
+    # a look-up shows weights, not likeness
+    call(
+        "explain TEXT --as-lookup --similarity dot",
+        "similarity",
+        ACCEPTED,
+        as_lookup=True,
+        similarity="dot",
+    ),
+    # embeddings have no head
+    call(
+        "explain TEXT --model embeddings --head L0H0",
+        "head",
+        ACCEPTED,
+        model="embeddings",
+        head="L0H0",
+    ),
+    # embeddings are compared by their product
+    call(
+        "explain TEXT --model embeddings --similarity rbf",
+        "similarity",
+        ACCEPTED,
+        model="embeddings",
+        similarity="rbf",
+    ),
+    # embeddings are no look-up
+    call(
+        "explain TEXT --model embeddings --as-lookup",
+        "as_lookup",
+        ACCEPTED,
+        model="embeddings",
+        as_lookup=True,
+    ),
+    # a GPT is causal by itself
+    call("explain TEXT --causal", "causal", causal=True),
+    # a GPT has no target
+    call("explain TEXT --target blue", "target", target="blue"),
+    # more decimals than float32 has
+    call("explain TEXT --digits 10", "digits", ACCEPTED, digits=10),
+    # decimals are counted
+    call("explain TEXT --digits -1", "digits", digits=-1),
+    # there is no such step
+    call("explain TEXT --only 99", "only", only="99"),
+    # no such likeness
+    call("explain TEXT --similarity cosine", "similarity", similarity="cosine"),
+    # a calculation is no picture
+    call("explain TEXT -o x.png", "", then=("save", "x.png")),
+    # no part is told apart
+    call("why TEXT --top 0", "top", top=0),
+    # more parts than anybody reads
+    call("why TEXT --top 1001", "top", top=1001),
+    # nothing is followed back
+    call("why TEXT --depth 0", "depth", depth=0),
+    # no model is as deep
+    call("why TEXT --depth 65", "depth", ACCEPTED, depth=65),
+    # no such group
+    call("why TEXT --group nonsense", "group", group="nonsense"),
+    # two heads
+    call("why TEXT --head L1H2,L1H3", "head", head="L1H2,L1H3"),
+    # a key has no contrast with itself
+    call("why TEXT --key blue --versus blue", "versus", key="blue", versus="blue"),
+    # no candidate
+    call("predict TEXT --top 0", "top", top=0),
+    # versus what?
+    call("predict TEXT --versus red", "versus", versus="red"),
+    # two readings
+    call("predict TEXT --attribute --each", "attribute", attribute=True, each=True),
+    # two readings
+    call("predict TEXT --attribute --lens", "attribute", attribute=True, lens=True),
+    # the empty text is no token
+    call("predict TEXT --answer ''", "answer", answer=""),
+    # predictions have no picture
+    call("predict TEXT -o x.png", "", then=("save", "x.png")),
+    # nothing is together
+    call("ablate TEXT --together", "together", together=True),
+    # no row is cut
+    call("ablate TEXT --renormalise", "renormalise", renormalise=True),
+    # a link has no mean
+    call("ablate TEXT --cut a:blue --with mean", "replacement", cut="a:blue", replacement="mean"),
+    # no such replacement
+    call("ablate TEXT --with noise", "replacement", replacement="noise"),
+    # a link has two ends
+    call("ablate TEXT --cut blue", "cut", cut="blue"),
+    # a key is not after its query
+    call("ablate TEXT --cut a:creature", "", cut="a:creature"),
+    # an MLP has no links
+    call("ablate TEXT --cut blue:a --mlp all", "mlps", cut="blue:a", mlps="all"),
+    # a layer has more than links
+    call("ablate TEXT --cut blue:a --whole-layer 1", "whole_layers", cut="blue:a", whole_layers=1),
+    # versus what?
+    call("ablate TEXT --versus red", "versus", versus="red"),
+    # no part is shown
+    call("ablate TEXT --top 0", "top", top=0),
+    # no layer is named
+    call("ablate TEXT --mlp ''", "mlps", mlps=[]),
+    # the model has no such layer
+    call("ablate TEXT --mlp 99", "", mlps=99),
+    # one number is no picture
+    call(
+        "ablate TEXT --together --head L1H2 -o x.png",
+        "together",
+        OTHERWISE,
+        together=True,
+        heads="L1H2",
+        then=("save", "x.png"),
+    ),
+    # an MLP has no heads
+    call("patch TEXT --from SOURCE --part mlp --head L1H2", "heads", part="mlp", heads="L1H2"),
+    # the stream has no heads
+    call(
+        "patch TEXT --from SOURCE --part residual --head L1H2",
+        "heads",
+        part="residual",
+        heads="L1H2",
+    ),
+    # no such part
+    call("patch TEXT --from SOURCE --part neuron", "part", part="neuron"),
+    # no part is shown
+    call("patch TEXT --from SOURCE --top 0", "top", top=0),
+    # versus what?
+    call("patch TEXT --from SOURCE --versus red", "versus", versus="red"),
+    # two words are aligned
+    call("patch TEXT --from SOURCE --align blue", "align", align="blue"),
+    # one text alone
+    call("compare TEXT", ""),
+    # pairs are of two models
+    call("compare TEXT SOURCE --pair same", "pair", pair="same"),
+    # no such pairs
+    call("compare TEXT SOURCE --pair worst", "pair", pair="worst"),
+    # two models on two texts
+    call("compare TEXT SOURCE --against builtin", "against", against="builtin"),
+    # two models are compared row by row
+    call("compare TEXT --against builtin --query blue", "query", against="builtin", query="blue"),
+    # no head is listed
+    call("compare TEXT SOURCE --top 0", "top", top=0),
+    # words merge what chars do
+    call("compare TEXT SOURCE --words --chars", "words", words=True, chars=True),
+    # texts have no matrix of heads
+    call("compare TEXT SOURCE -o x.npz", "", then=("save", "x.npz")),
+    # nothing is written
+    call("generate TEXT --max-new-tokens 0", "max_new_tokens", max_new_tokens=0),
+    # colder than always the likeliest
+    call("generate TEXT --temperature -1", "temperature", temperature=-1),
+    # all tokens are equally likely long before
+    call("generate TEXT --temperature 101", "temperature", temperature=101),
+    # a probability is at most 1
+    call("generate TEXT --top-p 2", "top_p", top_p=2),
+    # seeds are natural numbers
+    call("generate TEXT --seed -1", "seed", seed=-1),
+    # seeds have 32 bits
+    call(
+        "generate TEXT --max-new-tokens 1 --temperature 1 --seed 4294967296",
+        "seed",
+        ACCEPTED,
+        max_new_tokens=1,
+        temperature=1,
+        seed=2**32,
+    ),
+    # prompts are not cut at words
+    call("generate TEXT --by word", "by", by="word"),
+    # heads are joined by their mean or their maximum
+    call("generate TEXT --reduce median", "reduce", reduce="median"),
+    # every text ends with nothing
+    call("generate TEXT --stop ''", "stop", stop=""),
+    # a part has a name
+    call("generate TEXT --segment blue", "segments", segments="blue"),
+    # documents are segments already
+    call("generate TEXT --doc words.txt --by line", "by", docs={"words": "the cat"}, by="line"),
+    # nothing is sampled
+    call(
+        "generate TEXT --target blue --temperature 1",
+        "temperature",
+        ACCEPTED,
+        target="blue",
+        temperature=1,
+    ),
+    # nothing is sampled
+    call("generate TEXT --target blue --top-p 0.5", "top_p", target="blue", top_p=0.5),
+    # nothing is sampled
+    call("generate TEXT --target blue --seed 3", "seed", target="blue", seed=3),
+    # nothing is written that could end
+    call("generate TEXT --target blue --stop .", "stop", ACCEPTED, target="blue", stop="."),
+    # nothing is written
+    call(
+        "generate TEXT --target blue --max-new-tokens 3",
+        "max_new_tokens",
+        ACCEPTED,
+        target="blue",
+        max_new_tokens=3,
+    ),
+    # each head has a row of its own
+    call(
+        "generate TEXT --max-new-tokens 1 --rows head --reduce max",
+        "reduce",
+        max_new_tokens=1,
+        reduce="max",
+        then=("shares", "head"),
+    ),
+    # no such rows
+    call(
+        "generate TEXT --max-new-tokens 1 --rows page",
+        "rows",
+        max_new_tokens=1,
+        then=("shares", "page"),
+    ),
+    # nothing is sampled
+    call("generate TEXT --seed 3", "seed", seed=3),
+    # nothing is sampled
+    call("generate TEXT --top-p 0.5", "top_p", top_p=0.5),
+    # there is no corpus
+    call("scan -o out", "", output="out"),
+    # fewer tokens than a window has
+    call("scan CORPUS -o out --length 7", "length", output="out", length=7),
+    # no document
+    call("scan CORPUS -o out --max-docs 0", "max_docs", output="out", max_docs=0),
+    # nobody works
+    call("scan CORPUS -o out --workers 0", "workers", output="out", workers=0),
+    # a text file is not cut at words
+    call("scan CORPUS -o out --split word", "split", output="out", split="word"),
+    # more than all documents
+    call("scan CORPUS -o out --max-bad 101", "max_bad", ACCEPTED, output="out", max_bad=101),
+    # fewer than none
+    call("scan CORPUS -o out --max-bad -1", "max_bad", OTHERWISE, output="out", max_bad=-1),
+    # seeds are natural numbers
+    call("scan CORPUS -o out --seed -1", "seed", ACCEPTED, output="out", seed=-1),
+    # a text file has no fields
+    call(
+        "scan CORPUS -o out --field body",
+        "field",
+        ACCEPTED,
+        status=ExitStatus.INPUT,
+        output="out",
+        field="body",
+    ),
+    # the model has no such head
+    call("scan CORPUS -o out --head L9H9", "", output="out", heads="L9H9"),
+    # the scan has no such head
+    call("atlas SCAN --head L9H9", "", then=("head", "L9H9")),
+    # a plot has two axes
+    call("atlas SCAN --plot previous", "plot", then=("figure", "previous")),
+    # no such score
+    call("atlas SCAN --plot previous,nonsense", "plot", then=("figure", "previous,nonsense")),
+    # no head is named
+    call(
+        "atlas SCAN --plot previous,first --top 0 -o x.png",
+        "top",
+        ACCEPTED,
+        then=("figure", {"plot": "previous,first", "top": 0}),
+    ),
+    # a picture of no dots
+    call("atlas SCAN --dpi 0 -o x.png", "dpi", then=("figure", {"dpi": 0})),
+    # no such colours
+    call("atlas SCAN --cmap nonsense -o x.png", "cmap", then=("figure", {"cmap": "nonsense"})),
+)
