@@ -25,11 +25,11 @@ from attnviz.errors import UsageError, as_argument, option, spelled
 from attnviz.renderers.notes import text_notes
 from attnviz.renderers.rows.links import link_columns
 from attnviz.runs.options import Truncation
-from attnviz.runs.outputs import VIEWS, Needs, Piece, Request, Setting, Show, choose_output
+from attnviz.runs.outputs import Needs, Request, Setting, Show, choose_output
 from attnviz.runs.results.result import Column
 from attnviz.runs.show import make, show_capture, show_text
 from attnviz.writers.atomic import encoded, write_bytes
-from attnviz.writers.formats import choose_format
+from attnviz.writers.formats import VIEWS, Piece, choose_format
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,11 +11,10 @@ from attnviz.data.asked import Asked, asked
 from attnviz.data.capture import Capture
 from attnviz.data.serial import made_to_dict
 from attnviz.errors import UsageError
-from attnviz.runs.outputs import Piece
 from attnviz.runs.results.result import notes_of
 from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.explain import Numbers, calculation_json, calculation_npz
-from attnviz.writers.formats import choose_format
+from attnviz.writers.formats import Piece, choose_format
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
