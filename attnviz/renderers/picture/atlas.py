@@ -6,10 +6,10 @@ from math import nan
 from attnviz.data.atlas import SCORES, Atlas
 from attnviz.data.head import Head
 from attnviz.renderers.arrangement import by_head
+from attnviz.renderers.atlas_titles import atlas_title
 from attnviz.renderers.colors import SEQUENTIAL
 from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import draw_panes, score_pane
-from attnviz.renderers.titles import atlas_title
 
 
 def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:

@@ -7,9 +7,9 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.heads import Estimate
 from attnviz.data.labels import LabelReport, LabelScore
+from attnviz.renderers.heads_titles import labels_title
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import labels_title
 
 
 def render(report: LabelReport, scores: Sequence[LabelScore], display: Display) -> Iterator[Text]:

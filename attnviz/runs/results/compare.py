@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.console import Display
 from attnviz.data.compare import ModelComparison, TextComparison
+from attnviz.renderers.compare_titles import about_models, about_texts, texts_title
 from attnviz.renderers.rows import compare as rows
-from attnviz.renderers.titles import about_models, about_texts, amount, texts_title
+from attnviz.renderers.titles import amount
 from attnviz.runs.compare import models_beside, texts_beside
 from attnviz.runs.results.result import Result
 
