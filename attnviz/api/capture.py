@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from attnviz.api.given import FilePath, HeadNames, check_text, path_of, recorded, which_heads
-from attnviz.api.model import AnyModel, loaded, text_options
+from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.api.show import Shown, ShowOptions, show
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture

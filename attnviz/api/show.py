@@ -17,7 +17,7 @@ from attnviz.api.given import (
     token_names,
     which_heads,
 )
-from attnviz.api.model import AnyModel, loaded, text_options
+from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.console import Display, plain_text
 from attnviz.data.exhibit import ColorScale, Exhibit, Filters, Look, Orient
 from attnviz.data.transforms import How, Over, Transforms
