@@ -2,9 +2,8 @@
 
 from attnviz.data.circuits import Circuits
 from attnviz.data.heads import HeadReport
-from attnviz.data.labels import LabelReport
 from attnviz.harmless import readable
-from attnviz.renderers.titles import amount, facts
+from attnviz.renderers.titles import facts
 
 
 def heads_title(report: HeadReport) -> str:
@@ -18,12 +17,6 @@ def untold(report: HeadReport) -> str:
     """Which roles were measured over too few rows, and over how many."""
     few = (f"{role.name} ({rows} of {role.rows})" for role, rows in report.untold)
     return f"these roles need more rows: {', '.join(few)}"
-
-
-def labels_title(report: LabelReport) -> str:
-    """What labelled links were scored on how much."""
-    size = f"{amount(report.texts, 'text')}, {amount(report.rows, 'row')}"
-    return f"{readable(report.model.name)}, labelled links: {size}"
 
 
 def circuits_title(circuits: Circuits) -> str:
