@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperOption
 
-from attnviz.commands.configuration import read_configuration, shared_keys
+from attnviz.commands.configuration import read_configuration
 from attnviz.commands.flags import as_flag
 from attnviz.commands.help import HelpedCommand, HelpedGroup
 from attnviz.commands.session import Session, process_session
@@ -92,6 +92,8 @@ def _configured(session: Session, made: Any) -> dict[str, Any]:
         session.configuration = read_configuration(session.environment.variables)
         if not session.configuration.values:
             return {}
+        from attnviz.commands.groups import shared_keys  # the command has imported it
+
         session.configuration.check(COMMANDS, shared_keys())
         options = [each for each in made.params if isinstance(each, TyperOption)]
         return session.configuration.defaults(made.name, options)
