@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from attnviz.api.capture import AttentionCapture
     from attnviz.api.generate import AttentionAnswer
-    from attnviz.api.show import Shown
+    from attnviz.api.shown import Shown
     from attnviz.data.verify import Verified
     from attnviz.data.why import Why, Write
     from attnviz.runs.results.calculation import Calculation
