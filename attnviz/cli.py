@@ -28,7 +28,7 @@ from attnviz.errors import (
     option,
     spelled,
 )
-from attnviz.writers.stream import as_output_error
+from attnviz.writers.stream import as_stdout_error
 
 ISSUES = "https://github.com/attnviz/attnviz/issues"
 
@@ -160,7 +160,7 @@ def _main(
 def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     """Run the command line; every error ends here, as one sentence on stderr."""
     try:
-        with as_output_error():  # of what typer itself prints: help and version
+        with as_stdout_error():  # of what typer itself prints: help and version
             returned = typer.main.get_command(app).main(
                 list(arguments) or ["--help"],
                 prog_name="attnviz",

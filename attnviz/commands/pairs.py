@@ -12,7 +12,7 @@ from attnviz.commands.lines import OF_A_TEXT, Answered, captured, check_one_file
 from attnviz.commands.session import Session
 from attnviz.data.outcome import Measure
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.pairs import Prompt, read_prompt
+from attnviz.inputs.pairs import PromptLine, read_prompt
 
 
 class Measuring(Protocol):
@@ -59,7 +59,7 @@ def check_pairs(session: Session, to: Destination, *, lines: bool = False) -> No
 
 
 def each_pair(
-    session: Session, file: Path, how: How, found: Callable[[Prompt, How, int], Answered]
+    session: Session, file: Path, how: How, found: Callable[[PromptLine, How, int], Answered]
 ) -> Iterator[Answered]:
     """What is found of each prompt; a bad line is reported on stderr and left out.
 

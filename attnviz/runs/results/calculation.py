@@ -19,12 +19,12 @@ from attnviz.writers.formats import Piece, choose_format
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-T = TypeVar("T")
-WRITTEN = ("txt", "json", "npz")
+RecordT = TypeVar("RecordT")
+CALCULATION_FORMATS = ("txt", "json", "npz")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Calculation(Generic[T]):
+class Calculation(Generic[RecordT]):
     """A calculation, step by step; made by `attnviz.explain`.
 
     >>> attnviz.explain("a fluffy blue creature", head="L3H2", query="creature")
@@ -38,7 +38,7 @@ class Calculation(Generic[T]):
             what shape each has.
     """
 
-    record: T
+    record: RecordT
     about: str
     facts: Mapping[str, object]
     arrays: Mapping[str, Numbers]
@@ -67,7 +67,7 @@ class Calculation(Generic[T]):
             OutputError: the file cannot be written.
         """
         form = choose_format(Path(path), None, False)
-        if form.name not in WRITTEN:
+        if form.name not in CALCULATION_FORMATS:
             raise UsageError(f"no calculation is written as {form.name}", "name it .json or .npz")
         pieces = [str(self)] if form.name == "txt" else self.pieces(form.name)
         write_bytes(Path(path), encoded(pieces))
