@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from attnviz.api.given import check_choices, check_word
 from attnviz.api.loaded import Loaded, check_as_it_is, placement_of
-from attnviz.data.capture import Kind
+from attnviz.data.capture import Kind, PairKind
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.known import BUILTIN
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from attnviz.data.why import Why, Write
     from attnviz.runs.results.calculation import Calculation
     from attnviz.runs.results.result import Result
-
-PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 
 
 class Model(Loaded):
