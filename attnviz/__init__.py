@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from attnviz.api.patch import patch
     from attnviz.api.predict import predict
     from attnviz.api.scan import ScanAtlas, atlas, scan
-    from attnviz.api.show import Shown, ShowOptions, show
+    from attnviz.api.show import show
+    from attnviz.api.shown import Shown, ShowOptions
     from attnviz.api.verify import verify
     from attnviz.api.why import why, writes
     from attnviz.data.tokens import Token
@@ -79,7 +80,8 @@ _HOME = {
     "attnviz.api.patch": ("patch",),
     "attnviz.api.predict": ("predict",),
     "attnviz.api.scan": ("ScanAtlas", "atlas", "scan"),
-    "attnviz.api.show": ("ShowOptions", "Shown", "show"),
+    "attnviz.api.show": ("show",),
+    "attnviz.api.shown": ("ShowOptions", "Shown"),
     "attnviz.api.verify": ("verify",),
     "attnviz.api.why": ("why", "writes"),
     "attnviz.data.tokens": ("Token",),

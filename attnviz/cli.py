@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperOption
 
-from attnviz.commands.configuration import read_configuration, shared_keys
+from attnviz.commands.configuration import read_configuration
 from attnviz.commands.flags import as_flag
 from attnviz.commands.help import HelpedCommand, HelpedGroup
 from attnviz.commands.session import Session, process_session
@@ -28,7 +28,7 @@ from attnviz.errors import (
     option,
     spelled,
 )
-from attnviz.writers.stream import as_output_error
+from attnviz.writers.stream import as_stdout_error
 
 ISSUES = "https://github.com/attnviz/attnviz/issues"
 
@@ -92,6 +92,8 @@ def _configured(session: Session, made: Any) -> dict[str, Any]:
         session.configuration = read_configuration(session.environment.variables)
         if not session.configuration.values:
             return {}
+        from attnviz.commands.groups import shared_keys  # the command has imported it
+
         session.configuration.check(COMMANDS, shared_keys())
         options = [each for each in made.params if isinstance(each, TyperOption)]
         return session.configuration.defaults(made.name, options)
@@ -158,7 +160,7 @@ def _main(
 def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     """Run the command line; every error ends here, as one sentence on stderr."""
     try:
-        with as_output_error():  # of what typer itself prints: help and version
+        with as_stdout_error():  # of what typer itself prints: help and version
             returned = typer.main.get_command(app).main(
                 list(arguments) or ["--help"],
                 prog_name="attnviz",

@@ -23,12 +23,13 @@ from attnviz.data.serial import SCHEMA
 from attnviz.renderers.rows import (
     ablate,
     atlas,
+    common,
     compare,
+    explain,
     generate,
     heads,
     links,
     models,
-    objects,
     params,
     patch,
     predict,
@@ -44,20 +45,20 @@ the lines of `jsonl` and the columns of `csv` and `tsv`; [formats.md](formats.md
 """
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
-    "show": ([links.LinkRow, links.ScoreRow], [objects.ShowObject]),
-    "explain": ([], [objects.TraceObject, objects.EmbeddingsObject, objects.WorkedObject]),
-    "why": ([why.PairRow, why.ReaderRow], [objects.WhyObject, objects.WriteObject]),
+    "show": ([links.LinkRow, links.ScoreRow], [links.ShowObject]),
+    "explain": ([], [explain.TraceObject, explain.EmbeddingsObject, explain.WorkedObject]),
+    "why": ([why.PairRow, why.ReaderRow], [why.WhyObject, why.WriteObject]),
     "heads": ([heads.HeadRow, heads.RetrievalRow, heads.CircuitRow, heads.LabelRow], []),
     "atlas": (
         [atlas.AtlasRow, atlas.HeadPartRow, atlas.ScatterRow, atlas.DevelopmentRow],
-        [objects.HeadAtlasObject],
+        [atlas.HeadAtlasObject],
     ),
     "predict": ([predict.CandidateRow, predict.AnswerRow, predict.LogitPartRow], []),
     "generate": ([generate.ShareRow], []),
     "ablate": ([ablate.EffectRow, ablate.TogetherRow], []),
     "patch": ([patch.PatchRow], []),
     "compare": ([compare.DifferenceRow, compare.SightRow, compare.MatchRow], []),
-    "tokens": ([objects.TokenObject], []),
+    "tokens": ([common.TokenObject], []),
     "models": ([models.ModelRow, models.CardRow], []),
     "params": ([params.MatrixRow, params.CountRow], []),
 }
@@ -123,7 +124,7 @@ def schema_for(command: str) -> dict[str, Any]:
             "properties": {
                 "schema": {"const": SCHEMA},
                 "command": {"const": command},
-                "made": schema_of(objects.MadeObject, definitions),
+                "made": schema_of(common.MadeObject, definitions),
                 "rows": {"type": "array", "items": {"$ref": "#/$defs/row"}},
             },
             "required": ["schema", "command", "made", "rows"],

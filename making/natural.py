@@ -103,7 +103,7 @@ def _linked(drawn: Sequence[str]) -> Text:
     words = WORD.findall(" ".join(drawn))[: LONGEST * 2]
     parsed = _parsed(words)
     found = (
-        *(("adjectives", each) for each in adjectives.occasions(parsed)),
+        *(("adjectives", each) for each in adjectives.adjective_occasions(parsed)),
         *(("pronouns", each) for each in _pronouns(parsed)),
         *(("senses", each) for each in _ambiguous(words)),
     )
@@ -124,7 +124,7 @@ def _pronouns(words: Sequence[Word]) -> Iterator[Occasion]:
     """The pronouns for which one noun or name alone can stand; none of a definition's."""
     if any(word.text == ":" for word in words):
         return
-    for each in pronouns.occasions(words):
+    for each in pronouns.pronoun_occasions(words):
         same = AGREES[words[each.query].lower]
         first = min(each.positions)
         earlier = any(AGREES.get(word.lower) is same for word in words[:first])

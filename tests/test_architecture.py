@@ -10,7 +10,8 @@ from attnviz.cli import COMMANDS
 from attnviz.commands.flags import as_flag
 from attnviz.data.exhibit import Filters, Look
 from attnviz.data.transforms import Transforms
-from attnviz.runs.outputs import OUTPUTS, VIEWS
+from attnviz.runs.outputs import OUTPUTS
+from attnviz.writers.formats import VIEWS
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -40,7 +41,7 @@ def test_every_program_of_making_that_a_document_names_is_there() -> None:
 def test_what_an_output_refuses_is_an_option_that_there_is() -> None:
     known = {*vars(Transforms()), *vars(Filters()), *vars(Look())}
     assert {name for output in OUTPUTS for name in output.refuses} <= known
-    assert len(VIEWS) == len({output.view for output in OUTPUTS if output.view})
+    assert {*VIEWS} == {output.view for output in OUTPUTS if output.view}
 
 
 def test_every_option_is_spelled_as_it_is_declared() -> None:

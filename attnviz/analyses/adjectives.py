@@ -29,10 +29,10 @@ PREPOSITIONS = frozenset(
 )
 BETWEEN = frozenset(", and or but very quite rather so too really extremely -".split())
 """What may stand between two adjectives of one noun."""
-LINKING = frozenset("am is are was were be been being 's".split())
+COPULAS = frozenset("am is are was were be been being 's".split())
 
 
-def occasions(words: Sequence[Word]) -> Iterator[Occasion]:
+def adjective_occasions(words: Sequence[Word]) -> Iterator[Occasion]:
     """The nouns of a text that have adjectives before them."""
     i = 0
     while i < len(words):
@@ -101,7 +101,7 @@ def _noun_after(words: Sequence[Word], chain: Sequence[int]) -> int | None:
     """The head noun right after a chain: the last of several, as in "old stone bridge"."""
     at = chain[-1] + 1
     determined = chain[0] > 0 and words[chain[0] - 1].lower in DETERMINERS
-    linked = chain[0] > 0 and words[chain[0] - 1].lower in LINKING
+    linked = chain[0] > 0 and words[chain[0] - 1].lower in COPULAS
     if at >= len(words) or not _is_head(words[at], determined=determined):
         return None
     if linked and words[at].capital:  # "was happy Tom said"

@@ -67,7 +67,7 @@ def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
 
     The noun's own adjectives are left out: "a wet board" shows another behaviour.
     """
-    adjectives_of = {noun.word: noun.keys for noun in adjectives.occasions(words)}
+    adjectives_of = {noun.word: noun.keys for noun in adjectives.adjective_occasions(words)}
     for i, word in enumerate(words):
         if not (has_senses(word.lower) and _is_used_as_noun(words, i)):
             continue
@@ -116,8 +116,8 @@ def _is_content(word: Word) -> bool:
 FINDERS: Mapping[Behaviour, Callable[[Sequence[Word]], Iterator[Occasion]]] = MappingProxyType(
     {
         "mystery": _mystery,
-        "adjectives": adjectives.occasions,
-        "pronouns": pronouns.occasions,
+        "adjectives": adjectives.adjective_occasions,
+        "pronouns": pronouns.pronoun_occasions,
         "senses": _senses,
         "induction": _induction,
     }

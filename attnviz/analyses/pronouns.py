@@ -107,7 +107,7 @@ AGREES: Mapping[str, Callable[[Word], bool]] = MappingProxyType(
 """The pronouns, and the nouns and names that each agrees with."""
 
 
-def occasions(words: Sequence[Word]) -> Iterator[Occasion]:
+def pronoun_occasions(words: Sequence[Word]) -> Iterator[Occasion]:
     """The pronouns of a text that can stand for a noun or name before them."""
     for i, word in enumerate(words):
         agrees = AGREES.get(word.lower)

@@ -15,7 +15,7 @@ from attnviz.api.given import (
     which_heads,
     words_of,
 )
-from attnviz.api.model import AnyModel, loaded, text_options
+from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.data.ablate import Found, link_named
 from attnviz.data.interventions import Replacement
 from attnviz.errors import UsageError

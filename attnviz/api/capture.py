@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from attnviz.api.given import FilePath, HeadNames, check_text, path_of, recorded, which_heads
-from attnviz.api.model import AnyModel, loaded, text_options
-from attnviz.api.show import Shown, ShowOptions, show
+from attnviz.api.loaded import AnyModel, loaded, text_options
+from attnviz.api.shown import Shown, ShowOptions, shown_of, viewed_as
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import links_of
@@ -139,7 +139,7 @@ class AttentionCapture:
 
     def show(self, view: str | None = None, **options: Unpack[ShowOptions]) -> Shown:
         """Put heads of the capture on show; see `attnviz.show`."""
-        return show(self, view=view, **options)
+        return shown_of(self.record, viewed_as(view, options))
 
     def to_columns(self, **options: Unpack[ShowOptions]) -> dict[str, Column]:
         """The links by column; see `Shown.to_columns`.

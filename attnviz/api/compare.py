@@ -13,7 +13,7 @@ from attnviz.api.given import (
     transforms,
     which_heads,
 )
-from attnviz.api.model import AnyModel, loaded, text_options
+from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.data.compare import Pairing
 from attnviz.errors import UsageError
 from attnviz.runs.compare import compare_models, compare_texts

@@ -16,7 +16,7 @@ from attnviz.api.given import (
     path_of,
     recorded,
 )
-from attnviz.api.model import AnyModel, load_model, loaded, text_options
+from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.data.worked import Initialisation, Similarity, Way
 from attnviz.errors import UsageError
 from attnviz.inputs.examples import Example
@@ -111,9 +111,7 @@ def explain(
         return of_matrices(worked, str(matrices), telling)
     check_text(text)
     assert text is not None
-    if isinstance(model, str) and model == EMBEDDINGS:
-        model = load_model(EMBEDDINGS, causal=causal)
-    model = loaded(model)
+    model = loaded(model, causal=causal and model == EMBEDDINGS)
     options = text_options(model, bos, special, truncate, target)
     named = one_name(query)
     if causal and model.name != EMBEDDINGS:

@@ -19,7 +19,7 @@ from attnviz.api.given import (
     which_heads,
     words,
 )
-from attnviz.api.model import AnyModel, loaded, text_options
+from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.data.chat import Chat
 from attnviz.data.check import Check
 from attnviz.data.exhibit import PictureLook

@@ -16,7 +16,7 @@ from attnviz.api.given import (
     transforms,
     which_heads,
 )
-from attnviz.api.model import AnyModel, Model, loaded, text_options
+from attnviz.api.loaded import AnyModel, Loaded, loaded, text_options
 from attnviz.data.heads import HeadReport, Metric, RoleName
 from attnviz.data.labels import LabelledText
 from attnviz.data.retrieval import Needles
@@ -142,7 +142,7 @@ def heads(
 
 def _over(
     text: "str | AttentionCapture",
-    model: Model,
+    model: Loaded,
     options: TextOptions,
     which: HeadOptions,
     transforms: Transforms,

@@ -1,18 +1,16 @@
 """A model in memory, to run many texts with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from attnviz.api.given import check_choices, check_count, check_one_of, check_word, is_torch_module
-from attnviz.data.capture import Kind
-from attnviz.data.card import NamedHead
+from attnviz.api.given import check_choices, check_word
+from attnviz.api.loaded import Loaded, check_as_it_is, placement_of
+from attnviz.data.capture import Kind, PairKind
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.known import BUILTIN
-from attnviz.models.placement import Device, DType, Engine, Placement
-from attnviz.runs.options import TextOptions, Truncation
+from attnviz.models.placement import Device, DType, Engine
 from attnviz.runs.prepare import load_model as run_load_model
 
 if TYPE_CHECKING:
@@ -20,18 +18,14 @@ if TYPE_CHECKING:
 
     from attnviz.api.capture import AttentionCapture
     from attnviz.api.generate import AttentionAnswer
-    from attnviz.api.show import Shown
+    from attnviz.api.shown import Shown
     from attnviz.data.verify import Verified
     from attnviz.data.why import Why, Write
-    from attnviz.models.loaded import LoadedModel
     from attnviz.runs.results.calculation import Calculation
     from attnviz.runs.results.result import Result
 
-PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Model:
+class Model(Loaded):
     """A model in memory, made by `load_model`; each method is the function of its name.
 
     >>> model = attnviz.load_model("builtin")
@@ -41,41 +35,9 @@ class Model:
     <AttentionCapture builtin, 5 tokens, L0H0 to L4H3 (20 heads)>
     """
 
-    _loaded: "LoadedModel"
-    _max_memory: int | None = None
-    _source: Source | None = None
-
     def __repr__(self) -> str:
         heads = sum(self.heads_per_layer)
         return f"<Model {self.name}, {len(self.heads_per_layer)} layers, {heads} heads>"
-
-    @property
-    def name(self) -> str:
-        """The name that it was loaded by."""
-        return self._loaded.identity.name
-
-    @property
-    def fingerprint(self) -> str | None:
-        """Of its weights as they are: names, shapes, types, and fixed samples of every tensor."""
-        return self._now()._loaded.identity.fingerprint
-
-    def _now(self) -> "Model":
-        """Itself; a model that was in memory may have been trained since it was loaded."""
-        if self._source is not None:
-            return self
-        from attnviz.models.fingerprint import as_it_is_now  # torch
-
-        return replace(self, _loaded=as_it_is_now(self._loaded))
-
-    @property
-    def heads_per_layer(self) -> tuple[int, ...]:
-        """How many heads each layer has."""
-        return self._loaded.identity.heads_per_layer
-
-    @property
-    def named_heads(self) -> tuple[NamedHead, ...]:
-        """The heads that the model's card names, each with its behaviour."""
-        return self._loaded.card.heads
 
     def capture(self, text: str, **options: Any) -> "AttentionCapture":
         """`attnviz.capture` with this model."""
@@ -221,63 +183,3 @@ def load_model(
         placement=placement,
     )
     return Model(run_load_model(source), max_memory, source)
-
-
-AnyModel: TypeAlias = str | PathLike[str] | Model
-"""A model: its name, its folder, or what `load_model` returns."""
-
-
-def loaded(model: AnyModel, name: str = "model") -> Model:
-    """A model that is given by its name or as it is.
-
-    Raises:
-        UsageError: it is something else; `name` is the parameter that has it.
-        AttnvizError: as `load_model`.
-    """
-    if isinstance(model, Model):
-        return model._now()
-    if isinstance(model, str | PathLike):
-        return load_model(model)
-    hint = "give a name, a folder, or what attnviz.load_model returns"
-    if is_torch_module(model):
-        hint = "give attnviz.load_model(model, tokenizer)"
-    raise UsageError(f"{option(name)} is of type {type(model).__name__}", hint)
-
-
-def placement_of(engine: Engine, device: Device, dtype: DType, max_memory: int | None) -> Placement:
-    """Where a model runs; `engine` is checked beside it.
-
-    Raises:
-        UsageError: a value is not known.
-    """
-    check_one_of("engine", engine, Engine)
-    check_one_of("device", device, Device)
-    check_one_of("dtype", dtype, DType)
-    check_count("max_memory", max_memory, every=True)
-    return Placement(device, dtype, max_memory)
-
-
-def check_as_it_is(*, placement: Placement, others: Sequence[object], instead: str) -> None:
-    """Check that nothing is asked of a model in memory that it cannot change.
-
-    Raises:
-        UsageError: one of these options is given.
-    """
-    if any(others) or placement != Placement(max_memory=placement.max_memory):
-        raise UsageError("a model in memory is taken as it is", f"give {instead} alone")
-
-
-def text_options(
-    model: Model,
-    bos: bool | None,
-    special: bool,
-    truncate: Truncation | None,
-    target: str | None = None,
-) -> TextOptions:
-    """How a text becomes tokens of a model.
-
-    Raises:
-        UsageError: a value is none that the option takes.
-    """
-    check_word("target", target)
-    return TextOptions(bos, special, truncate, target, model._max_memory)

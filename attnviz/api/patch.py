@@ -16,7 +16,7 @@ from attnviz.api.given import (
     words,
     words_of,
 )
-from attnviz.api.model import AnyModel, loaded, text_options
+from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.data.interventions import SiteKind
 from attnviz.data.patch import PatchReport
 from attnviz.errors import UsageError

@@ -5,7 +5,7 @@ from typing import Any
 
 from attnviz.analyses.predict import mean_of
 from attnviz.api.given import check_count, check_word, recorded, texts_of
-from attnviz.api.model import AnyModel, loaded, text_options
+from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.errors import UsageError
 from attnviz.runs.options import Truncation
 from attnviz.runs.predict import Reading, predict_text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.analyses.atlas import one_head, scatter_of, two_scores
 from attnviz.api.given import FilePath, HeadNames, path_of, which_heads
-from attnviz.api.model import AnyModel, check_as_it_is, loaded, placement_of
+from attnviz.api.loaded import AnyModel, check_as_it_is, loaded, placement_of
 from attnviz.data.atlas import Atlas, HeadAtlas
 from attnviz.data.capture import Kind
 from attnviz.data.scan import Split

@@ -1,7 +1,7 @@
 """`attnviz.verify`: how exact a capture is."""
 
 from attnviz.api.given import check_text, check_word
-from attnviz.api.model import Model, loaded, text_options
+from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.data.verify import Verified
 from attnviz.runs.options import Truncation
 from attnviz.runs.prepare import verify as run_verify
@@ -9,7 +9,7 @@ from attnviz.runs.prepare import verify as run_verify
 
 def verify(
     text: str,
-    model: str | Model = "builtin",
+    model: AnyModel = "builtin",
     *,
     bos: bool | None = None,
     special: bool = False,

@@ -1,7 +1,7 @@
 """`attnviz.why` and `attnviz.writes`: why a head attends, and what it does with it."""
 
 from attnviz.api.given import HeadName, check_one_of, check_text, head_names, one_name, recorded
-from attnviz.api.model import AnyModel, loaded, text_options
+from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.data.why import Group, Why, Write
 from attnviz.runs.options import Truncation
 from attnviz.runs.results.result import Result

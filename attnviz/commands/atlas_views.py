@@ -119,7 +119,7 @@ def show_head(session: Session, to: Destination, folder: str, name: str, top: in
         str(found.head),
         (HeadPartRow,),
         lambda: head_rows(found, top),
-        lambda display: atlas_head.render(whole, found, top, display),
+        lambda display: atlas_head.render_head(whole, found, top, display),
     )
     deliver_result(session, to, result)
 

@@ -18,7 +18,7 @@ from attnviz.models.catalog import describe
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.folder.hub import cached_names
 from attnviz.models.known import BUILTIN, BUNDLED, EMBEDDINGS, NAMES
-from attnviz.runs.outputs import VIEWS
+from attnviz.writers.formats import VIEWS
 
 Offered: TypeAlias = list[str | tuple[str, str]]
 Offer: TypeAlias = Callable[[typer.Context, str], Offered]

@@ -18,7 +18,7 @@ from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.data.serial import to_json
 from attnviz.errors import UsageError
-from attnviz.runs.outputs import Piece
+from attnviz.writers.formats import Piece
 
 EPILOG = """
 Examples

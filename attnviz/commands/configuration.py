@@ -15,7 +15,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -164,18 +164,7 @@ def read_configuration(variables: Mapping[str, str]) -> Configuration:
 
 def key_of(option: TyperOption) -> str:
     """An option's name in the file: as it is typed, without its dashes."""
-    return _bare(max(option.opts, key=len))
-
-
-def shared_keys() -> list[str]:
-    """The options that commands share, by their names in the file."""
-    from attnviz.commands import groups
-
-    records = (each for each in vars(groups).values() if isinstance(each, type))
-    found = (one for record in records if is_dataclass(record) for one in fields(record))
-    options = (one.metadata["flags"] for one in found if "flags" in one.metadata)
-    keys = {_bare(max((each.partition("/")[0] for each in flags), key=len)) for flags in options}
-    return sorted(keys.difference(NOT_HERE))
+    return bare(max(option.opts, key=len))
 
 
 def _shown(value: Any) -> str:
@@ -183,7 +172,8 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str | int | float | list | dict) else str(value)
 
 
-def _bare(flag: str) -> str:
+def bare(flag: str) -> str:
+    """A flag without its dashes."""
     return flag.lstrip("-")
 
 

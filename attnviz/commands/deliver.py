@@ -13,10 +13,9 @@ from attnviz.commands.groups import Canvas, OutputOptions, ReportOutput
 from attnviz.commands.session import Session
 from attnviz.console import Display, plain_text
 from attnviz.errors import UsageError, option
-from attnviz.runs.outputs import Piece
 from attnviz.runs.results.result import Result
 from attnviz.writers.atomic import check_target, encoded, is_terminal, write_bytes
-from attnviz.writers.formats import FORMATS, Format, choose_format
+from attnviz.writers.formats import FORMATS, Format, Piece, choose_format
 from attnviz.writers.stream import write_stream
 
 STDOUT = "-"

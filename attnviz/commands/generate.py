@@ -25,7 +25,7 @@ from attnviz.inputs.text import STDIN, read_file
 from attnviz.renderers.notes import full_note, run_notes
 from attnviz.runs.answers import WHOLE, AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering, chat_prompt
-from attnviz.runs.outputs import Piece
+from attnviz.writers.formats import Piece
 
 EPILOG = """
 Examples

@@ -15,8 +15,8 @@ from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.inputs.lines import read_lines
 from attnviz.renderers.notes import run_notes
 from attnviz.renderers.terminal.heading import line_heading
-from attnviz.runs.outputs import Piece
 from attnviz.runs.results.result import Result
+from attnviz.writers.formats import Piece
 from attnviz.writers.records import record_chunks
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from attnviz.commands import groups as g
 from attnviz.commands.deliver import Destination
@@ -12,11 +12,28 @@ from attnviz.commands.lines import OF_A_TEXT, Answered, captured, check_one_file
 from attnviz.commands.session import Session
 from attnviz.data.outcome import Measure
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.pairs import Prompt, read_prompt
-from attnviz.runs.ablate import Ablating
-from attnviz.runs.patch import Patching
+from attnviz.inputs.pairs import PromptLine, read_prompt
 
-How = TypeVar("How", Ablating, Patching)
+
+class Measuring(Protocol):
+    """How a command measures something after a text: a record, as `replace` takes one."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def answer(self) -> str | None:
+        """The word whose prediction is measured; None: as the command does without one."""
+
+    @property
+    def versus(self) -> str | None:
+        """The word that it is told from, if any."""
+
+    @property
+    def measure(self) -> Measure:
+        """The unit of effects."""
+
+
+How = TypeVar("How", bound=Measuring)
 
 Pairs: TypeAlias = Annotated[
     Path | None,
@@ -42,7 +59,7 @@ def check_pairs(session: Session, to: Destination, *, lines: bool = False) -> No
 
 
 def each_pair(
-    session: Session, file: Path, how: How, found: Callable[[Prompt, How, int], Answered]
+    session: Session, file: Path, how: How, found: Callable[[PromptLine, How, int], Answered]
 ) -> Iterator[Answered]:
     """What is found of each prompt; a bad line is reported on stderr and left out.
 

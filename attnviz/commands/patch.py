@@ -17,7 +17,7 @@ from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.interventions import SiteKind
 from attnviz.data.patch import PatchReport
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.pairs import Prompt
+from attnviz.inputs.pairs import PromptLine
 from attnviz.runs.interventions import Progress
 from attnviz.runs.patch import Patching, patch_text
 from attnviz.runs.results.patch import of_mean, of_patching
@@ -114,7 +114,9 @@ def patch(
     options, every = tokens.options(run), list[PatchReport]()
     top = how.top if session.chosen("top") else None
 
-    def found(pair: Prompt, own: Patching, number: int, tell: Progress | None = None) -> Answered:
+    def found(
+        pair: PromptLine, own: Patching, number: int, tell: Progress | None = None
+    ) -> Answered:
         if pair.source is None:
             raise InputError("there is no source", 'add "source" to the line')
         asked = loaded, pair.text, pair.source, options, heads.options, own
@@ -123,7 +125,7 @@ def patch(
 
     if pairs is None:
         with progress(session, "patching") as tell:
-            _, result = found(Prompt(given, source=source), how.record, 1, tell)
+            _, result = found(PromptLine(given, source=source), how.record, 1, tell)
         note_texts(session, result.captures)
         deliver_result(session, to, result, canvas)
         return

@@ -28,7 +28,7 @@ from attnviz.inputs.text import Stdin
 from attnviz.models.catalog import Source
 from attnviz.renderers.notes import model_notes
 from attnviz.runs.prepare import load_model
-from attnviz.writers.stream import as_output_error
+from attnviz.writers.stream import as_stdout_error
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -162,7 +162,7 @@ class Session:
             BrokenPipeError: its reader has gone; no error to a user.
         """
         for part in parts:
-            with as_output_error():
+            with as_stdout_error():
                 self.consoles.out.print(part)
                 self.environment.stdout.flush()
 

@@ -18,9 +18,10 @@ from attnviz.inputs.lines import read_lines
 from attnviz.models.catalog import Source
 from attnviz.renderers.notes import MERGED
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.outputs import Output, Piece, Request, Setting, Show, choose_output
+from attnviz.runs.outputs import Output, Request, Setting, Show, choose_output
 from attnviz.runs.prepare import verify
 from attnviz.runs.show import Made, make, show_capture, show_text
+from attnviz.writers.formats import Piece
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

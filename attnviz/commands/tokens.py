@@ -9,7 +9,7 @@ from attnviz.data.asked import asked
 from attnviz.data.capture import Capture
 from attnviz.data.serial import token_to_dict
 from attnviz.models.catalog import identity_of, tokenizer_of
-from attnviz.renderers.rows.objects import TokenObject
+from attnviz.renderers.rows.common import TokenObject
 from attnviz.renderers.terminal import tokens as table
 from attnviz.runs.fit import encode, fit
 from attnviz.runs.results.result import Result

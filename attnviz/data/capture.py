@@ -21,6 +21,8 @@ from attnviz.data.transforms import Difference, Scores, Transform
 Kind: TypeAlias = Literal["self", "cross", "encoder", "decoder", "answer"]
 """Whose attention: a text's to itself; of an encoder-decoder's three one; or that of an answer's
 tokens, each in the row of the position that predicted it, to the prompt and the answer so far."""
+PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
+"""Which attention of an encoder-decoder."""
 
 
 VALUE_NORMS = "value_norms"

@@ -18,15 +18,13 @@ from attnviz.data.atlas import SCORES
 from attnviz.data.blocks import IntArray
 from attnviz.data.capture import ModelIdentity
 from attnviz.data.heads import Estimate
+from attnviz.data.windows import BINS
 
 FloatArray64: TypeAlias = NDArray[np.float64]
 SCALE = 1 << 30
 """A value of 1 in fixed point."""
 LIMB = 15
 """A value in fixed point is cut after so many bits, so that 64 bits hold sums of its square."""
-EDGES = tuple(1 << i for i in range(15))
-"""Each bin of distances and of positions but the first, which is 0, begins at one of these."""
-BINS = len(EDGES) + 1
 WEIGHTS = 20
 """Bins of equal width for the largest weight of a window."""
 TOP, PER_BIN, SAMPLE = 8, 2, 64

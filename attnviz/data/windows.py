@@ -7,6 +7,10 @@ from numpy.typing import NDArray
 
 from attnviz.data.blocks import FloatArray, IntArray
 
+EDGES = tuple(1 << i for i in range(15))
+"""Each bin of distances and of positions but the first, which is 0, begins at one of these."""
+BINS = len(EDGES) + 1
+
 SUMS = (
     *("entropy", "normalised", "distance", "squares"),
     *("previous", "first", "self", "duplicate", "induction", "mass"),

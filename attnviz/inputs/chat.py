@@ -9,7 +9,7 @@ from attnviz.data.chat import Chat, Said
 from attnviz.errors import InputError
 from attnviz.inputs.text import STDIN, Stdin, read_file
 
-HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
+CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
 LISTS = ("messages", "documents", "tools")
 OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
 """What no variable of a template can be called, as `apply_chat_template` takes it itself."""
@@ -23,11 +23,11 @@ def read_chat(path: Path, stdin: Stdin) -> Chat:
     """
     origin = "standard input" if str(path) == STDIN else repr(str(path))
     if str(path) != STDIN and not path.exists():
-        raise InputError(f"there is no file {origin}, which is to hold a chat", HINT)
+        raise InputError(f"there is no file {origin}, which is to hold a chat", CHAT_HINT)
     try:
         content = json.loads(read_file(path, stdin))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{origin} is not JSON ({error})", HINT) from None
+        raise InputError(f"{origin} is not JSON ({error})", CHAT_HINT) from None
     return chat_of(content, origin)
 
 
@@ -39,11 +39,11 @@ def chat_of(content: object, origin: str) -> Chat:
     """
     given = {"messages": content} if isinstance(content, list) else content
     if not isinstance(given, dict) or not given.get("messages"):
-        raise InputError(f"{origin} holds no messages", HINT)
+        raise InputError(f"{origin} holds no messages", CHAT_HINT)
     kept = {key: given[key] for key in LISTS if given.get(key) is not None}
     for key, entries in kept.items():
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
-            raise InputError(f"{key} in {origin} is not a list of objects", HINT)
+            raise InputError(f"{key} in {origin} is not a list of objects", CHAT_HINT)
     for number, message in enumerate(kept["messages"], start=1):
         _check(message, f"message {number} in {origin}")
     name, variables = given.get("chat_template"), given.get("chat_template_kwargs") or {}
@@ -66,7 +66,7 @@ def _check(message: Mapping[str, Any], where: str) -> None:
     content = message.get("content")
     others = [k for k, value in message.items() if value and k not in ("role", "content")]
     if not isinstance(message.get("role"), str) or (content is None and not others):
-        raise InputError(f"{where} has no role or no text", HINT)
+        raise InputError(f"{where} has no role or no text", CHAT_HINT)
     if isinstance(content, list) and not all(map(_is_text, content)):
         raise InputError(f"{where} has a part that is no text", "leave images and sounds out")
 

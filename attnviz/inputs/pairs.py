@@ -7,14 +7,16 @@ from typing import Any
 
 from attnviz.errors import InputError
 
-HINT = 'give {"text": "…", "answer": "…", "versus": "…", "source": "…"}, of which text is needed'
+PROMPT_HINT = (
+    'give {"text": "…", "answer": "…", "versus": "…", "source": "…"}, of which text is needed'
+)
 FIELDS = "text", "answer", "versus", "source"
 LIKE = 0.82
 """How alike a name is to that of a field for which it was meant: `verses`, but not `source_id`."""
 
 
 @dataclass(frozen=True)
-class Prompt:
+class PromptLine:
     """A text, what is measured after it, and the text that vectors are taken from."""
 
     text: str
@@ -30,7 +32,7 @@ class Prompt:
         )
 
 
-def read_prompt(line: str) -> Prompt:
+def read_prompt(line: str) -> PromptLine:
     """The prompt of one line.
 
     Raises:
@@ -40,15 +42,15 @@ def read_prompt(line: str) -> Prompt:
     if isinstance(content, list):
         raise InputError("it is a list", "write each of its objects on a line of its own")
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
-        raise InputError("there is no text", HINT)
+        raise InputError("there is no text", PROMPT_HINT)
     wrong = [name for name in FIELDS if not isinstance(content.get(name), str | None)]
     if wrong:
-        raise InputError(f"{wrong[0]} is not a text", HINT)
+        raise InputError(f"{wrong[0]} is not a text", PROMPT_HINT)
     for name in content:  # others may stand beside them, but no misspelt one
         meant = [] if name in FIELDS else get_close_matches(name, FIELDS, 1, LIKE)
         if meant and meant[0] not in content:
             raise InputError(f"{name!r} is not a field", f"write {meant[0]!r}")
-    return Prompt(content["text"], *(content.get(name) for name in FIELDS[1:]))
+    return PromptLine(content["text"], *(content.get(name) for name in FIELDS[1:]))
 
 
 def _content(line: str) -> Any:
@@ -65,4 +67,4 @@ def _content(line: str) -> Any:
         why = "too deeply nested"
     except ValueError:  # Python reads no integer of thousands of digits
         why = "a number is too long"
-    raise InputError(f"it is not JSON ({why})", HINT)
+    raise InputError(f"it is not JSON ({why})", PROMPT_HINT)

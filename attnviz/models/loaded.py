@@ -5,8 +5,9 @@ for it here: `predicting(model)`, `valuing(model)`, `tracing(model)`, `freezing(
 `writing(model)`.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from attnviz.data.blocks import Consumer, FloatArray, Wanted
 from attnviz.data.capture import Capture, Kind, ModelIdentity
@@ -23,8 +24,27 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attnviz.models.frozen.run import FrozenRun
-    from attnviz.models.reducing import Take
     from attnviz.models.tokenizer import TextTokenizer
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some query rows of one layer, of all wanted heads, in some windows of a batch.
+
+    `windows`: those of the batch; `first`: the first query; `weights` (b, h, r, m), on the first m
+    keys: none of these queries attends to a later one. `scores` (b, h, r, m), where they are
+    known: after the mask; a reduction may write over them. Both are good during the call alone.
+    """
+
+    layer: int
+    windows: slice
+    first: int
+    weights: "Tensor"
+    scores: "Tensor | None" = None
+
+
+Take: TypeAlias = Callable[[Rows], None]
+"""Is given all rows of a layer in order, layer after layer."""
 
 
 class LoadedModel(Protocol):
@@ -240,7 +260,7 @@ class Generates(Protocol):
 class Reduces(Protocol):
     """A model that runs several windows of tokens at once, and reduces their attention."""
 
-    def reduce(self, ids: "Tensor", wanted: Wanted, take: "Take") -> None:
+    def reduce(self, ids: "Tensor", wanted: Wanted, take: Take) -> None:
         """Run windows (B, n), and give the rows of the wanted heads to `take`, layer after layer.
 
         Layers after the last wanted one are not run.

@@ -23,7 +23,7 @@ def free_bytes() -> int:
 
 
 GROUPS = Path("/sys/fs/cgroup")
-NAMES = (
+CGROUP_FILES = (
     ("", "memory.max", "memory.current", "inactive_file"),
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
@@ -35,7 +35,7 @@ def _left_to_groups() -> Iterator[int]:
     with suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
-            for controller, limit, used, cached in NAMES:
+            for controller, limit, used, cached in CGROUP_FILES:
                 if controller in controllers.split(","):
                     inside = GROUPS / controller / path.lstrip("/")
                     for group in (inside, *inside.parents):

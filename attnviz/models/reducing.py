@@ -8,42 +8,20 @@ in the shape comments:
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from attnviz.data.blocks import PatternBlock, Wanted
 from attnviz.data.head import Head, by_layer
-from attnviz.data.record import BINS, EDGES
-from attnviz.data.windows import SUMS, HeadLinks, WindowSums
-from attnviz.models.loaded import LoadedModel, Reduces
+from attnviz.data.windows import BINS, EDGES, SUMS, HeadLinks, WindowSums
+from attnviz.models.loaded import LoadedModel, Reduces, Rows, Take
 from attnviz.models.tracing import numbers
 
 MOST_LINKS, LEAST_LINK = 8, 0.005
 """Links that are kept of a row: at most so many, and none below this weight."""
 SMALL_SCORE = 32.0
 """Up to this size, float32 loses less than 1e-5 where a score is taken off a sum."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some query rows of one layer, of all wanted heads, in some windows of a batch.
-
-    `windows`: those of the batch; `first`: the first query; `weights` (b, h, r, m), on the first m
-    keys: none of these queries attends to a later one. `scores` (b, h, r, m), where they are
-    known: after the mask; a reduction may write over them. Both are good during the call alone.
-    """
-
-    layer: int
-    windows: slice
-    first: int
-    weights: Tensor
-    scores: Tensor | None = None
-
-
-Take: TypeAlias = Callable[[Rows], None]
-"""Is given all rows of a layer in order, layer after layer."""
 
 
 def sum_windows(

@@ -1,10 +1,17 @@
-"""Sentences on the views of a scan: one head, two scores, and several checkpoints."""
+"""Sentences on a scan and its views: one head, two scores, and several checkpoints."""
 
 from attnviz.data.atlas import Atlas, HeadAtlas
 from attnviz.data.development import Development
 from attnviz.data.scatter import FAR, Scatter
 from attnviz.harmless import readable
 from attnviz.renderers.titles import amount
+
+
+def atlas_title(atlas: Atlas) -> str:
+    """What was scanned with what."""
+    documents, tokens = atlas.size
+    size = f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
+    return f"{readable(atlas.model)}, scan of {size}: means over documents"
 
 
 def atlas_head_title(atlas: Atlas, head: HeadAtlas) -> str:

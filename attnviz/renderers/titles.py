@@ -1,7 +1,6 @@
 """Sentences that several media show: what records, choices and transforms are called."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import Exhibit, Map
@@ -17,14 +16,6 @@ from attnviz.data.transforms import (
     Transform,
 )
 from attnviz.harmless import readable
-from attnviz.renderers.direction import fenced
-
-if TYPE_CHECKING:
-    from attnviz.data.atlas import Atlas
-    from attnviz.data.circuits import Circuits
-    from attnviz.data.compare import ModelComparison, TextComparison
-    from attnviz.data.heads import HeadReport
-    from attnviz.data.labels import LabelReport
 
 
 def transform_title(transform: Transform) -> str:
@@ -164,105 +155,3 @@ def duration(seconds: float) -> str:
         if seconds < most * size:
             return amount(max(1, round(seconds / size)), unit)
     return amount(round(seconds / 86400), "day")
-
-
-def heads_title(report: "HeadReport") -> str:
-    """What was measured on what."""
-    if report.probe:
-        return f"{readable(report.capture.model.name)}, probe: {report.probe}"
-    return facts(report.capture)
-
-
-def untold(report: "HeadReport") -> str:
-    """Which roles were measured over too few rows, and over how many."""
-    few = (f"{role.name} ({rows} of {role.rows})" for role, rows in report.untold)
-    return f"these roles need more rows: {', '.join(few)}"
-
-
-def labels_title(report: "LabelReport") -> str:
-    """What labelled links were scored on how much."""
-    size = f"{amount(report.texts, 'text')}, {amount(report.rows, 'row')}"
-    return f"{readable(report.model.name)}, labelled links: {size}"
-
-
-def circuits_title(circuits: "Circuits") -> str:
-    """What was read off the weights of which model."""
-    return f"{readable(circuits.model.name)}, circuits from the weights alone"
-
-
-def atlas_title(atlas: "Atlas") -> str:
-    """What was scanned with what."""
-    documents, tokens = atlas.size
-    size = f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
-    return f"{readable(atlas.model)}, scan of {size}: means over documents"
-
-
-def texts_title(comparison: "TextComparison") -> str:
-    """The head that differs most over the texts, and by how much."""
-    first = comparison.heads[0]
-    title = f"{first.head} in {len(comparison.captures)} texts: difference {first.difference:.2f}"
-    if comparison.queries is not None:
-        title += f" between the rows of {_words(comparison)}"
-    return title + ("" if len(comparison.heads) == 1 else ", the largest of all heads")
-
-
-def about_texts(comparison: "TextComparison") -> list[str]:
-    """The model, each text with the word's place in it, and what a causal model means for it."""
-    first = comparison.captures[0]
-    lines = [f"{readable(first.model.name)}, {len(comparison.captures)} texts"]
-    for n, captured in enumerate(comparison.captures, start=1):
-        lines.append(f"{n}  {fenced(readable(captured.text))}{_done(captured)}")
-    if comparison.queries is not None and first.causal:
-        attends = "attends" if len(set(_labels(comparison))) == 1 else "each attends"
-        lines.append(
-            f"the model is causal: {_words(comparison)} {attends} only to itself and to earlier "
-            "tokens"
-        )
-    return lines
-
-
-def _labels(comparison: "TextComparison") -> list[str]:
-    """What the word that is compared reads in each text."""
-    places = zip(comparison.captures, comparison.queries or (), strict=True)
-    return [captured.query_tokens[place].label for captured, place in places]
-
-
-def _words(comparison: "TextComparison") -> str:
-    """The word whose rows are compared; several, where the texts have others in its place."""
-    *others, last = (f"“{fenced(label)}”" for label in dict.fromkeys(_labels(comparison)))
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def _done(captured: Capture) -> str:
-    done = ", ".join(readable(transform_title(t)) for t in captured.transforms)
-    return f" ({done})" if done else ""
-
-
-PAIRED = {"best": "the most similar head", "same": "the head of the same name"}
-
-
-def _unit(comparison: "ModelComparison") -> str:
-    return "words, as their tokens differ" if comparison.words else "tokens"
-
-
-def similarity_title(comparison: "ModelComparison") -> list[str]:
-    """What a matrix of similarities shows, and what it is of."""
-    ours, theirs = comparison.captures
-    return [
-        f"Similarity of heads over {_unit(comparison)}; circles: {PAIRED[comparison.pair]}",
-        f"{caption(ours)}; beside {readable(theirs.model.name)}",
-    ]
-
-
-def about_models(comparison: "ModelComparison") -> list[str]:
-    """Both models, and over what they are compared."""
-    lines = [facts(captured) for captured in comparison.captures]
-    order = "most similar" if comparison.pair == "best" else "largest change"
-    lines.append(
-        f"each head of the first model, with {PAIRED[comparison.pair]} of the second, over "
-        f"{_unit(comparison)}; {order} first"
-    )
-    if comparison.silent:
-        names = ", ".join(map(str, comparison.silent))
-        lines.append(f"heads with no weight on these: {names}")
-    return lines

@@ -15,10 +15,9 @@ from attnviz.data.shares import Shares, Unit, View
 from attnviz.renderers.answers import by_segment
 from attnviz.renderers.rows.generate import share_rows
 from attnviz.runs.generate import Answering
-from attnviz.runs.outputs import Piece
 from attnviz.runs.writing import NewToken, streamed
 from attnviz.transforms.apply import whole_exhibit
-from attnviz.writers.formats import PICTURES
+from attnviz.writers.formats import PICTURES, Piece
 
 Watch: TypeAlias = Callable[[], object]
 """Is called at each new token."""

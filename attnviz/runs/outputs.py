@@ -8,8 +8,7 @@ file is long because it is the one table, with what its rows name.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from attnviz.console import Display
 from attnviz.data.exhibit import Choice, Exhibit, Filters, Look, PictureLook, Place
@@ -20,13 +19,9 @@ from attnviz.renderers.headlines import about
 from attnviz.renderers.notes import text_notes
 from attnviz.runs.options import HeadOptions
 from attnviz.transforms.apply import EVERYTHING
-from attnviz.writers.formats import PICTURES, ROWS
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from attnviz.writers.formats import PICTURES, ROWS, Piece
 
 Medium: TypeAlias = Literal["terminal", "picture", "file"]
-Piece: TypeAlias = "RenderableType | str | bytes"
 MOST_LINKS = 64
 """Links of a row; from there on, rows are kept in full."""
 
@@ -93,7 +88,6 @@ class Output:
         shows_signed: whether it can show values below zero, such as scores.
         turns: whether it can draw keys as rows.
         alone: whether one file holds one exhibit only.
-        help: what the option of views says of it.
     """
 
     formats: tuple[str, ...]
@@ -106,7 +100,6 @@ class Output:
     shows_signed: bool = True
     turns: bool = False
     alone: bool = False
-    help: str = ""
 
     def show(self, request: Request) -> Show:
         """What is to be shown for this output: its heads, transforms, filters and needs."""
@@ -226,12 +219,12 @@ _NO_CHOICE = (
 _TERMINAL = "attnviz.renderers.terminal"
 
 
-def _view(name: str, needs: Callable[[Request], Needs], help: str, **more: Any) -> Output:
+def _view(name: str, needs: Callable[[Request], Needs], **more: Any) -> Output:
     """A view of the terminal: the module of its name in `renderers/terminal/`."""
     usual = _NO_PICTURE if more.get("turns") else _NO_TURN
     more = {"shows_signed": False, **more, "refuses": usual | more.get("refuses", {})}
     make = f"{_TERMINAL}.{name}", "render"
-    return Output(("txt",), name, make, "terminal", needs, help=help, **more)
+    return Output(("txt",), name, make, "terminal", needs, **more)
 
 
 def _picture(view: str, **more: Any) -> Output:
@@ -247,11 +240,11 @@ def _file(*formats: str, writer: str, needs: Callable[[Request], Needs], **more:
 
 
 OUTPUTS: tuple[Output, ...] = (
-    _view("table", _links_of_table, "each query's strongest keys"),
-    _view("heatmap", _whole, "coloured cells", turns=True, shows_signed=True),
-    _view("grid", _blocks_of_grid, "every head in miniature", every_head=True, turns=True),
-    _view("text", _one_row, "the words, shaded by the attention of one query"),
-    _view("links", _links_of_table, "the strongest links of all heads", every_head=True),
+    _view("table", _links_of_table),
+    _view("heatmap", _whole, turns=True, shows_signed=True),
+    _view("grid", _blocks_of_grid, every_head=True, turns=True),
+    _view("text", _one_row),
+    _view("links", _links_of_table, every_head=True),
     _picture("heatmap"),
     _picture("grid", every_head=True),
     _file(*ROWS, writer="rows", needs=_links),
@@ -260,11 +253,6 @@ OUTPUTS: tuple[Output, ...] = (
     _file("html", writer="page", needs=_page, every_head=True, alone=True, refuses=_NO_CHOICE),
 )
 """The table. Of a format, the first row stands for it where no view is named."""
-
-VIEWS: Mapping[str, str] = MappingProxyType(
-    {output.view: output.help for output in OUTPUTS if output.view and output.help}
-)
-"""Each view, and what it shows."""
 
 
 def choose_output(request: Request) -> Output:

@@ -18,9 +18,8 @@ from attnviz.data.tokens import MASKS
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.models.loaded import Fills, predicting
 from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import Prepared, prepare
+from attnviz.runs.prepare import Prepared, frozen, prepare
 from attnviz.runs.question import candidate_after, likely, question_of
-from attnviz.runs.why import frozen
 from attnviz.transforms.keep import KeepLinks
 
 if TYPE_CHECKING:

@@ -22,12 +22,14 @@ from attnviz.data.verify import Verified
 from attnviz.errors import option
 from attnviz.models.catalog import Source
 from attnviz.models.known import BUILTIN
+from attnviz.models.loaded import freezing
 from attnviz.runs.budget import Budget
 from attnviz.runs.fit import Fitted, encode, fit
 from attnviz.runs.options import TextOptions
 from attnviz.runs.pair import rows_and_columns, target_of, unknown_words
 
 if TYPE_CHECKING:
+    from attnviz.models.frozen.sums import Sums
     from attnviz.models.loaded import LoadedModel
 
 
@@ -226,3 +228,19 @@ def verify(
     ids = [token.id for token in prepared.source]
     target = [token.id for token in prepared.target]
     return verified(model, source, ids, target, prepared.shape, check_room)
+
+
+def frozen(prepared: Prepared) -> "Sums":
+    """The run of a text, held fixed.
+
+    Raises:
+        UsageError: the model has no one residual stream.
+        ModelError: this architecture cannot be taken apart, or it does not fit into memory.
+    """
+    from attnviz.models.frozen.sums import Sums
+
+    model = freezing(prepared.model)
+    heads = every_head(prepared.model.identity.heads_per_layer)
+    # each layer's scores, pattern and mask, and the vectors of a walk
+    prepared.budget.check(4 * prepared.budget.patterns(heads), "shorten the text")
+    return Sums(model.freeze(prepared.ids))

@@ -24,19 +24,12 @@ from attnviz.renderers.terminal.heading import line_heading
 from attnviz.runs.budget import LINK_BYTES, PICTURE_BYTES
 from attnviz.runs.choose import HeadPlan, found, plan_capture, plan_heads, told_query
 from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.outputs import (
-    Output,
-    Piece,
-    Request,
-    Setting,
-    Show,
-    choose_output,
-    for_signed,
-)
+from attnviz.runs.outputs import Output, Request, Setting, Show, choose_output, for_signed
 from attnviz.runs.prepare import Prepared, prepare
 from attnviz.runs.webpage import check_page
 from attnviz.transforms.apply import EVERYTHING, distances_of, exhibit_of, keys_of, queries_of
 from attnviz.transforms.keep import KeepCells, KeepLinks
+from attnviz.writers.formats import Piece
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -57,7 +57,7 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
         )
     check_page(captured, len(exhibit.maps))
     pieces = *groups_of(captured, "words"), *groups_of(captured, "chars")
-    words = PageWords(*pieces, sentences=_sentences(captured))
+    words = PageWords(*pieces, sentences=_sentence_slices(captured))
     plain = exhibit.origin or captured
     # a capture that was saved changed has no metrics of its own
     metrics = {} if plain.transforms else _metrics(plain)
@@ -96,7 +96,7 @@ def start_of(
     return replace(start, sink=switched.drop_sink, unit=merged_to, query=query, least=filters.least)
 
 
-def _sentences(captured: Capture) -> Sequence[tuple[int, int]]:
+def _sentence_slices(captured: Capture) -> Sequence[tuple[int, int]]:
     """The slices of an answer's sentences in its text; none of what is no answer."""
     if not captured.segments:
         return ()

@@ -6,18 +6,16 @@ text ─► tokens ─► one run, held fixed ─► contrast ─► sums over t
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attnviz.data.head import Head, every_head
+from attnviz.data.head import Head
 from attnviz.data.positions import one_position
 from attnviz.data.why import Group, ScoreRow, Side, Why, Write
 from attnviz.errors import InputError, ModelError, UsageError, option
-from attnviz.models.loaded import freezing
 from attnviz.runs.one_row import one_row
 from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import Prepared, prepare
+from attnviz.runs.prepare import Prepared, frozen, prepare
 
 if TYPE_CHECKING:
     from attnviz.models.frozen.contrast import Contrast
-    from attnviz.models.frozen.sums import Sums
     from attnviz.models.loaded import LoadedModel
 
 MOST = 1_000
@@ -149,22 +147,6 @@ WRONG = 1e-3
 """The error of a sum, as a share of its terms, that rounding does not explain."""
 BRANCHES = 3
 """Of each part of the tree so many that it is made of, the strongest, are told."""
-
-
-def frozen(prepared: Prepared) -> "Sums":
-    """The run of a text, held fixed.
-
-    Raises:
-        UsageError: the model has no one residual stream.
-        ModelError: this architecture cannot be taken apart, or it does not fit into memory.
-    """
-    from attnviz.models.frozen.sums import Sums
-
-    model = freezing(prepared.model)
-    heads = every_head(prepared.model.identity.heads_per_layer)
-    # each layer's scores, pattern and mask, and the vectors of a walk
-    prepared.budget.check(4 * prepared.budget.patterns(heads), "shorten the text")
-    return Sums(model.freeze(prepared.ids))
 
 
 def _check_keys(

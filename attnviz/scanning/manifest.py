@@ -28,9 +28,8 @@ from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
 from attnviz.runs.options import HeadOptions
 from attnviz.scanning.files import record_of_bytes
-from attnviz.scanning.request import Request
+from attnviz.scanning.request import BATCH, Request
 from attnviz.scanning.store import Store
-from attnviz.scanning.windows import BATCH
 
 SCHEMA = "attnviz-scan/4"
 MANIFEST = "manifest.json"

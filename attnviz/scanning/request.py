@@ -7,6 +7,9 @@ from attnviz.data.scan import Split
 from attnviz.errors import UsageError, option
 from attnviz.runs.options import HeadOptions
 
+BATCH = 4096
+"""The most tokens of a batch, but for a window that is longer by itself."""
+
 
 @dataclass(frozen=True)
 class Request:

@@ -11,7 +11,6 @@ import numpy as np
 from attnviz.data.atlas import SCORES
 from attnviz.data.blocks import IntArray
 from attnviz.data.record import (
-    BINS,
     NONE,
     PER_BIN,
     SAMPLE,
@@ -24,7 +23,7 @@ from attnviz.data.record import (
     least,
     moments,
 )
-from attnviz.data.windows import SUMS
+from attnviz.data.windows import BINS, SUMS
 from attnviz.scanning.windows import Window
 
 K = len(SUMS) + 2 * BINS

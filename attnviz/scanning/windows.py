@@ -6,12 +6,10 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
 
 from attnviz.data.scan import Document
+from attnviz.scanning.request import BATCH
 
 if TYPE_CHECKING:
     from attnviz.models.tokenizer import TextTokenizer
-
-BATCH = 4096
-"""The most tokens of a batch, but for a window that is longer by itself."""
 
 Ids: TypeAlias = tuple[int, ...]
 

@@ -5,8 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 from attnviz.errors import UsageError, option
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Piece: TypeAlias = "RenderableType | str | bytes"
+"""A part of an output, in the order in which it is written or shown."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,16 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
     }
 )
 
+VIEWS: Mapping[str, str] = MappingProxyType(
+    {
+        "table": "each query's strongest keys",
+        "heatmap": "coloured cells",
+        "grid": "every head in miniature",
+        "text": "the words, shaded by the attention of one query",
+        "links": "the strongest links of all heads",
+    }
+)
+"""Each view, and what it shows."""
 ROWS = ("jsonl", "csv", "tsv")
 PICTURES = tuple(name for name, form in FORMATS.items() if form.picture)
 

@@ -17,7 +17,7 @@ from attnviz.data.capture import Capture
 from attnviz.data.serial import CAPTURE_META, capture_to_dict, extra_entry, layer_entry
 
 Entry: TypeAlias = NDArray[np.str_] | FloatArray | NDArray[np.float64]
-CHUNK = 1 << 20
+WRITTEN_AT_ONCE = 1 << 20
 BIG = 1 << 30  # bytes; a larger entry is written with 64-bit sizes
 EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same capture gives the same bytes
 
@@ -38,8 +38,8 @@ def archive_chunks(arrays: Iterable[tuple[str, Entry]]) -> Iterator[bytes]:
             with archive.open(info, "w", force_zip64=array.nbytes > BIG) as entry:
                 entry.write(_header(array))
                 rest = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-                for start in range(0, len(rest), CHUNK):
-                    entry.write(rest[start : start + CHUNK])
+                for start in range(0, len(rest), WRITTEN_AT_ONCE):
+                    entry.write(rest[start : start + WRITTEN_AT_ONCE])
                     yield sink.taken()
             yield sink.taken()
     yield sink.taken()

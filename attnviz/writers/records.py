@@ -1,9 +1,13 @@
 """Rows with the same fields, as JSON, JSON lines, CSV or TSV."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from attnviz.data.serial import SCHEMA, made_to_dict, shortest, to_json
-from attnviz.writers.rows import SEPARATORS, printable_cell
+
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+# The start of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection").
+FORMULA = re.compile(r"[=+\-@\t\r]")
 
 
 def record_chunks(
@@ -52,3 +56,20 @@ def joined(values: Sequence[object]) -> str:
     """A list in one cell: numbers and texts joined by spaces, objects as JSON."""
     plain = all(isinstance(each, str | int | float) for each in values)
     return " ".join(map(str, shortest(values))) if plain else to_json(values)
+
+
+def printable_cell(text: str, separator: str) -> str:
+    """The same as `cell`, escaped as in JSON where it cannot be printed."""
+    return cell(text if text.isprintable() else to_json(text)[1:-1], separator)
+
+
+def cell(text: str, separator: str) -> str:
+    """A text as one cell: never a formula, quoted where it holds the separator or a quote.
+
+    A text that a spreadsheet would compute (`=1+1`) gets an apostrophe in front, which marks
+    it as text there.
+    """
+    guarded = f"'{text}" if FORMULA.match(text) else text
+    if separator in guarded or '"' in guarded or "\n" in guarded or "\r" in guarded:
+        return '"' + guarded.replace('"', '""') + '"'
+    return guarded

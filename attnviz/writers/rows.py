@@ -5,21 +5,17 @@ the column that was reduced holds the reduction's name (`"head": "mean"`). Score
 `score` instead of `weight`.
 """
 
-import re
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from attnviz.data.exhibit import Exhibit, Links, Map, links_of
 from attnviz.data.serial import to_json
+from attnviz.writers.records import SEPARATORS, cell, printable_cell
 
 COLUMNS = ("line", "layer", "head", "query", "query_token", "key", "key_token", "weight")
 EXACT = ("query_exact", "key_exact")  # behind the weight: the tokens' exact texts
-SEPARATORS = {"csv": ",", "tsv": "\t"}
 CHUNK = 32_768  # links in one chunk: a few megabytes at most
-
-# The start of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection").
-FORMULA = re.compile(r"[=+\-@\t\r]")
 
 
 def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = True) -> Iterator[str]:
@@ -94,20 +90,3 @@ def _joined(
     return "".join(
         [f"{queries[q]}{keys[k]}{weight}{after_query[q]}{after_key[k]}" for q, k, weight in rows]
     )
-
-
-def printable_cell(text: str, separator: str) -> str:
-    """The same as `cell`, escaped as in JSON where it cannot be printed."""
-    return cell(text if text.isprintable() else to_json(text)[1:-1], separator)
-
-
-def cell(text: str, separator: str) -> str:
-    """A text as one cell: never a formula, quoted where it holds the separator or a quote.
-
-    A text that a spreadsheet would compute (`=1+1`) gets an apostrophe in front, which marks
-    it as text there.
-    """
-    guarded = f"'{text}" if FORMULA.match(text) else text
-    if separator in guarded or '"' in guarded or "\n" in guarded or "\r" in guarded:
-        return '"' + guarded.replace('"', '""') + '"'
-    return guarded

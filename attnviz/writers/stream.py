@@ -18,14 +18,14 @@ def write_stream(stream: BinaryIO, chunks: Iterable[str | bytes]) -> None:
         BrokenPipeError: the reader has gone (`| head -1`), which is no error to a user.
         OutputError: the stream cannot take more, for instance because the disk is full.
     """
-    with as_output_error():
+    with as_stdout_error():
         for chunk in chunks:
             stream.write(chunk.encode("utf-8") if isinstance(chunk, str) else chunk)
         stream.flush()
 
 
 @contextlib.contextmanager
-def as_output_error() -> Iterator[None]:
+def as_stdout_error() -> Iterator[None]:
     """Raise an OutputError for an error of standard output; a BrokenPipeError passes as it is."""
     try:
         yield

@@ -164,3 +164,10 @@ def test_what_cannot_be_taken_from_memory_is_refused(gpt2_folder: Path) -> None:
         attnviz.load_model(held, tokenizer, dtype="bfloat16")
     with pytest.raises(attnviz.AttnvizError, match="has a tokenizer"):
         attnviz.load_model("builtin", tokenizer)
+
+
+def test_a_capture_is_shown_without_options_that_need_its_text() -> None:
+    capture = attnviz.AttentionCapture(make_capture())
+    options: Any = {"bos": True}
+    with pytest.raises(TypeError, match="no option 'bos'"):
+        capture.show(**options)

@@ -14,7 +14,7 @@ from attnviz.data.compare import ModelComparison
 from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
 from attnviz.models.catalog import Source, load
-from attnviz.renderers.titles import about_models
+from attnviz.renderers.compare_titles import about_models
 from tests.builtin import FOLDER, HEADS, NAMED
 from tests.conftest import Run, bytes_tokenizer
 from tests.factories import make_capture

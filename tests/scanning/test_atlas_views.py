@@ -40,7 +40,7 @@ def lines(scan: Path, display: Display, name: str = "L3H1", top: int | None = No
     """One head as it is shown."""
     atlas = read_atlas(scan)
     row = next(row for row in atlas.rows if head_of(row) == name)
-    shown = atlas_head.render(atlas, read_head(scan, row), top, display)
+    shown = atlas_head.render_head(atlas, read_head(scan, row), top, display)
     return [line.plain for line in shown]
 
 
@@ -82,7 +82,7 @@ def test_a_window_says_its_strongest_link_without_colour_and_shades_words_with(s
     assert numbers.index("^") == words.index("creature")
     atlas = read_atlas(scan)
     head = read_head(scan, atlas.rows[0])
-    colored = [*atlas_head.render(atlas, head, None, Display(80, color=True))]
+    colored = [*atlas_head.render_head(atlas, head, None, Display(80, color=True))]
     line = next(line for line in colored if "fluffy blue creature" in line.plain)
     styles = {line.plain[s.start : s.end]: str(s.style) for s in line.spans}
     assert " on #" in styles["fluffy"]

@@ -21,7 +21,6 @@ import attnviz
 from attnviz.data.atlas import SCORES
 from attnviz.data.head import Head, every_head
 from attnviz.data.record import (
-    EDGES,
     NONE,
     SCALE,
     TOP,
@@ -35,7 +34,7 @@ from attnviz.data.record import (
     units,
 )
 from attnviz.data.scan import Document, Skipped
-from attnviz.data.windows import HeadLinks
+from attnviz.data.windows import EDGES, HeadLinks
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel

@@ -3,6 +3,9 @@
 `grouping.py` tells how a command takes them.
 """
 
+from dataclasses import fields, is_dataclass
+
+from attnviz.commands.configuration import NOT_HERE, bare
 from attnviz.commands.groups.heads import Filtering, HeadTransforms, Joining, OneRow, WhichHeads
 from attnviz.commands.groups.looks import Canvas, Color, Looks, Screen, Views
 from attnviz.commands.groups.model import (
@@ -12,7 +15,6 @@ from attnviz.commands.groups.model import (
     Kind,
     ModelRun,
     Named,
-    PairKind,
     Target,
     Verify,
     WhichModel,
@@ -63,7 +65,6 @@ __all__ = [
     "OneRow",
     "OutputOptions",
     "PageOutput",
-    "PairKind",
     "RecordOutput",
     "ReportOutput",
     "Screen",
@@ -74,5 +75,15 @@ __all__ = [
     "Views",
     "WhichHeads",
     "WhichModel",
+    "shared_keys",
     "source_of",
 ]
+
+
+def shared_keys() -> list[str]:
+    """The options that commands share, by their names in the user's file of defaults."""
+    records = (each for each in globals().values() if isinstance(each, type))
+    found = (one for record in records if is_dataclass(record) for one in fields(record))
+    options = (one.metadata["flags"] for one in found if "flags" in one.metadata)
+    keys = {bare(max((each.partition("/")[0] for each in flags), key=len)) for flags in options}
+    return sorted(keys.difference(NOT_HERE))

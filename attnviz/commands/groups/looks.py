@@ -9,7 +9,7 @@ from attnviz.commands import completion
 from attnviz.commands.groups.panels import of_look
 from attnviz.console import ColorMode
 from attnviz.data.exhibit import ColorScale, Look, Orient
-from attnviz.runs.outputs import VIEWS
+from attnviz.writers.formats import VIEWS
 
 
 def _known_view(name: str | None) -> str | None:

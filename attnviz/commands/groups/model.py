@@ -1,18 +1,16 @@
 """Options: the model, and how it runs."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from attnviz.commands import completion
 from attnviz.commands.groups.panels import of_model
 from attnviz.commands.groups.text import Tokens
 from attnviz.commands.session import Session
+from attnviz.data.capture import PairKind
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.memory import size_of
 from attnviz.models.placement import Device, DType, Engine, Placement
-
-PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 
 
 @dataclass(frozen=True)

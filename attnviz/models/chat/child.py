@@ -14,7 +14,7 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
-SECONDS, BYTES = 2, 1 << 29
+CPU_SECONDS, BYTES = 2, 1 << 29
 """The most that rendering may take; templates of real models take milliseconds."""
 LONGEST = 1 << 23
 """The most characters of a text: more than the longest context has."""
@@ -27,7 +27,7 @@ def _limit() -> None:
         import resource
 
         used = resource.getrusage(resource.RUSAGE_SELF)
-        seconds = int(used.ru_utime + used.ru_stime) + SECONDS
+        seconds = int(used.ru_utime + used.ru_stime) + CPU_SECONDS
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         with open("/proc/self/statm") as mapped:
             now = int(mapped.read().split()[0]) * resource.getpagesize()

@@ -17,7 +17,7 @@ T = TypeVar("T")
 CARD, SCHEMA = "card.json", 1
 MOST, LARGEST = 1_000, 1 << 53
 """The most heads, or figures, that a card may name, and the largest number in it."""
-NAMES: Mapping[type, str] = MappingProxyType(
+TYPE_NAMES: Mapping[type, str] = MappingProxyType(
     {bool: "true or false", int: "whole number", str: "text", list: "list"}
 )
 
@@ -128,5 +128,5 @@ def _number(raw: dict[str, Any], name: str) -> float:
 def _get(raw: dict[str, Any], name: str, kind: type[T]) -> T:
     value = raw.get(name)
     if type(value) is not kind:  # not isinstance: True is no number here
-        raise ValueError(f"{name} is missing, or no {NAMES[kind]}")
+        raise ValueError(f"{name} is missing, or no {TYPE_NAMES[kind]}")
     return value

@@ -22,7 +22,7 @@ from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
 from attnviz.models.huggingface.proof import CannotCompute, ProvenRows
-from attnviz.models.reducing import Rows, Take
+from attnviz.models.loaded import Rows, Take
 
 
 class _LastLayerSeen(Exception):

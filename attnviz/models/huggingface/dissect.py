@@ -22,9 +22,9 @@ from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import LayerParts, parts_of
 from attnviz.models.huggingface.projections import (
     NEAR,
+    agrees,
     compared,
     matrix_of,
-    near,
     projected,
     unknown,
     weights_of_head,
@@ -143,9 +143,9 @@ def _recorded(
     out = z.transpose(0, 1).flatten(1).to(w_o.dtype)  # (n_q, h·d_v)
     rounding = max(NEAR, 4 * torch.finfo(w_o.dtype).eps)
     name = type(parts.attention).__name__
-    if not near(projected(out, (w_o, b_o)), seen.attention_out, rounding):
+    if not agrees(projected(out, (w_o, b_o)), seen.attention_out, rounding):
         raise unknown(f"{name} changes its heads' outputs before or behind their projection")
-    if not near(projected(seen.source, weights["w_v"]), call.v[kv], rounding):
+    if not agrees(projected(seen.source, weights["w_v"]), call.v[kv], rounding):
         raise unknown(f"{name} changes its values behind their projection")
     kinds = _kinds(model, seen, group, layer, changed=q.plain is not None or k.plain is not None)
     return Recorded(
@@ -201,9 +201,11 @@ def _embeddings(
         if isinstance(module, nn.Embedding) and ("wpe" in last or "position" in last):
             rows = module.weight
             for offset in (0, 2):  # OPT's and BART's positions begin at 2
-                if rows.size(0) >= len(x) + offset and near(rows[offset : offset + len(x)], added):
+                if rows.size(0) >= len(x) + offset and agrees(
+                    rows[offset : offset + len(x)], added
+                ):
                     return {"embedding": embedded, "position": added}
-    return {"embedding": embedded} if near(embedded, x) else {}
+    return {"embedding": embedded} if agrees(embedded, x) else {}
 
 
 def _unembedding(model: Any, x: Tensor) -> Tensor:

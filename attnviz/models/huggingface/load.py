@@ -32,7 +32,7 @@ from attnviz.models.huggingface.model import (
     PairDecoder,
     PairEncoder,
 )
-from attnviz.models.huggingface.projections import near
+from attnviz.models.huggingface.projections import agrees
 from attnviz.models.memory import written
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
@@ -172,7 +172,7 @@ def _check_within(wrapper: Any, plain: Any, inputs: dict[str, Any]) -> None:
             outer, inner = (
                 forward(each, **inputs, use_cache=False)[0] for each in (wrapper, plain)
             )
-        inside = near(inner, outer)
+        inside = agrees(inner, outer)
     if not inside:
         raise ModelError(
             f"what this {type(wrapper).__name__} adds to its {type(plain).__name__} stands "

@@ -29,7 +29,8 @@ from attnviz.models.huggingface.generate import generate, log_probabilities
 from attnviz.models.huggingface.intervening import intervene_transformers
 from attnviz.models.huggingface.predict import predict, vectors
 from attnviz.models.huggingface.values import value_norms
-from attnviz.models.reducing import Take, each_alone
+from attnviz.models.loaded import Take
+from attnviz.models.reducing import each_alone
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.models.tracing import head_trace
 

@@ -87,7 +87,7 @@ def weights_of_head(
         for letter, (n, wide) in at.items():
             start = starts[letter] + n * (stride or wide)
             split[f"w_{letter.lower()}"] = _columns(joined, range(start, start + wide))
-        if near(projected(read["V"], split["w_v"]), call.v[kv]):
+        if agrees(projected(read["V"], split["w_v"]), call.v[kv]):
             return split
     raise unknown(f"queries, keys and values of {type(call.module).__name__} cannot be told apart")
 
@@ -141,7 +141,7 @@ def _asked(module: nn.Module, reads: Tensor) -> tuple[Tensor, Tensor]:
     except (RuntimeError, TypeError, ValueError, IndexError):
         raise unknown(f"{type(module).__name__} cannot be asked what it projects") from None
     rounding = 4 * torch.finfo(made.dtype).eps
-    if not near(projected(some, (weight, bias)), made, max(NEAR, rounding)):
+    if not agrees(projected(some, (weight, bias)), made, max(NEAR, rounding)):
         raise unknown(f"{type(module).__name__} is a projection that is not linear")
     return weight.detach(), bias.detach()
 
@@ -160,15 +160,15 @@ def _columns(matrix: tuple[Tensor, Tensor | None], span: range) -> tuple[Tensor,
 
 def compared(plain: Tensor, used: Tensor) -> Compared:
     """Queries or keys (n, d_k): compared as projected, as a multiple of that, or changed."""
-    if near(plain, used):
+    if agrees(plain, used):
         return Compared(used)
     if plain.shape == used.shape:
         factor = float((plain * used).sum() / plain.square().sum())
-        if factor > 0 and near(factor * plain, used):  # OPT scales q, and not the product
+        if factor > 0 and agrees(factor * plain, used):  # OPT scales q, and not the product
             return Compared(plain, factor)
     return Compared(used, 1.0, plain)
 
 
-def near(a: Tensor, b: Tensor, rounding: float = NEAR) -> bool:
+def agrees(a: Tensor, b: Tensor, rounding: float = NEAR) -> bool:
     """Whether two tensors have the same shape and, up to rounding, the same numbers."""
     return a.shape == b.shape and bool((a - b).abs().max() <= rounding * (1 + b.abs().max()))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.data.capture import Kind
-from attnviz.models.huggingface.projections import near
+from attnviz.models.huggingface.projections import agrees
 from attnviz.models.huggingface.residual import Added, is_norm, what_is_added
 from attnviz.models.huggingface.watching import Seen
 
@@ -83,5 +83,5 @@ def _crossed(seen: Seen) -> Iterator[Tensor]:
 
 def _summed_in_a_norm(seen: Seen, x: Tensor) -> bool:
     """Whether norms stand over the sums: over that of the stream and attention, and at the end."""
-    summed = any(near(read, x + seen.attention_out) for read in seen.reads.values())
-    return summed and any(is_norm(m) and near(out, seen.x_after) for m, out in seen.outputs)
+    summed = any(agrees(read, x + seen.attention_out) for read in seen.reads.values())
+    return summed and any(is_norm(m) and agrees(out, seen.x_after) for m, out in seen.outputs)

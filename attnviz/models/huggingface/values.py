@@ -13,7 +13,7 @@ from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import corrected
 from attnviz.models.huggingface.layers import Layers, parts_of
-from attnviz.models.huggingface.projections import NEAR, matrix_of, near, projected, unknown
+from attnviz.models.huggingface.projections import NEAR, agrees, matrix_of, projected, unknown
 
 
 def value_norms(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> FloatArray:
@@ -71,6 +71,6 @@ def _check(
     """
     expected = projected(attended, matrix)
     rounding = max(NEAR, 4 * torch.finfo(made.dtype).eps)
-    if not near(expected, made.reshape(expected.shape), rounding):
+    if not agrees(expected, made.reshape(expected.shape), rounding):
         name = type(attention).__name__
         raise unknown(f"{name} changes its heads' outputs before or behind their projection")

@@ -16,7 +16,15 @@ from attnviz.models.frozen.run import Attention, FrozenRun
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.scratch.gpt import GPT
 
-POINTS = ("resid_pre", "resid_mid", "resid_post", "attn.q", "attn.k", "attn.v", "attn.pattern")
+FROZEN_POINTS = (
+    "resid_pre",
+    "resid_mid",
+    "resid_post",
+    "attn.q",
+    "attn.k",
+    "attn.v",
+    "attn.pattern",
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ def freeze_gpt(model: GPT, ids: Tensor) -> FrozenRun:
         return keep
 
     n_layer = len(model.h)
-    names = [f"h.{layer}.{point}" for layer in range(n_layer) for point in POINTS]
+    names = [f"h.{layer}.{point}" for layer in range(n_layer) for point in FROZEN_POINTS]
     with torch.no_grad(), attached(model, {name: keeper(name) for name in names}):
         final = model.hidden(ids)[0]  # (n, d)
         positions = model.wpe.weight.detach()[: ids.size(1)]

@@ -23,9 +23,9 @@ from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.handover import LOGIT_ROWS, Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.known import BUILTIN
+from attnviz.models.loaded import Rows, Take
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.probability import log_probability
-from attnviz.models.reducing import Rows, Take
 from attnviz.models.scratch.checkpoint import load_checkpoint, to_gpt2
 from attnviz.models.scratch.frozen import freeze_gpt
 from attnviz.models.scratch.generate import generate_native

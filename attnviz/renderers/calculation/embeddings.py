@@ -9,22 +9,24 @@ from attnviz.data.explain import EmbeddingTrace
 from attnviz.renderers.calculation.sheet import Sheet, shape, strongest_keys
 from attnviz.renderers.labels import distinct_labels
 
-STEPS = range(1, 4)
+EMBEDDING_STEPS = range(1, 4)
 
 
-def render(trace: EmbeddingTrace, sheet: Sheet, *, only: Sequence[int] = STEPS) -> Iterator[Text]:
+def render_embeddings(
+    trace: EmbeddingTrace, sheet: Sheet, *, only: Sequence[int] = EMBEDDING_STEPS
+) -> Iterator[Text]:
     """The lines of the calculation: a heading, then the steps that are asked for."""
     labels = distinct_labels(trace.tokens)
     yield from sheet.title(
         f"What “{labels[trace.query]}” takes from the tokens, without queries, keys and values",
         f"the built-in model's token embeddings, {len(labels)} tokens, no positions",
     )
-    steps = {1: _inputs, 2: _weights, 3: _output}
+    steps = {1: _embedded, 2: _weights, 3: _new_vector}
     for number in only:
         yield from steps[number](trace, sheet, labels)
 
 
-def _inputs(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
+def _embedded(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
     yield from sheet.heading(1, "Token embeddings: what each token is, without its position")
     yield from sheet.formula(
         f"x {shape(t.x)}: (n, d_model)", f"E = xᵀ {shape(t.x.T)}: one column for each token"
@@ -65,7 +67,7 @@ def _range(t: EmbeddingTrace) -> tuple[float, float]:
     return float(row.min()), float(row.max())
 
 
-def _output(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
+def _new_vector(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
     yield from sheet.heading(3, "The new vector: the weighted sum of all embeddings")
     yield from sheet.formula(f"y = W·x   {shape(t.output)}", f"yᵀ = E·Wᵀ   {shape(t.output.T)}")
     terms = [

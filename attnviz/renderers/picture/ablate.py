@@ -1,9 +1,9 @@
 """A picture of what ablating each part does: layers down; heads, MLP and layer across."""
 
 from attnviz.data.ablate import AblationReport
+from attnviz.renderers.ablate_titles import change_of, mean_of_texts, measured, replaced
 from attnviz.renderers.arrangement import OTHER_PARTS, by_part, digits_for, largest
 from attnviz.renderers.colors import DIVERGING
-from attnviz.renderers.interventions import change_of, mean_of_texts, measured, replaced
 from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import Pane, draw_panes
 from attnviz.renderers.titles import caption

@@ -6,10 +6,10 @@ from math import nan
 from attnviz.data.atlas import SCORES, Atlas
 from attnviz.data.head import Head
 from attnviz.renderers.arrangement import by_head
+from attnviz.renderers.atlas_titles import atlas_title
 from attnviz.renderers.colors import SEQUENTIAL
 from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import draw_panes, score_pane
-from attnviz.renderers.titles import atlas_title
 
 
 def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
@@ -18,11 +18,11 @@ def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
-    found = (score_pane(name, by_head(_scores(atlas, name))) for name in SCORES)
+    found = (score_pane(name, by_head(_values(atlas, name))) for name in SCORES)
     panes = [pane for pane in found if pane is not None]
     return draw_panes(atlas_title(atlas), panes, dpi=dpi, cmap=cmap)
 
 
-def _scores(atlas: Atlas, name: str) -> Iterator[tuple[Head, float]]:
+def _values(atlas: Atlas, name: str) -> Iterator[tuple[Head, float]]:
     for row in atlas.rows:
         yield Head(row["layer"], row["head"]), nan if row[name] is None else row[name]

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LARGEST_CELL, SIDE = 0.42, 4.2  # inches
+LARGEST_CELL, LARGEST_PANE = 0.42, 4.2  # inches
 MOST_CELLS = 400
 GAP, BAR = 0.35, 0.13
 LETTERS = 13  # of the lines above, in an inch
 
 
-def draw(
+def draw_beside(
     beside: SideBySide,
     title: str,
     about: Sequence[str],
@@ -85,7 +85,7 @@ def _visible(captured: Capture, weights: FloatArray) -> FloatArray:
 
 
 def _inches(pane: FloatArray) -> float:
-    return min(LARGEST_CELL, SIDE / len(pane)) * len(pane)
+    return min(LARGEST_CELL, LARGEST_PANE / len(pane)) * len(pane)
 
 
 def _draw_one(

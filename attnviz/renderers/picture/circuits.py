@@ -7,10 +7,10 @@ import numpy as np
 from attnviz.data.circuits import Circuits
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
+from attnviz.renderers.heads_titles import circuits_title
 from attnviz.renderers.picture.canvas import Drawn, place
 from attnviz.renderers.picture.paint import EMPTY
 from attnviz.renderers.picture.sheet import draw_bar, sheet, write_line
-from attnviz.renderers.titles import circuits_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ACROSS = 3
 WIDTH, HEIGHT = 2.7, 1.7  # inches of a panel
 GAP_ACROSS, GAP_DOWN = 1.2, 0.65
-HEADS = 3
+NAMED_LINES = 3
 MANY = 60  # heads; the lines of more are thinner
 NAME_HEIGHT = 0.13  # inches
 LETTERS = 12  # of the title, in an inch
@@ -54,7 +54,7 @@ def draw(
     """
     layers = [head.layer for head in development.heads]
     title = development_title(development)
-    if len(layers) > (top or HEADS):
+    if len(layers) > (top or NAMED_LINES):
         title += "; named: the heads that change most from first to last"
     names = [readable(name) for name in development.names]
     with sheet([title, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
@@ -66,7 +66,7 @@ def draw(
             left, bottom = i % ACROSS * (WIDTH + GAP_ACROSS), -(i // ACROSS) * (HEIGHT + down)
             axes = place(figure, left, bottom, WIDTH, HEIGHT)
             _draw_lines(axes, development, score, scale, ticks)
-            _name_heads(axes, development.changes(score)[: top or HEADS], scale, ticks)
+            _name_heads(axes, development.changes(score)[: top or NAMED_LINES], scale, ticks)
         right = min(ACROSS, len(scores)) * (WIDTH + GAP_ACROSS)
         if len(set(layers)) > 1:
             draw_layers(place(figure, right - 0.5, 0, 0.13, HEIGHT), scale, layers)

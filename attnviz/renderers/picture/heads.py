@@ -6,9 +6,10 @@ from attnviz.data.heads import METRICS, HeadReport
 from attnviz.harmless import readable
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.colors import SEQUENTIAL
+from attnviz.renderers.heads_titles import heads_title, untold
 from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import draw_panes, score_pane
-from attnviz.renderers.titles import amount, caption, heads_title, untold
+from attnviz.renderers.titles import amount, caption
 
 
 def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:

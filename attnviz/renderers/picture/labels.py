@@ -5,7 +5,7 @@ from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.colors import SEQUENTIAL
 from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import Pane, draw_panes
-from attnviz.renderers.titles import labels_title
+from attnviz.renderers.terminal.labels import labels_title
 
 
 def draw(report: LabelReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:

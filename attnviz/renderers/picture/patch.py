@@ -3,8 +3,8 @@
 from attnviz.data.patch import PatchReport
 from attnviz.renderers.arrangement import digits_for, largest
 from attnviz.renderers.colors import DIVERGING
-from attnviz.renderers.interventions import SHARE, mean_of_texts, patch_ends, patching
 from attnviz.renderers.patch import map_of, place_names
+from attnviz.renderers.patch_titles import SHARE, mean_of_pairs, patch_ends, patching
 from attnviz.renderers.picture.canvas import Drawn
 from attnviz.renderers.picture.headpanes import Pane, draw_panes
 from attnviz.renderers.titles import beginning, caption
@@ -16,7 +16,7 @@ def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn
     most = max(1.0, largest(values))
     columns = None if report.kind == "head" else list(place_names(report).values())
     pane = Pane(SHARE, values, -most, most, digits_for(most), columns=columns)
-    about = mean_of_texts(report) if report.lines else caption(report.capture)
+    about = mean_of_pairs(report) if report.lines else caption(report.capture)
     below = [patch_ends(report)]
     if not report.lines:
         below.insert(0, f"source: “{beginning(report.source.text)}”")

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Literal, TypedDict
 
-from attnviz.renderers.rows.common import Error, HeadNumber, LayerNumber
+from attnviz.data.atlas import Histogram, Side
+from attnviz.renderers.rows.common import Error, HeadNumber, LayerNumber, MadeObject
 
 Mean = Annotated[float | None, "The mean over documents; null where none could be measured."]
 Documents = Annotated[int, "In how many documents it was measured."]
@@ -81,3 +82,67 @@ class DevelopmentRow(TypedDict):
     step: int | None
     mean: float | None
     error: float | None
+
+
+class Scanned(TypedDict):
+    """How much was scanned."""
+
+    documents: int
+    windows: int
+    tokens: int
+
+
+class ScoreObject(TypedDict):
+    """A score over documents."""
+
+    mean: float | None
+    error: float | None
+    documents: int
+
+
+class BinObject(TypedDict):
+    """A bin of a histogram; it ends before `end`, and is open where that is null."""
+
+    start: float
+    end: float | None
+    value: float
+
+
+class MassObject(TypedDict):
+    """A token or a pair, and its mass."""
+
+    query: str | None
+    key: str | None
+    mass: float
+
+
+class ExampleObject(TypedDict):
+    """A window with the strongest links of a head."""
+
+    kind: Literal["top", "bin"]
+    bin: int
+    largest: float
+    apart: float
+    path: str
+    start: int
+    window: int
+    tokens: list[str]
+    queries: list[int]
+    keys: list[int]
+    weights: list[float]
+
+
+class HeadAtlasObject(TypedDict):
+    """`attnviz atlas FOLDER --head HEAD -f json`."""
+
+    schema: str
+    command: Literal["atlas"]
+    made: MadeObject
+    layer: LayerNumber
+    head: HeadNumber
+    scanned: Scanned
+    sampled_windows: int
+    scores: dict[str, ScoreObject]
+    histograms: dict[Histogram, list[BinObject]]
+    tokens: dict[Side, list[MassObject]]
+    examples: list[ExampleObject]

@@ -8,6 +8,7 @@ from attnviz.data.circuits import Circuits
 from attnviz.data.heads import HeadMetrics, HeadReport
 from attnviz.data.labels import LabelReport, LabelScore
 from attnviz.data.retrieval import Retrieval
+from attnviz.renderers.heads_titles import heads_title
 from attnviz.renderers.rows.common import (
     Error,
     HeadNumber,
@@ -15,7 +16,6 @@ from attnviz.renderers.rows.common import (
     ModelName,
     measured,
 )
-from attnviz.renderers.titles import heads_title
 
 
 class HeadRow(TypedDict):

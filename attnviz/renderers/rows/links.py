@@ -1,12 +1,24 @@
 """Links as rows and as columns; `writers/rows.py` streams the same to files."""
 
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.data.capture import Kind
 from attnviz.data.exhibit import Exhibit, links_of
-from attnviz.renderers.rows.common import Exact, HeadNumber, LayerNumber, LineNumber
+from attnviz.renderers.rows.common import (
+    Exact,
+    HeadNumber,
+    LayerNumber,
+    LineNumber,
+    LossObject,
+    MadeObject,
+    ModelObject,
+    TokenObject,
+    Unknown,
+    Versions,
+)
 
 
 class LinkRow(TypedDict):
@@ -70,3 +82,74 @@ def _places(values: tuple[int | str, ...]) -> NDArray[Any]:
     """Numbers as numbers; where a reduction stands among them, objects."""
     whole = all(isinstance(value, int) for value in values)
     return np.array(values, dtype=np.int64 if whole else object)
+
+
+class FoundLink(TypedDict):
+    """A link by which a head was picked."""
+
+    query: int
+    key: int
+    weight: float
+
+
+class TendencyObject(TypedDict):
+    """What most rows of a head do."""
+
+    kind: str
+    rows: int
+    of: int
+    key: int | None
+
+
+class FindingObject(TypedDict):
+    """What the head that was picked does here."""
+
+    behaviour: str | None
+    links: list[FoundLink]
+    tendency: TendencyObject | None
+
+
+class PatternHead(TypedDict):
+    """What a pattern is of."""
+
+    layer: Annotated[int | str, "A number; the reduction's name where it is over layers."]
+    head: Annotated[int | str, "A number; the reduction's name where it is over heads."]
+    name: str
+    behaviours: list[str]
+    known_for: list[str]
+
+
+class ShowObject(TypedDict):
+    """`attnviz show -f json`."""
+
+    schema: str
+    command: Literal["show"]
+    made: MadeObject
+    line: NotRequired[Annotated[int, "With --lines: the number of the input line."]]
+    model: ModelObject
+    versions: Versions
+    text: str
+    bos: bool
+    left_out: Annotated[list[int], "Tokens that were cut off before and after."]
+    kind: Kind
+    target: NotRequired[str]
+    unknown_words: NotRequired[Unknown]
+    causal: bool
+    sinks: Annotated[bool, "Whether rows may sum to less than 1."]
+    transforms: list[dict[str, Any]]
+    tokens: NotRequired[list[TokenObject]]
+    query_tokens: NotRequired[list[TokenObject]]
+    key_tokens: NotRequired[list[TokenObject]]
+    about: Annotated[str, "For a person."]
+    notes: Annotated[list[str], "For a person."]
+    finding: FindingObject | None
+    loss: LossObject | None
+    heads: list[PatternHead]
+    queries: Annotated[list[int], "The positions of the rows."]
+    keys: Annotated[list[int], "The positions of the columns."]
+    top: int | None
+    min: float | None
+    skip_distances: NotRequired[list[int]]
+    patterns: Annotated[
+        list[list[list[float | None]]], "patterns[h][i][j]; null: left out by a filter."
+    ]

@@ -1,12 +1,20 @@
 """A score taken apart, and what a head writes, as rows."""
 
 from collections.abc import Sequence
-from typing import Annotated, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
-from attnviz.data.why import Pair, PartKind, Why, Write
+from attnviz.data.why import Group, Pair, PartKind, Side, Why, Write
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.parts import part_name
-from attnviz.renderers.rows.common import HeadNumber, LayerNumber, ModelName
+from attnviz.renderers.rows.common import (
+    HeadNumber,
+    LayerNumber,
+    MadeObject,
+    ModelName,
+    ModelObject,
+    TokenObject,
+    Versions,
+)
 
 
 class PairRow(TypedDict):
@@ -105,3 +113,118 @@ def reader_rows(write: Write) -> list[ReaderRow]:
         }
         for reader in write.readers
     ]
+
+
+class PartObject(TypedDict):
+    """A part of the model."""
+
+    kind: PartKind
+    layer: int | None
+    head: int | None
+    source: Annotated[int | None, "The position of the token that it is from."]
+
+
+class PartShare(PartObject):
+    """A part, and what it adds."""
+
+    value: float
+
+
+class PairObject(TypedDict):
+    """A part at the query and a part at the key; null stands for all others."""
+
+    query: PartObject | None
+    key: PartObject | None
+    value: float
+
+
+class NodeObject(TypedDict):
+    """A part, and what it is made of."""
+
+    part: PartObject | None
+    value: float
+    query: int | None
+    key: int | None
+    parts: "list[NodeObject]"
+
+
+class RemovalObject(TypedDict):
+    """A part taken away, and the score computed anew."""
+
+    side: Side
+    part: PartObject
+    predicted: float
+    fixed: float
+    free: float | None
+    weight: float | None
+
+
+class WhyObject(TypedDict):
+    """`attnviz why -f json`."""
+
+    schema: str
+    command: Literal["why"]
+    made: MadeObject
+    model: ModelObject
+    versions: Versions
+    text: str
+    tokens: list[TokenObject]
+    layer: LayerNumber
+    head: HeadNumber
+    query: int
+    key: int
+    versus: int | None
+    group: Group
+    raw: list[float]
+    scores: list[float]
+    weights: list[float]
+    sink_score: float | None
+    entropy: float
+    contrast: float
+    added: float
+    error: float
+    query_parts: list[PartShare]
+    key_parts: list[PartShare]
+    pairs: list[PairObject]
+    trees: NotRequired[dict[str, list[NodeObject]]]
+    without: NotRequired[list[RemovalObject]]
+
+
+class MovedObject(TypedDict):
+    """A token whose logit a head changes."""
+
+    token: str
+    id: int
+    effect: float
+    by_source: list[float]
+
+
+class ReaderObject(TypedDict):
+    """A later head that reads what was written."""
+
+    layer: LayerNumber
+    head: HeadNumber
+    through: Literal["query", "key", "value"]
+    query: int
+    key: int
+    value: float
+    total: float
+
+
+class WriteObject(TypedDict):
+    """`attnviz why --writes -f json`."""
+
+    schema: str
+    command: Literal["why"]
+    made: MadeObject
+    model: ModelObject
+    versions: Versions
+    text: str
+    tokens: list[TokenObject]
+    layer: LayerNumber
+    head: HeadNumber
+    query: int
+    weights: list[float]
+    lengths: list[float]
+    logits: list[MovedObject]
+    readers: list[ReaderObject]

@@ -10,9 +10,10 @@ from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
 from attnviz.data.head import every_head
 from attnviz.data.predict import NextTokens
 from attnviz.harmless import readable
+from attnviz.renderers.ablate_titles import ablate_heading
 from attnviz.renderers.arrangement import by_part, largest
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.interventions import ablate_heading, difference, named
+from attnviz.renderers.interventions import difference, named
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.numbers import probability
 from attnviz.renderers.parts import part_name

@@ -34,7 +34,7 @@ SIDES: Mapping[Side, str] = MappingProxyType(
 )
 
 
-def render(atlas: Atlas, head: HeadAtlas, top: int | None, display: Display) -> Iterator[Text]:
+def render_head(atlas: Atlas, head: HeadAtlas, top: int | None, display: Display) -> Iterator[Text]:
     """The head's scores, histograms, tokens and windows, and what their numbers are.
 
     Args:

@@ -5,7 +5,7 @@ from itertools import zip_longest
 
 from rich.text import Text
 
-GAP = 4
+BLOCK_GAP = 4
 
 
 def side_by_side(blocks: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
@@ -23,7 +23,7 @@ def side_by_side(blocks: Sequence[Sequence[Text]], width: int) -> Iterator[Text]
             line = Text(no_wrap=True, overflow="crop")
             for part, cells in zip(parts, wide, strict=True):
                 line.append_text(part)
-                line.append(" " * (cells - part.cell_len + GAP))
+                line.append(" " * (cells - part.cell_len + BLOCK_GAP))
             line.rstrip()
             yield line
 
@@ -33,10 +33,10 @@ def _rows(blocks: Sequence[Sequence[Text]], width: int) -> Iterator[list[Sequenc
     used = 0
     for block in blocks:
         cells = _width(block)
-        if row and used + GAP + cells > width:
+        if row and used + BLOCK_GAP + cells > width:
             yield row
             row, used = [], 0
-        used += cells + (GAP if row else 0)
+        used += cells + (BLOCK_GAP if row else 0)
         row.append(block)
     if row:
         yield row

@@ -7,9 +7,9 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.circuits import Circuits
+from attnviz.renderers.heads_titles import circuits_title
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import circuits_title
 
 SHOWN = 10
 

@@ -21,6 +21,7 @@ from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.transforms import Difference
 from attnviz.harmless import readable
 from attnviz.renderers.arrangement import by_head
+from attnviz.renderers.compare_titles import about_models, about_texts
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import names_of
 from attnviz.renderers.terminal import heatmap
@@ -29,7 +30,6 @@ from attnviz.renderers.terminal.colors import cell_style
 from attnviz.renderers.terminal.headgrid import head_grid
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import about_models, about_texts
 
 LABEL = 16  # cells of a key at most
 BY = {

@@ -11,9 +11,10 @@ from attnviz.console import Display
 from attnviz.data.heads import METRICS, Estimate, HeadMetrics, HeadReport
 from attnviz.errors import Speller
 from attnviz.harmless import readable
+from attnviz.renderers.heads_titles import heads_title, untold
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import amount, heads_title, untold
+from attnviz.renderers.titles import amount
 
 SHORT: Mapping[str, str] = MappingProxyType(
     {

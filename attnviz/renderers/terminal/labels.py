@@ -7,9 +7,10 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.heads import Estimate
 from attnviz.data.labels import LabelReport, LabelScore
+from attnviz.harmless import readable
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import labels_title
+from attnviz.renderers.titles import amount
 
 
 def render(report: LabelReport, scores: Sequence[LabelScore], display: Display) -> Iterator[Text]:
@@ -32,3 +33,9 @@ def render(report: LabelReport, scores: Sequence[LabelScore], display: Display) 
 def _cells(estimate: Estimate) -> list[str]:
     error = [] if estimate.error is None else [f"{estimate.error:.3f}"]
     return [f"{estimate.mean:.3f}", *error]
+
+
+def labels_title(report: LabelReport) -> str:
+    """What labelled links were scored on how much."""
+    size = f"{amount(report.texts, 'text')}, {amount(report.rows, 'row')}"
+    return f"{readable(report.model.name)}, labelled links: {size}"

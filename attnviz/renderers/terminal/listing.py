@@ -5,9 +5,14 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from attnviz.console import Display
+from attnviz.data.why import Part, Shares
+from attnviz.renderers.bars import bar_of
+from attnviz.renderers.parts import part_name
 from attnviz.renderers.terminal.cells import pad, widest
 from attnviz.renderers.terminal.prose import folded
 
+BAR = 16  # cells at most
 GAP, INDENT = 2, 2
 LEAST = 24  # cells; a column of sentences that would be narrower makes the table no table
 
@@ -79,3 +84,28 @@ def _stacked(
                 said = Text(f"{column.name}: " if column.name else "").append(value, column.style)
                 for line in folded(said, width - INDENT):
                     yield Text(" " * INDENT, no_wrap=True, overflow="crop").append_text(line)
+
+
+def bars_of_parts(
+    shares: Shares, top: int, names: Sequence[str], display: Display
+) -> Iterator[Text]:
+    """The strongest parts of the one sum with their values, and all others together."""
+    values, kept = shares.values[0], shares.strongest(top)
+    rows: list[tuple[Part | None, float]] = [(shares.parts[i], float(values[i])) for i in kept]
+    rest = float(shares.total[0]) - sum(value for _, value in rows)
+    if len(shares.parts) > len(kept):
+        rows.append((None, rest))
+    yield from named_bars([(part_name(part, names), value) for part, value in rows], display)
+
+
+def named_bars(rows: Sequence[tuple[str, float]], display: Display) -> Iterator[Text]:
+    """Names with signed numbers; bars where there is room."""
+    most = max((abs(value) for _, value in rows), default=0.0) or 1.0
+    longest = max(len(name) for name, _ in rows)
+    wide = longest + len("-00.000") + BAR + 6 <= display.width
+    columns = [Column(""), Column("", right=True), *([Column("")] if wide else [])]
+    lines = []
+    for name, value in rows:
+        bar = bar_of(abs(value) / most, BAR, display.unicode)
+        lines.append([f"  {name}", f"{value:+z.3f}", *([bar] if wide else [])])
+    yield from listing(columns, lines, display.width, header=False)

@@ -10,8 +10,8 @@ from attnviz.data.heads import Estimate
 from attnviz.data.patch import PatchEffect, PatchReport
 from attnviz.renderers.arrangement import largest
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.interventions import OVER_PAIRS, patch_heading, unit_of
 from attnviz.renderers.patch import map_of, place_names, site_name
+from attnviz.renderers.patch_titles import OVER_PAIRS, patch_heading, unit_of
 from attnviz.renderers.terminal.colors import signed_style
 from attnviz.renderers.terminal.headgrid import head_grid, value_grid
 from attnviz.renderers.terminal.listing import Column, listing

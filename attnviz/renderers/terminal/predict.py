@@ -17,9 +17,8 @@ from attnviz.renderers.labels import distinct_labels, name_of
 from attnviz.renderers.numbers import probability
 from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.colors import bar_style
-from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.terminal.listing import Column, bars_of_parts, listing
 from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.terminal.why import bars_of_parts
 from attnviz.renderers.titles import amount, facts
 
 BAR = 24  # cells at most

@@ -7,8 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.why import Node, Part, Reader, Shares, Side, Why, Write
-from attnviz.renderers.bars import bar_of
+from attnviz.data.why import Node, Reader, Shares, Side, Why, Write
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import names_of
 from attnviz.renderers.parts import (
@@ -23,10 +22,9 @@ from attnviz.renderers.parts import (
 )
 from attnviz.renderers.terminal.cells import cut
 from attnviz.renderers.terminal.heading import in_ascii
-from attnviz.renderers.terminal.listing import Column, listing
+from attnviz.renderers.terminal.listing import Column, bars_of_parts, listing, named_bars
 from attnviz.renderers.terminal.prose import folded
 
-BAR = 16
 SOURCES, READERS = 8, 8
 SIDE = {"query": "query", "key": "keys"}
 READ_BY = {"query": "its query", "key": "its keys", "value": "its values"}
@@ -72,18 +70,6 @@ def _said(sentence: str, display: Display) -> str:
     return sentence if display.unicode else in_ascii(sentence)
 
 
-def bars_of_parts(
-    shares: Shares, top: int, names: Sequence[str], display: Display
-) -> Iterator[Text]:
-    """The strongest parts of the one sum with their values, and all others together."""
-    values, kept = shares.values[0], shares.strongest(top)
-    rows: list[tuple[Part | None, float]] = [(shares.parts[i], float(values[i])) for i in kept]
-    rest = float(shares.total[0]) - sum(value for _, value in rows)
-    if len(shares.parts) > len(kept):
-        rows.append((None, rest))
-    yield from _bars([(part_name(part, names), value) for part, value in rows], display)
-
-
 def _pairs(why: Why, top: int, names: Sequence[str], display: Display) -> Iterator[Text]:
     pairs = [pair for pair in why.pairs if pair.query is not None and pair.key is not None]
     rows = [
@@ -94,20 +80,7 @@ def _pairs(why: Why, top: int, names: Sequence[str], display: Display) -> Iterat
         for pair in pairs[:top]
     ]
     rest = why.contrast - sum(value for _, value in rows)
-    yield from _bars([*rows, ("all others", rest)], display)
-
-
-def _bars(rows: Sequence[tuple[str, float]], display: Display) -> Iterator[Text]:
-    """Names with signed numbers; bars where there is room."""
-    most = max((abs(value) for _, value in rows), default=0.0) or 1.0
-    longest = max(len(name) for name, _ in rows)
-    wide = longest + len("-00.000") + BAR + 6 <= display.width
-    columns = [Column(""), Column("", right=True), *([Column("")] if wide else [])]
-    lines = []
-    for name, value in rows:
-        bar = bar_of(abs(value) / most, BAR, display.unicode)
-        lines.append([f"  {name}", f"{value:+z.3f}", *([bar] if wide else [])])
-    yield from listing(columns, lines, display.width, header=False)
+    yield from named_bars([*rows, ("all others", rest)], display)
 
 
 def _tree(

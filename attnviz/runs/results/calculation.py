@@ -11,21 +11,20 @@ from attnviz.data.asked import Asked, asked
 from attnviz.data.capture import Capture
 from attnviz.data.serial import made_to_dict
 from attnviz.errors import UsageError
-from attnviz.runs.outputs import Piece
 from attnviz.runs.results.result import notes_of
 from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.explain import Numbers, calculation_json, calculation_npz
-from attnviz.writers.formats import choose_format
+from attnviz.writers.formats import Piece, choose_format
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-T = TypeVar("T")
-WRITTEN = ("txt", "json", "npz")
+RecordT = TypeVar("RecordT")
+CALCULATION_FORMATS = ("txt", "json", "npz")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Calculation(Generic[T]):
+class Calculation(Generic[RecordT]):
     """A calculation, step by step; made by `attnviz.explain`.
 
     >>> attnviz.explain("a fluffy blue creature", head="L3H2", query="creature")
@@ -39,7 +38,7 @@ class Calculation(Generic[T]):
             what shape each has.
     """
 
-    record: T
+    record: RecordT
     about: str
     facts: Mapping[str, object]
     arrays: Mapping[str, Numbers]
@@ -68,7 +67,7 @@ class Calculation(Generic[T]):
             OutputError: the file cannot be written.
         """
         form = choose_format(Path(path), None, False)
-        if form.name not in WRITTEN:
+        if form.name not in CALCULATION_FORMATS:
             raise UsageError(f"no calculation is written as {form.name}", "name it .json or .npz")
         pieces = [str(self)] if form.name == "txt" else self.pieces(form.name)
         write_bytes(Path(path), encoded(pieces))

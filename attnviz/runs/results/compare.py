@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.console import Display
 from attnviz.data.compare import ModelComparison, TextComparison
+from attnviz.renderers.compare_titles import about_models, about_texts, texts_title
 from attnviz.renderers.rows import compare as rows
-from attnviz.renderers.titles import about_models, about_texts, amount, texts_title
+from attnviz.renderers.titles import amount
 from attnviz.runs.compare import models_beside, texts_beside
 from attnviz.runs.results.result import Result
 
@@ -30,10 +31,10 @@ def of_texts(comparison: TextComparison, top: int | None = None) -> Result[TextC
         return table.render_texts(comparison, comparison.heads[: top or SHOWN], alone, display)
 
     def draw(**look: Any) -> "Drawn":
-        from attnviz.renderers.picture.beside import draw
+        from attnviz.renderers.picture.beside import draw_beside
 
         said = texts_title(comparison), about_texts(comparison)
-        return draw(texts_beside(comparison, head), *said, **look)
+        return draw_beside(texts_beside(comparison, head), *said, **look)
 
     model = comparison.captures[0].model.name
     about = f"{model}, {amount(len(comparison.captures), 'text')}"
@@ -64,10 +65,10 @@ def of_models(comparison: ModelComparison, top: int | None = None) -> Result[Mod
             from attnviz.renderers.picture import similarity
 
             return similarity.draw(comparison, **look)
-        from attnviz.renderers.picture.beside import draw
+        from attnviz.renderers.picture.beside import draw_beside
 
         title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
-        return draw(models_beside(comparison, best), title, about_models(comparison), **look)
+        return draw_beside(models_beside(comparison, best), title, about_models(comparison), **look)
 
     ours, theirs = (captured.model.name for captured in comparison.captures)
     return Result(

@@ -102,12 +102,12 @@ def of_embeddings(
     trace: EmbeddingTrace, capture: Capture, telling: Telling = PLAINLY
 ) -> Calculation[EmbeddingTrace]:
     """Token embeddings compared with each other, over the text of this capture."""
-    from attnviz.renderers.calculation import embeddings as steps
+    from attnviz.renderers.calculation.embeddings import EMBEDDING_STEPS, render_embeddings
 
-    only = telling.among(steps.STEPS)
+    only = telling.among(EMBEDDING_STEPS)
 
     def shown(display: Display) -> "Iterable[RenderableType]":
-        return steps.render(trace, telling.sheet(display), only=only)
+        return render_embeddings(trace, telling.sheet(display), only=only)
 
     facts, about = embedding_trace_to_dict(trace), f"embeddings, {trace.model.name}"
     return Calculation(trace, about, facts, trace.arrays(), shown, (capture,))

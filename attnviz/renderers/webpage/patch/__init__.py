@@ -15,16 +15,8 @@ from attnviz.harmless import readable
 from attnviz.renderers.arrangement import largest
 from attnviz.renderers.colors import PALE, signed_color
 from attnviz.renderers.direction import fenced
-from attnviz.renderers.interventions import (
-    OVER_PAIRS,
-    mean_of_texts,
-    patch_ends,
-    patching,
-    shares_of,
-    unit_of,
-)
 from attnviz.renderers.patch import map_of, place_names, site_name
-from attnviz.renderers.titles import facts
+from attnviz.renderers.patch_titles import OVER_PAIRS, patch_ends, patching, ran, shares_of, unit_of
 from attnviz.renderers.webpage.document import filled, policy, source
 
 STEPS = 20
@@ -40,7 +32,7 @@ def page(report: PatchReport) -> list[str]:
     values = {
         "policy": escape(policy(style, "")),
         "title": escape(title[0].upper() + title[1:]),
-        "about": escape(mean_of_texts(report) if report.lines else facts(report.capture)),
+        "about": escape(ran(report)),
         "ends": escape(patch_ends(report)),
         "share": escape(shares_of(report)),
         "style": style,

@@ -1,0 +1,238 @@
+"""What `attnviz.show` returns, and the options by which a capture is shown."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from attnviz.api.given import (
+    HeadNames,
+    Names,
+    check_choices,
+    check_count,
+    check_number,
+    token_names,
+    which_heads,
+)
+from attnviz.console import Display, plain_text
+from attnviz.data.capture import Capture
+from attnviz.data.exhibit import ColorScale, Exhibit, Filters, Look, Orient
+from attnviz.data.transforms import How, Over, Transforms
+from attnviz.errors import UsageError, as_argument, option, spelled
+from attnviz.renderers.notes import text_notes
+from attnviz.renderers.rows.links import link_columns
+from attnviz.runs.outputs import Needs, Request, Setting, Show, choose_output
+from attnviz.runs.results.result import Column
+from attnviz.runs.show import make, show_capture
+from attnviz.writers.atomic import encoded, write_bytes
+from attnviz.writers.formats import VIEWS, Piece, choose_format
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+
+class ShowOptions(TypedDict, total=False):
+    """What is shown, and how; docs/selection.md and docs/views.md say more.
+
+    heads, layers: which heads; none named: one that is chosen automatically.
+    query, key: only these rows and columns.
+    top, least: the most keys of each query, the smallest weight.
+    no_self, no_previous: leave out links to the token itself, to the token before.
+    chars, words: merge the pieces of a character, of a word; those of a character are merged
+        unless `chars` is False.
+    weighted, scores: norm-based attention; scores in place of weights.
+    drop_sink, drop_key: take the first token, or these keys, out and scale rows to sum to 1.
+    reduce, over: join heads ("mean", "max") over "heads", "layers" or "all".
+    rollout: the product of the attention of all layers.
+    orient: "key-rows" draws keys as rows.
+    cmap, color_scale, dpi, title: how a picture is drawn.
+    """
+
+    heads: HeadNames | None
+    layers: HeadNames | None
+    query: Names
+    key: Names
+    top: int | None
+    least: float
+    no_self: bool
+    no_previous: bool
+    chars: bool | None
+    words: bool
+    weighted: bool
+    scores: bool
+    drop_sink: bool
+    drop_key: Names
+    reduce: How | None
+    over: Over | None
+    rollout: bool
+    orient: Orient | None
+    cmap: str | None
+    color_scale: ColorScale | None
+    dpi: int | None
+    title: str | None
+
+
+class Viewed(ShowOptions, total=False):
+    """The same, and the view."""
+
+    view: str | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shown:
+    """Patterns on show; made by `attnviz.show` and `AttentionCapture.show`.
+
+    >>> shown = attnviz.show("a fluffy blue creature", heads="L3H2", query="creature", top=1)
+    >>> shown.to_columns()["key_token"]
+    array(['fluffy'], dtype=object)
+    >>> print(shown)  # doctest: +ELLIPSIS
+    L3H2 · known for: nouns attend to their adjectives...
+    creature → fluffy 0.51 ▇▇▇▇▇  +0.49 on 4 more
+    ...
+
+    Attributes:
+        record: the exhibit: the maps, what was done to them, and what is shown of them.
+    """
+
+    record: Exhibit
+    _options: Viewed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the text: that it was cut, or is none of the model's world."""
+        return tuple(spelled(note, as_argument) for note in text_notes(self.record.capture))
+
+    def to_columns(self) -> dict[str, Column]:
+        """The links by column, as `pandas.DataFrame` and `polars.DataFrame` take them.
+
+        Returns:
+            arrays (n_links,) by name: `layer`, `head`, `query`, `query_token`, `key`, `key_token`,
+            `weight` (float32; of scores `score`), `query_exact`, `key_exact`; by head and query,
+            strongest first, without links that the mask forbids.
+        """
+        return link_columns(self.record)
+
+    def figure(self) -> "Figure":
+        """The picture: one head as a heatmap, several as a grid.
+
+        Raises:
+            UsageError: nothing is left to draw, or no such colour map.
+        """
+        view = self._options.get("view")
+        if view in ("table", "text", "links"):
+            raise UsageError(f"{option('view', view)} cannot be a picture", "use heatmap or grid")
+        from attnviz.renderers.picture.figure import draw
+        from attnviz.renderers.picture.words import options_of
+
+        look = _look(self._options)
+        options = options_of(look, look.orient, by_row=self.record.by_row)
+        return draw(self.record, options).figure
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, whose suffix decides as that of `attnviz show -o` does.
+
+        Raises:
+            UsageError: no such suffix, or an option that has no meaning for it.
+            OutputError: the file cannot be written.
+        """
+        form = choose_format(Path(path), None, False)
+        if form.name == "txt":
+            write_bytes(Path(path), [str(self).encode()])
+        else:
+            write_bytes(Path(path), encoded(self._pieces(form.name, _look(self._options))))
+
+    def _pieces(self, format: str, look: Look) -> Iterable[Piece]:
+        request = _request(self._options, format, look)
+        return make(self.record, Setting(choose_output(request), request)).pieces
+
+    def __repr__(self) -> str:
+        captured = self.record.capture
+        maps = ", ".join(each.label for each in self.record.maps[:8])
+        more = ", …" if len(self.record.maps) > 8 else ""
+        return f"<Shown {captured.model.name}, {len(captured.query_tokens)} tokens, {maps}{more}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def __str__(self) -> str:
+        look = _look(self._options)
+        plain = Look(view=look.view, orient=look.orient)  # the rest is for pictures
+        shown = cast("Iterable[RenderableType]", self._pieces("txt", plain))
+        return plain_text(shown, Display().width)
+
+
+def viewed_as(view: str | None, options: ShowOptions) -> Viewed:
+    """These options, every one of which can be taken.
+
+    Raises:
+        TypeError: there is no such option.
+        UsageError: a value is none that the option takes.
+    """
+    unknown = [name for name in options if name not in ShowOptions.__annotations__]
+    if unknown:
+        raise TypeError(f"show() has no option {unknown[0]!r}")
+    check_count("top", options.get("top"), every=True)
+    check_choices(
+        reduce=(options.get("reduce"), How),
+        over=(options.get("over"), Over),
+        orient=(options.get("orient"), Orient),
+        color_scale=(options.get("color_scale"), ColorScale),
+    )
+    check_number("least", options.get("least", 0.0), 0, 1e30)
+    if view is not None and not (isinstance(view, str) and view in VIEWS):
+        raise UsageError(
+            f"{option('view', repr(view))} is not known",
+            f"give one of {', '.join(map(repr, VIEWS))}",
+        )
+    return {**options, "view": view}
+
+
+def shown_of(capture: Capture, viewed: Viewed) -> Shown:
+    """A capture on show.
+
+    Raises:
+        UsageError: an option names what the capture does not hold, or has no meaning here.
+    """
+    return Shown(show_capture(capture, show_of(viewed)), viewed)
+
+
+def show_of(options: Viewed) -> Show:
+    """What is recorded: whole patterns, of the heads that the view is of."""
+    view = options.get("view")
+    request = _request(options, "json" if view is None else "txt", Look(view=view))
+    show = choose_output(request).show(request)
+    return replace(show, needs=Needs(one_query=show.needs.one_query), legible=True)
+
+
+def _request(options: Viewed, format: str, look: Look) -> Request:
+    """What is asked of an output."""
+    return Request(
+        format,
+        look,
+        which_heads(options.get("layers"), options.get("heads")),
+        _transforms(options),
+        _filters(options),
+        Display(),
+    )
+
+
+def _look(options: Viewed) -> Look:
+    return Look(**{f.name: options[f.name] for f in fields(Look) if f.name in options})  # type: ignore[literal-required]
+
+
+def _transforms(options: Viewed) -> Transforms:
+    plain = {f.name: options[f.name] for f in fields(Transforms) if f.name in options}  # type: ignore[literal-required]
+    return Transforms(**plain, drop_keys=token_names("drop_keys", options.get("drop_key")))
+
+
+def _filters(options: Viewed) -> Filters:
+    return Filters(
+        token_names("queries", options.get("query")),
+        token_names("keys", options.get("key")),
+        options.get("top"),
+        options.get("least", 0.0),
+        options.get("no_self", False),
+        options.get("no_previous", False),
+    )
