@@ -105,6 +105,8 @@ def _configured(session: Session, made: Any) -> dict[str, Any]:
 def command(name: str) -> Any:
     """A command of the list, whole."""
     module = importlib.import_module(f"attnviz.commands.{name}")
+    if hasattr(module, "__path__"):  # a folder
+        module = importlib.import_module(f"attnviz.commands.{name}.command")
     alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
     alone.command(name, cls=HelpedCommand, epilog=module.EPILOG)(getattr(module, name))
     made: Any = typer.main.get_command(alone)

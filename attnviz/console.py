@@ -32,8 +32,7 @@ from rich.console import (
 )
 from rich.measure import Measurement
 
-from attnviz.errors import Speller, UsageError, as_argument, option
-from attnviz.harmless import harmless
+from attnviz.errors import Speller, UsageError, as_argument, harmless, option
 
 NARROWEST, WIDEST = 40, 100_000
 DEFAULT_WIDTH = 80

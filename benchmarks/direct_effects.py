@@ -22,7 +22,7 @@ MOST = 1e-5
 
 def main() -> int:
     """Compare every head's effect on the likeliest next token's logit."""
-    folder = str(files("attnviz.models").joinpath("builtin"))
+    folder = str(files("attnviz").joinpath("builtin", "gpt"))
     model = attnviz.load_model()._loaded
     ids = [token.id for token in model.tokenizer.encode(TEXT, bos=True, special=False)]
     theirs, best = _theirs(folder, ids)

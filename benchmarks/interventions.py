@@ -49,7 +49,7 @@ Hook = Callable[[Tensor, object], Tensor]
 
 def main() -> int:
     """Compare every run of every kind, engine by engine."""
-    folder = str(files("attnviz.models").joinpath("builtin"))
+    folder = str(files("attnviz").joinpath("builtin", "gpt"))
     engines = {engine: load(Source(folder, engine=engine)) for engine in ("native", "transformers")}
     encode = engines["native"].tokenizer.encode
     ids, source = (

@@ -17,7 +17,7 @@ from rich.console import Console
 from tokenizers import Tokenizer
 
 from attnviz.data.retrieval import Needles
-from attnviz.data.train import Progress
+from attnviz.data.train import TrainingProgress
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import TOKENIZER
@@ -82,14 +82,14 @@ def main(
 
 def _train(
     output: Path, recipe: BuiltinRecipe, checkpoint_every: int, packing: Packing
-) -> Progress:
+) -> TrainingProgress:
     """Train with a progress bar on stderr; the checkpoint goes into the folder."""
     tokenizer = _tokenizer(output)
     model = fresh_asking(CONFIG, recipe.seed)
     with progress_bar(Console(stderr=True)) as bar:
         task = bar.add_task("starting", total=recipe.steps)
 
-        def report(now: Progress) -> None:
+        def report(now: TrainingProgress) -> None:
             said = f"loss {now.loss:.3f}, {now.tokens / now.seconds:,.0f} tokens/s"
             bar.update(task, completed=now.step, description=said)
             with (output / LOG).open("a", encoding="utf-8") as log:

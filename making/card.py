@@ -11,7 +11,7 @@ import tokenizers
 import torch
 
 from attnviz.data.head import Head
-from attnviz.data.train import Progress
+from attnviz.data.train import TrainingProgress
 from attnviz.training.card import SCHEMA, figure_entries
 from making.recipe import BuiltinRecipe
 
@@ -32,7 +32,7 @@ class Training:
     """The recipe of the weights, and the progress at the end."""
 
     recipe: BuiltinRecipe
-    end: Progress
+    end: TrainingProgress
 
 
 def write_card(

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+import attnviz.builtin
 import typer
-
-import attnviz.analyses
 
 INDEX = {"n": "index.noun", "v": "index.verb", "a": "index.adj", "r": "index.adv"}
 PART = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key
@@ -24,7 +23,7 @@ FILES = {"people": "18", "animals": "05", "groups": "14"}
 SHARE = 0.15
 """The least share of a word's occurrences as an adjective that makes it an adjective, too."""
 NOUN_SHARE = 0.03
-LISTS = Path(attnviz.analyses.__file__).parent / "english"
+LISTS = Path(attnviz.builtin.__file__).parent / "english"
 
 
 @dataclass

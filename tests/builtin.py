@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-import attnviz.models
+import attnviz
 from attnviz.data.head import Head, every_head
 
-FOLDER = Path(attnviz.models.__file__).parent / "builtin"
+FOLDER = Path(attnviz.__file__).parent / "builtin" / "gpt"
 _CONFIG = json.loads((FOLDER / "config.json").read_text(encoding="utf-8"))
 LAYERS: int = _CONFIG["n_layer"]
 HEADS: tuple[Head, ...] = every_head((_CONFIG["n_head"],) * LAYERS)

@@ -26,8 +26,9 @@ from attnviz.commands.session import Session
 from attnviz.console import Environment
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
+from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.checkpoint import save_checkpoint
-from attnviz.models.scratch.gpt import GPT, GPTConfig
+from attnviz.models.scratch.gpt import GPT
 from attnviz.models.tokenizer import END
 
 # A test measures no time: a machine that pauses is no failure.

@@ -1,12 +1,14 @@
 """docs/architecture.md is true: the files that it names exist, and weights take the way it says."""
 
 import importlib
+import inspect
 import re
+import sys
 from pathlib import Path
 
 import typer
 
-from attnviz.cli import COMMANDS
+from attnviz.cli import COMMANDS, command
 from attnviz.commands.flags import as_flag
 from attnviz.data.exhibit import Filters, Look
 from attnviz.data.transforms import Transforms
@@ -47,8 +49,10 @@ def test_what_an_output_refuses_is_an_option_that_there_is() -> None:
 def test_every_option_is_spelled_as_it_is_declared() -> None:
     """A message names a parameter, and the reader types the flag."""
     modules = [
-        importlib.import_module(f"attnviz.commands.{name}") for name in ("groups", *COMMANDS)
+        sys.modules[run.__module__]
+        for run in (inspect.unwrap(command(name).callback) for name in COMMANDS)
     ]
+    modules.append(options)
     for name, group in (item for module in modules for item in vars(module).items()):
         if not isinstance(group, type) or not hasattr(group, "__dataclass_fields__"):
             continue

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from attnviz import extras
-from attnviz.extras import command_to_install, missing, requirements_of
-from attnviz.harmless import shortened
+from attnviz import errors
+from attnviz.errors import command_to_install, missing, requirements_of, shortened
 
 TEXTUAL = "textual<9,>=8"
 
@@ -68,7 +67,7 @@ def test_where_there_are_no_sources_the_metadata_tells_the_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = ["torch>=2", 'attnviz[tui]; extra == "all"', 'textual<9,>=8; extra == "tui"']
-    monkeypatch.setattr(extras, "__file__", str(tmp_path / "attnviz" / "extras.py"))
+    monkeypatch.setattr(errors, "__file__", str(tmp_path / "attnviz" / "extras.py"))
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: said)
     assert requirements_of("all") == requirements_of("tui") == [TEXTUAL]
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'another'")

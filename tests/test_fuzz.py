@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.errors import ExitStatus
-from attnviz.harmless import LAYOUT
+from attnviz.errors import LAYOUT, ExitStatus
 from tests.conftest import Result, Run
 from tests.fuzzing import change_archive, change_file, random_command
 

@@ -12,8 +12,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import CharDelimiterSplit
 from tokenizers.processors import TemplateProcessing
 
-from attnviz.errors import ExitStatus
-from attnviz.harmless import LAYOUT, harmless, readable
+from attnviz.errors import LAYOUT, ExitStatus, harmless, readable
 from attnviz.models.tokenizer import TextTokenizer
 from tests.conftest import Run
 

@@ -35,7 +35,7 @@ SMALL = frozenset("baby babies child kid infant toddler".split())
 SUBJECTS = frozenset("i you he she we they it to who will would can could should must".split())
 """What stands before a verb: "they ring", "to ring"."""
 WEATHER = frozenset("rain rains rained raining snow snows snowed snowing seems seemed".split())
-LINKING = frozenset("is was 's will be would has had".split())
+AFTER_IT = frozenset("is was 's will be would has had".split())
 EMPTY = frozenset(
     """late early time true clear possible impossible important hard easy difficult noon midnight
     dark cold hot warm sunny windy raining snowing monday tuesday wednesday thursday friday saturday
@@ -163,4 +163,4 @@ def _stands_for_something(words: Sequence[Word], i: int) -> bool:
         return True
     if after[0] in WEATHER:
         return False
-    return not (after[0] in LINKING and bool(EMPTY & set(after[1:])))
+    return not (after[0] in AFTER_IT and bool(EMPTY & set(after[1:])))

@@ -143,7 +143,7 @@ def _show_scores(
         whole.model,
         (AtlasRow,),
         lambda: list(found.rows),
-        lambda display: table.render(found, display),
+        lambda display: table.render_atlas(found, display),
         draw,
         _made=made_of_scans([whole]),
     )

@@ -17,7 +17,7 @@ from attnviz.errors import AttnvizError
 from attnviz.models.catalog import describe
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.folder.hub import cached_names
-from attnviz.models.known import BUILTIN, BUNDLED, EMBEDDINGS, NAMES
+from attnviz.models.known import BUILTIN, BUNDLED, EMBEDDINGS, KNOWN_MODELS
 from attnviz.writers.formats import VIEWS
 
 Offered: TypeAlias = list[str | tuple[str, str]]
@@ -41,11 +41,11 @@ def _quiet(offer: Callable[[typer.Context, str], Iterator[str | tuple[str, str]]
 def models(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
     """The known models, those in the cache, and the folders of models at the path begun."""
     cached = cached_names()
-    for name in NAMES:
+    for name in KNOWN_MODELS:
         where = "bundled" if name in (*BUNDLED, EMBEDDINGS) else f"from {HUB}, once"
         yield name, "in the cache" if name in cached else where
     for name in filter(_PLAIN.fullmatch, cached):
-        if name not in NAMES:
+        if name not in KNOWN_MODELS:
             yield name, "in the cache"
     for path in _beside(incomplete):
         if os.path.isfile(os.path.join(os.path.expanduser(path), CONFIG)):

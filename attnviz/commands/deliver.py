@@ -9,7 +9,8 @@ from typing import Any, cast
 from rich.console import RenderableType
 
 from attnviz.commands.flags import as_flag
-from attnviz.commands.groups import Canvas, OutputOptions, ReportOutput
+from attnviz.commands.groups.looks import Canvas
+from attnviz.commands.groups.output import OutputOptions, ReportOutput
 from attnviz.commands.session import Session
 from attnviz.console import Display, plain_text
 from attnviz.errors import UsageError, option

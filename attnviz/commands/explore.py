@@ -12,8 +12,7 @@ from attnviz.commands.session import Session
 from attnviz.commands.texts import text_or_capture
 from attnviz.console import Display, display_of
 from attnviz.data.capture import Capture
-from attnviz.errors import UsageError
-from attnviz.extras import missing
+from attnviz.errors import UsageError, missing
 
 if TYPE_CHECKING:
     from attnviz.tui.app import ExploreApp

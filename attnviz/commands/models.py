@@ -14,7 +14,7 @@ from attnviz.commands.session import Session
 from attnviz.data.card import ModelCard, ModelFacts
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
-from attnviz.models.known import BUILTIN, COUNTED, EMBEDDINGS, NAMES
+from attnviz.models.known import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
 from attnviz.renderers.rows.models import CardRow, ModelRow, card_row, model_row
 from attnviz.renderers.terminal import models as table
 from attnviz.renderers.titles import amount
@@ -86,7 +86,7 @@ def _one_model(name: str) -> Result[tuple[ModelFacts, ModelCard]]:
         name,
         (CardRow,),
         lambda: [card_row(facts, card)],
-        lambda display: table.card(facts, card, display.width),
+        lambda display: table.render_card(facts, card, display.width),
     )
 
 
@@ -98,7 +98,7 @@ def _described(name: str) -> tuple[ModelFacts, ModelCard]:
         size = next(m.total for m in counted.matrices if m.source.endswith("wte.weight"))
         alone = replace(facts, name=name, layers=1, heads_per_layer=1, parameters=size)
         return alone, ModelCard(name, ABOUT_EMBEDDINGS, bos=False)
-    if name in COUNTED and name not in NAMES:
+    if name in COUNTED and name not in KNOWN_MODELS:
         raise ModelError(
             f"{name!r} cannot be run, because its weights are not public",
             f"attnviz params {name} counts its parameters; it knows {', '.join(COUNTED)}",

@@ -51,7 +51,7 @@ def params(
     source = Source(name or BUILTIN, fetched.revision, fetched.offline, session.quiet)
     count = parameters_of(source)
     whole = to.format.name == "json"
-    sums = [(name, n) for name, n, _ in table.sums(count)]
+    sums = [(name, n) for name, n, _ in table.listed_sums(count)]
     result = Result(
         "params",
         count,

@@ -14,7 +14,9 @@ from attnviz.commands.session import Session
 from attnviz.commands.texts import say
 from attnviz.data.scan import Split
 from attnviz.errors import UsageError, option
-from attnviz.inputs.corpus import LONGEST, check_field, corpus_files, spool
+from attnviz.inputs.corpus.listing import check_field, corpus_files
+from attnviz.inputs.corpus.spool import spool
+from attnviz.inputs.corpus.units import LONGEST
 from attnviz.models.memory import written
 from attnviz.renderers.notes import model_notes
 from attnviz.renderers.titles import amount, duration

@@ -22,8 +22,7 @@ from attnviz.console import (
     make_consoles,
 )
 from attnviz.data.asked import ELSEWHERE, begin
-from attnviz.errors import ExitStatus, UsageError, option, spelled
-from attnviz.harmless import readable, shortened
+from attnviz.errors import ExitStatus, UsageError, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.models.catalog import Source
 from attnviz.renderers.notes import model_notes

@@ -3,14 +3,15 @@
 import os
 from collections.abc import Sequence
 
-from attnviz.commands.groups import RUN, TextIn
+from attnviz.commands.groups.model import RUN
+from attnviz.commands.groups.text import TextIn
 from attnviz.commands.session import Session
 from attnviz.data.capture import Capture
 from attnviz.errors import UsageError, option
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.folder.files import CONFIG
-from attnviz.models.known import NAMES
+from attnviz.models.known import KNOWN_MODELS
 from attnviz.renderers.notes import model_notes, run_notes, strange_note
 
 
@@ -58,7 +59,7 @@ def _read(session: Session, given: TextIn, *, alone: bool = True) -> str | Saved
         return read
     if read.note:
         session.note(read.note)
-    elif given.text in NAMES or os.path.isfile(os.path.join(given.text or "", CONFIG)):
+    elif given.text in KNOWN_MODELS or os.path.isfile(os.path.join(given.text or "", CONFIG)):
         meant = option("model", given.text)
         session.note(f"{given.text!r} is taken as the text, and is a model: did you mean {meant}?")
     return read.text

@@ -13,7 +13,7 @@ from attnviz.commands import groups as g
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.data.train import Outcome, Plan, Point
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.inputs.text import read_file
 from attnviz.writers.atomic import write_bytes
 

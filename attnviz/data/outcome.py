@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from attnviz.harmless import in_quotes
+from attnviz.errors import in_quotes
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from attnviz.data.segments import Segment
 from attnviz.data.serial import CAPTURE_SCHEMA, CAPTURE_VERSION
 from attnviz.data.tokens import SPECIAL_LABEL, Token
 from attnviz.data.transforms import SENTENCES, NormBased, Transform, transform_from_dict
-from attnviz.harmless import readable
+from attnviz.errors import readable
 
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]

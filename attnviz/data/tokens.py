@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from attnviz.harmless import in_quotes, readable
+from attnviz.errors import in_quotes, readable
 
 SPECIAL_LABEL = "BOS"
 MASKS = ("[MASK]", "<mask>")

@@ -32,7 +32,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """The state of a training after a shard of steps.
 
     `loss` (nats per token) and `entropy` (nats) are means over the shard; `tokens` and `seconds`
@@ -46,7 +46,7 @@ class Progress:
     entropy: float
 
 
-UNTRAINED = Progress(step=0, tokens=0, seconds=0.0, loss=0.0, entropy=0.0)
+UNTRAINED = TrainingProgress(step=0, tokens=0, seconds=0.0, loss=0.0, entropy=0.0)
 """Before the first step; nothing was measured on the training text."""
 
 
@@ -54,7 +54,7 @@ UNTRAINED = Progress(step=0, tokens=0, seconds=0.0, loss=0.0, entropy=0.0)
 class Point:
     """A point of the loss curve, the first that of `UNTRAINED`; `held_out` in bits per byte."""
 
-    progress: Progress
+    progress: TrainingProgress
     held_out: float
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnviz.data.worked import DoubleArray, Matrices
-from attnviz.errors import InputError
-from attnviz.harmless import readable
+from attnviz.errors import InputError, readable
 from attnviz.inputs.files import opened, read_limited
 
 NEEDED = ("x", "w_query", "w_key", "w_value")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from attnviz.data.tokens import Token, numbered
-from attnviz.harmless import readable
+from attnviz.errors import readable
 
 SPECIAL = re.compile(r"<\|[^<>]{1,100}\|>|</?s>|<(?:pad|bos|eos)>|\[(?:CLS|SEP|PAD)\]")
 """The special tokens of GPT-2, Llama, T5, BERT and their like that stand for no text."""

@@ -14,14 +14,7 @@ from attnviz.models.folder.files import builtin_folder, bundled_folder, is_folde
 from attnviz.models.folder.params import config_count, folder_count, known_count
 from attnviz.models.folder.shapes import GPT_SIZES
 from attnviz.models.folder.sizes import check_kind
-from attnviz.models.known import (
-    BUILTIN,
-    BUNDLED,
-    EMBEDDINGS,
-    HUB_MODELS,
-    NAMES,
-    nearest,
-)
+from attnviz.models.known import BUILTIN, BUNDLED, EMBEDDINGS, HUB_MODELS, KNOWN_MODELS, nearest
 from attnviz.models.placement import ANYWHERE, Engine, Placement
 
 if TYPE_CHECKING:
@@ -199,7 +192,7 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
             return facts, ModelCard(name, "", bos=False)
     raise ModelError(
         f"{name!r} is neither a known model, nor in the cache, nor a folder{nearest(name)}",
-        f"known are {', '.join(NAMES)}",
+        f"known are {', '.join(KNOWN_MODELS)}",
     )
 
 
@@ -252,7 +245,7 @@ def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
 
 
 def _is_local(name: str) -> bool:
-    if name in NAMES:
+    if name in KNOWN_MODELS:
         return name in BUNDLED or name == EMBEDDINGS
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
     return looks_like_a_path or is_folder(Path(name))
@@ -291,7 +284,7 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
     if source.name == EMBEDDINGS:
         return []
     folder, revision = locate(source)
-    if source.name in NAMES:
+    if source.name in KNOWN_MODELS:
         return []  # they change with the version of attnviz
     found = sorted(path for path in folder.iterdir() if path.is_file())
     states = ((path, path.stat()) for path in found)

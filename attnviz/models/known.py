@@ -22,11 +22,11 @@ HUB_MODELS = tuple(
     for name, sizes in GPT_SIZES.items()
     if name not in UNPUBLISHED
 )
-NAMES = (*BUNDLED, EMBEDDINGS, *(model.name for model in HUB_MODELS))
+KNOWN_MODELS = (*BUNDLED, EMBEDDINGS, *(model.name for model in HUB_MODELS))
 COUNTED = (*BUNDLED, *GPT_SIZES)
 
 
-def nearest(name: str, names: Sequence[str] = NAMES) -> str:
+def nearest(name: str, names: Sequence[str] = KNOWN_MODELS) -> str:
     """` (did you mean gpt2?)`: the name that is nearest, or two that are as near, or nothing."""
     near = get_close_matches(name, names, n=2)
     if not near or name in near:

@@ -12,8 +12,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
 from attnviz.data.tokens import MASKS, SPECIAL_LABEL, Token, numbered
-from attnviz.errors import ModelError
-from attnviz.harmless import readable
+from attnviz.errors import ModelError, readable
 from attnviz.models.folder.config import SEQ2SEQ
 from attnviz.models.folder.files import MERGES, TOKENIZER
 from attnviz.models.folder.gate import cut, foreign, read_bytes

@@ -11,7 +11,7 @@ from attnviz.data.head import listed
 from attnviz.data.shares import Column, Shares
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import How
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.titles import amount, beginning, prompt_size, size_of_answer
 
 SIDES = Sides("part of the answer", "parts of the answer", "segment", "segments")

@@ -3,7 +3,7 @@
 from attnviz.data.atlas import Atlas, HeadAtlas
 from attnviz.data.development import Development
 from attnviz.data.scatter import FAR, Scatter
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.titles import amount
 
 

@@ -2,7 +2,7 @@
 
 from attnviz.data.capture import Capture
 from attnviz.data.compare import ModelComparison, TextComparison
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.titles import caption, facts, transform_title
 

@@ -17,8 +17,7 @@ from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
 from attnviz.data.head import listed
 from attnviz.data.tokens import Token
 from attnviz.data.words import groups_of
-from attnviz.errors import Speller
-from attnviz.harmless import readable
+from attnviz.errors import Speller, readable
 from attnviz.renderers.labels import distinct_labels, name_of
 from attnviz.renderers.matrix import key_shares
 from attnviz.renderers.titles import pane_titles

@@ -2,7 +2,7 @@
 
 from attnviz.data.circuits import Circuits
 from attnviz.data.heads import HeadReport
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.titles import facts
 
 

@@ -2,7 +2,7 @@
 
 from attnviz.data.capture import Capture
 from attnviz.data.outcome import Candidate, Question
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import name_of
 from attnviz.renderers.titles import amount, beginning

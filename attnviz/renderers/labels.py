@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from string import punctuation
 
 from attnviz.data.tokens import SPECIAL_LABEL, Token
-from attnviz.harmless import in_quotes, readable
+from attnviz.errors import in_quotes, readable
 
 
 def distinct_labels(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:

@@ -2,8 +2,7 @@
 
 from attnviz.data.capture import Capture, ModelIdentity
 from attnviz.data.positions import word_around
-from attnviz.errors import option
-from attnviz.harmless import readable
+from attnviz.errors import option, readable
 from attnviz.renderers.titles import amount
 
 MOST_NAMED = 8

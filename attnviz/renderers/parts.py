@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attnviz.data.why import Part, Removal, Side, Why, Write
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.titles import amount, beginning
 
 ACCOUNTING = (

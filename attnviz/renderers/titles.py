@@ -15,7 +15,7 @@ from attnviz.data.transforms import (
     SpecialDropped,
     Transform,
 )
-from attnviz.harmless import readable
+from attnviz.errors import readable
 
 
 def transform_title(transform: Transform) -> str:

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attnviz.data.record import Record, merged
 from attnviz.data.scan import Shard, Skipped
 from attnviz.errors import InputError, OutputError, UsageError
-from attnviz.inputs.corpus import SHARD, corpus_files, documents_of, shards_of
+from attnviz.inputs.corpus.documents import documents_of
+from attnviz.inputs.corpus.listing import corpus_files
+from attnviz.inputs.corpus.shards import SHARD, shards_of
 from attnviz.models.catalog import Source, files_of_model, state_of_memory
 from attnviz.scanning.files import record_of_bytes, skipped_of_bytes
 from attnviz.scanning.manifest import AGAIN, digest_of, manifest_of

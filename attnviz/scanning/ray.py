@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from attnviz.errors import AttnvizError, ModelError
-from attnviz.extras import missing
+from attnviz.errors import AttnvizError, ModelError, missing
 from attnviz.scanning.tasks import Done, Task
 from attnviz.scanning.worker import Job, Worker
 

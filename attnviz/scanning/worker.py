@@ -12,7 +12,8 @@ from attnviz.data.head import choose_heads
 from attnviz.data.record import Origin
 from attnviz.data.scan import Document, Shard, Skipped, files_of
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
-from attnviz.inputs.corpus import check_unchanged, documents_of
+from attnviz.inputs.corpus.documents import documents_of
+from attnviz.inputs.corpus.listing import check_unchanged
 from attnviz.models.catalog import Source
 from attnviz.runs.prepare import load_model
 from attnviz.scanning.count import Counter

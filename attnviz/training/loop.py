@@ -21,7 +21,7 @@ from torch import nn
 from torch.multiprocessing import get_context
 from torch.optim import Optimizer
 
-from attnviz.data.train import UNTRAINED, Progress
+from attnviz.data.train import UNTRAINED, TrainingProgress
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
 from attnviz.training.data import PADDING, Batch
@@ -56,12 +56,12 @@ def train(
     model: M,
     source: Source[B],
     recipe: Recipe,
-    report: Callable[[Progress], None],
+    report: Callable[[TrainingProgress], None],
     state_file: Path | None = None,
     *,
     loss: Loss[M, B],
     optimizers: Optimizers = adamw,
-) -> Progress:
+) -> TrainingProgress:
     """Train in place, from `state_file` if it exists; the progress at the end.
 
     `source`, `loss` and `optimizers` are pickled for the other workers.
@@ -136,9 +136,9 @@ def _train(
     model: M,
     course: _Course[M, B],
     state: dict[str, Any] | None,
-    report: Callable[[Progress], None],
+    report: Callable[[TrainingProgress], None],
     state_file: Path | None,
-) -> Progress:
+) -> TrainingProgress:
     """One worker's share of the training; the first worker saves and reports."""
     recipe = course.recipe
     rank = dist.get_rank() if recipe.workers > 1 else 0
@@ -148,7 +148,7 @@ def _train(
         model.load_state_dict(state["model"])
         for optimizer, its_state in zip(optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(its_state)
-        now = Progress(**state["progress"])
+        now = TrainingProgress(**state["progress"])
     elif recipe.workers > 1:
         for parameter in model.parameters():
             dist.broadcast(parameter.data, src=0)
@@ -178,8 +178,12 @@ def _in_step(shard: list[B], seed: int) -> list[B]:
 
 
 def _train_on(
-    shard: list[B], model: M, optimizers: list[Optimizer], course: _Course[M, B], now: Progress
-) -> Progress:
+    shard: list[B],
+    model: M,
+    optimizers: list[Optimizer],
+    course: _Course[M, B],
+    now: TrainingProgress,
+) -> TrainingProgress:
     """One step for each batch; the progress after them."""
     recipe = course.recipe
     started = time.perf_counter()
@@ -192,7 +196,7 @@ def _train_on(
         _descend(model, optimizers, lost, recipe)
         losses.append(lost.predicted)
         entropies.append(lost.entropy)
-    return Progress(
+    return TrainingProgress(
         step=now.step + len(shard),
         tokens=now.tokens + recipe.workers * tokens,
         seconds=now.seconds + time.perf_counter() - started,
@@ -220,7 +224,7 @@ def _average_gradients(model: GPT, workers: int) -> None:
 
 
 def _save(
-    path: Path, model: GPT, optimizers: list[Optimizer], now: Progress, recipe: Recipe
+    path: Path, model: GPT, optimizers: list[Optimizer], now: TrainingProgress, recipe: Recipe
 ) -> None:
     """Save beside the old state, then rename, so that an interruption leaves a complete one."""
     partial = path.with_suffix(".partial")

@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from attnviz.data.train import UNTRAINED, Outcome, Plan, Point, Progress
+from attnviz.data.train import UNTRAINED, Outcome, Plan, Point, TrainingProgress
 from attnviz.errors import UsageError, option
 from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.checkpoint import load_checkpoint
@@ -73,7 +73,7 @@ def train_model(
             points = [Point(UNTRAINED, _finite_loss(model, text))]
             keep(folder, model, text, plan, points)
 
-    def measure(progress: Progress) -> None:
+    def measure(progress: TrainingProgress) -> None:
         best = min(point.held_out for point in points)
         point = Point(progress, _finite_loss(model, text))
         points.append(point)

@@ -16,7 +16,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from attnviz.data.card import Figure
-from attnviz.data.train import Outcome, Plan, Point, Progress
+from attnviz.data.train import Outcome, Plan, Point, TrainingProgress
 from attnviz.errors import OutputError, UsageError, option
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.scratch.checkpoint import save_checkpoint
@@ -78,7 +78,7 @@ def points_of(folder: Path) -> list[Point]:
     if not (folder / STATE).is_file():
         return []  # interrupted before the first state was saved
     about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    return [Point(Progress(**p["progress"]), p["held_out"]) for p in about["points"]]
+    return [Point(TrainingProgress(**p["progress"]), p["held_out"]) for p in about["points"]]
 
 
 def keep(folder: Path, model: GPT, text: OwnText, plan: Plan, points: Sequence[Point]) -> None:

@@ -359,14 +359,14 @@ def test_plain_ascii_is_written_where_nothing_else_can_be(run: Run) -> None:
     from attnviz.console import Display
     from attnviz.data.worked import Way
     from attnviz.renderers.calculation.sheet import Sheet
-    from attnviz.renderers.calculation.worked import render
+    from attnviz.renderers.calculation.worked import render_worked
     from attnviz.runs.explain import RandomInit, work_example
 
     worked = work_example("multi-head", Way("scaled-dot"), RandomInit())
     sheet = Sheet(Display(80, unicode=False))
     console = Console(file=io.StringIO(), width=80)
     with console.capture() as shown:
-        for line in render(worked, sheet, title="ascii"):
+        for line in render_worked(worked, sheet, title="ascii"):
             console.print(line)
     assert shown.get().isascii()
 

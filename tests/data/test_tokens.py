@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.data.tokens import Token
-from attnviz.harmless import in_quotes, readable
+from attnviz.errors import in_quotes, readable
 
 LABELS: list[tuple[str, str]] = [
     (" creature", "creature"),  # no space mark

@@ -18,18 +18,13 @@ from hypothesis import strategies as st
 
 from attnviz.data.scan import CorpusFile, Document, Piece, Skipped, Split
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError
-from attnviz.inputs.corpus import (
-    check_field,
-    check_unchanged,
-    corpus_files,
-    documents_of,
-    longest_texts,
-    shards_of,
-    spool,
-)
 from attnviz.inputs.corpus import documents as documents_module
 from attnviz.inputs.corpus import tables as tables_module
 from attnviz.inputs.corpus import units as units_module
+from attnviz.inputs.corpus.documents import documents_of, longest_texts
+from attnviz.inputs.corpus.listing import check_field, check_unchanged, corpus_files
+from attnviz.inputs.corpus.shards import shards_of
+from attnviz.inputs.corpus.spool import spool
 from attnviz.inputs.corpus.units import Units
 from attnviz.inputs.text import Stdin
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-import attnviz.models
+import attnviz
 from attnviz.models.folder.card import read_card
 from making import causal
 from making.probe import WorldProbe
 
-BUILTIN = Path(attnviz.models.__file__).parent / "builtin"
+BUILTIN = Path(attnviz.__file__).parent / "builtin" / "gpt"
 
 
 # several heads share adjectives, pronouns and senses, so that one of them can be missed

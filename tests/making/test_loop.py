@@ -9,7 +9,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from attnviz.data.train import Progress
+from attnviz.data.train import TrainingProgress
 from attnviz.models.folder.config import GPTConfig
 from attnviz.training.loop import fresh_model, train
 from attnviz.training.recipe import Recipe
@@ -47,7 +47,7 @@ def source(world_tokenizer: Tokenizer) -> WorldBatches:
 def run(
     source: WorldBatches, state: Path, recipe: BuiltinRecipe, *, stop_at: int | None = None
 ) -> Asking:
-    def report(progress: Progress) -> None:
+    def report(progress: TrainingProgress) -> None:
         assert math.isfinite(progress.loss)
         if progress.step == stop_at:
             raise Interrupted

@@ -401,7 +401,7 @@ def test_an_empty_record_is_merged_as_nothing() -> None:
 def test_counts_by_other_weights_under_one_name_are_never_merged(tmp_path: Path) -> None:
     """Files of the same sizes and times: all that a plan sees of a model by its name."""
     folder, texts = tmp_path / "model", tmp_path / "texts.txt"
-    shutil.copytree(files("attnviz") / "models" / "builtin", folder)  # type: ignore[arg-type]
+    shutil.copytree(files("attnviz") / "builtin" / "gpt", folder)  # type: ignore[arg-type]
     texts.write_text("\n".join(TEXTS))
     request = Request((str(texts),), split="line", shard=64)
 

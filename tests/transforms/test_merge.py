@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from attnviz.data.blocks import LayerPattern
 from attnviz.data.capture import Capture
 from attnviz.data.tokens import Token
-from attnviz.data.transforms import Merged
+from attnviz.data.transforms import Merged, Unit
 from attnviz.models.tokenizer import TextTokenizer
-from attnviz.transforms.merge import Unit, merged
+from attnviz.transforms.merge import merged
 from tests.conftest import bytes_tokenizer
 from tests.factories import make_capture, random_patterns
 

@@ -300,7 +300,7 @@ def test_queued_ablations_are_never_begun(
     model: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began, go = list[str](), threading.Event()
-    from attnviz.tui.runs import ablate_together
+    from attnviz.runs.ablate import ablate_together
 
     def slowly(*given: object) -> BeforeAfter:
         began.append(str(given[3].heads.heads))  # type: ignore[attr-defined]

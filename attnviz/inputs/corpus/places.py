@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
-from attnviz.errors import AttnvizError, InputError, UsageError, option
-from attnviz.extras import command_to_install
+from attnviz.errors import AttnvizError, InputError, UsageError, command_to_install, option
 from attnviz.inputs.files import as_input_error
 
 Kind: TypeAlias = Literal["text", "json", "table"]

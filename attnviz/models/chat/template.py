@@ -27,7 +27,7 @@ from attnviz.models.folder.vocabulary import tokenizer_settings, transformers_to
 FILE, OTHERS = "chat_template.jinja", "additional_chat_templates"
 LARGEST = 1 << 20
 """The most bytes of a template; those of real models have 20,000."""
-SECONDS = 30
+PATIENCE = 30
 """The most for the process that renders, its start included."""
 MOST_WRITTEN = 2 * 12 * child.LONGEST
 """The most bytes that it writes, two texts: JSON takes up to 12 for a character."""
@@ -202,7 +202,7 @@ def _in_a_process(asked: Mapping[str, Any]) -> dict[str, Any]:
     with TemporaryFile() as written:
         try:
             status = subprocess.run(
-                command, input=given, stdout=written, stderr=subprocess.DEVNULL, timeout=SECONDS
+                command, input=given, stdout=written, stderr=subprocess.DEVNULL, timeout=PATIENCE
             ).returncode
         except subprocess.TimeoutExpired:
             status = -1

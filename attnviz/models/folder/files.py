@@ -31,7 +31,7 @@ MERGES = ("vocab.json", "merges.txt")  # the first form of GPT-2's tokenizer
 
 def bundled_folder(name: str) -> Path:
     """The folder of a bundled model, `builtin` or `translator`."""
-    return Path(str(files("attnviz.models"))) / name
+    return Path(str(files("attnviz"))) / "builtin" / ("gpt" if name == "builtin" else name)
 
 
 def builtin_folder() -> Path:

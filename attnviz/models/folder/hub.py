@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attnviz.errors import ModelError, option
 from attnviz.models.folder.files import CONFIG, INDEX, MERGES, TOKENIZER, WEIGHTS, weight_files
-from attnviz.models.known import COUNTED, NAMES, nearest
+from attnviz.models.known import COUNTED, KNOWN_MODELS, nearest
 
 # Weights only as safetensors: pickled files can run code, so they are not even fetched.
 PATTERNS = [
@@ -109,7 +109,7 @@ def _download(name: str, revision: str | None, *, quiet: bool) -> Path:
 
 @contextmanager
 def _download_errors(
-    name: str, revision: str | None, names: Sequence[str] = NAMES
+    name: str, revision: str | None, names: Sequence[str] = KNOWN_MODELS
 ) -> Iterator[None]:
     """Turn the errors of a download into sentences that tell a user what to do.
 
@@ -159,7 +159,7 @@ def _no_name(name: str) -> ModelError:
     )
 
 
-def _not_fetched(name: str, why: str, names: Sequence[str] = NAMES) -> ModelError:
+def _not_fetched(name: str, why: str, names: Sequence[str] = KNOWN_MODELS) -> ModelError:
     return ModelError(
         f"the model {name!r}{nearest(name, names)} is not in the cache and was not fetched: {why}",
         f"fetch it once where there is a network (hf download {name}), or use builtin"

@@ -14,8 +14,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from attnviz.errors import ModelError
-from attnviz.harmless import COMMAND
+from attnviz.errors import COMMAND, ModelError
 from attnviz.models.folder.files import CONFIG, TOKENIZER, read_object
 from attnviz.models.folder.gate import read_bytes, reason
 from attnviz.models.folder.tokenizer_gate import (

@@ -21,7 +21,7 @@ def render_embeddings(
         f"What “{labels[trace.query]}” takes from the tokens, without queries, keys and values",
         f"the built-in model's token embeddings, {len(labels)} tokens, no positions",
     )
-    steps = {1: _embedded, 2: _weights, 3: _new_vector}
+    steps = {1: _embedded, 2: _embedding_weights, 3: _new_vector}
     for number in only:
         yield from steps[number](trace, sheet, labels)
 
@@ -36,7 +36,7 @@ def _embedded(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterato
     )
 
 
-def _weights(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
+def _embedding_weights(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
     n, d = t.x.shape
     yield from sheet.heading(2, "Dot products with each other, and their softmax")
     sizes = f"({n}, {d})·({d}, {n}) = ({n}, {n})"
@@ -53,7 +53,7 @@ def _weights(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator
             for i in strongest_keys(t.products[t.query])
         ],
     )
-    lowest, highest = _range(t)
+    lowest, highest = _embedding_range(t)
     yield from sheet.say(
         f"W{row},1 … W{row},{n}: the weights lie between {sheet.number(lowest)} and "
         f"{sheet.number(highest)}. Such rows are nearly flat, because embeddings were not trained "
@@ -62,7 +62,7 @@ def _weights(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator
     )
 
 
-def _range(t: EmbeddingTrace) -> tuple[float, float]:
+def _embedding_range(t: EmbeddingTrace) -> tuple[float, float]:
     row = t.pattern[t.query][np.isfinite(t.products[t.query])]
     return float(row.min()), float(row.max())
 

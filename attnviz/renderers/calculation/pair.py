@@ -6,7 +6,7 @@ from rich.text import Text
 
 from attnviz.data.explain import HeadTrace
 from attnviz.data.tokens import SPECIAL_LABEL
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.calculation.explained import Explained
 from attnviz.renderers.calculation.sheet import shape
 

@@ -7,11 +7,11 @@ from rich.text import Text
 from attnviz.data.worked import DoubleArray, Worked
 from attnviz.renderers.calculation.sheet import FORMULAS, TURNED, Sheet, shape
 
-STEPS = range(1, 7)
+WORKED_STEPS = range(1, 7)
 
 
-def render(
-    worked: Worked, sheet: Sheet, *, title: str, only: Sequence[int] = STEPS
+def render_worked(
+    worked: Worked, sheet: Sheet, *, title: str, only: Sequence[int] = WORKED_STEPS
 ) -> Iterator[Text]:
     """The lines of the calculation: a heading, then the steps that are asked for."""
     yield from sheet.title(title)

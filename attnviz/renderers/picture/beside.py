@@ -10,7 +10,7 @@ import numpy as np
 from attnviz.data.blocks import FloatArray
 from attnviz.data.capture import Capture
 from attnviz.data.compare import Side, SideBySide
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import block_maximum

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from attnviz.errors import UsageError, option
-from attnviz.harmless import harmless
+from attnviz.errors import UsageError, harmless, option
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,7 @@ import numpy as np
 
 from attnviz.data.atlas import SCORES
 from attnviz.data.development import Change, Development
-from attnviz.errors import UsageError
-from attnviz.harmless import readable
+from attnviz.errors import UsageError, readable
 from attnviz.renderers.atlas_titles import development_title
 from attnviz.renderers.colors import LAYERS
 from attnviz.renderers.picture.canvas import Drawn, place

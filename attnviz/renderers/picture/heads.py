@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from attnviz.data.heads import METRICS, HeadReport
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.colors import SEQUENTIAL
 from attnviz.renderers.heads_titles import heads_title, untold

@@ -10,12 +10,12 @@ from attnviz.renderers.picture.canvas import Drawn, place
 from attnviz.renderers.picture.paint import EMPTY
 from attnviz.renderers.picture.sheet import draw_bar, sheet, write_heading
 
-SIDE = 5.0  # inches, of the longer side
+GRID_SIDE = 5.0  # inches, of the longer side
 LEAST = 0.8  # inches, of the shorter one
 LABELS = 32  # heads along a side that are named at most
 
 
-def draw(comparison: ModelComparison, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
+def draw_models(comparison: ModelComparison, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     """The similarity of every pair of heads; a circle marks the pairs that the rows list.
 
     Raises:
@@ -25,14 +25,14 @@ def draw(comparison: ModelComparison, *, dpi: int = 150, cmap: str = SEQUENTIAL)
     names = [captured.model.name for captured in comparison.captures]
     with sheet([title, about, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
         rows, columns = comparison.similarity.shape
-        height, width = (max(LEAST, SIDE * n / max(rows, columns)) for n in (rows, columns))
+        height, width = (max(LEAST, GRID_SIDE * n / max(rows, columns)) for n in (rows, columns))
         axes = place(figure, 0, 0, width, height)
         axes.set_facecolor(EMPTY)
         shown = axes.imshow(comparison.similarity, cmap=cmap, vmin=0, vmax=1, aspect="auto")
         draw_bar(place(figure, width + 0.15, 0, 0.15, height), shown, "similarity")
         across = [comparison.others.index(match.other) for match in comparison.matches]
         down = [comparison.heads.index(match.head) for match in comparison.matches]
-        size = min(40.0, (SIDE * 72 / max(rows, columns) / 2) ** 2)
+        size = min(40.0, (GRID_SIDE * 72 / max(rows, columns) / 2) ** 2)
         axes.scatter(across, down, s=size, facecolors="none", edgecolors="#d62728")
         for label, axis, heads in (
             (names[0], axes.yaxis, comparison.heads),

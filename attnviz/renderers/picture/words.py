@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from attnviz.data.capture import Capture
 from attnviz.data.exhibit import ColorScale, Exhibit, Map, Orient, PictureLook
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.colors import SEQUENTIAL
 from attnviz.renderers.headlines import map_title, sink_said
 from attnviz.renderers.labels import distinct_labels

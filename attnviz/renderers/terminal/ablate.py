@@ -9,7 +9,7 @@ from attnviz.console import Display
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
 from attnviz.data.head import every_head
 from attnviz.data.predict import NextTokens
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.ablate_titles import ablate_heading
 from attnviz.renderers.arrangement import by_part, largest
 from attnviz.renderers.direction import fenced

@@ -13,7 +13,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.check import Check
 from attnviz.data.shares import Column, Shares, View
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.answers import about_answer, about_check, by_segment, by_word, quoted
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.terminal import heatmap, listing, text

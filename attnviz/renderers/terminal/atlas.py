@@ -14,7 +14,7 @@ from attnviz.renderers.terminal.prose import folded
 SMALL = ("distance", "distance_variance")
 
 
-def render(atlas: Atlas, display: Display) -> Iterator[Text]:
+def render_atlas(atlas: Atlas, display: Display) -> Iterator[Text]:
     """The table, and the largest standard error."""
     yield from folded(Text(atlas_title(atlas), "dim"), display.width)
     yield Text()

@@ -19,7 +19,7 @@ from attnviz.data.compare import (
 )
 from attnviz.data.exhibit import Exhibit, HeadMap
 from attnviz.data.transforms import Difference
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.compare_titles import about_models, about_texts
 from attnviz.renderers.direction import fenced

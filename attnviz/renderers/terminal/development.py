@@ -8,7 +8,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.atlas import SCORES
 from attnviz.data.development import Change, Development
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.atlas_titles import development_title
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import ascii_only
@@ -18,7 +18,7 @@ from attnviz.renderers.terminal.heads import SHORT
 from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import amount
 
-HEADS = 3
+LISTED_HEADS = 3
 NAME = 12  # cells of a checkpoint's name
 GAP = 2
 ROOMY = 80  # cells; a narrower table has short names
@@ -39,7 +39,7 @@ def render(development: Development, top: int | None, display: Display) -> Itera
         change
         for score in SCORES
         if score in development.means
-        for change in development.changes(score)[: top or HEADS]
+        for change in development.changes(score)[: top or LISTED_HEADS]
     ]
     if not shown:
         yield Text("no score was measured at the first and the last checkpoint", "dim")

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from attnviz.console import PLAIN, Display
 from attnviz.data.exhibit import Exhibit, Map
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.headlines import about, map_titles
 from attnviz.renderers.labels import ascii_only

@@ -9,8 +9,7 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.heads import METRICS, Estimate, HeadMetrics, HeadReport
-from attnviz.errors import Speller
-from attnviz.harmless import readable
+from attnviz.errors import Speller, readable
 from attnviz.renderers.heads_titles import heads_title, untold
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded

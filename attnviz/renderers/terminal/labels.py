@@ -7,7 +7,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.heads import Estimate
 from attnviz.data.labels import LabelReport, LabelScore
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import amount

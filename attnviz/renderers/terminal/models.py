@@ -31,7 +31,7 @@ def listed(known: Sequence[ModelFacts], width: int) -> Iterator[RenderableType]:
     yield from folded(Text(others, "dim"), width)
 
 
-def card(facts: ModelFacts, card: ModelCard, width: int) -> Iterator[RenderableType]:
+def render_card(facts: ModelFacts, card: ModelCard, width: int) -> Iterator[RenderableType]:
     """One model's sizes, its named heads, and its figures."""
     heads = f"{amount(facts.layers, 'layer')} × {amount(facts.heads_per_layer, 'head')}"
     size = f"{facts.parameters:,} parameters, a context of {facts.context:,} tokens"

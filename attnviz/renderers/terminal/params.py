@@ -12,7 +12,7 @@ from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import amount
 
 
-def sums(count: ParameterCount) -> Iterator[tuple[str, int, str]]:
+def listed_sums(count: ParameterCount) -> Iterator[tuple[str, int, str]]:
     """The projections of one head, one layer, all layers: (what, parameters, remark)."""
     d, heads, kv_heads = count.d_model, count.heads, count.kv_heads
     attentions = count.attentions
@@ -70,7 +70,7 @@ def render(count: ParameterCount, width: int) -> Iterator[RenderableType]:
         yield Text()
         yield Text("The attention weights, without biases", style="bold")
         columns = (Column(""), Column("", right=True), Column("", wraps=True, style="dim"))
-        rows = [(name, f"{number:,}", remark) for name, number, remark in sums(count)]
+        rows = [(name, f"{number:,}", remark) for name, number, remark in listed_sums(count)]
         yield from listing(columns, rows, width, header=False)
     if count.lesson_total is not None:
         yield Text()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from attnviz.data.exhibit import Exhibit, Map, links_of
 from attnviz.data.tokens import SPECIAL_LABEL
-from attnviz.harmless import readable
+from attnviz.errors import readable
 
 
 @dataclass(frozen=True)

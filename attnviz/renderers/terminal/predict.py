@@ -9,7 +9,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.outcome import Asked
 from attnviz.data.predict import Attribution, Evidence, NextTokens, Prediction, PredictionMean
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.interventions import named, what_is_measured

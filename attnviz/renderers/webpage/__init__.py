@@ -19,8 +19,7 @@ from attnviz.data.head import Head
 from attnviz.data.heads import HeadMetrics
 from attnviz.data.tokens import Token
 from attnviz.data.transforms import KeysDropped, SpecialDropped, Unit
-from attnviz.errors import spelled
-from attnviz.harmless import readable
+from attnviz.errors import readable, spelled
 from attnviz.renderers.colors import BLUES, BLUES_ON_DARK
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.headlines import head_title, map_title

@@ -64,7 +64,7 @@ def of_models(comparison: ModelComparison, top: int | None = None) -> Result[Mod
         if len(comparison.heads) > 1:
             from attnviz.renderers.picture import similarity
 
-            return similarity.draw(comparison, **look)
+            return similarity.draw_models(comparison, **look)
         from attnviz.renderers.picture.beside import draw_beside
 
         title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"

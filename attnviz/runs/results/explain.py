@@ -10,8 +10,7 @@ from attnviz.data.capture import Capture
 from attnviz.data.explain import EmbeddingTrace
 from attnviz.data.serial import embedding_trace_to_dict, trace_to_dict, worked_to_dict
 from attnviz.data.worked import Worked
-from attnviz.errors import UsageError, option
-from attnviz.harmless import readable
+from attnviz.errors import UsageError, option, readable
 from attnviz.inputs.examples import Example
 from attnviz.renderers.headlines import headline
 from attnviz.renderers.titles import facts as run_facts
@@ -126,10 +125,10 @@ def of_matrices(worked: Worked, path: str, telling: Telling = PLAINLY) -> Calcul
 def _of_worked(worked: Worked, title: str, telling: Telling) -> Calculation[Worked]:
     from attnviz.renderers.calculation import worked as steps
 
-    only = telling.among(steps.STEPS)
+    only = telling.among(steps.WORKED_STEPS)
 
     def shown(display: Display) -> "Iterable[RenderableType]":
         sheet = telling.sheet(display, digits=1 if worked.way.rounded else 4)
-        return steps.render(worked, sheet, title=title, only=only)
+        return steps.render_worked(worked, sheet, title=title, only=only)
 
     return Calculation(worked, title, worked_to_dict(worked), worked.arrays(), shown)

@@ -365,7 +365,7 @@ def test_a_scan_and_a_cut_link_are_proven_too(register: Any) -> None:
         else:
             with pytest.raises(ModelError, match=NAMED):
                 reduce()
-        link = CutLink(attnviz.data.head.Head(0, 1), 4, 2)  # type: ignore[attr-defined]
+        link = CutLink(attnviz.records.heads.Head(0, 1), 4, 2)  # type: ignore[attr-defined]
         with pytest.raises(ModelError, match=f"{NAMED}.*no link is cut"):
             inner.intervene([5, 9, 7, 8, 5, 3], [[link]], taken.append, whole=True)
 

@@ -29,8 +29,14 @@ from attnviz.errors import UsageError
 from attnviz.renderers.colors import BLUES, SEQUENTIAL
 from attnviz.renderers.direction import MARK
 from attnviz.renderers.picture import fonts
-from attnviz.renderers.picture.canvas import LARGEST_SIDE, PictureFormat, drawing, figure_bytes
-from attnviz.renderers.picture.figure import Drawn, draw
+from attnviz.renderers.picture.canvas import (
+    LARGEST_SIDE,
+    Drawn,
+    PictureFormat,
+    drawing,
+    figure_bytes,
+)
+from attnviz.renderers.picture.figure import draw
 from attnviz.renderers.picture.words import PictureOptions
 from tests.factories import awkward_pieces as pieces
 from tests.factories import make_capture, make_exhibit

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from attnviz.data.atlas import SCORES, Atlas, Example, HeadAtlas
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.colors import VIRIDIS
 from attnviz.renderers.titles import amount
 from attnviz.renderers.webpage import packing

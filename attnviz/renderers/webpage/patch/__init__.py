@@ -11,7 +11,7 @@ import numpy as np
 from attnviz.data.heads import Estimate
 from attnviz.data.patch import PatchEffect, PatchReport
 from attnviz.data.tokens import Token
-from attnviz.harmless import readable
+from attnviz.errors import readable
 from attnviz.renderers.arrangement import largest
 from attnviz.renderers.colors import PALE, signed_color
 from attnviz.renderers.direction import fenced
