@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from attnviz.api.shown import Shown, ShowOptions
     from attnviz.api.verify import verify
     from attnviz.api.why import why, writes
-    from attnviz.data.tokens import Token
-    from attnviz.data.verify import Verified
     from attnviz.errors import AttnvizError
+    from attnviz.records.tokens import Token
+    from attnviz.records.trace import Verified
     from attnviz.runs.results.calculation import Calculation
     from attnviz.runs.results.result import Result
 
@@ -84,8 +84,8 @@ _HOME = {
     "attnviz.api.shown": ("ShowOptions", "Shown"),
     "attnviz.api.verify": ("verify",),
     "attnviz.api.why": ("why", "writes"),
-    "attnviz.data.tokens": ("Token",),
-    "attnviz.data.verify": ("Verified",),
+    "attnviz.records.tokens": ("Token",),
+    "attnviz.records.trace": ("Verified",),
     "attnviz.errors": ("AttnvizError",),
     "attnviz.runs.results.calculation": ("Calculation",),
     "attnviz.runs.results.result": ("Result",),

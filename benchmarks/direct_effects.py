@@ -13,8 +13,8 @@ from transformer_lens.model_bridge import TransformerBridge
 from transformers import AutoTokenizer, GPT2LMHeadModel
 
 import attnviz
-from attnviz.data.why import Part
 from attnviz.models.frozen.sums import Sums
+from attnviz.records.parts import Part
 
 TEXT = "a fluffy blue creature roamed . the creature was"
 MOST = 1e-5

@@ -19,8 +19,10 @@ from torch import Tensor
 from transformer_lens.model_bridge import TransformerBridge
 from transformers import AutoTokenizer, GPT2LMHeadModel
 
-from attnviz.data.head import Head
-from attnviz.data.interventions import (
+from attnviz.models.catalog import Source, load
+from attnviz.models.loaded import predicting
+from attnviz.records.heads import Head
+from attnviz.records.interventions import (
     ChangedRun,
     CutLink,
     Edit,
@@ -29,8 +31,6 @@ from attnviz.data.interventions import (
     SiteKind,
     SourceRun,
 )
-from attnviz.models.catalog import Source, load
-from attnviz.models.loaded import predicting
 
 TEXT = "a fluffy blue creature roamed . the creature was"
 SOURCE = "a fluffy red creature roamed . the creature was"

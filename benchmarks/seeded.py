@@ -4,9 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from attnviz.data.blocks import LayerPattern
-from attnviz.data.capture import Capture, ModelIdentity
-from attnviz.data.tokens import Token
+from attnviz.records.capture import Capture, LayerPattern, ModelIdentity
+from attnviz.records.tokens import Token
 from attnviz.writers.atomic import write_bytes
 from attnviz.writers.npz import npz_chunks
 

@@ -19,11 +19,11 @@ from typing import (
     is_typeddict,
 )
 
-from attnviz.data.serial import SCHEMA
+from attnviz.records import rows as records_rows
+from attnviz.records.rows import SCHEMA
 from attnviz.renderers.rows import (
     ablate,
     atlas,
-    common,
     compare,
     explain,
     generate,
@@ -58,7 +58,7 @@ WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
     "ablate": ([ablate.EffectRow, ablate.TogetherRow], []),
     "patch": ([patch.PatchRow], []),
     "compare": ([compare.DifferenceRow, compare.SightRow, compare.MatchRow], []),
-    "tokens": ([common.TokenObject], []),
+    "tokens": ([records_rows.TokenObject], []),
     "models": ([models.ModelRow, models.CardRow], []),
     "params": ([params.MatrixRow, params.CountRow], []),
 }
@@ -124,7 +124,7 @@ def schema_for(command: str) -> dict[str, Any]:
             "properties": {
                 "schema": {"const": SCHEMA},
                 "command": {"const": command},
-                "made": schema_of(common.MadeObject, definitions),
+                "made": schema_of(records_rows.MadeObject, definitions),
                 "rows": {"type": "array", "items": {"$ref": "#/$defs/row"}},
             },
             "required": ["schema", "command", "made", "rows"],

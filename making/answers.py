@@ -15,9 +15,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from attnviz.data.segments import Segment
 from attnviz.inputs.prompt import Prompt, cut_prompt
 from attnviz.models.catalog import Source, load
+from attnviz.records.prompt import Segment
 from attnviz.runs.generate import Writing, answering
 from attnviz.runs.options import HeadOptions, TextOptions
 from making.world.text import Text

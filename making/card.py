@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import tokenizers
 import torch
 
-from attnviz.data.head import Head
 from attnviz.data.train import TrainingProgress
+from attnviz.records.heads import Head
 from attnviz.training.card import SCHEMA, figure_entries
 from making.recipe import BuiltinRecipe
 

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from attnviz.data.head import Head, every_head
-from attnviz.data.interventions import ChangedRun, Edit, Site
 from attnviz.models.folder.card import read_card
 from attnviz.models.known import BUILTIN
 from attnviz.models.scratch.intervening import intervene_native
+from attnviz.records.heads import Head, every_head
+from attnviz.records.interventions import ChangedRun, Edit, Site
 from making.probe import WorldProbe
 from making.sentences import BEHAVIOURS
 

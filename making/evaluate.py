@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from attnviz.data.card import Figure, NamedHead
-from attnviz.data.head import Head
+from attnviz.records.heads import Figure, Head, NamedHead
 from making import ordinary
 from making.figures import all_figures
 from making.measures import induction_score, previous_token_score

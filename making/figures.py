@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attnviz.data.card import Figure
-from attnviz.data.head import Head
+from attnviz.records.heads import Figure, Head
 from making.measures import (
     LinkMeasures,
     induction_score,

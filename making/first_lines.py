@@ -13,8 +13,8 @@ from typing import Annotated
 
 import typer
 
-from attnviz.data.exhibit import Exhibit
 from attnviz.models.scratch.native import NativeModel, load_native
+from attnviz.records.exhibit import Exhibit
 from attnviz.renderers.headlines import about
 from attnviz.runs.options import TextOptions
 from attnviz.runs.outputs import Show

@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from attnviz.analyses.loss import SumLoss, text_loss
-from attnviz.data.capture import TextLoss
 from attnviz.models.scratch.native import NativeModel, load_native
+from attnviz.records.capture import TextLoss
 from making.sentences import (
     DEVELOPMENT,
     ENGLISH,

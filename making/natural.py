@@ -20,7 +20,7 @@ from attnviz.analyses import adjectives, pronouns
 from attnviz.analyses.lexicon import is_among, is_first_name
 from attnviz.analyses.pronouns import AGREES, FEMALE, MALE
 from attnviz.analyses.words import Word, beginnings
-from attnviz.data.evidence import Occasion
+from attnviz.records.exhibit import Occasion
 from making.wordnet import FOLDER, WORD, Told, examples, passages, told
 from making.world.senses import FRAMES, senses, topics
 from making.world.text import Answer, Text, TrueLink

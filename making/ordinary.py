@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.card import Figure
-from attnviz.data.head import Head
+from attnviz.records.heads import Figure, Head
 from making import wordnet
 from making.measures import BOS
 from making.probe import WorldProbe

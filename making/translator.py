@@ -18,12 +18,11 @@ from rich.console import Console
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.data.card import Figure
-from attnviz.data.head import Head
 from attnviz.models.folder.config import Seq2SeqConfig
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.scratch.translator import save_translator
+from attnviz.records.heads import Figure, Head
 from attnviz.training.bar import progress_bar
 from attnviz.training.card import figure_entries
 from attnviz.training.loop import adamw_of

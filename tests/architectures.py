@@ -8,7 +8,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from attnviz.data.capture import Kind
+from attnviz.records.capture import Kind
 
 N = 11
 SIZES: Mapping[str, Any] = {

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import attnviz
-from attnviz.data.head import Head, every_head
+from attnviz.records.heads import Head, every_head
 
 FOLDER = Path(attnviz.__file__).parent / "builtin" / "gpt"
 _CONFIG = json.loads((FOLDER / "config.json").read_text(encoding="utf-8"))

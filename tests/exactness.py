@@ -7,10 +7,9 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from attnviz.data.blocks import KeepEverything, LayerPattern, Wanted
-from attnviz.data.capture import Kind
 from attnviz.models import handover
 from attnviz.models.huggingface.capture import Attention, attention_of, run_and_capture
+from attnviz.records.capture import KeepEverything, Kind, LayerPattern, Wanted
 from tests.architectures import Architecture
 
 THEIRS: Mapping[Kind, str] = {

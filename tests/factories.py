@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from attnviz.console import Display
-from attnviz.data.blocks import FloatArray, LayerPattern
-from attnviz.data.capture import Capture, ModelIdentity
-from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Exhibit, HeadMap, Reduction
-from attnviz.data.head import Head
-from attnviz.data.tokens import Token
-from attnviz.data.transforms import Transform
+from attnviz.records.capture import Capture, FloatArray, LayerPattern, ModelIdentity
+from attnviz.records.exhibit import Exhibit, HeadMap, Reduction
+from attnviz.records.heads import Head, NamedHead
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import Transform
 from attnviz.runs.choose import plan_heads
 from attnviz.runs.options import HeadOptions
 

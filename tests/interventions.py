@@ -12,8 +12,9 @@ import transformers
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM
 
-from attnviz.data.head import Head
-from attnviz.data.interventions import (
+from attnviz.models.huggingface.intervening import intervene_transformers
+from attnviz.records.heads import Head
+from attnviz.records.interventions import (
     ChangedRun,
     CutLink,
     Edit,
@@ -22,7 +23,6 @@ from attnviz.data.interventions import (
     SiteKind,
     SourceRun,
 )
-from attnviz.models.huggingface.intervening import intervene_transformers
 
 IDS = [5, 6, 7, 8, 9, 5, 6]
 SOURCE = SourceRun([15, 6, 17, 8, 5, 9, 11, 3], [0, 1, 3, 4, 4, 6, 7])

@@ -10,8 +10,8 @@ import typer
 
 from attnviz.cli import COMMANDS, command
 from attnviz.commands.flags import as_flag
-from attnviz.data.exhibit import Filters, Look
-from attnviz.data.transforms import Transforms
+from attnviz.records.exhibit import Filters, Look
+from attnviz.records.transforms import Transforms
 from attnviz.runs.outputs import OUTPUTS
 from attnviz.writers.formats import VIEWS
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
 from attnviz.models import handover
 from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import LoadedModel
+from attnviz.records.heads import Head
 from attnviz.runs import budget
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Needs, Show

@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import GPTJConfig, GPTJForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from attnviz.data.blocks import KeepEverything, PatternBlock
-from attnviz.data.verify import EXACT, FromExact, Verified
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.call import AttentionCall
+from attnviz.records.capture import KeepEverything, PatternBlock
+from attnviz.records.trace import EXACT, FromExact, Verified
 from tests.builtin import FOLDER as BUILTIN
 from tests.conftest import Run, bytes_tokenizer
 
@@ -70,7 +70,7 @@ def test_a_capture_that_is_not_exact_ends_with_1_and_shows_nothing(
     monkeypatch.setattr("attnviz.models.huggingface.proof.fits", lambda *_: True)
     monkeypatch.setattr(AttentionCall, "is_plain", lambda _: False)
     monkeypatch.setattr(AttentionCall, "_additive", lambda *_: None)
-    monkeypatch.setattr("attnviz.data.blocks._looks_ahead", lambda _: False)
+    monkeypatch.setattr("attnviz.records.capture._looks_ahead", lambda _: False)
     ended = run("show", "a fluffy creature", "--model", str(llama), "--verify")
     assert ended.status is ExitStatus.BUG
     assert ended.out == ""

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.explain import HeadTrace
+from attnviz.records.capture import FloatArray
+from attnviz.records.trace import HeadTrace
 
 
 def check_trace(found: HeadTrace, captured: FloatArray) -> None:

@@ -8,12 +8,11 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.analyses.outcome import mean_outcome
 from attnviz.data.ablate import AblationReport, Effect, LinkNames
-from attnviz.data.heads import Estimate
-from attnviz.data.interventions import ChangedRun
-from attnviz.data.outcome import Outcome
-from attnviz.data.why import Part
+from attnviz.records.interventions import ChangedRun, Outcome
+from attnviz.records.metrics import Estimate
+from attnviz.records.parts import Part
+from attnviz.records.predict import mean_outcome
 
 
 @dataclass

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.evidence import Occasion
-from attnviz.data.finding import FoundLink
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import FoundLink, Occasion
 
 LEAST = 0.4
 """The share of a row that has to lie on plausible keys."""

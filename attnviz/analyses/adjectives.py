@@ -13,7 +13,7 @@ from attnviz.analyses.lexicon import (
     may_be_noun,
 )
 from attnviz.analyses.words import Word
-from attnviz.data.evidence import Occasion
+from attnviz.records.exhibit import Occasion
 
 DETERMINERS = frozenset(
     """a an the this that these those some any no every each either neither both all several few

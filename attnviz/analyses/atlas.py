@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.atlas import SCORES, Atlas
-from attnviz.data.head import Head, head_named, listed
 from attnviz.data.scatter import HeadPoint, Scatter
 from attnviz.errors import UsageError, option
+from attnviz.records.heads import Head, head_named, listed
 
 SAME = 1e-6
 """Scores that are nearer than this differ by rounding alone."""

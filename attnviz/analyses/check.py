@@ -9,8 +9,8 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.blocks import FloatArray
 from attnviz.data.check import Check, Effect, Group
+from attnviz.records.capture import FloatArray
 
 LEAST = 5
 """So many segments must there be for a correlation of ranks."""

@@ -11,8 +11,8 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.analyses.heads import entropy
-from attnviz.data.blocks import FloatArray
+from attnviz.records.capture import FloatArray
+from attnviz.records.metrics import entropy
 
 Exact = NDArray[np.float64]
 

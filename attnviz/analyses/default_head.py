@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from attnviz.analyses.acting import acts_of
 from attnviz.analyses.evidence import evidence
 from attnviz.analyses.generic_head import most_telling_head
-from attnviz.data.capture import Capture
-from attnviz.data.card import NamedHead
-from attnviz.data.evidence import Behaviour
-from attnviz.data.exhibit import Choice
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Behaviour, Choice
+from attnviz.records.heads import NamedHead
 
 ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "induction")
 """Behaviours, the most specific first."""

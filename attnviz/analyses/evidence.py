@@ -22,8 +22,8 @@ from attnviz.analyses.lexicon import (
     listed,
 )
 from attnviz.analyses.words import Word, words_of
-from attnviz.data.capture import Capture
-from attnviz.data.evidence import Behaviour, Evidence, Occasion
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Behaviour, Evidence, Occasion
 
 CULPRITS = frozenset(
     """murderer killer thief culprit robber burglar poisoner assassin kidnapper criminal attacker

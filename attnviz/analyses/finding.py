@@ -10,11 +10,19 @@ from dataclasses import replace
 
 from attnviz.analyses.acting import acts_of
 from attnviz.analyses.evidence import evidence
-from attnviz.data.card import NamedHead
-from attnviz.data.evidence import Behaviour
-from attnviz.data.exhibit import Exhibit, HeadMap, Map, links_of
-from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
-from attnviz.data.tokens import Token
+from attnviz.records.exhibit import (
+    Behaviour,
+    Exhibit,
+    Finding,
+    FoundLink,
+    Habit,
+    HeadMap,
+    Map,
+    Tendency,
+    links_of,
+)
+from attnviz.records.heads import NamedHead
+from attnviz.records.tokens import Token
 
 MOST_QUERIES, MOST_KEYS = 2, 3
 TELLING = 0.095  # a link that reads .10; a weaker one is nothing to tell

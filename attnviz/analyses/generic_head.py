@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.blocks import FloatArray, IntArray, PatternBlock
-from attnviz.data.capture import Capture
-from attnviz.data.head import Head
+from attnviz.records.capture import Capture, FloatArray, IntArray, PatternBlock
+from attnviz.records.heads import Head
 
 
 @dataclass

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.blocks import PatternBlock
-from attnviz.data.head import Head
-from attnviz.data.heads import Estimate
 from attnviz.data.labels import LabelScore
+from attnviz.records.capture import PatternBlock
+from attnviz.records.heads import Head
+from attnviz.records.metrics import Estimate
 
 
 @dataclass

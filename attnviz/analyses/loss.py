@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.analyses.predict import log_softmax
-from attnviz.data.capture import TextLoss
-from attnviz.data.predict import LogitRows
-from attnviz.data.tokens import Token
+from attnviz.records.capture import TextLoss
+from attnviz.records.predict import LogitRows, log_softmax
+from attnviz.records.tokens import Token
 
 
 @dataclass

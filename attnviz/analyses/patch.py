@@ -7,12 +7,11 @@ from statistics import fmean
 
 import numpy as np
 
-from attnviz.analyses.outcome import mean_outcome
-from attnviz.data.heads import Estimate
-from attnviz.data.interventions import Site
-from attnviz.data.outcome import Outcome
 from attnviz.data.patch import PatchEffect, PatchReport
 from attnviz.errors import InputError, option
+from attnviz.records.interventions import Outcome, Site
+from attnviz.records.metrics import Estimate
+from attnviz.records.predict import mean_outcome
 
 
 def effect_of(

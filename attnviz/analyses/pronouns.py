@@ -18,7 +18,7 @@ from attnviz.analyses.lexicon import (
     may_be_noun,
 )
 from attnviz.analyses.words import Word
-from attnviz.data.evidence import Occasion
+from attnviz.records.exhibit import Occasion
 
 FEMALE = frozenset(
     """woman girl mother mum mom mummy aunt sister daughter wife widow queen princess lady niece

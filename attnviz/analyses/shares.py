@@ -10,13 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice
-from attnviz.data.segments import Segment, segment_of
 from attnviz.data.shares import Column, Part, Row, Shares
-from attnviz.data.tokens import Token
-from attnviz.data.transforms import How
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.exhibit import Choice
+from attnviz.records.prompt import Segment, segment_of
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import How
 
 
 def shares_of(

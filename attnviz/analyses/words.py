@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from attnviz.data.tokens import Token
+from attnviz.records.tokens import Token
 
 # A word keeps its inner hyphens and apostrophes ("old-fashioned", "don't"); "'s" is apart.
 WORD = re.compile(r"[’']s\b|[^\W_]+(?:(?:-|[’'](?!s\b))[^\W_]+)*|[^\w\s]|_")

@@ -17,8 +17,8 @@ from attnviz.api.given import (
 )
 from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.data.ablate import Found, link_named
-from attnviz.data.interventions import Replacement
 from attnviz.errors import UsageError
+from attnviz.records.interventions import Replacement
 from attnviz.runs.ablate import Ablating, Targets, ablate_each, ablate_together
 from attnviz.runs.options import Truncation
 from attnviz.runs.results.ablate import SHOWN, of_found, of_mean

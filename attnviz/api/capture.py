@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 from attnviz.api.given import FilePath, HeadNames, check_text, path_of, recorded, which_heads
 from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.api.shown import Shown, ShowOptions, shown_of, viewed_as
-from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import links_of
-from attnviz.data.head import Head, listed
-from attnviz.data.tokens import Token
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.arrays import capture_of
 from attnviz.inputs.capture_file import load_capture
+from attnviz.records.apply import whole_exhibit
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.exhibit import links_of
+from attnviz.records.heads import Head, listed
+from attnviz.records.tokens import Token
 from attnviz.renderers.notes import text_notes
 from attnviz.renderers.titles import amount
 from attnviz.runs.choose import plan_heads
@@ -23,7 +23,6 @@ from attnviz.runs.options import Truncation
 from attnviz.runs.prepare import prepare
 from attnviz.runs.results.result import Column
 from attnviz.runs.show import pieces_of
-from attnviz.transforms.apply import whole_exhibit
 from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.formats import choose_format
 

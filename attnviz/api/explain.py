@@ -17,11 +17,11 @@ from attnviz.api.given import (
     recorded,
 )
 from attnviz.api.loaded import AnyModel, loaded, text_options
-from attnviz.data.worked import Initialisation, Similarity, Way
 from attnviz.errors import UsageError
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
 from attnviz.models.known import EMBEDDINGS
+from attnviz.records.trace import Initialisation, Similarity, Way
 from attnviz.runs.explain import (
     RandomInit,
     Subject,

@@ -20,18 +20,17 @@ from attnviz.api.given import (
     words,
 )
 from attnviz.api.loaded import AnyModel, loaded, text_options
-from attnviz.data.chat import Chat
 from attnviz.data.check import Check
-from attnviz.data.exhibit import PictureLook
-from attnviz.data.generate import Sampling
-from attnviz.data.head import listed
-from attnviz.data.serial import shortest
 from attnviz.data.shares import Unit
-from attnviz.data.tokens import Token
-from attnviz.data.transforms import How
 from attnviz.errors import UsageError
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
+from attnviz.records.exhibit import PictureLook
+from attnviz.records.heads import listed
+from attnviz.records.prompt import Chat, Sampling
+from attnviz.records.rows import shortest
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import How
 from attnviz.renderers.answers import by_segment
 from attnviz.renderers.rows.generate import ShareRow, share_rows
 from attnviz.renderers.titles import amount

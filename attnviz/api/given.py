@@ -7,12 +7,12 @@ from numbers import Integral, Real
 from os import PathLike, fspath
 from typing import Any, ParamSpec, TypeAlias, TypeVar, get_args
 
-from attnviz.data.asked import asking
-from attnviz.data.chat import Chat
-from attnviz.data.head import Head
-from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError, option
 from attnviz.inputs.chat import chat_of
+from attnviz.records.call import asking
+from attnviz.records.heads import Head
+from attnviz.records.prompt import Chat
+from attnviz.records.transforms import Transforms
 from attnviz.runs.options import HeadOptions
 
 P = ParamSpec("P")

@@ -17,13 +17,13 @@ from attnviz.api.given import (
     which_heads,
 )
 from attnviz.api.loaded import AnyModel, Loaded, loaded, text_options
-from attnviz.data.heads import HeadReport, Metric, RoleName
 from attnviz.data.labels import LabelledText
 from attnviz.data.retrieval import Needles
-from attnviz.data.transforms import Transforms
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.labels import labelled, read_labels
 from attnviz.inputs.text import Stdin
+from attnviz.records.metrics import HeadReport, Metric, RoleName
+from attnviz.records.transforms import Transforms
 from attnviz.runs.circuits import circuits_of
 from attnviz.runs.heads import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.runs.labels import LabelRun

@@ -6,10 +6,10 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from attnviz.api.given import check_count, check_one_of, check_word, is_torch_module
-from attnviz.data.card import NamedHead
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
+from attnviz.records.heads import NamedHead
 from attnviz.runs.options import TextOptions, Truncation
 from attnviz.runs.prepare import load_model as run_load_model
 

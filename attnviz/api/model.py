@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.api.given import check_choices, check_word
 from attnviz.api.loaded import Loaded, check_as_it_is, placement_of
-from attnviz.data.capture import Kind, PairKind
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.known import BUILTIN
 from attnviz.models.placement import Device, DType, Engine
+from attnviz.records.capture import Kind, PairKind
 from attnviz.runs.prepare import load_model as run_load_model
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from attnviz.api.capture import AttentionCapture
     from attnviz.api.generate import AttentionAnswer
     from attnviz.api.shown import Shown
-    from attnviz.data.verify import Verified
-    from attnviz.data.why import Why, Write
+    from attnviz.records.parts import Why, Write
+    from attnviz.records.trace import Verified
     from attnviz.runs.results.calculation import Calculation
     from attnviz.runs.results.result import Result
 

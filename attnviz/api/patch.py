@@ -17,9 +17,9 @@ from attnviz.api.given import (
     words_of,
 )
 from attnviz.api.loaded import AnyModel, loaded, text_options
-from attnviz.data.interventions import SiteKind
 from attnviz.data.patch import PatchReport
 from attnviz.errors import UsageError
+from attnviz.records.interventions import SiteKind
 from attnviz.renderers.titles import amount
 from attnviz.runs.options import Truncation
 from attnviz.runs.patch import Patching, patch_text

@@ -9,10 +9,10 @@ from attnviz.analyses.atlas import one_head, scatter_of, two_scores
 from attnviz.api.given import FilePath, HeadNames, path_of, which_heads
 from attnviz.api.loaded import AnyModel, check_as_it_is, loaded, placement_of
 from attnviz.data.atlas import Atlas, HeadAtlas
-from attnviz.data.capture import Kind
 from attnviz.data.scan import Split
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine
+from attnviz.records.capture import Kind
 from attnviz.renderers.notes import model_notes
 from attnviz.renderers.titles import amount
 from attnviz.scanning.estimate import Estimated

@@ -16,10 +16,10 @@ from attnviz.api.given import (
     which_heads,
 )
 from attnviz.console import Display, plain_text
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import ColorScale, Exhibit, Filters, Look, Orient
-from attnviz.data.transforms import How, Over, Transforms
 from attnviz.errors import UsageError, as_argument, option, spelled
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import ColorScale, Exhibit, Filters, Look, Orient
+from attnviz.records.transforms import How, Over, Transforms
 from attnviz.renderers.notes import text_notes
 from attnviz.renderers.rows.links import link_columns
 from attnviz.runs.outputs import Needs, Request, Setting, Show, choose_output

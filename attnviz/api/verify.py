@@ -2,7 +2,7 @@
 
 from attnviz.api.given import check_text, check_word
 from attnviz.api.loaded import AnyModel, loaded, text_options
-from attnviz.data.verify import Verified
+from attnviz.records.trace import Verified
 from attnviz.runs.options import Truncation
 from attnviz.runs.prepare import verify as run_verify
 

@@ -2,7 +2,7 @@
 
 from attnviz.api.given import HeadName, check_one_of, check_text, head_names, one_name, recorded
 from attnviz.api.loaded import AnyModel, loaded, text_options
-from attnviz.data.why import Group, Why, Write
+from attnviz.records.parts import Group, Why, Write
 from attnviz.runs.options import Truncation
 from attnviz.runs.results.result import Result
 from attnviz.runs.results.why import of_why, of_write

@@ -19,8 +19,8 @@ from attnviz.commands.progress import progress
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.ablate import Found, LinkNames, link_named
-from attnviz.data.interventions import Replacement
 from attnviz.errors import IdleOption, option
+from attnviz.records.interventions import Replacement
 from attnviz.runs.ablate import Ablating, Targets, ablate_each, ablate_together
 from attnviz.runs.interventions import Progress
 from attnviz.runs.results.ablate import of_found, of_mean

@@ -12,10 +12,10 @@ from attnviz.commands.deliver import Destination, deliver, deliver_result
 from attnviz.commands.grouping import option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import say
-from attnviz.data.asked import Asked, asked
 from attnviz.data.atlas import SCORES, Atlas
-from attnviz.data.serial import made_to_dict
 from attnviz.errors import UsageError, option
+from attnviz.records.call import Asked, asked
+from attnviz.records.rows import made_to_dict
 from attnviz.renderers.notes import model_notes
 from attnviz.renderers.rows.atlas import DevelopmentRow, HeadPartRow, ScatterRow
 from attnviz.renderers.titles import amount

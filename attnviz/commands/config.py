@@ -16,8 +16,8 @@ from attnviz.commands.configuration import NOT_HERE, key_of
 from attnviz.commands.deliver import deliver, destination_of
 from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
-from attnviz.data.serial import to_json
 from attnviz.errors import UsageError
+from attnviz.records.rows import to_json
 from attnviz.writers.formats import Piece
 
 EPILOG = """

@@ -14,12 +14,11 @@ from attnviz.commands.flags import as_flag
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
-from attnviz.data.explain import HeadTrace
-from attnviz.data.worked import Initialisation, Similarity, Way, Worked
 from attnviz.errors import UsageError, option
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
 from attnviz.models.known import EMBEDDINGS
+from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way, Worked
 from attnviz.runs.explain import (
     RandomInit,
     Subject,

@@ -11,8 +11,8 @@ from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.commands.texts import text_or_capture
 from attnviz.console import Display, display_of
-from attnviz.data.capture import Capture
 from attnviz.errors import UsageError, missing
+from attnviz.records.capture import Capture
 
 if TYPE_CHECKING:
     from attnviz.tui.app import ExploreApp

@@ -11,17 +11,16 @@ from attnviz.commands.flags import as_flag
 from attnviz.commands.grouping import command, option_field, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, say, text_alone
-from attnviz.data.chat import Chat
-from attnviz.data.exhibit import PictureLook
-from attnviz.data.generate import Sampling
 from attnviz.data.shares import Unit, View
-from attnviz.data.transforms import How
 from attnviz.errors import ExitStatus, InputError, UsageError, option
 from attnviz.inputs.chat import read_chat
 from attnviz.inputs.lines import read_lines
 from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
 from attnviz.inputs.segments import By
 from attnviz.inputs.text import STDIN, read_file
+from attnviz.records.exhibit import PictureLook
+from attnviz.records.prompt import Chat, Sampling
+from attnviz.records.transforms import How
 from attnviz.renderers.notes import full_note, run_notes
 from attnviz.runs.answers import WHOLE, AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering, chat_prompt

@@ -10,11 +10,11 @@ from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_or_capture
-from attnviz.data.capture import Capture
-from attnviz.data.heads import HeadReport, Metric, RoleName
-from attnviz.data.transforms import Transforms
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
+from attnviz.records.capture import Capture
+from attnviz.records.metrics import HeadReport, Metric, RoleName
+from attnviz.records.transforms import Transforms
 from attnviz.runs.heads import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.runs.labels import LabelRun
 from attnviz.runs.options import TextOptions

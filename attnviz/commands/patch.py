@@ -14,10 +14,10 @@ from attnviz.commands.pairs import Pairs, check_pairs, each_pair
 from attnviz.commands.progress import progress
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
-from attnviz.data.interventions import SiteKind
 from attnviz.data.patch import PatchReport
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.pairs import PromptLine
+from attnviz.records.interventions import SiteKind
 from attnviz.runs.interventions import Progress
 from attnviz.runs.patch import Patching, patch_text
 from attnviz.runs.results.patch import of_mean, of_patching

@@ -21,10 +21,10 @@ from attnviz.console import (
     display_of,
     make_consoles,
 )
-from attnviz.data.asked import ELSEWHERE, begin
 from attnviz.errors import ExitStatus, UsageError, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.models.catalog import Source
+from attnviz.records.call import ELSEWHERE, begin
 from attnviz.renderers.notes import model_notes
 from attnviz.runs.prepare import load_model
 from attnviz.writers.stream import as_stdout_error

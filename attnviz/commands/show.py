@@ -10,12 +10,12 @@ from attnviz.commands.flags import as_flag
 from attnviz.commands.grouping import command, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, text_or_capture
-from attnviz.data.capture import Capture
-from attnviz.data.positions import check_names
-from attnviz.data.verify import FromExact, Verified
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
 from attnviz.inputs.lines import read_lines
 from attnviz.models.catalog import Source
+from attnviz.records.capture import Capture
+from attnviz.records.positions import check_names
+from attnviz.records.trace import FromExact, Verified
 from attnviz.renderers.notes import MERGED
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Output, Request, Setting, Show, choose_output

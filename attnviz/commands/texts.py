@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from attnviz.commands.groups.model import RUN
 from attnviz.commands.groups.text import TextIn
 from attnviz.commands.session import Session
-from attnviz.data.capture import Capture
 from attnviz.errors import UsageError, option
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.known import KNOWN_MODELS
+from attnviz.records.capture import Capture
 from attnviz.renderers.notes import model_notes, run_notes, strange_note
 
 

@@ -5,11 +5,10 @@ from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.commands.texts import text_alone
-from attnviz.data.asked import asked
-from attnviz.data.capture import Capture
-from attnviz.data.serial import token_to_dict
 from attnviz.models.catalog import identity_of, tokenizer_of
-from attnviz.renderers.rows.common import TokenObject
+from attnviz.records.call import asked
+from attnviz.records.capture import Capture
+from attnviz.records.rows import TokenObject, token_to_dict
 from attnviz.renderers.terminal import tokens as table
 from attnviz.runs.fit import encode, fit
 from attnviz.runs.results.result import Result

@@ -7,8 +7,8 @@ from attnviz.commands.deliver import Destination, deliver_result, destination_of
 from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
-from attnviz.data.why import Group
 from attnviz.errors import UsageError, option
+from attnviz.records.parts import Group
 from attnviz.runs.results.why import of_why, of_write
 from attnviz.runs.why import Question, ask_why, what_it_writes
 

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from attnviz.data.capture import Capture
-from attnviz.data.head import Head
-from attnviz.data.interventions import Replacement
-from attnviz.data.outcome import Candidate, Outcome
-from attnviz.data.predict import NextTokens
-from attnviz.data.why import Part
 from attnviz.errors import UsageError, option
+from attnviz.records.capture import Capture
+from attnviz.records.heads import Head
+from attnviz.records.interventions import Candidate, Outcome, Replacement
+from attnviz.records.parts import Part
+from attnviz.records.predict import NextTokens
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray, IntArray
-from attnviz.data.capture import ModelIdentity
-from attnviz.data.head import Head
-from attnviz.data.heads import METRICS
+from attnviz.records.capture import FloatArray, IntArray, ModelIdentity
+from attnviz.records.heads import Head
+from attnviz.records.metrics import METRICS
 
 SCORES = (*METRICS, "distance_variance")
 Histogram: TypeAlias = Literal["distance", "position", "largest"]

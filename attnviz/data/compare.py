@@ -7,10 +7,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import HeadMap
-from attnviz.data.head import Head
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.exhibit import HeadMap
+from attnviz.records.heads import Head
 
 By: TypeAlias = Literal["rows", "shares"]
 """What is compared: whole rows, if their keys stand at the same positions, or their shares."""

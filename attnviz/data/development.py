@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.head import Head
+from attnviz.records.heads import Head
 
 Numbers: TypeAlias = NDArray[np.float64]
 

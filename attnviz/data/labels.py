@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.data.capture import Capture, ModelIdentity
-from attnviz.data.head import Head
-from attnviz.data.heads import Estimate
+from attnviz.records.capture import Capture, ModelIdentity
+from attnviz.records.heads import Head
+from attnviz.records.metrics import Estimate
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.data.capture import Capture
-from attnviz.data.heads import Estimate
-from attnviz.data.interventions import Site, SiteKind
-from attnviz.data.outcome import Outcome, Question
-from attnviz.data.tokens import Token
+from attnviz.records.capture import Capture
+from attnviz.records.interventions import Outcome, Question, Site, SiteKind
+from attnviz.records.metrics import Estimate
+from attnviz.records.tokens import Token
 
 
 @dataclass(frozen=True)

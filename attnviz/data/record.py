@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.data.atlas import SCORES
-from attnviz.data.blocks import IntArray
-from attnviz.data.capture import ModelIdentity
-from attnviz.data.heads import Estimate
-from attnviz.data.windows import BINS
+from attnviz.records.capture import IntArray, ModelIdentity
+from attnviz.records.metrics import BINS, Estimate
 
 FloatArray64: TypeAlias = NDArray[np.float64]
 SCALE = 1 << 30

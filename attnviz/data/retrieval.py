@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.data.capture import ModelIdentity
-from attnviz.data.head import Head
+from attnviz.records.capture import ModelIdentity
+from attnviz.records.heads import Head
 
 RETRIEVES = 0.1
 """The least score of a retrieval head (Wu et al. 2024)."""

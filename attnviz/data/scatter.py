@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from attnviz.data.head import Head
+from attnviz.records.heads import Head
 
 FAR = 3.5
 """Robust standard deviations; Iglewicz and Hoaglin (1993) call what is farther an outlier."""

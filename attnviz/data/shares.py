@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from attnviz.data.blocks import FloatArray, IntArray
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice
-from attnviz.data.head import Head
-from attnviz.data.transforms import How
+from attnviz.records.capture import Capture, FloatArray, IntArray
+from attnviz.records.exhibit import Choice
+from attnviz.records.heads import Head
+from attnviz.records.transforms import How
 
 Part: TypeAlias = Literal["sink", "segment", "special", "answer"]
 """The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray, LayerPattern
-from attnviz.data.capture import Capture, Kind, ModelIdentity
-from attnviz.data.head import Head
-from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
 from attnviz.inputs.spelled import tokens_of
+from attnviz.records.capture import Capture, FloatArray, Kind, LayerPattern, ModelIdentity
+from attnviz.records.heads import Head
+from attnviz.records.tokens import Token
 
 ROUNDED = 0.02
 """How far the sum of a row may lie above 1 in half precision."""

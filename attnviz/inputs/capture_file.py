@@ -15,9 +15,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import Capture
-from attnviz.data.restore import (
+from attnviz.errors import InputError, option
+from attnviz.inputs.files import opened
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.restore import (
     JsonObject,
     NewerCaptureError,
     NotACaptureError,
@@ -27,9 +28,7 @@ from attnviz.data.restore import (
     layers_from,
     tokens_from,
 )
-from attnviz.data.serial import CAPTURE_META, extra_entry, layer_entry
-from attnviz.errors import InputError, option
-from attnviz.inputs.files import opened
+from attnviz.records.rows import CAPTURE_META, extra_entry, layer_entry
 
 CHUNK = 1 << 20
 META_AT_MOST = 1 << 28  # bytes: some hundred thousand tokens

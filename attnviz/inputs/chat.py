@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from attnviz.data.chat import Chat, Said
 from attnviz.errors import InputError
 from attnviz.inputs.text import STDIN, Stdin, read_file
+from attnviz.records.prompt import Chat, Said
 
 CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
 LISTS = ("messages", "documents", "tools")

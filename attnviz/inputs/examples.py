@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from attnviz.data.worked import Matrices
+from attnviz.records.trace import Matrices
 
 Example: TypeAlias = Literal["three-inputs", "multi-head"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.data.worked import DoubleArray, Matrices
 from attnviz.errors import InputError, readable
 from attnviz.inputs.files import opened, read_limited
+from attnviz.records.trace import DoubleArray, Matrices
 
 NEEDED = ("x", "w_query", "w_key", "w_value")
 KEYS = (*NEEDED, "w_output", "heads", "labels")

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.data.segments import TAKEN, Segment, partition
 from attnviz.errors import UsageError, option
 from attnviz.inputs.decoding import check_not_blank
 from attnviz.inputs.segments import By, named, numbered
+from attnviz.records.prompt import TAKEN, Segment, partition
 
 BETWEEN = "\n\n"
 """Stands between documents, and between the last one and the question."""

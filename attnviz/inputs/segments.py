@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from attnviz.data.expressions import SECONDS, compiled, is_expression
-from attnviz.data.segments import TAKEN, Segment, Slice
 from attnviz.errors import InputError, UsageError, option
+from attnviz.records.positions import SECONDS, compiled, is_expression
+from attnviz.records.prompt import TAKEN, Segment, Slice
 
 By: TypeAlias = Literal["sentence", "line", "paragraph"]
 # possessive, and never begun within a run: a text may be nothing but dots

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from attnviz.data.tokens import Token, numbered
 from attnviz.errors import readable
+from attnviz.records.tokens import Token, numbered
 
 SPECIAL = re.compile(r"<\|[^<>]{1,100}\|>|</?s>|<(?:pad|bos|eos)>|\[(?:CLS|SEP|PAD)\]")
 """The special tokens of GPT-2, Llama, T5, BERT and their like that stand for no text."""

@@ -4,8 +4,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnviz.data.capture import Kind, ModelIdentity
-from attnviz.data.card import ModelCard, ModelFacts
 from attnviz.data.params import ParameterCount
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.card import read_card
@@ -16,6 +14,8 @@ from attnviz.models.folder.shapes import GPT_SIZES
 from attnviz.models.folder.sizes import check_kind
 from attnviz.models.known import BUILTIN, BUNDLED, EMBEDDINGS, HUB_MODELS, KNOWN_MODELS, nearest
 from attnviz.models.placement import ANYWHERE, Engine, Placement
+from attnviz.records.capture import Kind, ModelIdentity
+from attnviz.records.heads import ModelCard, ModelFacts
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

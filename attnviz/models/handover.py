@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attnviz.data.blocks import Consumer, PatternBlock, Wanted
 from attnviz.models.hooks import Hook
+from attnviz.records.capture import Consumer, PatternBlock, Wanted
 
 ENTRIES = 1 << 20
 """Weights of all heads to compute at a time, in at least LEAST_ROWS rows: 4 MiB, which stay in a

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
 
-from attnviz.data.card import ModelFacts
 from attnviz.models.folder.shapes import GPT_SIZES, UNPUBLISHED, known_total
+from attnviz.records.heads import ModelFacts
 
 BUILTIN, TRANSLATOR, EMBEDDINGS = "builtin", "translator", "embeddings"
 BUNDLED = (BUILTIN, TRANSLATOR)

@@ -9,16 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from attnviz.data.blocks import Consumer, FloatArray, Wanted
-from attnviz.data.capture import Capture, Kind, ModelIdentity
-from attnviz.data.card import ModelCard
-from attnviz.data.explain import HeadTrace
-from attnviz.data.generate import GoOn, Sampling
-from attnviz.data.head import Head
-from attnviz.data.interventions import Intervention, RunConsumer, SourceRun
-from attnviz.data.predict import LogitConsumer
-from attnviz.data.tokens import Token
 from attnviz.errors import UsageError, option
+from attnviz.records.capture import Capture, Consumer, FloatArray, Kind, ModelIdentity, Wanted
+from attnviz.records.heads import Head, ModelCard
+from attnviz.records.interventions import Intervention, RunConsumer, SourceRun
+from attnviz.records.predict import LogitConsumer
+from attnviz.records.prompt import GoOn, Sampling
+from attnviz.records.tokens import Token
+from attnviz.records.trace import HeadTrace
 
 if TYPE_CHECKING:
     from torch import Tensor

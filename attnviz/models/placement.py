@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from attnviz.data.capture import ModelIdentity
 from attnviz.errors import ModelError, option
 from attnviz.models.folder.files import weight_shapes
 from attnviz.models.memory import SHARE, free_bytes, written
+from attnviz.records.capture import ModelIdentity
 
 if TYPE_CHECKING:
     import torch

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from attnviz.data.blocks import PatternBlock, Wanted
-from attnviz.data.head import Head, by_layer
-from attnviz.data.windows import BINS, EDGES, SUMS, HeadLinks, WindowSums
 from attnviz.models.loaded import LoadedModel, Reduces, Rows, Take
 from attnviz.models.tracing import numbers
+from attnviz.records.capture import PatternBlock, Wanted
+from attnviz.records.heads import Head, by_layer
+from attnviz.records.metrics import BINS, EDGES, SUMS, HeadLinks, WindowSums
 
 MOST_LINKS, LEAST_LINK = 8, 0.005
 """Links that are kept of a row: at most so many, and none below this weight."""

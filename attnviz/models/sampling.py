@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from attnviz.data.generate import Sampling
+from attnviz.records.prompt import Sampling
 
 
 def chosen(logits: Tensor, sampling: Sampling) -> int:

@@ -10,8 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.explain import HeadTrace, OtherRow
-from attnviz.data.worked import Similarity
 from attnviz.errors import UsageError, option
 from attnviz.models.attention import (
     attention_pattern,
@@ -19,6 +17,7 @@ from attnviz.models.attention import (
     dot_products,
     masked,
 )
+from attnviz.records.trace import HeadTrace, OtherRow, Similarity
 
 
 def similarity_scores(kind: Similarity, q: Tensor, k: Tensor) -> Tensor:

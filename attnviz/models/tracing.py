@@ -8,12 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import Capture
-from attnviz.data.explain import HeadTrace, Kinds, Predicted, Projection
-from attnviz.data.head import Head
 from attnviz.models.attention import dot_products, masked
 from attnviz.models.tokenizer import TextTokenizer
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.heads import Head
+from attnviz.records.trace import HeadTrace, Kinds, Predicted, Projection
 
 MOST_LIKELY = NEAREST = 5
 

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor
 
-from attnviz.data.blocks import KeepEverything, Wanted
-from attnviz.data.capture import Kind
-from attnviz.data.verify import EXACT, FromExact, Verified
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.catalog import Source, locate
 from attnviz.models.huggingface.functions import foreign
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.scratch.native import NativeModel
+from attnviz.records.capture import KeepEverything, Kind, Wanted
+from attnviz.records.trace import EXACT, FromExact, Verified
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

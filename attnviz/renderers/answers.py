@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from attnviz.data.capture import Capture
 from attnviz.data.check import Check
-from attnviz.data.exhibit import Exhibit, HeadMap, Sides
-from attnviz.data.head import listed
 from attnviz.data.shares import Column, Shares
-from attnviz.data.tokens import Token
-from attnviz.data.transforms import How
 from attnviz.errors import readable
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Exhibit, HeadMap, Sides
+from attnviz.records.heads import listed
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import How
 from attnviz.renderers.titles import amount, beginning, prompt_size, size_of_answer
 
 SIDES = Sides("part of the answer", "parts of the answer", "segment", "segments")

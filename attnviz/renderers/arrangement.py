@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.exhibit import Place
-from attnviz.data.head import Head
-from attnviz.data.why import Part
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import Place
+from attnviz.records.heads import Head
+from attnviz.records.parts import Part
 
 
 @dataclass(frozen=True)

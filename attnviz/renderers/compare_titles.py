@@ -1,8 +1,8 @@
 """Sentences about comparisons of texts, and of models."""
 
-from attnviz.data.capture import Capture
 from attnviz.data.compare import ModelComparison, TextComparison
 from attnviz.errors import readable
+from attnviz.records.capture import Capture
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.titles import caption, facts, transform_title
 

@@ -10,14 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
 
-from attnviz.data.capture import Capture
-from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Choice, Exhibit, Map, Why
-from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
-from attnviz.data.head import listed
-from attnviz.data.tokens import Token
-from attnviz.data.words import groups_of
 from attnviz.errors import Speller, readable
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Choice, Exhibit, Finding, FoundLink, Habit, Map, Tendency, Why
+from attnviz.records.heads import NamedHead, listed
+from attnviz.records.positions import groups_of
+from attnviz.records.tokens import Token
 from attnviz.renderers.labels import distinct_labels, name_of
 from attnviz.renderers.matrix import key_shares
 from attnviz.renderers.titles import pane_titles

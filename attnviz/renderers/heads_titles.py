@@ -1,8 +1,8 @@
 """Sentences about scores of heads: what they were measured on."""
 
-from attnviz.data.circuits import Circuits
-from attnviz.data.heads import HeadReport
 from attnviz.errors import readable
+from attnviz.records.metrics import HeadReport
+from attnviz.records.parts import Circuits
 from attnviz.renderers.titles import facts
 
 

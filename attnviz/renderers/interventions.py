@@ -1,8 +1,8 @@
 """Sentences that interventions share: what is measured, over how many texts."""
 
-from attnviz.data.capture import Capture
-from attnviz.data.outcome import Candidate, Question
 from attnviz.errors import readable
+from attnviz.records.capture import Capture
+from attnviz.records.interventions import Candidate, Question
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import name_of
 from attnviz.renderers.titles import amount, beginning

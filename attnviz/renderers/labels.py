@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from string import punctuation
 
-from attnviz.data.tokens import SPECIAL_LABEL, Token
 from attnviz.errors import in_quotes, readable
+from attnviz.records.tokens import SPECIAL_LABEL, Token
 
 
 def distinct_labels(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.exhibit import CellMap, Exhibit, HeadMap, Map, Orient, links_of, whole_map
-from attnviz.data.transforms import NormBased
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import CellMap, Exhibit, HeadMap, Map, Orient, links_of, whole_map
+from attnviz.records.transforms import NormBased
 
 
 def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:

@@ -1,8 +1,8 @@
 """Sentences to be said beside whatever a run gives."""
 
-from attnviz.data.capture import Capture, ModelIdentity
-from attnviz.data.positions import word_around
 from attnviz.errors import option, readable
+from attnviz.records.capture import Capture, ModelIdentity
+from attnviz.records.positions import word_around
 from attnviz.renderers.titles import amount
 
 MOST_NAMED = 8

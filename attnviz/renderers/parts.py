@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attnviz.data.why import Part, Removal, Side, Why, Write
 from attnviz.errors import readable
+from attnviz.records.parts import Part, Removal, Side, Why, Write
 from attnviz.renderers.titles import amount, beginning
 
 ACCOUNTING = (

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.head import Head
 from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.records.capture import FloatArray
+from attnviz.records.heads import Head
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.labels import distinct_labels
 

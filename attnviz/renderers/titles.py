@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Exhibit, Map
-from attnviz.data.transforms import (
+from attnviz.errors import readable
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Exhibit, Map
+from attnviz.records.transforms import (
     Difference,
     KeysDropped,
     Merged,
@@ -15,7 +16,6 @@ from attnviz.data.transforms import (
     SpecialDropped,
     Transform,
 )
-from attnviz.errors import readable
 
 
 def transform_title(transform: Transform) -> str:

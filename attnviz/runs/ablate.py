@@ -12,26 +12,25 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from attnviz.analyses.ablate import KeepFollowed, effect_on_answer, effect_on_tokens
-from attnviz.analyses.outcome import KeepOutcomes
-from attnviz.analyses.predict import KeepNextTokens
 from attnviz.data.ablate import AblationReport, BeforeAfter, LinkNames
-from attnviz.data.blocks import FloatArray
-from attnviz.data.head import Head, choose_heads, choose_layers
-from attnviz.data.interventions import (
+from attnviz.errors import InputError, UsageError, option
+from attnviz.models.loaded import predicting
+from attnviz.records.capture import FloatArray
+from attnviz.records.heads import Head, choose_heads, choose_layers
+from attnviz.records.interventions import (
     ChangedRun,
     CutLink,
     Edit,
     Intervention,
+    Measure,
+    Question,
     Replacement,
     RunConsumer,
     Site,
 )
-from attnviz.data.outcome import Measure, Question
-from attnviz.data.positions import find_positions
-from attnviz.data.predict import LogitRows, NextTokens
-from attnviz.data.why import Part
-from attnviz.errors import InputError, UsageError, option
-from attnviz.models.loaded import predicting
+from attnviz.records.parts import Part
+from attnviz.records.positions import find_positions
+from attnviz.records.predict import KeepNextTokens, KeepOutcomes, LogitRows, NextTokens
 from attnviz.runs.interventions import Progress, intervene
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from attnviz.data.capture import Capture
-from attnviz.data.positions import find_matches
 from attnviz.errors import InputError, UsageError, option
+from attnviz.records.capture import Capture
+from attnviz.records.positions import find_matches
 from attnviz.renderers.titles import amount
 
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from attnviz.analyses.shares import shares_of, shares_of_heads
-from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice
 from attnviz.data.shares import Column, Row, Shares, Unit
-from attnviz.data.tokens import Token
-from attnviz.data.transforms import How
-from attnviz.data.words import groups_of
 from attnviz.inputs.segments import cut
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.exhibit import Choice
+from attnviz.records.positions import groups_of
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import How
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from attnviz.console import Display
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import PictureLook
-from attnviz.data.serial import made_to_dict
 from attnviz.data.shares import Shares, Unit, View
+from attnviz.records.apply import whole_exhibit
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import PictureLook
+from attnviz.records.rows import made_to_dict
 from attnviz.renderers.answers import by_segment
 from attnviz.renderers.rows.generate import share_rows
 from attnviz.runs.generate import Answering
 from attnviz.runs.writing import NewToken, streamed
-from attnviz.transforms.apply import whole_exhibit
 from attnviz.writers.formats import PICTURES, Piece
 
 Watch: TypeAlias = Callable[[], object]

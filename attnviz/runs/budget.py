@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attnviz.data.head import Head
 from attnviz.errors import option
 from attnviz.models.placement import Placement, check_room, model_bytes
+from attnviz.records.heads import Head
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

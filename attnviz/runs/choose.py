@@ -5,12 +5,10 @@ from dataclasses import dataclass, replace
 
 from attnviz.analyses.default_head import default_head, only_named
 from attnviz.analyses.finding import finding_of
-from attnviz.data.capture import Capture, ModelIdentity
-from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Choice, Exhibit
-from attnviz.data.finding import Finding
-from attnviz.data.head import Head, choose_heads, every_head, listed
 from attnviz.errors import UsageError, option
+from attnviz.records.capture import Capture, ModelIdentity
+from attnviz.records.exhibit import Choice, Exhibit, Finding
+from attnviz.records.heads import Head, NamedHead, choose_heads, every_head, listed
 from attnviz.runs.options import HeadOptions
 
 

@@ -5,11 +5,11 @@ model ─► one token's run, held fixed ─► each head's weights ─► copyi
 
 from typing import TYPE_CHECKING
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.circuits import Circuits, Through
-from attnviz.data.heads import descending
 from attnviz.errors import ModelError
 from attnviz.models.loaded import freezing
+from attnviz.records.capture import FloatArray
+from attnviz.records.metrics import descending
+from attnviz.records.parts import Circuits, Through
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.analyses.compare import divergence, mean_cosine, shares_of, similarities
-from attnviz.data.blocks import FloatArray, LayerPattern
-from attnviz.data.capture import Capture
 from attnviz.data.compare import (
     By,
     HeadDifference,
@@ -26,17 +24,18 @@ from attnviz.data.compare import (
     Sight,
     TextComparison,
 )
-from attnviz.data.exhibit import Choice, Exhibit, HeadMap, Map, whole_map
-from attnviz.data.head import Head, choose_heads, every_head
-from attnviz.data.positions import one_position
-from attnviz.data.tokens import numbered
-from attnviz.data.transforms import SpecialDropped, Transforms
 from attnviz.errors import InputError, UsageError, option
 from attnviz.models.loaded import HasStream
+from attnviz.records.apply import exhibit_of
+from attnviz.records.capture import Capture, FloatArray, LayerPattern
+from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, whole_map
+from attnviz.records.heads import Head, choose_heads, every_head
+from attnviz.records.patterns import NOTHING
+from attnviz.records.positions import one_position
+from attnviz.records.tokens import numbered
+from attnviz.records.transforms import SpecialDropped, Transforms
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare
-from attnviz.transforms.apply import exhibit_of
-from attnviz.transforms.drop import NOTHING
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice
-from attnviz.data.explain import EmbeddingTrace, HeadTrace, OtherRow
-from attnviz.data.finding import Finding
-from attnviz.data.worked import Initialisation, Matrices, Similarity, Way, Worked
 from attnviz.errors import InputError
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
 from attnviz.models.loaded import tracing
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Choice, Finding
+from attnviz.records.trace import (
+    EmbeddingTrace,
+    HeadTrace,
+    Initialisation,
+    Matrices,
+    OtherRow,
+    Similarity,
+    Way,
+    Worked,
+)
 from attnviz.runs.choose import found
 from attnviz.runs.one_row import one_row, position_of
 from attnviz.runs.options import TextOptions

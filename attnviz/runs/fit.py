@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attnviz.data.tokens import Token, numbered
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.decoding import check_encodable, check_not_blank
+from attnviz.records.tokens import Token, numbered
 from attnviz.runs.options import TextOptions, Truncation
 
 ALWAYS_ENCODED = 1 << 20

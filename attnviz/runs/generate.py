@@ -15,22 +15,19 @@ import numpy as np
 
 from attnviz.analyses.check import check_of
 from attnviz.analyses.shares import column_of_answer, columns_of_prompt
-from attnviz.data.asked import asked
-from attnviz.data.blocks import FloatArray, LayerPattern, Wanted
-from attnviz.data.capture import Capture
-from attnviz.data.chat import Chat
 from attnviz.data.check import Check
-from attnviz.data.exhibit import Choice
-from attnviz.data.generate import Sampling
-from attnviz.data.head import by_layer, choose_heads
-from attnviz.data.segments import RESTS, TEMPLATE, partition, segment_of
-from attnviz.data.serial import versions_now
 from attnviz.data.shares import Column
-from attnviz.data.tokens import Token, numbered
-from attnviz.data.transforms import How
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.decoding import check_encodable, check_not_blank
 from attnviz.inputs.prompt import Prompt
+from attnviz.records.call import asked
+from attnviz.records.capture import Capture, FloatArray, LayerPattern, Wanted
+from attnviz.records.exhibit import Choice
+from attnviz.records.heads import by_layer, choose_heads
+from attnviz.records.prompt import RESTS, TEMPLATE, Chat, Sampling, partition, segment_of
+from attnviz.records.rows import versions_now
+from attnviz.records.tokens import Token, numbered
+from attnviz.records.transforms import How
 from attnviz.renderers.notes import beams_note
 from attnviz.runs.answer import Answer
 from attnviz.runs.budget import Budget

@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.analyses.heads import (
+from attnviz.errors import InputError, UsageError, option
+from attnviz.records.apply import exhibit_of
+from attnviz.records.capture import Capture, PatternBlock
+from attnviz.records.exhibit import Choice, whole_map
+from attnviz.records.heads import choose_heads
+from attnviz.records.metrics import (
     SINK,
+    HeadMetrics,
+    HeadReport,
     Marks,
     MeasureHeads,
+    Metric,
+    RoleName,
+    descending,
     estimates,
     marks_of_diagonals,
     marks_of_first,
@@ -21,19 +31,12 @@ from attnviz.analyses.heads import (
     role_of,
     untold_roles,
 )
-from attnviz.data.blocks import PatternBlock
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice, whole_map
-from attnviz.data.head import choose_heads
-from attnviz.data.heads import HeadMetrics, HeadReport, Metric, RoleName, descending
-from attnviz.data.tokens import Token, numbered
-from attnviz.data.transforms import PLAIN, Transforms
-from attnviz.errors import InputError, UsageError, option
+from attnviz.records.tokens import Token, numbered
+from attnviz.records.transforms import PLAIN, Transforms
 from attnviz.renderers.titles import amount
 from attnviz.runs.choose import plan_capture
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare, prepare_tokens
-from attnviz.transforms.apply import exhibit_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from attnviz.data.interventions import ChangedRun, Intervention, RunConsumer, SourceRun
 from attnviz.models.loaded import predicting
 from attnviz.models.memory import BATCH_TOKENS
+from attnviz.records.interventions import ChangedRun, Intervention, RunConsumer, SourceRun
 from attnviz.runs.prepare import Prepared
 
 Progress: TypeAlias = Callable[[int, int], None]

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnviz.data.head import Head, every_head
 from attnviz.data.retrieval import Needles, Retrieval
-from attnviz.data.serial import model_to_dict, to_json
 from attnviz.errors import OutputError
+from attnviz.records.heads import Head, every_head
+from attnviz.records.rows import model_to_dict, to_json
 from attnviz.writers.atomic import make_folder, write_bytes
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.analyses.labels import MeasureLabels, label_scores
-from attnviz.data.capture import Capture
-from attnviz.data.head import Head, choose_heads
 from attnviz.data.labels import LabelledText, LabelReport
-from attnviz.data.positions import find_positions
 from attnviz.errors import InputError, UsageError, spelled
+from attnviz.records.capture import Capture
+from attnviz.records.heads import Head, choose_heads
+from attnviz.records.positions import find_positions
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from attnviz.data.exhibit import Choice, Exhibit
-from attnviz.data.positions import last_word, one_position
-from attnviz.data.tokens import Token
 from attnviz.errors import UsageError, option
+from attnviz.records.apply import whole_exhibit
+from attnviz.records.exhibit import Choice, Exhibit
+from attnviz.records.positions import last_word, one_position
+from attnviz.records.tokens import Token
 from attnviz.runs.choose import found, plan_heads, told_query
 from attnviz.runs.options import HeadOptions
 from attnviz.runs.prepare import Prepared
-from attnviz.transforms.apply import whole_exhibit
 
 
 def one_row(

@@ -11,14 +11,14 @@ from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Choice, Exhibit, Filters, Look, PictureLook, Place
-from attnviz.data.head import Head
-from attnviz.data.transforms import PLAIN, SavedTransforms, Transforms
 from attnviz.errors import IdleOption, as_argument, option, spelled
+from attnviz.records.apply import EVERYTHING
+from attnviz.records.exhibit import Choice, Exhibit, Filters, Look, PictureLook, Place
+from attnviz.records.heads import Head
+from attnviz.records.transforms import PLAIN, SavedTransforms, Transforms
 from attnviz.renderers.headlines import about
 from attnviz.renderers.notes import text_notes
 from attnviz.runs.options import HeadOptions
-from attnviz.transforms.apply import EVERYTHING
 from attnviz.writers.formats import PICTURES, ROWS, Piece
 
 Medium: TypeAlias = Literal["terminal", "picture", "file"]

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attnviz.data.capture import Kind
-from attnviz.data.tokens import Token, numbered
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.decoding import check_encodable, check_not_blank
+from attnviz.records.capture import Kind
+from attnviz.records.tokens import Token, numbered
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

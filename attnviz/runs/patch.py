@@ -7,16 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attnviz.analyses.outcome import KeepOutcomes, outcome_of
 from attnviz.analyses.patch import effect_of
-from attnviz.data.blocks import FloatArray
-from attnviz.data.head import choose_heads, choose_layers
-from attnviz.data.interventions import ChangedRun, Edit, Intervention, Site, SiteKind, SourceRun
-from attnviz.data.outcome import Measure, Outcome, Question
 from attnviz.data.patch import PatchReport
-from attnviz.data.positions import find_positions
 from attnviz.errors import InputError, option
 from attnviz.models.loaded import predicting
+from attnviz.records.capture import FloatArray
+from attnviz.records.heads import choose_heads, choose_layers
+from attnviz.records.interventions import (
+    ChangedRun,
+    Edit,
+    Intervention,
+    Measure,
+    Outcome,
+    Question,
+    Site,
+    SiteKind,
+    SourceRun,
+)
+from attnviz.records.positions import find_positions
+from attnviz.records.predict import KeepOutcomes, outcome_of
 from attnviz.runs.align import aligned
 from attnviz.runs.interventions import Progress, check_memory, intervene
 from attnviz.runs.options import HeadOptions, TextOptions

@@ -8,19 +8,24 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Protocol
 
-from attnviz.analyses.outcome import outcome_of
-from attnviz.analyses.predict import KeepNextTokens
-from attnviz.data.blocks import FloatArray
-from attnviz.data.head import every_head
-from attnviz.data.outcome import Asked, Question
-from attnviz.data.predict import Attribution, Evidence, LogitRows, Prediction
-from attnviz.data.tokens import MASKS
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.models.loaded import Fills, predicting
+from attnviz.records.apply import KeepLinks
+from attnviz.records.capture import FloatArray
+from attnviz.records.heads import every_head
+from attnviz.records.interventions import Asked, Question
+from attnviz.records.predict import (
+    Attribution,
+    Evidence,
+    KeepNextTokens,
+    LogitRows,
+    Prediction,
+    outcome_of,
+)
+from attnviz.records.tokens import MASKS
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import Prepared, frozen, prepare
 from attnviz.runs.question import candidate_after, likely, question_of
-from attnviz.transforms.keep import KeepLinks
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

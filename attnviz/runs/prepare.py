@@ -10,19 +10,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attnviz.analyses.loss import SumLoss, text_loss
-from attnviz.data.asked import asked
-from attnviz.data.blocks import Checked, Consumer, KeepEverything, Wanted
-from attnviz.data.capture import VALUE_NORMS, Capture, TextLoss
-from attnviz.data.explain import HeadTrace
-from attnviz.data.head import Head, by_layer, every_head
-from attnviz.data.serial import versions_now
-from attnviz.data.tokens import Token
-from attnviz.data.transforms import Scores
-from attnviz.data.verify import Verified
 from attnviz.errors import option
 from attnviz.models.catalog import Source
 from attnviz.models.known import BUILTIN
 from attnviz.models.loaded import freezing
+from attnviz.records.call import asked
+from attnviz.records.capture import (
+    VALUE_NORMS,
+    Capture,
+    Checked,
+    Consumer,
+    KeepEverything,
+    TextLoss,
+    Wanted,
+)
+from attnviz.records.heads import Head, by_layer, every_head
+from attnviz.records.rows import versions_now
+from attnviz.records.tokens import Token
+from attnviz.records.trace import HeadTrace, Verified
+from attnviz.records.transforms import Scores
 from attnviz.runs.budget import Budget
 from attnviz.runs.fit import Fitted, encode, fit
 from attnviz.runs.options import TextOptions

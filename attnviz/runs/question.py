@@ -3,10 +3,10 @@
 from dataclasses import replace
 from math import exp
 
-from attnviz.analyses.predict import log_softmax
-from attnviz.data.blocks import FloatArray
-from attnviz.data.outcome import Candidate, Question
 from attnviz.errors import UsageError, option
+from attnviz.records.capture import FloatArray
+from attnviz.records.interventions import Candidate, Question
+from attnviz.records.predict import log_softmax
 from attnviz.runs.fit import encode
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import Prepared

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.blocks import PatternBlock
-from attnviz.data.head import Head, every_head
 from attnviz.data.retrieval import Needles, Retrieval
-from attnviz.data.tokens import Token, numbered
 from attnviz.errors import UsageError
+from attnviz.records.capture import PatternBlock
+from attnviz.records.heads import Head, every_head
+from attnviz.records.tokens import Token, numbered
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import prepare_tokens
 

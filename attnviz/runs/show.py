@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING
 
 from attnviz.analyses.generic_head import FindTellingHead
 from attnviz.console import Display
-from attnviz.data.blocks import Consumer, PatternBlock
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice, Exhibit, Look
-from attnviz.data.head import Head
-from attnviz.data.transforms import PLAIN
+from attnviz.records.apply import (
+    EVERYTHING,
+    KeepCells,
+    KeepLinks,
+    distances_of,
+    exhibit_of,
+    keys_of,
+    queries_of,
+)
+from attnviz.records.capture import Capture, Consumer, PatternBlock
+from attnviz.records.exhibit import Choice, Exhibit, Look
+from attnviz.records.heads import Head
+from attnviz.records.transforms import PLAIN
 from attnviz.renderers.notes import run_notes
 from attnviz.renderers.picture.words import options_of
 from attnviz.renderers.terminal.heading import line_heading
@@ -27,8 +35,6 @@ from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Output, Request, Setting, Show, choose_output, for_signed
 from attnviz.runs.prepare import Prepared, prepare
 from attnviz.runs.webpage import check_page
-from attnviz.transforms.apply import EVERYTHING, distances_of, exhibit_of, keys_of, queries_of
-from attnviz.transforms.keep import KeepCells, KeepLinks
 from attnviz.writers.formats import Piece
 
 if TYPE_CHECKING:

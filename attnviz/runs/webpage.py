@@ -5,21 +5,21 @@ from dataclasses import replace
 from html import escape
 
 from attnviz.analyses.finding import telling_query
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Exhibit, Filters
-from attnviz.data.head import Head
-from attnviz.data.heads import HeadMetrics
-from attnviz.data.transforms import PLAIN, Transforms
-from attnviz.data.words import groups_of
 from attnviz.errors import AttnvizError, InputError, UsageError, option
 from attnviz.inputs.segments import cut
+from attnviz.records.apply import EVERYTHING, queries_of, whole_exhibit
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Exhibit, Filters
+from attnviz.records.heads import Head
+from attnviz.records.metrics import HeadMetrics
+from attnviz.records.patterns import merged
+from attnviz.records.positions import groups_of
+from attnviz.records.transforms import PLAIN, Transforms
 from attnviz.renderers.titles import amount
 from attnviz.renderers.webpage import AT_FIRST, PageWords, Start, page_chunks
 from attnviz.runs.choose import found, start_choice, told_query
 from attnviz.runs.heads import score_capture
 from attnviz.runs.options import HeadOptions
-from attnviz.transforms.apply import EVERYTHING, queries_of, whole_exhibit
-from attnviz.transforms.merge import merged
 
 MOST_WEIGHTS = 400_000_000
 """Chromium opened a page with nearly so many, of 484 MB, in 11 seconds; more is not promised."""

@@ -6,10 +6,10 @@ text ─► tokens ─► one run, held fixed ─► contrast ─► sums over t
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attnviz.data.head import Head
-from attnviz.data.positions import one_position
-from attnviz.data.why import Group, ScoreRow, Side, Why, Write
 from attnviz.errors import InputError, ModelError, UsageError, option
+from attnviz.records.heads import Head
+from attnviz.records.parts import Group, ScoreRow, Side, Why, Write
+from attnviz.records.positions import one_position
 from attnviz.runs.one_row import one_row
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import Prepared, frozen, prepare

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray, PatternBlock
-from attnviz.data.head import Head
-from attnviz.data.transforms import How
+from attnviz.records.capture import FloatArray, PatternBlock
+from attnviz.records.heads import Head
+from attnviz.records.transforms import How
 
 
 @dataclass

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.head import Head, by_layer
 from attnviz.data.record import NOWHERE, FloatArray64, Origin, Record, empty_record, merged, units
 from attnviz.data.scan import Document, Skipped
-from attnviz.data.windows import SUMS, WindowSums
 from attnviz.errors import AttnvizError, ModelError
+from attnviz.records.heads import Head, by_layer
+from attnviz.records.metrics import SUMS, WindowSums
 from attnviz.scanning.values import (
     K,
     Sums,

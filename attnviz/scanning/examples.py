@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnviz.data.blocks import IntArray
-from attnviz.data.head import Head
 from attnviz.data.record import SCALE, WEIGHTS, in_fixed_point
 from attnviz.data.scan import Document
-from attnviz.data.tokens import SPECIAL_LABEL
-from attnviz.data.windows import HeadLinks
 from attnviz.errors import ModelError
+from attnviz.records.capture import IntArray
+from attnviz.records.heads import Head
+from attnviz.records.metrics import HeadLinks
+from attnviz.records.tokens import SPECIAL_LABEL
 from attnviz.scanning.tasks import Place
 from attnviz.scanning.windows import Window, batches
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from attnviz.data.record import NUMBERS, Origin, Record, arrays_of, shapes
-from attnviz.data.restore import model_of_dict
 from attnviz.data.scan import Skipped
-from attnviz.data.serial import model_to_dict, to_json
+from attnviz.records.restore import model_of_dict
+from attnviz.records.rows import model_to_dict, to_json
 
 DIGEST = 16
 """Bytes of a digest, which stand behind a record: a zip file has bytes that no checksum holds."""

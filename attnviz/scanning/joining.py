@@ -4,8 +4,8 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from attnviz.data.head import Head
 from attnviz.errors import InputError
+from attnviz.records.heads import Head
 from attnviz.scanning.store import Store
 from attnviz.scanning.tables import GROUP, SAID, between, columns, import_parquet
 

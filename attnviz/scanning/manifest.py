@@ -20,12 +20,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NoReturn
 
-from attnviz.data.asked import Asked
 from attnviz.data.record import Origin
-from attnviz.data.serial import made_to_dict
 from attnviz.errors import InputError, UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
+from attnviz.records.call import Asked
+from attnviz.records.rows import made_to_dict
 from attnviz.runs.options import HeadOptions
 from attnviz.scanning.files import record_of_bytes
 from attnviz.scanning.request import BATCH, Request

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from attnviz.data.atlas import SCORES
-from attnviz.data.head import Head, head_named
 from attnviz.data.record import SCALE, WEIGHTS, Record, estimate, units
-from attnviz.data.serial import to_json
-from attnviz.data.windows import BINS, EDGES
+from attnviz.records.heads import Head, head_named
+from attnviz.records.metrics import BINS, EDGES
+from attnviz.records.rows import to_json
 from attnviz.scanning.joining import joined
 from attnviz.scanning.manifest import finish, made_of
 from attnviz.scanning.plan import PARTS, Plan

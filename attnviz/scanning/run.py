@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from attnviz.data.capture import ModelIdentity
 from attnviz.data.scan import files_of
 from attnviz.errors import InputError, option
 from attnviz.inputs.corpus.listing import check_unchanged
+from attnviz.records.capture import ModelIdentity
 from attnviz.renderers.titles import amount
 from attnviz.scanning.estimate import Estimated, estimated
 from attnviz.scanning.executors import Executor, HowRun, workers_of

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
-from attnviz.data.head import Head
-from attnviz.data.restore import model_of_dict
 from attnviz.errors import InputError, missing
+from attnviz.records.heads import Head
+from attnviz.records.restore import model_of_dict
 from attnviz.scanning.manifest import AGAIN, TABLES, is_whole, read_manifest
 from attnviz.scanning.store import Store
 from attnviz.writers.atomic import write_bytes

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnviz.data.atlas import SCORES
-from attnviz.data.blocks import IntArray
 from attnviz.data.record import (
     NONE,
     PER_BIN,
@@ -23,7 +22,8 @@ from attnviz.data.record import (
     least,
     moments,
 )
-from attnviz.data.windows import BINS, SUMS
+from attnviz.records.capture import IntArray
+from attnviz.records.metrics import BINS, SUMS
 from attnviz.scanning.windows import Window
 
 K = len(SUMS) + 2 * BINS

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from attnviz.analyses.heads import ROLES
 from attnviz.data.atlas import SCORES, Atlas, HeadAtlas
 from attnviz.errors import UsageError, option
+from attnviz.records.metrics import ROLES
 from attnviz.renderers.titles import amount
 from attnviz.renderers.webpage.atlas import (
     AtlasStart,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from attnviz.data.card import Figure
+from attnviz.records.heads import Figure
 
 SCHEMA = 1
 

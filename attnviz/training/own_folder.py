@@ -15,12 +15,12 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
-from attnviz.data.card import Figure
 from attnviz.data.train import Outcome, Plan, Point, TrainingProgress
 from attnviz.errors import OutputError, UsageError, option
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.scratch.gpt import GPT
+from attnviz.records.heads import Figure
 from attnviz.training.card import SCHEMA, figure_entries
 from attnviz.training.loop import read_state
 from attnviz.training.own_text import OwnText

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Input
 
-from attnviz.data.positions import find_positions
-from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
+from attnviz.records.positions import find_positions
+from attnviz.records.tokens import Token
 from attnviz.tui.messages import Chosen
 from attnviz.tui.scene import Scene
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from attnviz.data.ablate import BeforeAfter
-from attnviz.data.capture import Capture
+from attnviz.records.capture import Capture
 from attnviz.tui.scene import Scene, Slot, Toggles
 
 

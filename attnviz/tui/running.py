@@ -12,8 +12,8 @@ from time import monotonic
 
 from textual.timer import Timer
 
-from attnviz.data.capture import Capture
 from attnviz.errors import Speller, spelled
+from attnviz.records.capture import Capture
 from attnviz.tui.messages import Captured, Failed, Growing, Presented, Refused
 from attnviz.tui.runs import Cancelled, Opened, SoFar, check
 from attnviz.tui.scene import Scene, Toggles, scene_of

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from attnviz.data.ablate import BeforeAfter
-from attnviz.data.blocks import KeepEverything, LayerPattern, PatternBlock
-from attnviz.data.capture import Capture
-from attnviz.data.head import Head, every_head
+from attnviz.records.capture import Capture, KeepEverything, LayerPattern, PatternBlock
+from attnviz.records.heads import Head, every_head
 from attnviz.runs.ablate import Ablating, Targets, ablate_together
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare

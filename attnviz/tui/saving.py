@@ -3,12 +3,12 @@
 from pathlib import Path
 from threading import Lock
 
-from attnviz.data.capture import Capture
-from attnviz.data.transforms import Unit
+from attnviz.records.apply import whole_exhibit
+from attnviz.records.capture import Capture
+from attnviz.records.transforms import Unit
 from attnviz.renderers.webpage import Start
 from attnviz.runs.show import pieces_of
 from attnviz.runs.webpage import page_of
-from attnviz.transforms.apply import whole_exhibit
 from attnviz.tui.scene import Scene, Toggles
 from attnviz.writers.atomic import encoded, write_bytes
 

@@ -11,20 +11,19 @@ from typing import TypeAlias
 import numpy as np
 
 from attnviz.analyses.finding import finding_of
-from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
-from attnviz.data.head import Head
-from attnviz.data.positions import last_word
-from attnviz.data.tokens import Token
-from attnviz.data.transforms import Merged, Transforms
 from attnviz.errors import UsageError
+from attnviz.records.apply import exhibit_of
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
+from attnviz.records.heads import Head
+from attnviz.records.patterns import Between, go_on
+from attnviz.records.positions import last_word
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import Merged, Transforms
 from attnviz.renderers.arrangement import Grid, grid_of
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import shown, strongest
 from attnviz.runs.choose import start_choice
-from attnviz.transforms.apply import exhibit_of
-from attnviz.transforms.between import Between, go_on
 
 Slot: TypeAlias = tuple[int, int]
 """Row and column of a head in the grid of heads."""

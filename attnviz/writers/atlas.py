@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from attnviz.data.atlas import SCORES, Example, HeadAtlas
-from attnviz.data.serial import SCHEMA, to_json
+from attnviz.records.rows import SCHEMA, to_json
 
 COLUMNS = (
     "layer",

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Exhibit, Map, links_of, whole_map
-from attnviz.data.finding import Finding
-from attnviz.data.serial import (
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Exhibit, Finding, Map, links_of, whole_map
+from attnviz.records.rows import (
     SCHEMA,
     loss_to_dict,
     made_to_dict,
@@ -19,7 +18,7 @@ from attnviz.data.serial import (
     token_to_dict,
     unknown_to_dict,
 )
-from attnviz.data.transforms import transform_to_dict
+from attnviz.records.transforms import transform_to_dict
 
 
 def json_chunks(

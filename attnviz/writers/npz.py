@@ -12,9 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import Capture
-from attnviz.data.serial import CAPTURE_META, capture_to_dict, extra_entry, layer_entry
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.rows import CAPTURE_META, capture_to_dict, extra_entry, layer_entry
 
 Entry: TypeAlias = NDArray[np.str_] | FloatArray | NDArray[np.float64]
 WRITTEN_AT_ONCE = 1 << 20

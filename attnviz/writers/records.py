@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from attnviz.data.serial import SCHEMA, made_to_dict, shortest, to_json
+from attnviz.records.rows import SCHEMA, made_to_dict, shortest, to_json
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 # The start of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection").

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from attnviz.data.exhibit import Exhibit, Links, Map, links_of
-from attnviz.data.serial import to_json
+from attnviz.records.exhibit import Exhibit, Links, Map, links_of
+from attnviz.records.rows import to_json
 from attnviz.writers.records import SEPARATORS, cell, printable_cell
 
 COLUMNS = ("line", "layer", "head", "query", "query_token", "key", "key_token", "weight")

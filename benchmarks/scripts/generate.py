@@ -8,9 +8,9 @@ from pathlib import Path
 
 from inside import report
 
-from attnviz.data.generate import Sampling
 from attnviz.inputs.prompt import Document, with_documents
 from attnviz.models.catalog import Source, load
+from attnviz.records.prompt import Sampling
 from attnviz.runs.generate import Writing, answering
 from attnviz.runs.options import HeadOptions, TextOptions
 

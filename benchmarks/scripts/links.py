@@ -8,8 +8,8 @@ from pathlib import Path
 
 from inside import report
 
-from attnviz.data.exhibit import Filters
 from attnviz.models.catalog import Source, load
+from attnviz.records.exhibit import Filters
 from attnviz.runs import budget
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Needs, Show

@@ -9,10 +9,10 @@ import sys
 from inside import report
 from texts import LONGEST, WORLD, documents
 
-from attnviz.data.head import every_head
 from attnviz.data.scan import Document
 from attnviz.models.catalog import Source, load
 from attnviz.models.threads import use_threads
+from attnviz.records.heads import every_head
 from attnviz.scanning.count import Counter
 
 folder, windows, length, *engine = sys.argv[1:]

@@ -7,10 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attnviz.data.card import Figure
-from attnviz.data.head import Head
 from attnviz.models.hooks import attached
 from attnviz.models.scratch.seq2seq import Seq2Seq
+from attnviz.records.heads import Figure, Head
 from making.tokenizer import WordEncoder
 from making.translation.data import Pair, encoded
 from making.translation.grammar import pairs

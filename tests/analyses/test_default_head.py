@@ -5,8 +5,7 @@ import pytest
 
 from attnviz.analyses.default_head import default_head
 from attnviz.analyses.generic_head import how_telling, most_telling_head
-from attnviz.data.card import NamedHead
-from attnviz.data.head import Head
+from attnviz.records.heads import Head, NamedHead
 from tests.factories import make_capture, random_patterns
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from attnviz.analyses.evidence import evidence
 from attnviz.analyses.words import WORD, words_of
-from attnviz.data.tokens import Token
+from attnviz.records.tokens import Token
 from tests.factories import make_capture, make_tokens
 
 Found = dict[str, list[tuple[str, list[str]]]]

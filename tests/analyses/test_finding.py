@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from attnviz.analyses.finding import finding_of
-from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Exhibit
-from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
-from attnviz.data.head import Head
-from attnviz.data.transforms import Scores
+from attnviz.records.exhibit import Exhibit, Finding, FoundLink, Habit, Tendency
+from attnviz.records.heads import Head, NamedHead
+from attnviz.records.transforms import Scores
 from tests.factories import make_capture, make_exhibit
 
 TEXT = "a fluffy blue creature roamed the verdant forest"

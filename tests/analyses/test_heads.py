@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.analyses.heads import (
+from attnviz.records.capture import FloatArray, PatternBlock
+from attnviz.records.heads import Head
+from attnviz.records.metrics import (
+    METRICS,
     ROLES,
+    Estimate,
     Marks,
     MeasureHeads,
     estimates,
@@ -18,9 +22,6 @@ from attnviz.analyses.heads import (
     role_of,
     untold_roles,
 )
-from attnviz.data.blocks import FloatArray, PatternBlock
-from attnviz.data.head import Head
-from attnviz.data.heads import METRICS, Estimate
 from tests.factories import random_patterns
 
 REPEATED = [0, *range(5, 15), *range(5, 15)]

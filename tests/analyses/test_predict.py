@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.analyses.predict import KeepNextTokens, log_softmax
-from attnviz.data.predict import LogitRows
+from attnviz.records.predict import KeepNextTokens, LogitRows, log_softmax
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=30))

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from attnviz.analyses.check import check_of, correlation_of_ranks
 from attnviz.analyses.shares import columns_of, shares_of, shares_of_heads
-from attnviz.data.blocks import FloatArray, LayerPattern
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Choice
-from attnviz.data.head import Head
-from attnviz.data.segments import Segment, partition
 from attnviz.data.shares import Row
+from attnviz.records.capture import Capture, FloatArray, LayerPattern
+from attnviz.records.exhibit import Choice
+from attnviz.records.heads import Head
+from attnviz.records.prompt import Segment, partition
 from tests.factories import make_capture, make_tokens, random_patterns
 
 CHOICE = Choice((Head(0, 0),))

@@ -9,8 +9,8 @@ import pytest
 
 from attnviz.analyses.ablate import effect_on_tokens
 from attnviz.console import Display
-from attnviz.data.why import Part
 from attnviz.errors import ExitStatus
+from attnviz.records.parts import Part
 from attnviz.renderers.terminal.colors import signed_style
 from attnviz.renderers.terminal.headgrid import head_grid
 from tests.builtin import HEADS

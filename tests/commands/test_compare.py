@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel, GPT2LMHeadModel
 
 from attnviz.data.compare import ModelComparison
-from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
 from attnviz.models.catalog import Source, load
+from attnviz.records.heads import Head
 from attnviz.renderers.compare_titles import about_models
 from tests.builtin import FOLDER, HEADS, NAMED
 from tests.conftest import Run, bytes_tokenizer

@@ -357,7 +357,7 @@ def test_plain_ascii_is_written_where_nothing_else_can_be(run: Run) -> None:
     from rich.console import Console
 
     from attnviz.console import Display
-    from attnviz.data.worked import Way
+    from attnviz.records.trace import Way
     from attnviz.renderers.calculation.sheet import Sheet
     from attnviz.renderers.calculation.worked import render_worked
     from attnviz.runs.explain import RandomInit, work_example

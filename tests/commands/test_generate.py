@@ -9,10 +9,10 @@ import pytest
 from tokenizers import Tokenizer, normalizers
 
 import attnviz
-from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
 from attnviz.inputs.prompt import Document, cut_prompt, with_documents
 from attnviz.models.catalog import Source, load
+from attnviz.records.heads import Head
 from attnviz.renderers.titles import beginning
 from attnviz.runs.answers import AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering

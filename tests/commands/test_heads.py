@@ -8,9 +8,9 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from attnviz.analyses.heads import entropy
 from attnviz.errors import ExitStatus
 from attnviz.inputs.capture_file import load_capture
+from attnviz.records.metrics import entropy
 from attnviz.renderers.picture import fonts
 from tests.builtin import HEADS
 from tests.conftest import Run

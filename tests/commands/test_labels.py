@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
+from attnviz.records.heads import Head
 from tests.builtin import HEADS
 from tests.conftest import Run
 

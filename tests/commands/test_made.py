@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.data.serial import versions_now
 from attnviz.errors import ExitStatus
+from attnviz.records.rows import versions_now
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature roamed . the creature was"

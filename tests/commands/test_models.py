@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import attnviz
-from attnviz.data.card import Figure
 from attnviz.errors import ExitStatus
 from attnviz.models.catalog import Source, load
+from attnviz.records.heads import Figure
 from attnviz.renderers.terminal.models import _figures
 from tests.builtin import HEADS, LAYERS
 from tests.conftest import Run

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
+from attnviz.records.heads import Head
 from attnviz.runs.budget import Budget
 from attnviz.writers.atomic import write_bytes
 from attnviz.writers.npz import npz_chunks

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnviz.data.head import Head
+from attnviz.records.heads import Head
 from tests.factories import make_capture
 
 

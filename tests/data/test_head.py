@@ -2,8 +2,8 @@
 
 import pytest
 
-from attnviz.data.head import Head, choose_heads, every_head
 from attnviz.errors import UsageError
+from attnviz.records.heads import Head, choose_heads, every_head
 
 HEADS_PER_LAYER = (3, 3, 5)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from attnviz.data.positions import find_positions, last_word, one_position, word_around
-from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
+from attnviz.records.positions import find_positions, last_word, one_position, word_around
+from attnviz.records.tokens import Token
 
 
 def _tokens(*pieces: str, bos: bool = False) -> list[Token]:

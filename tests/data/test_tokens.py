@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.data.tokens import Token
 from attnviz.errors import in_quotes, readable
+from attnviz.records.tokens import Token
 
 LABELS: list[tuple[str, str]] = [
     (" creature", "creature"),  # no space mark

@@ -14,14 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from attnviz.data.blocks import LayerPattern
-from attnviz.data.capture import Capture, TextLoss
-from attnviz.data.card import NamedHead
-from attnviz.data.head import Head
-from attnviz.data.tokens import Token
-from attnviz.data.transforms import KeysDropped, Merged, NormBased, Scores, Transform
 from attnviz.errors import InputError
 from attnviz.inputs.capture_file import load_capture
+from attnviz.records.capture import Capture, LayerPattern, TextLoss
+from attnviz.records.heads import Head, NamedHead
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import KeysDropped, Merged, NormBased, Scores, Transform
 from attnviz.writers.npz import npz_chunks
 from tests.conftest import Run
 from tests.factories import make_capture, make_tokens

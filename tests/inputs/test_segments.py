@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.data.segments import OTHER, Segment, partition, segment_of
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.prompt import Document, cut_prompt, with_documents
 from attnviz.inputs.segments import cut, named
+from attnviz.records.prompt import OTHER, Segment, partition, segment_of
 from tests.factories import make_tokens
 
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from attnviz.data.card import NamedHead
-from attnviz.data.head import Head
+from attnviz.records.heads import Head, NamedHead
 from making.evaluate import TITLES, named_heads
 
 HEADS = dict(zip(TITLES, (Head(0, n) for n in range(len(TITLES))), strict=True))

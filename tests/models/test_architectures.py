@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from attnviz.data.blocks import KeepEverything, Wanted
 from attnviz.models.huggingface.capture import run_and_capture
+from attnviz.records.capture import KeepEverything, Wanted
 from tests.architectures import ARCHITECTURES, Architecture, N
 from tests.exactness import captured, eager, exactness_of
 

@@ -180,7 +180,7 @@ def test_the_models_own_weights_count_towards_what_may_be_used(tmp_path: Path) -
     model = load(Source(folder, placement=Placement()))
     weights = 4 * model.identity.parameters
     working = model.working_bytes(11, 11)
-    from attnviz.data.head import Head
+    from attnviz.records.heads import Head
     from attnviz.runs.options import TextOptions
     from attnviz.runs.prepare import prepare
 

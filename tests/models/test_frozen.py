@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.data.head import Head
-from attnviz.data.why import Group, Part, Shares
 from attnviz.errors import ModelError
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.frozen.contrast import Contrast
@@ -18,6 +16,8 @@ from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.scratch.frozen import freeze_gpt
 from attnviz.models.scratch.gpt import GPT
+from attnviz.records.heads import Head
+from attnviz.records.parts import Group, Part, Shares
 from tests.architectures import ARCHITECTURES, Architecture, N
 from tests.frozen import (
     EXPERTS,

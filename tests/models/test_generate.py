@@ -9,13 +9,13 @@ import pytest
 import torch
 import transformers
 
-from attnviz.data.blocks import FloatArray, KeepEverything, PatternBlock, Wanted
-from attnviz.data.generate import Sampling
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.generate import generate
 from attnviz.models.loaded import LoadedModel, generating
+from attnviz.records.capture import FloatArray, KeepEverything, PatternBlock, Wanted
+from attnviz.records.prompt import Sampling
 from tests.architectures import ARCHITECTURES, Architecture
 
 WRITERS = [a for a in ARCHITECTURES if a.causal and not a.image and a.kind == "self"]

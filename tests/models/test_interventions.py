@@ -11,8 +11,6 @@ from torch import Tensor
 from transformers import AutoModelForMaskedLM, GPT2LMHeadModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from attnviz.data.head import Head
-from attnviz.data.interventions import CutLink, Edit, Intervention, Site, SourceRun
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface import intervening
@@ -21,6 +19,8 @@ from attnviz.models.loaded import predicting
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.intervening import intervene_native
+from attnviz.records.heads import Head
+from attnviz.records.interventions import CutLink, Edit, Intervention, Site, SourceRun
 from tests.builtin import FOLDER, LAYERS
 from tests.interventions import (
     ARCHITECTURES,

@@ -11,14 +11,13 @@ import pytest
 import torch
 import transformers
 
-from attnviz.data.blocks import Wanted
-from attnviz.data.capture import Kind
-from attnviz.data.head import Head
 from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import EncoderDecoder
 from attnviz.models.loaded import writing
+from attnviz.records.capture import Kind, Wanted
+from attnviz.records.heads import Head
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare
 from tests.conftest import bytes_tokenizer

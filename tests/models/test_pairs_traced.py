@@ -10,9 +10,6 @@ import torch
 import transformers
 
 from attnviz.console import Display
-from attnviz.data.capture import Kind
-from attnviz.data.explain import HeadTrace
-from attnviz.data.head import Head
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.dissect import dissected, dissected_as
@@ -20,6 +17,9 @@ from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.translator import NativeTranslator
 from attnviz.models.similarity import other_row
+from attnviz.records.capture import Kind
+from attnviz.records.heads import Head
+from attnviz.records.trace import HeadTrace
 from attnviz.renderers.calculation.explain import render
 from attnviz.renderers.calculation.sheet import Sheet
 from attnviz.runs.options import TextOptions

@@ -10,8 +10,6 @@ import torch
 import transformers
 
 from attnviz.console import Display
-from attnviz.data.explain import HeadTrace
-from attnviz.data.head import Head
 from attnviz.errors import ModelError, UsageError
 from attnviz.models.folder.files import builtin_folder
 from attnviz.models.huggingface.dissect import dissected
@@ -19,6 +17,8 @@ from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.native import load_native
 from attnviz.models.similarity import other_row
+from attnviz.records.heads import Head
+from attnviz.records.trace import HeadTrace
 from attnviz.renderers.calculation.explain import render
 from attnviz.renderers.calculation.sheet import Sheet
 from attnviz.runs.options import HeadOptions, TextOptions

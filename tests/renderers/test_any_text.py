@@ -10,8 +10,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit
-from attnviz.data.transforms import Merged
+from attnviz.records.exhibit import Exhibit
+from attnviz.records.transforms import Merged
 from attnviz.renderers.direction import MARK
 from attnviz.renderers.terminal import grid, heatmap, table, text
 from tests.factories import awkward_pieces, make_capture, make_exhibit, printed

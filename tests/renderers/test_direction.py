@@ -12,9 +12,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Exhibit
-from attnviz.data.head import Head
+from attnviz.records.exhibit import Exhibit
+from attnviz.records.heads import Head, NamedHead
 from attnviz.renderers.direction import MARK, fenced
 from attnviz.renderers.terminal import grid, heatmap, table, text
 from attnviz.renderers.terminal.prose import fenced_line

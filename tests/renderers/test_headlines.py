@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Choice
-from attnviz.data.finding import Finding, FoundLink, Habit, Tendency
-from attnviz.data.head import Head
 from attnviz.errors import as_argument
+from attnviz.records.exhibit import Choice, Finding, FoundLink, Habit, Tendency
+from attnviz.records.heads import Head, NamedHead
 from attnviz.renderers.headlines import about, map_title
 from tests.factories import make_capture, make_exhibit
 

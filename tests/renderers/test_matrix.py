@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import Exhibit, HeadMap
 from attnviz.renderers import matrix
 from attnviz.renderers.picture import figure
 from attnviz.renderers.terminal import grid, heatmap

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from attnviz.data.capture import Capture
-from attnviz.data.heads import Estimate
-from attnviz.data.interventions import Site, SiteKind
-from attnviz.data.outcome import Candidate, Outcome, Question
 from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.records.capture import Capture
+from attnviz.records.interventions import Candidate, Outcome, Question, Site, SiteKind
+from attnviz.records.metrics import Estimate
 from attnviz.renderers.picture import patch as picture
 from attnviz.renderers.webpage.patch import page
 from tests.factories import make_capture

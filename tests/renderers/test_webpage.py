@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.head import Head
 from attnviz.errors import ExitStatus
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Exhibit, HeadMap
+from attnviz.records.heads import Head
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.webpage import Start, packing
 from attnviz.runs.webpage import page_of

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attnviz.data.capture import Capture
-from attnviz.data.transforms import Scores
+from attnviz.records.capture import Capture
+from attnviz.records.transforms import Scores
 from attnviz.runs.webpage import FRAME, framed
 from tests.factories import make_capture
 

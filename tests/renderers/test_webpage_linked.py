@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from attnviz.data.capture import Capture
-from attnviz.data.head import Head
+from attnviz.records.apply import whole_exhibit
+from attnviz.records.capture import Capture
+from attnviz.records.heads import Head
 from attnviz.renderers.colors import LUMA
 from attnviz.renderers.direction import MARK
 from attnviz.runs.webpage import page_of
-from attnviz.transforms.apply import whole_exhibit
 from tests.conftest import Run
 from tests.factories import make_capture
 from tests.renderers.browsing import Open, until

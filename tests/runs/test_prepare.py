@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnviz
-from attnviz.data.exhibit import Filters
-from attnviz.data.head import every_head
 from attnviz.errors import InputError, UsageError
 from attnviz.models.catalog import Source
 from attnviz.models.scratch.native import NativeModel
+from attnviz.records.exhibit import Filters
+from attnviz.records.heads import every_head
 from attnviz.runs.choose import plan_capture
 from attnviz.runs.fit import encode
 from attnviz.runs.options import HeadOptions, TextOptions

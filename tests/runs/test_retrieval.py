@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.data.head import Head
 from attnviz.data.retrieval import Needles
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.inputs.prompt import cut_prompt
@@ -16,6 +15,7 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.scratch.gpt import GPT
+from attnviz.records.heads import Head
 from attnviz.runs.generate import Writing, answering
 from attnviz.runs.known import heads_for_answers, keep, kept_in, known
 from attnviz.runs.options import HeadOptions, TextOptions

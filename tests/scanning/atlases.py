@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.data.atlas import SCORES
-from attnviz.data.capture import ModelIdentity
-from attnviz.data.head import Head
-from attnviz.data.serial import made_to_dict
+from attnviz.records.capture import ModelIdentity
+from attnviz.records.heads import Head
+from attnviz.records.rows import made_to_dict
 from attnviz.scanning.manifest import ADDED, MANIFEST, SCHEMA, finish
 from attnviz.scanning.store import Store
 from attnviz.scanning.tables import columns, write_table

@@ -19,7 +19,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import attnviz
 from attnviz.data.atlas import SCORES
-from attnviz.data.head import Head, every_head
 from attnviz.data.record import (
     NONE,
     SCALE,
@@ -34,11 +33,12 @@ from attnviz.data.record import (
     units,
 )
 from attnviz.data.scan import Document, Skipped
-from attnviz.data.windows import EDGES, HeadLinks
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.reducing import _entropies
+from attnviz.records.heads import Head, every_head
+from attnviz.records.metrics import EDGES, HeadLinks
 from attnviz.scanning.count import Counter
 from attnviz.scanning.examples import TokenMass, run_again
 from attnviz.scanning.files import record_of_bytes, record_to_bytes, skipped_of_bytes

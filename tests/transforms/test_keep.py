@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.data.blocks import FloatArray, PatternBlock
-from attnviz.data.exhibit import Exhibit, HeadMap, links_of, row_totals
-from attnviz.transforms.keep import KeepCells, KeepLinks
+from attnviz.records.apply import KeepCells, KeepLinks
+from attnviz.records.capture import FloatArray, PatternBlock
+from attnviz.records.exhibit import Exhibit, HeadMap, links_of, row_totals
 from tests.factories import make_capture
 
 

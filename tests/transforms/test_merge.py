@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.data.blocks import LayerPattern
-from attnviz.data.capture import Capture
-from attnviz.data.tokens import Token
-from attnviz.data.transforms import Merged, Unit
 from attnviz.models.tokenizer import TextTokenizer
-from attnviz.transforms.merge import merged
+from attnviz.records.capture import Capture, LayerPattern
+from attnviz.records.patterns import merged
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import Merged, Unit
 from tests.conftest import bytes_tokenizer
 from tests.factories import make_capture, random_patterns
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.data.capture import VALUE_NORMS
-from attnviz.data.head import Head
-from attnviz.data.transforms import NormBased
 from attnviz.errors import UsageError
-from attnviz.transforms.weighted import weighted
+from attnviz.records.capture import VALUE_NORMS
+from attnviz.records.heads import Head
+from attnviz.records.patterns import weighted
+from attnviz.records.transforms import NormBased
 from tests.factories import make_capture
 
 

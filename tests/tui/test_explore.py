@@ -20,11 +20,11 @@ from textual.worker import WorkerCancelled
 
 from attnviz.console import Display
 from attnviz.data.ablate import BeforeAfter
-from attnviz.data.capture import Capture
-from attnviz.data.head import Head
 from attnviz.errors import InputError
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
+from attnviz.records.capture import Capture
+from attnviz.records.heads import Head
 from attnviz.runs.ablate import Ablating, Targets, ablate_together
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import load_model

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 
-from attnviz.data.card import NamedHead
-from attnviz.data.head import Head
+from attnviz.records.heads import Head, NamedHead
 from attnviz.renderers.direction import MARK
 from attnviz.tui.runs import Opened
 from tests.factories import awkward_pieces, make_capture

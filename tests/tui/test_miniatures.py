@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnviz.console import Display
-from attnviz.data.head import Head
+from attnviz.records.heads import Head
 from attnviz.renderers.terminal.colors import color_of
 from attnviz.tui.miniatures import Miniatures, miniatures_of, shape_of
 from attnviz.tui.runs import Opened

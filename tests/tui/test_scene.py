@@ -5,12 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.data.card import NamedHead
-from attnviz.data.head import Head
-from attnviz.data.tokens import Token
 from attnviz.errors import UsageError
-from attnviz.transforms.merge import merged
-from attnviz.transforms.rollout import rollout
+from attnviz.records.heads import Head, NamedHead
+from attnviz.records.patterns import merged, rollout
+from attnviz.records.tokens import Token
 from attnviz.tui.find import matches_of
 from attnviz.tui.scene import Scene, Toggles, scene_of
 from tests.factories import make_capture

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from attnviz.console import Display
-from attnviz.data.card import NamedHead
-from attnviz.data.head import Head
+from attnviz.records.heads import Head, NamedHead
 from attnviz.tui.runs import Opened
 from tests.factories import make_capture
 from tests.tui.app import Visit, explore

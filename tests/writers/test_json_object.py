@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.data.capture import Capture, TextLoss
-from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.finding import Finding, FoundLink, Tendency
-from attnviz.data.head import Head
+from attnviz.records.capture import Capture, TextLoss
+from attnviz.records.exhibit import Exhibit, Finding, FoundLink, HeadMap, Tendency
+from attnviz.records.heads import Head, NamedHead
 from attnviz.writers.json_object import json_chunks
 from tests.factories import make_capture, make_exhibit, make_tokens
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.data.exhibit import Exhibit, links_of
-from attnviz.data.head import Head
-from attnviz.data.serial import to_json
+from attnviz.records.exhibit import Exhibit, links_of
+from attnviz.records.heads import Head
+from attnviz.records.rows import to_json
 from attnviz.writers import records, rows
 from attnviz.writers.records import cell, record_chunks
 from attnviz.writers.rows import COLUMNS, EXACT, row_chunks

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from attnviz.commands import completion
 from attnviz.commands.groups.panels import of_heads, of_tokens
-from attnviz.data.exhibit import Filters
-from attnviz.data.transforms import How, Over, Transforms
+from attnviz.records.exhibit import Filters
+from attnviz.records.transforms import How, Over, Transforms
 from attnviz.runs.options import HeadOptions
 
 

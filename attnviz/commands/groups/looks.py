@@ -8,7 +8,7 @@ import typer
 from attnviz.commands import completion
 from attnviz.commands.groups.panels import of_look
 from attnviz.console import ColorMode
-from attnviz.data.exhibit import ColorScale, Look, Orient
+from attnviz.records.exhibit import ColorScale, Look, Orient
 from attnviz.writers.formats import VIEWS
 
 

@@ -6,11 +6,11 @@ from attnviz.commands import completion
 from attnviz.commands.groups.panels import of_model
 from attnviz.commands.groups.text import Tokens
 from attnviz.commands.session import Session
-from attnviz.data.capture import PairKind
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
 from attnviz.models.memory import size_of
 from attnviz.models.placement import Device, DType, Engine, Placement
+from attnviz.records.capture import PairKind
 
 
 @dataclass(frozen=True)

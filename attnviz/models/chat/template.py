@@ -17,12 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from attnviz.data.chat import Chat, Said
-from attnviz.data.segments import Segment, Slice
 from attnviz.errors import ModelError
 from attnviz.models.chat import child
 from attnviz.models.folder.gate import cut, foreign, read_bytes
 from attnviz.models.folder.vocabulary import tokenizer_settings, transformers_tokenizer
+from attnviz.records.prompt import Chat, Said, Segment, Slice
 
 FILE, OTHERS = "chat_template.jinja", "additional_chat_templates"
 LARGEST = 1 << 20

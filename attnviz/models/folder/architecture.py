@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import read_config
 from attnviz.models.folder.gate import cut, reason
 from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind, token_id
+from attnviz.records.capture import Kind
 
 NO_LIMIT = 1 << 20
 """The context of a model with relative positions, which only memory limits."""

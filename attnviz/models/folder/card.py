@@ -6,12 +6,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from attnviz.data.card import Figure, ModelCard, NamedHead
-from attnviz.data.head import Head, every_head
-from attnviz.data.restore import LONGEST_NAME
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import read_object
 from attnviz.models.folder.gate import cut, is_number, is_size
+from attnviz.records.heads import Figure, Head, ModelCard, NamedHead, every_head
+from attnviz.records.restore import LONGEST_NAME
 
 T = TypeVar("T")
 CARD, SCHEMA = "card.json", 1

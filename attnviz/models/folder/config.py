@@ -5,10 +5,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from attnviz.data.capture import Kind
 from attnviz.errors import ModelError, option
 from attnviz.models.folder.files import CONFIG, read_config
 from attnviz.models.folder.sizes import ModelSizes, check_kind, pair_kind, token_id
+from attnviz.records.capture import Kind
 
 SIZES = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
 # The settings that gpt.py computes; it must not run a folder with any other.

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from attnviz.data.capture import Kind
 from attnviz.errors import UsageError, option
+from attnviz.records.capture import Kind
 
 
 @dataclass(frozen=True)

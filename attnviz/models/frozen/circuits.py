@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.circuits import Copying, Through
-from attnviz.data.head import Head
 from attnviz.models.frozen.run import FrozenLayer, FrozenRun
+from attnviz.records.capture import FloatArray
+from attnviz.records.heads import Head
+from attnviz.records.parts import Copying, Through
 
 MOST_TOKENS, SEED = 512, 0
 """So many tokens of the vocabulary, drawn at random, are tried for the top-1 score."""

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.head import Head
-from attnviz.data.why import Group, Node, Part, Removal, ScoreRow, Shares, Side, grouped
 from attnviz.models.frozen.sums import Sums, Walk
+from attnviz.records.capture import FloatArray
+from attnviz.records.heads import Head
+from attnviz.records.parts import Group, Node, Part, Removal, ScoreRow, Shares, Side, grouped
 
 AT_ONCE = 16
 """Sums that are walked back at a time."""

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.data.head import Head
-from attnviz.data.why import Part, PartKind, ScoreRow, Shares
 from attnviz.models.frozen.run import Attention, FrozenRun
 from attnviz.models.tracing import numbers
+from attnviz.records.heads import Head
+from attnviz.records.parts import Part, PartKind, ScoreRow, Shares
 
 
 @dataclass(eq=False)

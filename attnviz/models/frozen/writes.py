@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.head import Head
-from attnviz.data.why import Moved, Reader
 from attnviz.models.frozen.run import Attention, FrozenLayer
 from attnviz.models.frozen.sums import Sums
 from attnviz.models.tracing import numbers
+from attnviz.records.capture import FloatArray
+from attnviz.records.heads import Head
+from attnviz.records.parts import Moved, Reader
 
 
 class Writes:

@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnviz.data.blocks import Consumer, Wanted
-from attnviz.data.capture import Kind
 from attnviz.errors import ModelError, option
 from attnviz.models.handover import Handover, rows_at_a_time
 from attnviz.models.huggingface.call import AttentionCall
@@ -23,6 +21,7 @@ from attnviz.models.huggingface.layers import Layers
 from attnviz.models.huggingface.outputs import listening
 from attnviz.models.huggingface.proof import CannotCompute, ProvenRows
 from attnviz.models.loaded import Rows, Take
+from attnviz.records.capture import Consumer, Kind, Wanted
 
 
 class _LastLayerSeen(Exception):

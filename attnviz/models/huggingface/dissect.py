@@ -12,9 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnviz.data.capture import Kind
-from attnviz.data.explain import Kinds
-from attnviz.data.head import Head
 from attnviz.errors import ModelError
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
@@ -34,6 +31,9 @@ from attnviz.models.huggingface.residual import is_norm
 from attnviz.models.huggingface.sublayers import Sublayer, sublayer_of
 from attnviz.models.huggingface.watching import Seen, is_rotary
 from attnviz.models.tracing import Recorded, present
+from attnviz.records.capture import Kind
+from attnviz.records.heads import Head
+from attnviz.records.trace import Kinds
 
 
 def dissected(model: Any, ids: Sequence[int], head: Head, query: int) -> Recorded:

@@ -12,9 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnviz.data.blocks import Consumer, FloatArray, Wanted
-from attnviz.data.capture import Kind
-from attnviz.data.generate import GoOn, Sampling
 from attnviz.models.handover import Handover
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
@@ -24,6 +21,8 @@ from attnviz.models.huggingface.outputs import listening
 from attnviz.models.huggingface.proof import ProvenRows
 from attnviz.models.probability import log_probability
 from attnviz.models.tracing import numbers
+from attnviz.records.capture import Consumer, FloatArray, Kind, Wanted
+from attnviz.records.prompt import GoOn, Sampling
 
 
 class LastRows:

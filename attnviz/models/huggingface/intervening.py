@@ -10,16 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.data.interventions import (
-    ChangedRun,
-    CutLink,
-    Edit,
-    Intervention,
-    RunConsumer,
-    Site,
-    SiteKind,
-    SourceRun,
-)
 from attnviz.errors import ModelError
 from attnviz.models.handover import rows_at_a_time
 from attnviz.models.huggingface.call import AttentionCall
@@ -32,6 +22,16 @@ from attnviz.models.huggingface.proof import fits
 from attnviz.models.intervening import Batch, batches, take
 from attnviz.models.memory import BATCH_TOKENS
 from attnviz.models.probability import log_probability
+from attnviz.records.interventions import (
+    ChangedRun,
+    CutLink,
+    Edit,
+    Intervention,
+    RunConsumer,
+    Site,
+    SiteKind,
+    SourceRun,
+)
 
 LOGITS = 1 << 26
 """The most logits of a batch, which are all made at once."""

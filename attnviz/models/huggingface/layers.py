@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
-from attnviz.data.capture import Kind
 from attnviz.errors import ModelError
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.outputs import attention_modules
 from attnviz.models.huggingface.projections import projections_of, unknown
+from attnviz.records.capture import Kind
 
 
 class Layers:

@@ -11,8 +11,6 @@ from weakref import finalize
 
 import torch
 
-from attnviz.data.capture import Kind, ModelIdentity
-from attnviz.data.card import ModelCard
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.fingerprint import fingerprint, weights_in
 from attnviz.models.folder.architecture import not_taken, reads_no_text, transformers_config
@@ -36,6 +34,8 @@ from attnviz.models.huggingface.projections import agrees
 from attnviz.models.memory import written
 from attnviz.models.placement import ANYWHERE, Placement, check_weights
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
+from attnviz.records.capture import Kind, ModelIdentity
+from attnviz.records.heads import ModelCard
 
 
 def load_huggingface(

@@ -7,15 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.data.blocks import NOTHING, Consumer, FloatArray, Wanted
-from attnviz.data.capture import Capture, Kind, ModelIdentity
-from attnviz.data.card import ModelCard
-from attnviz.data.explain import HeadTrace
-from attnviz.data.generate import GoOn, Sampling
-from attnviz.data.head import Head
-from attnviz.data.interventions import Intervention, RunConsumer, SourceRun
-from attnviz.data.predict import LogitConsumer
-from attnviz.data.tokens import Token
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.fingerprint import weights_in
 from attnviz.models.frozen.run import FrozenRun
@@ -33,6 +24,21 @@ from attnviz.models.loaded import Take
 from attnviz.models.reducing import each_alone
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.models.tracing import head_trace
+from attnviz.records.capture import (
+    NOTHING,
+    Capture,
+    Consumer,
+    FloatArray,
+    Kind,
+    ModelIdentity,
+    Wanted,
+)
+from attnviz.records.heads import Head, ModelCard
+from attnviz.records.interventions import Intervention, RunConsumer, SourceRun
+from attnviz.records.predict import LogitConsumer
+from attnviz.records.prompt import GoOn, Sampling
+from attnviz.records.tokens import Token
+from attnviz.records.trace import HeadTrace
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnviz.data.interventions import SiteKind
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import recording
 from attnviz.models.huggingface.layers import LayerParts, layers_of, parts_of
@@ -16,6 +15,7 @@ from attnviz.models.huggingface.projections import unknown
 from attnviz.models.huggingface.residual import ENOUGH, what_is_added
 from attnviz.models.huggingface.turns import first_of
 from attnviz.models.huggingface.watching import Seen
+from attnviz.records.interventions import SiteKind
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.predict import LogitConsumer, LogitRows
 from attnviz.models.handover import LOGIT_ROWS
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.layers import layers_of
+from attnviz.records.capture import FloatArray
+from attnviz.records.predict import LogitConsumer, LogitRows
 
 
 def predict(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
-from attnviz.data.explain import Residual
+from attnviz.records.trace import Residual
 
 Outputs: TypeAlias = Sequence[tuple[nn.Module, Tensor]]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from attnviz.data.capture import Kind
 from attnviz.models.huggingface.projections import agrees
 from attnviz.models.huggingface.residual import Added, is_norm, what_is_added
 from attnviz.models.huggingface.watching import Seen
+from attnviz.records.capture import Kind
 
 
 @dataclass(frozen=True)

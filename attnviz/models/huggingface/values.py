@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attnviz.data.blocks import FloatArray
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.forward import forward
 from attnviz.models.huggingface.functions import corrected
 from attnviz.models.huggingface.layers import Layers, parts_of
 from attnviz.models.huggingface.projections import NEAR, agrees, matrix_of, projected, unknown
+from attnviz.records.capture import FloatArray
 
 
 def value_norms(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> FloatArray:

@@ -12,12 +12,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from attnviz.data.blocks import Consumer, Wanted
-from attnviz.data.capture import Kind, ModelIdentity
-from attnviz.data.card import ModelCard, NamedHead
-from attnviz.data.explain import EmbeddingTrace
-from attnviz.data.head import Head
-from attnviz.data.tokens import Token
 from attnviz.models.attention import (
     attention_pattern,
     causal_mask,
@@ -32,6 +26,10 @@ from attnviz.models.known import EMBEDDINGS
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import numbers
+from attnviz.records.capture import Consumer, Kind, ModelIdentity, Wanted
+from attnviz.records.heads import Head, ModelCard, NamedHead
+from attnviz.records.tokens import Token
+from attnviz.records.trace import EmbeddingTrace
 
 TITLE = "token embeddings compared with each other, nothing learned to be compared"
 

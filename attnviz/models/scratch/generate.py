@@ -9,12 +9,12 @@ from collections.abc import Collection
 import torch
 from torch import Tensor
 
-from attnviz.data.blocks import Consumer, Wanted
-from attnviz.data.generate import GoOn, Sampling
 from attnviz.models.handover import Handover, rows_at_a_time
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.sampling import chosen
 from attnviz.models.scratch.gpt import GPT
+from attnviz.records.capture import Consumer, Wanted
+from attnviz.records.prompt import GoOn, Sampling
 
 
 def generate_native(

@@ -9,7 +9,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from attnviz.data.interventions import (
+from attnviz.models.handover import LOGIT_ROWS, rows_at_a_time
+from attnviz.models.hooks import Hook, attached
+from attnviz.models.intervening import Batch, batches, take
+from attnviz.models.memory import BATCH_TOKENS
+from attnviz.models.probability import log_probability
+from attnviz.models.scratch.gpt import GPT
+from attnviz.records.interventions import (
     ChangedRun,
     CutLink,
     Intervention,
@@ -18,12 +24,6 @@ from attnviz.data.interventions import (
     SiteKind,
     SourceRun,
 )
-from attnviz.models.handover import LOGIT_ROWS, rows_at_a_time
-from attnviz.models.hooks import Hook, attached
-from attnviz.models.intervening import Batch, batches, take
-from attnviz.models.memory import BATCH_TOKENS
-from attnviz.models.probability import log_probability
-from attnviz.models.scratch.gpt import GPT
 
 POINTS: Mapping[SiteKind, str] = {
     "head": "h.{}.attn.z",

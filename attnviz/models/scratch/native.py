@@ -8,14 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.data.blocks import NOTHING, Consumer, FloatArray, Wanted
-from attnviz.data.capture import Capture, Kind, ModelIdentity
-from attnviz.data.card import ModelCard
-from attnviz.data.explain import HeadTrace
-from attnviz.data.generate import GoOn, Sampling
-from attnviz.data.head import Head
-from attnviz.data.interventions import Intervention, RunConsumer, SourceRun
-from attnviz.data.predict import LogitConsumer, LogitRows
 from attnviz.models.fingerprint import fingerprint
 from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes, gpt2_config
@@ -34,6 +26,20 @@ from attnviz.models.scratch.intervening import intervene_native
 from attnviz.models.scratch.tracing import gpt_record
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace, numbers
+from attnviz.records.capture import (
+    NOTHING,
+    Capture,
+    Consumer,
+    FloatArray,
+    Kind,
+    ModelIdentity,
+    Wanted,
+)
+from attnviz.records.heads import Head, ModelCard
+from attnviz.records.interventions import Intervention, RunConsumer, SourceRun
+from attnviz.records.predict import LogitConsumer, LogitRows
+from attnviz.records.prompt import GoOn, Sampling
+from attnviz.records.trace import HeadTrace
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.data.capture import Kind
-from attnviz.data.explain import Kinds
-from attnviz.data.head import Head
 from attnviz.models.attention import MultiHeadAttention, causal_mask
 from attnviz.models.hooks import Hook, attached
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tracing import Recorded, present
+from attnviz.records.capture import Kind
+from attnviz.records.heads import Head
+from attnviz.records.trace import Kinds
 
 ATTENTION = ("q", "k", "v", "pattern", "z")
 BLOCKS: Mapping[Kind, str] = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder"}

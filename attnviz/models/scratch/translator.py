@@ -11,13 +11,6 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.data.blocks import Consumer, FloatArray, Wanted
-from attnviz.data.capture import Capture, Kind, ModelIdentity
-from attnviz.data.card import ModelCard
-from attnviz.data.explain import HeadTrace
-from attnviz.data.generate import GoOn, Sampling
-from attnviz.data.head import Head
-from attnviz.data.tokens import Token
 from attnviz.errors import ModelError
 from attnviz.models.fingerprint import fingerprint, weights_in
 from attnviz.models.folder.card import CARD, read_card
@@ -38,6 +31,11 @@ from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.scratch.tracing import seq2seq_record
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
 from attnviz.models.tracing import head_trace, numbers
+from attnviz.records.capture import Capture, Consumer, FloatArray, Kind, ModelIdentity, Wanted
+from attnviz.records.heads import Head, ModelCard
+from attnviz.records.prompt import GoOn, Sampling
+from attnviz.records.tokens import Token
+from attnviz.records.trace import HeadTrace
 
 POINTS: Mapping[Kind, str] = {
     "encoder": "encoder.{}.attn.pattern",

@@ -4,7 +4,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attnviz.data.worked import DoubleArray, Initialisation, Matrices, Way, Worked
 from attnviz.models.attention import (
     attention_pattern,
     causal_mask,
@@ -14,6 +13,7 @@ from attnviz.models.attention import (
     weighted_sum,
 )
 from attnviz.models.similarity import general_scores, similarity_scores
+from attnviz.records.trace import DoubleArray, Initialisation, Matrices, Way, Worked
 
 
 def work_out(given: Matrices, way: Way) -> Worked:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from rich.text import Text
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.explain import HeadTrace, OtherRow, Projection
+from attnviz.records.capture import FloatArray
+from attnviz.records.trace import HeadTrace, OtherRow, Projection
 from attnviz.renderers.calculation import pair
 from attnviz.renderers.calculation.explained import TOLERANCE, Explained, left_out
 from attnviz.renderers.calculation.scores import scores

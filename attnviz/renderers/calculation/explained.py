@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from rich.text import Text
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.explain import HeadTrace, OtherRow
+from attnviz.records.capture import FloatArray
+from attnviz.records.trace import HeadTrace, OtherRow
 from attnviz.renderers.calculation.sheet import Sheet, strongest_keys
 
 TOLERANCE = 1e-5

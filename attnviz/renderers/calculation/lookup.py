@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from rich.text import Text
 
-from attnviz.data.explain import HeadTrace
+from attnviz.records.trace import HeadTrace
 from attnviz.renderers.calculation.sheet import Sheet, shape, strongest_keys
 from attnviz.renderers.labels import distinct_labels
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from attnviz.data.explain import HeadTrace
-from attnviz.data.tokens import SPECIAL_LABEL
 from attnviz.errors import readable
+from attnviz.records.tokens import SPECIAL_LABEL
+from attnviz.records.trace import HeadTrace
 from attnviz.renderers.calculation.explained import Explained
 from attnviz.renderers.calculation.sheet import shape
 

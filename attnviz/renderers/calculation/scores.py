@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from rich.text import Text
 
-from attnviz.data.explain import HeadTrace, OtherRow
+from attnviz.records.trace import HeadTrace, OtherRow
 from attnviz.renderers.calculation.explained import TOLERANCE, Explained, left_out
 from attnviz.renderers.calculation.sheet import FORMULAS, MOST_KEYS
 

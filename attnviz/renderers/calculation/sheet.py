@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.worked import Similarity
+from attnviz.records.trace import Similarity
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import ascii_only

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from attnviz.data.worked import DoubleArray, Worked
+from attnviz.records.trace import DoubleArray, Worked
 from attnviz.renderers.calculation.sheet import FORMULAS, TURNED, Sheet, shape
 
 WORKED_STEPS = range(1, 7)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import nan
 
 from attnviz.data.atlas import SCORES, Atlas
-from attnviz.data.head import Head
+from attnviz.records.heads import Head
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.atlas_titles import atlas_title
 from attnviz.renderers.colors import SEQUENTIAL

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import Capture
 from attnviz.data.compare import Side, SideBySide
 from attnviz.errors import readable
+from attnviz.records.capture import Capture, FloatArray
 from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import block_maximum

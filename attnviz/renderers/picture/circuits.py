@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.circuits import Circuits
+from attnviz.records.parts import Circuits
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
 from attnviz.renderers.heads_titles import circuits_title

@@ -6,8 +6,8 @@ A link that the mask forbids is hatched grey, never the colour of zero.
 
 from collections.abc import Sequence
 
-from attnviz.data.exhibit import Exhibit, Place
 from attnviz.errors import UsageError
+from attnviz.records.exhibit import Exhibit, Place
 from attnviz.renderers.arrangement import grid_of
 from attnviz.renderers.picture import grid, heatmap
 from attnviz.renderers.picture.canvas import (

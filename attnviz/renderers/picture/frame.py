@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
-from attnviz.data.exhibit import Orient, Sides
+from attnviz.records.exhibit import Orient, Sides
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.picture.canvas import place
 from attnviz.renderers.picture.paint import EMPTY, HATCH, LINES, Scale, draw_color_bar

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.exhibit import Exhibit
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import Exhibit
 from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
 from attnviz.renderers.matrix import cells_of, farthest
 from attnviz.renderers.picture.canvas import new_figure, place, renderer_of

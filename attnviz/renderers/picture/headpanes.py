@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.head import Head
+from attnviz.records.capture import FloatArray
+from attnviz.records.heads import Head
 from attnviz.renderers.colors import is_light
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.picture.canvas import Drawn, place

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from attnviz.data.heads import METRICS, HeadReport
 from attnviz.errors import readable
+from attnviz.records.metrics import METRICS, HeadReport
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.colors import SEQUENTIAL
 from attnviz.renderers.heads_titles import heads_title, untold

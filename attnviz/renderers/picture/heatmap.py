@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.exhibit import Exhibit
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import Exhibit
 from attnviz.renderers.colors import is_light
 from attnviz.renderers.matrix import Cells, cells_of, shown
 from attnviz.renderers.picture.canvas import new_figure, place

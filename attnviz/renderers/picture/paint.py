@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import ColorScale, Exhibit
-from attnviz.data.transforms import NormBased
 from attnviz.errors import UsageError, option
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.exhibit import ColorScale, Exhibit
+from attnviz.records.transforms import NormBased
 from attnviz.renderers.colors import DIVERGING
 from attnviz.renderers.matrix import farthest
 from attnviz.renderers.picture.words import PictureOptions

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from attnviz.data.compare import ModelComparison
-from attnviz.data.head import Head
+from attnviz.records.heads import Head
 from attnviz.renderers.colors import SEQUENTIAL
 from attnviz.renderers.compare_titles import similarity_title
 from attnviz.renderers.picture.canvas import Drawn, place

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.data.why import Node, Side, Why
+from attnviz.records.parts import Node, Side, Why
 from attnviz.renderers.colors import DIVERGING
 from attnviz.renderers.labels import names_of
 from attnviz.renderers.parts import asked_why, part_name

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.data.capture import Capture
-from attnviz.data.exhibit import ColorScale, Exhibit, Map, Orient, PictureLook
 from attnviz.errors import readable
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import ColorScale, Exhibit, Map, Orient, PictureLook
 from attnviz.renderers.colors import SEQUENTIAL
 from attnviz.renderers.headlines import map_title, sink_said
 from attnviz.renderers.labels import distinct_labels

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
-from attnviz.data.interventions import Replacement
-from attnviz.data.outcome import Candidate
-from attnviz.renderers.rows.common import Error, LineOrMean, ModelName
+from attnviz.records.interventions import Candidate, Replacement
+from attnviz.records.rows import Error, LineOrMean, ModelName
 from attnviz.renderers.rows.outcome import (
     AnswerName,
     Exact,

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal, TypedDict
 
 from attnviz.data.atlas import Histogram, Side
-from attnviz.renderers.rows.common import Error, HeadNumber, LayerNumber, MadeObject
+from attnviz.records.rows import Error, HeadNumber, LayerNumber, MadeObject
 
 Mean = Annotated[float | None, "The mean over documents; null where none could be measured."]
 Documents = Annotated[int, "In how many documents it was measured."]

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
-from attnviz.data.capture import Capture
 from attnviz.data.compare import (
     By,
     HeadDifference,
@@ -13,9 +12,17 @@ from attnviz.data.compare import (
     Sight,
     TextComparison,
 )
-from attnviz.data.serial import SCHEMA, model_to_dict
-from attnviz.data.transforms import transform_to_dict
-from attnviz.renderers.rows.common import HeadNumber, LayerNumber, ModelName, head_name, measured
+from attnviz.records.capture import Capture
+from attnviz.records.rows import (
+    SCHEMA,
+    HeadNumber,
+    LayerNumber,
+    ModelName,
+    head_name,
+    measured,
+    model_to_dict,
+)
+from attnviz.records.transforms import transform_to_dict
 
 Transforms = Annotated[list[dict[str, Any]], "The transforms of the patterns, each with a kind."]
 Difference = Annotated[float, "From 0 (the head attends alike) to 1 (disjoint)."]

@@ -2,9 +2,8 @@
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from attnviz.data.capture import Kind
-from attnviz.data.worked import Similarity
-from attnviz.renderers.rows.common import (
+from attnviz.records.capture import Kind
+from attnviz.records.rows import (
     Arrays,
     Exact,
     HeadNumber,
@@ -15,6 +14,7 @@ from attnviz.renderers.rows.common import (
     Unknown,
     Versions,
 )
+from attnviz.records.trace import Similarity
 
 
 class Nearest(TypedDict):

@@ -5,7 +5,7 @@ from typing import Annotated, NotRequired, TypedDict
 
 from attnviz.data.check import Check
 from attnviz.data.shares import Part, Shares
-from attnviz.renderers.rows.common import LineNumber, measured
+from attnviz.records.rows import LineNumber, measured
 
 
 class ShareRow(TypedDict):

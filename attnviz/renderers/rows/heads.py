@@ -4,18 +4,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Annotated, Literal, TypedDict
 
-from attnviz.data.circuits import Circuits
-from attnviz.data.heads import HeadMetrics, HeadReport
 from attnviz.data.labels import LabelReport, LabelScore
 from attnviz.data.retrieval import Retrieval
+from attnviz.records.metrics import HeadMetrics, HeadReport
+from attnviz.records.parts import Circuits
+from attnviz.records.rows import Error, HeadNumber, LayerNumber, ModelName, measured
 from attnviz.renderers.heads_titles import heads_title
-from attnviz.renderers.rows.common import (
-    Error,
-    HeadNumber,
-    LayerNumber,
-    ModelName,
-    measured,
-)
 
 
 class HeadRow(TypedDict):

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.capture import Kind
-from attnviz.data.exhibit import Exhibit, links_of
-from attnviz.renderers.rows.common import (
+from attnviz.records.capture import Kind
+from attnviz.records.exhibit import Exhibit, links_of
+from attnviz.records.rows import (
     Exact,
     HeadNumber,
     LayerNumber,

@@ -2,8 +2,8 @@
 
 from typing import Annotated, TypedDict
 
-from attnviz.data.card import ModelCard, ModelFacts
-from attnviz.renderers.rows.common import HeadNumber, LayerNumber
+from attnviz.records.heads import ModelCard, ModelFacts
+from attnviz.records.rows import HeadNumber, LayerNumber
 
 
 class ModelRow(TypedDict):

@@ -2,8 +2,8 @@
 
 from typing import Annotated, Literal, TypeAlias, TypedDict
 
-from attnviz.data.outcome import Candidate, Outcome
-from attnviz.renderers.rows.common import measured
+from attnviz.records.interventions import Candidate, Outcome
+from attnviz.records.rows import measured
 
 AnswerName: TypeAlias = Annotated[
     str | None, "The token that is measured; null: all tokens, or each text's own answer."

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated, TypedDict
 
-from attnviz.data.interventions import SiteKind
-from attnviz.data.outcome import Outcome
 from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.records.interventions import Outcome, SiteKind
+from attnviz.records.rows import Error, LayerNumber, LineOrMean, ModelName
 from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.rows.common import Error, LayerNumber, LineOrMean, ModelName
 from attnviz.renderers.rows.outcome import (
     AnswerName,
     Exact,

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Annotated, TypedDict
 
-from attnviz.data.heads import Estimate
-from attnviz.data.outcome import Asked, Question
-from attnviz.data.predict import Attribution, NextTokens, Prediction, PredictionMean
+from attnviz.records.interventions import Asked, Question
+from attnviz.records.metrics import Estimate
+from attnviz.records.predict import Attribution, NextTokens, Prediction, PredictionMean
+from attnviz.records.rows import LineNumber, LineOrMean, measured
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.parts import part_name
-from attnviz.renderers.rows.common import LineNumber, LineOrMean, measured
 from attnviz.renderers.rows.outcome import Exact, Unit, exact
 
 

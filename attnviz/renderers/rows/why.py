@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from attnviz.data.why import Group, Pair, PartKind, Side, Why, Write
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.parts import part_name
-from attnviz.renderers.rows.common import (
+from attnviz.records.parts import Group, Pair, PartKind, Side, Why, Write
+from attnviz.records.rows import (
     HeadNumber,
     LayerNumber,
     MadeObject,
@@ -15,6 +13,8 @@ from attnviz.renderers.rows.common import (
     TokenObject,
     Versions,
 )
+from attnviz.renderers.labels import distinct_labels
+from attnviz.renderers.parts import part_name
 
 
 class PairRow(TypedDict):

@@ -7,9 +7,9 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
-from attnviz.data.head import every_head
-from attnviz.data.predict import NextTokens
 from attnviz.errors import readable
+from attnviz.records.heads import every_head
+from attnviz.records.predict import NextTokens
 from attnviz.renderers.ablate_titles import ablate_heading
 from attnviz.renderers.arrangement import by_part, largest
 from attnviz.renderers.direction import fenced

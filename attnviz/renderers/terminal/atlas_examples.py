@@ -8,8 +8,8 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.atlas import Example, HeadAtlas
-from attnviz.data.tokens import SPECIAL_LABEL
 from attnviz.errors import readable
+from attnviz.records.tokens import SPECIAL_LABEL
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import ascii_only, name_of, told_apart
 from attnviz.renderers.terminal.cells import cut

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit
+from attnviz.records.exhibit import Exhibit
 from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import NEAR
 

@@ -8,7 +8,6 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.capture import Capture
 from attnviz.data.compare import (
     HeadDifference,
     HeadMatch,
@@ -17,9 +16,10 @@ from attnviz.data.compare import (
     SideBySide,
     TextComparison,
 )
-from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.transforms import Difference
 from attnviz.errors import readable
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Exhibit, HeadMap
+from attnviz.records.transforms import Difference
 from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.compare_titles import about_models, about_texts
 from attnviz.renderers.direction import fenced

@@ -16,8 +16,8 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.blocks import FloatArray
-from attnviz.data.exhibit import Exhibit, Orient, Place
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import Exhibit, Orient, Place
 from attnviz.renderers.arrangement import Grid, grid_of, head_name, layer_name
 from attnviz.renderers.headlines import map_title
 from attnviz.renderers.matrix import cells_of, strongest

@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.blocks import FloatArray
+from attnviz.records.capture import FloatArray
 from attnviz.renderers.arrangement import digits_for
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.terminal.cells import cut, pad, widest

@@ -6,8 +6,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from attnviz.console import PLAIN, Display
-from attnviz.data.exhibit import Exhibit, Map
 from attnviz.errors import readable
+from attnviz.records.exhibit import Exhibit, Map
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.headlines import about, map_titles
 from attnviz.renderers.labels import ascii_only

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.heads import METRICS, Estimate, HeadMetrics, HeadReport
 from attnviz.errors import Speller, readable
+from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport
 from attnviz.renderers.heads_titles import heads_title, untold
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded

@@ -18,8 +18,8 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.blocks import FloatArray
-from attnviz.data.exhibit import Exhibit, Orient
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import Exhibit, Orient
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import distinct_labels
 from attnviz.renderers.matrix import farthest, per_row, rows_sum_to_one, shown, strongest

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.heads import Estimate
 from attnviz.data.labels import LabelReport, LabelScore
 from attnviz.errors import readable
+from attnviz.records.metrics import Estimate
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import amount

@@ -3,7 +3,7 @@
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit, Orient
+from attnviz.records.exhibit import Exhibit, Orient
 from attnviz.renderers.terminal.colors import SHADES, cell_style, shade_of, signed_style
 from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import left_out

@@ -14,8 +14,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit, links_of
 from attnviz.errors import Speller
+from attnviz.records.exhibit import Exhibit, links_of
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import distinct_labels, names_of
 from attnviz.renderers.terminal.cells import cut, pad, widest

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.why import Part, Shares
+from attnviz.records.parts import Part, Shares
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.parts import part_name
 from attnviz.renderers.terminal.cells import pad, widest

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.data.card import Figure, ModelCard, ModelFacts
+from attnviz.records.heads import Figure, ModelCard, ModelFacts
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import amount

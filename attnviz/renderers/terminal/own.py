@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from attnviz.data.outcome import Candidate, Outcome
+from attnviz.records.interventions import Candidate, Outcome
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import name_of
 from attnviz.renderers.terminal.listing import Column

@@ -6,8 +6,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.heads import Estimate
 from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.records.metrics import Estimate
 from attnviz.renderers.arrangement import largest
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.patch import map_of, place_names, site_name

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from attnviz.data.exhibit import Exhibit, Map, links_of
-from attnviz.data.tokens import SPECIAL_LABEL
 from attnviz.errors import readable
+from attnviz.records.exhibit import Exhibit, Map, links_of
+from attnviz.records.tokens import SPECIAL_LABEL
 
 
 @dataclass(frozen=True)

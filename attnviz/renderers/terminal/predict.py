@@ -7,9 +7,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.outcome import Asked
-from attnviz.data.predict import Attribution, Evidence, NextTokens, Prediction, PredictionMean
 from attnviz.errors import readable
+from attnviz.records.interventions import Asked
+from attnviz.records.predict import Attribution, Evidence, NextTokens, Prediction, PredictionMean
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.interventions import named, what_is_measured

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.head import Head, listed
 from attnviz.data.retrieval import RETRIEVES, Retrieval
 from attnviz.errors import readable
+from attnviz.records.heads import Head, listed
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.terminal.colors import bar_style
 from attnviz.renderers.terminal.prose import folded

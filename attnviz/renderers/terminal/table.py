@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit, Map, links_of, row_totals
+from attnviz.records.exhibit import Exhibit, Map, links_of, row_totals
 from attnviz.renderers.bars import bar_of
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import distinct_labels, names_of

@@ -15,8 +15,8 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit, Map
 from attnviz.errors import UsageError, option
+from attnviz.records.exhibit import Exhibit, Map
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import ascii_only, distinct_labels, name_of, standing, told_apart
 from attnviz.renderers.terminal.cells import cut, pad

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.data.tokens import Token
+from attnviz.records.tokens import Token
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.titles import amount

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.data.why import Node, Reader, Shares, Side, Why, Write
+from attnviz.records.parts import Node, Reader, Shares, Side, Why, Write
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.labels import names_of
 from attnviz.renderers.parts import (

@@ -13,13 +13,12 @@ from itertools import accumulate
 from math import isnan
 from types import MappingProxyType
 
-from attnviz.data.exhibit import Choice, Exhibit, HeadMap, whole_map
-from attnviz.data.finding import Finding
-from attnviz.data.head import Head
-from attnviz.data.heads import HeadMetrics
-from attnviz.data.tokens import Token
-from attnviz.data.transforms import KeysDropped, SpecialDropped, Unit
 from attnviz.errors import readable, spelled
+from attnviz.records.exhibit import Choice, Exhibit, Finding, HeadMap, whole_map
+from attnviz.records.heads import Head
+from attnviz.records.metrics import HeadMetrics
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import KeysDropped, SpecialDropped, Unit
 from attnviz.renderers.colors import BLUES, BLUES_ON_DARK
 from attnviz.renderers.direction import fenced
 from attnviz.renderers.headlines import head_title, map_title

@@ -12,8 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.blocks import IntArray
-from attnviz.data.exhibit import Exhibit, HeadMap
+from attnviz.records.capture import IntArray
+from attnviz.records.exhibit import Exhibit, HeadMap
 
 Levels: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
 

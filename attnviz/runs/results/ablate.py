@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from attnviz.analyses.ablate import mean_of
 from attnviz.console import Display
 from attnviz.data.ablate import AblationReport, BeforeAfter, Found
-from attnviz.data.predict import NextTokens
+from attnviz.records.predict import NextTokens
 from attnviz.renderers.rows import ablate as rows
 from attnviz.renderers.titles import facts
 from attnviz.runs.results.result import Result

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from attnviz.console import Display, plain_text
-from attnviz.data.asked import Asked, asked
-from attnviz.data.capture import Capture
-from attnviz.data.serial import made_to_dict
 from attnviz.errors import UsageError
+from attnviz.records.call import Asked, asked
+from attnviz.records.capture import Capture
+from attnviz.records.rows import made_to_dict
 from attnviz.runs.results.result import notes_of
 from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.explain import Numbers, calculation_json, calculation_npz

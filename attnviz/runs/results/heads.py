@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from attnviz.console import Display
-from attnviz.data.circuits import Circuits
-from attnviz.data.heads import HeadReport
 from attnviz.data.labels import LabelReport
 from attnviz.data.retrieval import Retrieval
+from attnviz.records.metrics import HeadReport
+from attnviz.records.parts import Circuits
 from attnviz.renderers.rows import heads as rows
 from attnviz.renderers.titles import amount
 from attnviz.runs.results.result import Result

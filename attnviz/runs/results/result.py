@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.console import Display, plain_text
-from attnviz.data.asked import Asked, asked
-from attnviz.data.capture import Capture, ModelIdentity
-from attnviz.data.serial import made_to_dict, shortest, to_json
 from attnviz.errors import UsageError, as_argument, spelled
+from attnviz.records.call import Asked, asked
+from attnviz.records.capture import Capture, ModelIdentity
+from attnviz.records.rows import made_to_dict, shortest, to_json
 from attnviz.renderers.notes import model_notes, text_notes
 from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.explain import Numbers, calculation_npz

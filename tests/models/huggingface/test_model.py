@@ -14,13 +14,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel
 
-from attnviz.data.blocks import PatternBlock, Wanted
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, describe, load, tokenizer_of
 from attnviz.models.folder.files import builtin_folder
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.native import load_native
+from attnviz.records.capture import PatternBlock, Wanted
 from tests.conftest import bytes_tokenizer
 
 IDS = list(range(40, 57))

@@ -19,12 +19,12 @@ from transformers.models.llama.modeling_llama import LlamaAttention
 from transformers.pytorch_utils import Conv1D
 
 import attnviz
-from attnviz.data.head import Head
 from attnviz.errors import ModelError
 from attnviz.models.frozen.circuits import copying, weights_of
 from attnviz.models.huggingface.dissect import dissected
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.values import value_norms
+from attnviz.records.heads import Head
 
 IDS = torch.tensor([[5, 6, 7, 9, 3]])
 HEADS = (4, 4)

@@ -8,10 +8,10 @@ import pytest
 import torch
 from transformers import GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-from attnviz.data.predict import LogitRows
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.layers import layers_of
 from attnviz.models.huggingface.predict import predict
+from attnviz.records.predict import LogitRows
 
 IDS = list(range(40, 57))
 

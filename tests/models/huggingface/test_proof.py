@@ -25,11 +25,11 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import attnviz
-from attnviz.data.blocks import KeepEverything, Wanted
-from attnviz.data.interventions import CutLink
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.huggingface.call import AttentionCall, is_foreign
 from attnviz.models.huggingface.proof import EXACT
+from attnviz.records.capture import KeepEverything, Wanted
+from attnviz.records.interventions import CutLink
 from tests.conftest import bytes_tokenizer
 
 TEXT = "a fluffy blue creature roamed the forest"

@@ -16,13 +16,13 @@ from transformers import (
     LlamaConfig,
 )
 
-from attnviz.data.blocks import PatternBlock, Wanted
-from attnviz.data.head import Head, every_head
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.capture import run_and_capture
 from attnviz.models.huggingface.values import value_norms
 from attnviz.models.loaded import valuing
+from attnviz.records.capture import PatternBlock, Wanted
+from attnviz.records.heads import Head, every_head
 from attnviz.runs.options import TextOptions
 from attnviz.runs.prepare import prepare
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.data.capture import Capture, Kind
-from attnviz.data.head import Head
 from attnviz.errors import ExitStatus, InputError, ModelError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.files import bundled_folder
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.translator import load_translator
+from attnviz.records.capture import Capture, Kind
+from attnviz.records.heads import Head
 from attnviz.runs.choose import plan_capture
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import prepare

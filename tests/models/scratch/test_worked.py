@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.data.worked import Initialisation, Matrices, Similarity, Way
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, three_inputs
 from attnviz.models.scratch.worked import _rounded, random_matrices, work_out
+from attnviz.records.trace import Initialisation, Matrices, Similarity, Way
 
 
 def test_three_inputs_has_the_numbers_of_the_lesson() -> None:

@@ -21,11 +21,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from numpy.typing import NDArray
 
-from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Exhibit, HeadMap
-from attnviz.data.head import Head
-from attnviz.data.transforms import NormBased, Scores
 from attnviz.errors import UsageError
+from attnviz.records.exhibit import Exhibit, HeadMap
+from attnviz.records.heads import Head, NamedHead
+from attnviz.records.transforms import NormBased, Scores
 from attnviz.renderers.colors import BLUES, SEQUENTIAL
 from attnviz.renderers.direction import MARK
 from attnviz.renderers.picture import fonts

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Choice
-from attnviz.data.finding import Finding, FoundLink
-from attnviz.data.head import Head
-from attnviz.data.transforms import NormBased, Scores, Transform
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import Choice, Finding, FoundLink
+from attnviz.records.heads import Head, NamedHead
+from attnviz.records.transforms import NormBased, Scores, Transform
 from attnviz.renderers.picture.paint import Scale, draw_color_bar
 from attnviz.renderers.picture.sheet import draw_bar
 from attnviz.renderers.picture.words import PictureOptions, words_for

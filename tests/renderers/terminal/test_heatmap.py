@@ -9,8 +9,8 @@ from rich.console import Group
 
 from attnviz.commands.flags import as_flag
 from attnviz.console import Display
-from attnviz.data.exhibit import Exhibit, Orient
-from attnviz.data.head import Head
+from attnviz.records.exhibit import Exhibit, Orient
+from attnviz.records.heads import Head
 from attnviz.renderers.terminal.heatmap import render
 from tests.factories import make_capture, make_exhibit, printed
 

@@ -9,9 +9,8 @@ from rich.console import Group
 
 from attnviz.commands.flags import as_flag
 from attnviz.console import Display
-from attnviz.data.card import NamedHead
-from attnviz.data.exhibit import Exhibit, Map
-from attnviz.data.head import Head
+from attnviz.records.exhibit import Exhibit, Map
+from attnviz.records.heads import Head, NamedHead
 from attnviz.renderers.terminal import table
 from attnviz.renderers.terminal.table import Row, render, rows_of
 from tests.factories import make_capture, make_exhibit, printed

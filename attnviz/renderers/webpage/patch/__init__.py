@@ -8,10 +8,10 @@ from html import escape
 
 import numpy as np
 
-from attnviz.data.heads import Estimate
 from attnviz.data.patch import PatchEffect, PatchReport
-from attnviz.data.tokens import Token
 from attnviz.errors import readable
+from attnviz.records.metrics import Estimate
+from attnviz.records.tokens import Token
 from attnviz.renderers.arrangement import largest
 from attnviz.renderers.colors import PALE, signed_color
 from attnviz.renderers.direction import fenced

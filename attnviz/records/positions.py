@@ -1,13 +1,19 @@
 """Token positions: which tokens of a text a name such as `creature#2` stands for."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from math import prod
+from typing import Any
 
-from attnviz.data.expressions import SECONDS, compiled, is_expression
-from attnviz.data.tokens import Token
-from attnviz.data.words import word_groups
+import numpy as np
+from numpy.typing import NDArray
+
 from attnviz.errors import UsageError, option
+from attnviz.records.capture import Capture
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import Unit
 
 
 def check_names(names: Sequence[str], parameter: str) -> None:
@@ -198,3 +204,152 @@ def _not_there(tokens: Sequence[Token], name: str, parameter: str) -> UsageError
         f"{option(parameter, repr(name))} is not in the text",
         f"its tokens are: {listed}" + (f" (did you mean {near[0]}?)" if near else ""),
     )
+
+
+# Which tokens are pieces of one character or one word, as a person reads them.
+
+
+# An ideograph or a kana is a word of its own: their texts put no spaces between words.
+_IDEOGRAPH = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_ALONE = re.compile(f"[{_IDEOGRAPH}]")
+_JOINERS = "\u200c\u200d'’"
+_JOINER = "\u200d"
+# joiners, skin tones, the tags of flags such as Scotland's
+_EXTENDS = re.compile("[\u200c\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
+_FLAG_LETTERS = {chr(code) for code in range(0x1F1E6, 0x1F200)}  # two of them are one flag
+
+
+def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
+    """Which query tokens, and which key tokens, are pieces of one character or word."""
+    of_queries, of_keys = capture.texts
+    queries = _groups(capture.query_tokens, of_queries, unit)
+    return queries, _groups(capture.key_tokens, of_keys, unit)
+
+
+def word_groups(tokens: Sequence[Token]) -> list[range]:
+    """Which tokens of a text are pieces of one word, as ranges of their places in `tokens`."""
+    text = [" "] * max((token.end for token in tokens), default=0)
+    for token in tokens:
+        text[token.start : token.end] = token.text
+    return _groups(tokens, "".join(text), "words")
+
+
+def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:
+    """Which tokens go together, as ranges of positions."""
+    places = [_seen_of(text), *([_word_of(text)] if unit == "words" else [])]
+    starts = [
+        i for i, token in enumerate(tokens) if i == 0 or not _together(tokens[i - 1], token, places)
+    ]
+    return [range(a, b) for a, b in zip(starts, [*starts[1:], len(tokens)], strict=True)]
+
+
+def _together(before: Token, token: Token, places: Sequence[NDArray[np.int64]]) -> bool:
+    """Whether two neighbours are pieces of one character, or of one word."""
+    if before.special or token.special:
+        return False
+    if token.part is not None and token.part[0] > 1:
+        return True
+    if before.end != token.start or token.start == len(places[0]):
+        return False
+    if before.start == before.end:  # it only says that what follows begins a word
+        return True
+    follows, ends = token.start, before.end - 1
+    if before.text == " " and len(places) > 1:
+        return bool(places[1][follows] >= 0)
+    return any(place[follows] >= 0 and place[follows] == place[ends] for place in places)
+
+
+def _seen_of(text: str) -> NDArray[np.int64]:
+    """For each character the number of what a reader sees as one: a letter with its marks, a
+    flag, a family. Unicode Standard Annex 29, "extended grapheme clusters", without Hangul."""
+    place = np.zeros(len(text), np.int64)
+    number, flags = -1, 0
+    for i, character in enumerate(text):
+        flags = flags + 1 if character in _FLAG_LETTERS else 0
+        joined = i > 0 and (
+            _EXTENDS.match(character) is not None
+            or unicodedata.category(character).startswith("M")
+            or (text[i - 1] == _JOINER and not character.isspace())
+            or (flags > 0 and flags % 2 == 0)
+        )
+        number += not joined
+        place[i] = number
+    return place
+
+
+def _word_of(text: str) -> NDArray[np.int64]:
+    """For each character the number of its word, -1 outside of words.
+
+    A combining mark belongs to the letter before it; an apostrophe or a joiner between two
+    letters to their word.
+    """
+    place = np.full(len(text), -1)
+    number, word = -1, False
+    for i, character in enumerate(text):
+        letter = character.isalnum() or character == "_"
+        mark = word and unicodedata.category(character).startswith("M")
+        joint = word and character in _JOINERS and text[i + 1 : i + 2].isalnum()
+        alone = _ALONE.match(character) is not None
+        if letter and (not word or alone):
+            number += 1
+        word = (letter or mark or joint) and not alone
+        if letter or mark or joint:
+            place[i] = number
+    return place
+
+
+# A user's regular expression between slashes, compiled and searched for within limits.
+
+
+LONGEST, MOST_REPEATS = 500, 1_000
+"""The most characters of an expression, and the most repetitions that all its counts `{m,n}` ask
+for together; compiling takes memory for each."""
+SECONDS = 1.0
+"""How long an expression may be searched for in one text."""
+_CALL = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<call>\(\?(?:[R0-9&]|[+-][0-9]|P[>&]))", re.DOTALL
+)
+"""A call to a group, `(?R)`, which is no escaped character and in no set."""
+_COUNT = re.compile(r"\{\s*(\d*)\s*(?:,\s*(\d*)\s*)?\}")
+
+
+def is_expression(name: str) -> bool:
+    """Whether a name is a regular expression between slashes."""
+    return len(name) > 2 and name[0] == name[-1] == "/"
+
+
+def compiled(name: str, parameter: str) -> Any:
+    """The expression of the package `regex`, whose search has a limit of time.
+
+    Args:
+        name: the expression between slashes.
+        parameter: the Python name of the parameter that holds it, for messages.
+
+    Raises:
+        UsageError: it cannot be compiled, or is too large.
+    """
+    import regex  # type: ignore[import-untyped]  # takes a moment
+
+    if len(name) > LONGEST:
+        raise UsageError(
+            f"the regular expression in {option(parameter)} has {len(name):,} characters",
+            f"give {LONGEST:,} at most",
+        )
+    if any(found["call"] for found in _CALL.finditer(name)):
+        raise UsageError(
+            f"{option(parameter, name)} calls a group from within, whose memory has no limit",
+            "write the group out",
+        )
+    counts = (int((found[2] or found[1] or "0")[:9]) for found in _COUNT.finditer(name))
+    if prod(max(1, count) for count in counts) > MOST_REPEATS:
+        raise UsageError(
+            f"{option(parameter, name)} repeats something more than {MOST_REPEATS:,} times",
+            "give smaller numbers",
+        )
+    try:
+        return regex.compile(name[1:-1])
+    except (regex.error, RecursionError, OverflowError) as error:
+        raise UsageError(
+            f"{option(parameter, name)} is not a regular expression ({error})",
+            "correct it" if parameter == "segments" else "correct it, or leave the slashes out",
+        ) from None

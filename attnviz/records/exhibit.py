@@ -1,17 +1,86 @@
 """The exhibit, which renderers and writers take: what was asked to be shown of a capture."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from attnviz.data.blocks import FloatArray, IntArray
-from attnviz.data.capture import Capture
-from attnviz.data.card import NamedHead
-from attnviz.data.finding import Finding
-from attnviz.data.head import Head
 from attnviz.errors import UsageError, option
+from attnviz.records.capture import Capture, FloatArray, IntArray
+from attnviz.records.heads import Head, NamedHead
+
+# Where a text may show a behaviour: the queries it is about, and the keys that may be right.
+
+
+Behaviour: TypeAlias = Literal["adjectives", "pronouns", "mystery", "senses", "induction"]
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """A query word and the words that may be its keys, by the positions of their tokens."""
+
+    word: tuple[int, ...]
+    keys: tuple[tuple[int, ...], ...]
+
+    @property
+    def query(self) -> int:
+        """The position whose row is meant: the word's last token, which sees all of it."""
+        return self.word[-1]
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positions of all keys, in order."""
+        return tuple(sorted({position for key in self.keys for position in key}))
+
+
+Evidence: TypeAlias = Mapping[Behaviour, tuple[Occasion, ...]]
+"""The occasions of each behaviour; none where it cannot occur in the text."""
+
+
+# What one head does on one text, computed from its pattern: what a title may say of it.
+
+
+Habit: TypeAlias = Literal["previous", "followers", "self", "one key"]
+"""Where the strongest link of a query goes: to the token before, to what followed an earlier
+occurrence of the query, to the query itself, or to one key that many queries share."""
+
+
+class FoundLink(NamedTuple):
+    """A link by its positions, with its weight."""
+
+    query: int
+    key: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class Tendency:
+    """What the strongest links of `rows` queries, of `of` in all, have in common.
+
+    `key` is the position of the key that they share, where they share one; then `of` are the
+    queries that may attend to it.
+    """
+
+    habit: Habit
+    rows: int
+    of: int
+    key: int | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a head does on a text.
+
+    `links` are the strongest ones of a few rows, by row, strongest first. The first one of each
+    row shows the `behaviour`, by the words of the text; None where none was looked for or seen.
+    Then `tendency` says what most rows do; where they have nothing in common, `links` do.
+    """
+
+    links: tuple[FoundLink, ...] = ()
+    behaviour: Behaviour | None = None
+    tendency: Tendency | None = None
+
 
 ROWS = 512  # sorted at a time, as sorting takes many times what it keeps
 Reduction: TypeAlias = Literal["mean", "max", "rollout"]

@@ -7,16 +7,18 @@ import json
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from math import isnan
+from typing import Annotated, Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
-from attnviz.data.asked import Asked
-from attnviz.data.capture import Capture, ModelIdentity, TextLoss
-from attnviz.data.explain import EmbeddingTrace, HeadTrace
-from attnviz.data.tokens import Token
-from attnviz.data.transforms import transform_to_dict
-from attnviz.data.worked import Worked
+from attnviz.records.call import Asked
+from attnviz.records.capture import Capture, MadeBy, ModelIdentity, TextLoss
+from attnviz.records.heads import Head
+from attnviz.records.parts import Node, Part, Removal, Shares, Why, Write
+from attnviz.records.tokens import Token
+from attnviz.records.trace import EmbeddingTrace, HeadTrace, Worked
+from attnviz.records.transforms import transform_to_dict
 
 LEAST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)
 MOST_FLOAT32 = float(np.finfo(np.float32).max)
@@ -265,3 +267,184 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
 def unknown_to_dict(words: Sequence[str]) -> dict[str, Any]:
     """The words that a model does not know; nothing where there are none."""
     return {"unknown_words": list(words)} if words else {}
+
+
+# Why a head attends where it does, as JSON.
+
+
+def why_to_dict(why: Why) -> dict[str, Any]:
+    """A contrast with all of its parts, the strongest first."""
+    row = why.row
+    return {
+        **run_to_dict("why", why),
+        "tokens": [token_to_dict(token) for token in why.tokens],
+        "layer": why.head.layer,
+        "head": why.head.head,
+        "query": why.query,
+        "key": why.key,
+        "versus": why.versus,
+        "group": why.group,
+        "raw": row.raw.tolist(),
+        "scores": row.scores.tolist(),
+        "weights": row.weights.tolist(),
+        "sink_score": row.sink,
+        "entropy": row.entropy,
+        "contrast": why.contrast,
+        "added": why.added,
+        "error": why.error,
+        "query_parts": _shares(why.query_shares),
+        "key_parts": _shares(why.key_shares),
+        "pairs": [
+            {"query": _part(pair.query), "key": _part(pair.key), "value": pair.value}
+            for pair in why.pairs
+        ],
+        **({"trees": {side: _nodes(nodes) for side, nodes in why.trees}} if why.trees else {}),
+        **({"without": [_removal(each) for each in why.removals]} if why.removals else {}),
+    }
+
+
+def _part(part: Part | None) -> dict[str, Any] | None:
+    """None stands for all other parts."""
+    return None if part is None else part._asdict()
+
+
+def _shares(shares: Shares) -> list[dict[str, Any]]:
+    order = shares.strongest(len(shares.parts))
+    return [{**shares.parts[i]._asdict(), "value": float(shares.values[0, i])} for i in order]
+
+
+def _nodes(nodes: tuple[Node, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "part": _part(node.part),
+            "value": node.value,
+            "query": node.query,
+            "key": node.key,
+            "parts": _nodes(node.children),
+        }
+        for node in nodes
+    ]
+
+
+def _removal(removal: Removal) -> dict[str, Any]:
+    return {**vars(removal), "part": removal.part._asdict()}
+
+
+def write_to_dict(write: Write) -> dict[str, Any]:
+    """What a head writes, with every reader."""
+    return {
+        **run_to_dict("why", write),
+        "tokens": [token_to_dict(token) for token in write.tokens],
+        "layer": write.head.layer,
+        "head": write.head.head,
+        "query": write.query,
+        "weights": write.weights.tolist(),
+        "lengths": write.lengths.tolist(),
+        "logits": [
+            {
+                "token": label,
+                "id": moved.id,
+                "effect": moved.effect,
+                "by_source": list(moved.by_source),
+            }
+            for label, moved in write.moved
+        ],
+        "readers": [
+            {**vars(reader), "layer": reader.head.layer, "head": reader.head.head}
+            for reader in write.readers
+        ],
+    }
+
+
+# Types of values and objects that several commands write.
+
+
+Versions: TypeAlias = Annotated[dict[str, str], "The libraries that computed it, by name."]
+Arrays: TypeAlias = Annotated[
+    dict[str, Any], "Every array as nested lists, by name; null stands for −∞."
+]
+Unknown: TypeAlias = Annotated[list[str], "Words that the built-in translator was not trained on."]
+LayerNumber: TypeAlias = Annotated[int, "The layer, counted from 0."]
+HeadNumber: TypeAlias = Annotated[int, "The head's number in its layer, counted from 0."]
+LineNumber: TypeAlias = Annotated[int, "The number of the input line; 1 for a single text."]
+LineOrMean: TypeAlias = Annotated[
+    int | None, "The number of the input line; 1 for a single text; null: the mean over all lines."
+]
+ModelName: TypeAlias = Annotated[str, "The name that the model was loaded by."]
+Error: TypeAlias = Annotated[float | None, "Standard error; null where there is none."]
+Exact: TypeAlias = Annotated[str, "The token's own text with its leading space; empty: none."]
+
+
+class HeadName(TypedDict):
+    """A head among others."""
+
+    layer: LayerNumber
+    head: HeadNumber
+
+
+def head_name(head: Head) -> HeadName:
+    """A head as rows name it."""
+    return {"layer": head.layer, "head": head.head}
+
+
+def measured(value: float | None) -> float | None:
+    """A number, or None where nothing could be measured."""
+    return None if value is None or isnan(value) else value
+
+
+class ModelObject(TypedDict):
+    """A model, and how it was run."""
+
+    name: str
+    architecture: str
+    revision: str | None
+    engine: Annotated[MadeBy, "What ran it; none where it was not run."]
+    dtype: str
+    parameters: Annotated[int, "0 where nobody counted them."]
+    heads_per_layer: list[int]
+    fingerprint: Annotated[
+        str | None, "Of samples of the weights; behind a - of all of them, if they were verified."
+    ]
+
+
+class RunObject(TypedDict):
+    """A run of a model over a text."""
+
+    text: str
+    target: Annotated[str, "What an encoder-decoder wrote, or was to write."]
+    bos: Annotated[bool, "Whether a beginning token was put in front."]
+    model: Annotated[int, "Which of the models, from 0."]
+
+
+class MadeObject(TypedDict):
+    """How a result was made."""
+
+    models: list[ModelObject]
+    runs: Annotated[list[RunObject], "Of each text."]
+    versions: Versions
+    seed: Annotated[int | None, "The seed, where the command takes one."]
+    options: Annotated[dict[str, Any], "The options that the user gave, as given."]
+
+
+class TokenObject(TypedDict):
+    """A token of a text."""
+
+    index: Annotated[int, "Its position."]
+    id: int
+    text: Annotated[str, "The exact slice of the text."]
+    exact: Exact
+    label: Annotated[str, "As a person reads it."]
+    start: Annotated[int, "Its first character in the text."]
+    end: Annotated[int, "The character behind its last."]
+    special: Annotated[bool, "Whether it is a special token, which has no slice."]
+    part: Annotated[list[int] | None, "[1, 3]: the first of three that share a character."]
+
+
+class LossObject(TypedDict):
+    """How well the built-in model predicts the text."""
+
+    nats: float
+    characters: int
+    limit: float
+    nats_per_character: float
+    strange: Annotated[bool, "Whether the text is not of the model's world."]

@@ -4,16 +4,23 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast, get_args
 
-from attnviz.data.asked import Asked
-from attnviz.data.blocks import FloatArray, LayerPattern
-from attnviz.data.capture import VALUE_NORMS, Capture, Kind, MadeBy, ModelIdentity, TextLoss
-from attnviz.data.card import NamedHead
-from attnviz.data.head import Head
-from attnviz.data.segments import Segment
-from attnviz.data.serial import CAPTURE_SCHEMA, CAPTURE_VERSION
-from attnviz.data.tokens import SPECIAL_LABEL, Token
-from attnviz.data.transforms import SENTENCES, NormBased, Transform, transform_from_dict
 from attnviz.errors import readable
+from attnviz.records.call import Asked
+from attnviz.records.capture import (
+    VALUE_NORMS,
+    Capture,
+    FloatArray,
+    Kind,
+    LayerPattern,
+    MadeBy,
+    ModelIdentity,
+    TextLoss,
+)
+from attnviz.records.heads import Head, NamedHead
+from attnviz.records.prompt import Segment
+from attnviz.records.rows import CAPTURE_SCHEMA, CAPTURE_VERSION
+from attnviz.records.tokens import SPECIAL_LABEL, Token
+from attnviz.records.transforms import SENTENCES, NormBased, Transform, transform_from_dict
 
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]

@@ -6,15 +6,77 @@ rows (x·W).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from attnviz.data.blocks import FloatArray
-from attnviz.data.capture import Kind, ModelIdentity
-from attnviz.data.tokens import Token
-from attnviz.data.worked import Similarity
+from attnviz.records.capture import FloatArray, Kind, ModelIdentity
+from attnviz.records.tokens import Token
+
+# Attention on small matrices, worked out in full: the examples of lessons, or one's own.
+
+
+Similarity: TypeAlias = Literal["dot", "scaled-dot", "general", "rbf"]
+Initialisation: TypeAlias = Literal["normal", "xavier", "kaiming"]
+DoubleArray: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    """Inputs x (n, d_in) and weights w_query, w_key (d_in, h·d_k), w_value (d_in, h·d_v),
+    w_output (h·d_v, d_out) or None; `labels` names the n inputs."""
+
+    x: DoubleArray
+    w_query: DoubleArray
+    w_key: DoubleArray
+    w_value: DoubleArray
+    w_output: DoubleArray | None = None
+    heads: int = 1
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to compute: the similarity of query and key, whether there is a causal mask, and
+    whether softmax is rounded to one decimal, as in a lesson on paper."""
+
+    similarity: Similarity = "dot"
+    causal: bool = False
+    rounded: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Worked:
+    """Every intermediate of attention on small matrices.
+
+    all_queries, all_keys (n, h·d_k); all_values (n, h·d_v): x times the weights. Split:
+    queries, keys (h, n, d_k); values (h, n, d_v); scores (h, n, n), -inf under the mask;
+    pattern (h, n, n); weighted (h, n, n, d_v): pattern times values; z (h, n, d_v);
+    merged (n, h·d_v); output (n, d_out), after w_output where there is one.
+    """
+
+    given: Matrices
+    way: Way
+    all_queries: DoubleArray
+    all_keys: DoubleArray
+    all_values: DoubleArray
+    queries: DoubleArray
+    keys: DoubleArray
+    values: DoubleArray
+    scores: DoubleArray
+    pattern: DoubleArray
+    weighted: DoubleArray
+    z: DoubleArray
+    merged: DoubleArray
+    output: DoubleArray
+
+    def arrays(self) -> dict[str, DoubleArray]:
+        """Every array by name, in the order of the calculation."""
+        values = vars(self.given) | vars(self)
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
 
 Residual: TypeAlias = Literal["plain", "normed", "mixed"]
 
@@ -243,3 +305,72 @@ class EmbeddingTrace:
     def arrays(self) -> dict[str, FloatArray]:
         """Every array by name, in the order of the calculation."""
         return {n: value for n, value in vars(self).items() if isinstance(value, np.ndarray)}
+
+
+# The result of a verification.
+
+
+EXACT = 1e-5
+"""A difference that needs no further look: what the order of float32 additions explains at once."""
+AS_FAR = 2.0
+"""How many times as far from float64 as transformers a run may be; at most 1.4 was measured."""
+
+
+@dataclass(frozen=True)
+class FromExact:
+    """The largest differences from the same model in float64.
+
+    `ours`: of what was captured; `theirs`: of transformers' eager weights, or of the output
+    without capture. Both are errors of float32, which grow with depth, length and large scores.
+    """
+
+    ours: float
+    theirs: float
+
+    @property
+    def alike(self) -> bool:
+        """Whether both are about as far from float64, so that their difference is rounding."""
+        return self.ours <= max(EXACT, AS_FAR * self.theirs)  # in this form NaN is not alike
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The largest differences between the outputs with and without capture, and between the
+    captured weights and transformers' eager attention. `dtype` is the type the model ran in.
+
+    >>> found = attnviz.verify("a fluffy blue creature")
+    >>> found.exact, sorted(found.by_layer)
+    (True, [0, 1, 2, 3, 4])
+
+    `weights` is None where the model's attention function is none of transformers' own, which eager
+    attention says nothing about; `by_layer` has it of each layer. `products`, also by layer:
+    between weights times values and what the attention function returned, as a share of what is
+    added up; of every row. It is empty where attnviz's own model or a module of the architecture
+    computes weights and product itself.
+
+    `fingerprint`: of the weights, and behind a `-` that of all their bytes.
+
+    `exact_output`, `exact_weights`: where such a difference is above `EXACT` in float32, how far
+    both sides are from float64.
+    """
+
+    output: float
+    weights: float | None
+    dtype: str
+    exact_output: FromExact | None = None
+    exact_weights: FromExact | None = None
+    by_layer: Mapping[int, float] = field(default_factory=dict)
+    products: Mapping[int, float] = field(default_factory=dict)
+    fingerprint: str | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether both are as small as float32 allows; half precision always counts as exact."""
+        return self.dtype != "float32" or (
+            _fits(self.output, self.exact_output)
+            and (self.weights is None or _fits(self.weights, self.exact_weights))
+        )
+
+
+def _fits(difference: float, compared: FromExact | None) -> bool:
+    return difference <= EXACT or (compared is not None and compared.alike)

@@ -1,25 +1,101 @@
-"""Head metrics, computed from the rows of a run as they come.
-
-Sources: entropy and distance, Vig & Belinkov 2019, "Analyzing the Structure of Attention in
-a Transformer Language Model", arXiv 1906.04284; the sink and its threshold, Gu et al. 2024,
-"When Attention Sink Emerges in Language Models", arXiv 2410.10781; duplicate-token and
-induction heads, Olsson et al. 2022, "In-context Learning and Induction Heads", arXiv
-2209.11895.
-"""
+"""Head metrics: numbers that describe what each head does, and how they were measured."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import nan, sqrt
+from math import inf, isnan, nan, sqrt
 from statistics import fmean, stdev
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.blocks import IntArray, PatternBlock
-from attnviz.data.head import Head
-from attnviz.data.heads import METRICS, Estimate, Role
+from attnviz.records.capture import Capture, FloatArray, IntArray, PatternBlock
+from attnviz.records.heads import Head
+
+Metric: TypeAlias = Literal[
+    "entropy", "normalised", "distance", "previous", "first", "self", "duplicate", "induction"
+]
+METRICS: tuple[str, ...] = get_args(Metric)
+"""The names of all metrics; `docs/metrics.md` defines them."""
+RoleName: TypeAlias = Literal[
+    "induction", "duplicate token", "previous token", "self", "sink", "broad"
+]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean, NaN where nothing could be measured; `error` is its standard error over samples."""
+
+    mean: float
+    error: float | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Estimate":
+        """The mean of some samples, at least one."""
+        error = float(np.std(values, ddof=1)) / sqrt(len(values)) if len(values) > 1 else None
+        return cls(fmean(values), error)
+
+
+def descending(value: float) -> float:
+    """What to sort by, so that the largest value comes first and what was not measured last."""
+    return inf if isnan(value) else -value
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a head is called when a metric reaches a threshold: `induction`, as induction ≥ 0.4.
+
+    `rows`: how many rows must be able to show it. With fewer, a head would reach the threshold by
+    chance.
+    """
+
+    name: str
+    metric: str
+    least: float
+    rows: int = 1
+
+
+@dataclass(frozen=True)
+class HeadMetrics:
+    """All metrics of a head.
+
+    `role` is None where no threshold was reached, over enough rows; `named` holds the behaviours
+    that the model's card names the head for.
+    """
+
+    head: Head
+    metrics: Mapping[str, Estimate]
+    role: Role | None = None
+    named: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class HeadReport:
+    """The metrics of a model's heads, over a text or a probe.
+
+    `capture` is the run that was measured, without its patterns; `probe` names the convention by
+    which a probe was measured, and is empty for a text; `sinks` of all `measured` heads put
+    more than 0.3 of their weight on the first token; `heads` may be some of them. `untold` are the
+    roles that were measured over too few rows, and over how many.
+    """
+
+    capture: Capture
+    heads: Sequence[HeadMetrics]
+    sinks: int
+    measured: int
+    probe: str = ""
+    untold: Sequence[tuple[Role, int]] = ()
+
+
+# Head metrics, computed from the rows of a run as they come.
+#
+# Sources: entropy and distance, Vig & Belinkov 2019, "Analyzing the Structure of Attention in
+# a Transformer Language Model", arXiv 1906.04284; the sink and its threshold, Gu et al. 2024,
+# "When Attention Sink Emerges in Language Models", arXiv 2410.10781; duplicate-token and
+# induction heads, Olsson et al. 2022, "In-context Learning and Induction Heads", arXiv
+# 2209.11895.
+
 
 Marks: TypeAlias = Callable[[IntArray, int], Mapping[str, NDArray[np.bool_]]]
 """For the queries of some rows and n keys: metric to (rows, n), True on the keys it counts."""
@@ -180,3 +256,49 @@ def estimates(samples: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
         error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
         means[metric] = Estimate(fmean(values), error)
     return means
+
+
+# What the attention of windows of text adds up to, as `models/` hands it over.
+
+
+EDGES = tuple(1 << i for i in range(15))
+"""Each bin of distances and of positions but the first, which is 0, begins at one of these."""
+BINS = len(EDGES) + 1
+
+SUMS = (
+    *("entropy", "normalised", "distance", "squares"),
+    *("previous", "first", "self", "duplicate", "induction", "mass"),
+)
+"""What is added up over the rows: `squares` of the distance, `mass`: all weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class WindowSums:
+    """The sums of B windows of n tokens, for H heads.
+
+    `sums` (B, H, len(SUMS)); `distances`, `positions` (B, H, bins): the mass by the distance and
+    by the position of the key; `largest` (B, H): the largest weight, first row and column left out;
+    `apart` (B, H): the largest of these between two tokens.
+    """
+
+    sums: NDArray[np.float64]
+    distances: NDArray[np.float64]
+    positions: NDArray[np.float64]
+    largest: NDArray[np.float64]
+    apart: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadLinks:
+    """The strongest links of one head in one window (n), by query.
+
+    `largest`: the largest weight, first row and column left out.
+    """
+
+    window: int
+    layer: int
+    head: int
+    queries: IntArray
+    keys: IntArray
+    weights: FloatArray
+    largest: float

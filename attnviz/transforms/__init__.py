@@ -1,1 +1,0 @@
-"""Pattern to pattern: pure functions on records."""
