@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from attnviz.models.folder.card import read_card
-from attnviz.models.known import BUILTIN
+from attnviz.models.folder.hub import read_card
+from attnviz.models.placement import BUILTIN
 from attnviz.models.scratch.intervening import intervene_native
 from attnviz.records.heads import Head, every_head
 from attnviz.records.interventions import ChangedRun, Edit, Site

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from attnviz.models.hooks import attached
+from attnviz.models.attention import attached
 from making.probe import WorldProbe
 from making.sentences import DEVELOPMENT, SENTENCES, read_sentences
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from attnviz.models.hooks import attached
+from attnviz.models.attention import attached
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
 from making.tokenizer import WordEncoder

@@ -18,8 +18,8 @@ from rich.console import Console
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from attnviz.models.attention import Hook, attached
 from attnviz.models.folder.config import Seq2SeqConfig
-from attnviz.models.hooks import Hook, attached
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.scratch.translator import save_translator
 from attnviz.records.heads import Figure, Head

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 
 from attnviz.models.frozen.contrast import Contrast
-from attnviz.models.frozen.run import FrozenRun
-from attnviz.models.frozen.sums import Sums
+from attnviz.models.frozen.sums import FrozenRun, Sums
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.records.heads import Head
 from tests.architectures import Architecture, N

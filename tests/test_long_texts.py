@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import ExitStatus
-from attnviz.models import handover
+from attnviz.models import sampling
 from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.heads import Head
@@ -27,8 +27,8 @@ TEXT = " ".join(
 @pytest.fixture(autouse=True)
 def few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that every pattern comes in many blocks."""
-    monkeypatch.setattr(handover, "LEAST_ROWS", 7)
-    monkeypatch.setattr(handover, "MOST_ROWS", 7)
+    monkeypatch.setattr(sampling, "LEAST_ROWS", 7)
+    monkeypatch.setattr(sampling, "MOST_ROWS", 7)
 
 
 @pytest.mark.parametrize(

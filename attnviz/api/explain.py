@@ -20,7 +20,7 @@ from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.errors import UsageError
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
-from attnviz.models.known import EMBEDDINGS
+from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import Initialisation, Similarity, Way
 from attnviz.runs.explain import (
     RandomInit,
@@ -35,7 +35,7 @@ from attnviz.runs.results.calculation import Calculation
 from attnviz.runs.results.explain import Telling, of_embeddings, of_example, of_head, of_matrices
 
 if TYPE_CHECKING:
-    from attnviz.models.scratch.embeddings import EmbeddingModel
+    from attnviz.models.scratch.tracing import EmbeddingModel
 
 
 @recorded

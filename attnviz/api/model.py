@@ -8,8 +8,7 @@ from attnviz.api.given import check_choices, check_word
 from attnviz.api.loaded import Loaded, check_as_it_is, placement_of
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
-from attnviz.models.known import BUILTIN
-from attnviz.models.placement import Device, DType, Engine
+from attnviz.models.placement import BUILTIN, Device, DType, Engine
 from attnviz.records.capture import Kind, PairKind
 from attnviz.runs.prepare import load_model as run_load_model
 

@@ -17,7 +17,7 @@ from attnviz.errors import AttnvizError
 from attnviz.models.catalog import describe
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.folder.hub import cached_names
-from attnviz.models.known import BUILTIN, BUNDLED, EMBEDDINGS, KNOWN_MODELS
+from attnviz.models.placement import BUILTIN, BUNDLED, EMBEDDINGS, KNOWN_MODELS
 from attnviz.writers.formats import VIEWS
 
 Offered: TypeAlias = list[str | tuple[str, str]]

@@ -17,7 +17,7 @@ from attnviz.commands.texts import note_texts, text_alone
 from attnviz.errors import UsageError, option
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
-from attnviz.models.known import EMBEDDINGS
+from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way, Worked
 from attnviz.runs.explain import (
     RandomInit,
@@ -31,7 +31,7 @@ from attnviz.runs.results.calculation import Calculation
 from attnviz.runs.results.explain import Telling, of_embeddings, of_example, of_head, of_matrices
 
 if TYPE_CHECKING:
-    from attnviz.models.scratch.embeddings import EmbeddingModel
+    from attnviz.models.scratch.tracing import EmbeddingModel
 
 EPILOG = """
 Examples

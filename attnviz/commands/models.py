@@ -13,7 +13,7 @@ from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
-from attnviz.models.known import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
+from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
 from attnviz.records.heads import ModelCard, ModelFacts
 from attnviz.renderers.rows.models import CardRow, ModelRow, card_row, model_row
 from attnviz.renderers.terminal import models as table

@@ -10,7 +10,7 @@ from attnviz.commands.deliver import deliver_result, destination_of
 from attnviz.commands.grouping import command
 from attnviz.commands.session import Session
 from attnviz.models.catalog import Source, identity_of, parameters_of
-from attnviz.models.known import BUILTIN, COUNTED
+from attnviz.models.placement import BUILTIN, COUNTED
 from attnviz.renderers.rows.params import CountRow, MatrixRow, count_row, matrix_rows
 from attnviz.renderers.terminal import params as table
 from attnviz.runs.results.result import Result

@@ -17,7 +17,7 @@ from attnviz.errors import UsageError, option
 from attnviz.inputs.corpus.listing import check_field, corpus_files
 from attnviz.inputs.corpus.spool import spool
 from attnviz.inputs.corpus.units import LONGEST
-from attnviz.models.memory import written
+from attnviz.models.placement import written
 from attnviz.renderers.notes import model_notes
 from attnviz.renderers.titles import amount, duration
 from attnviz.scanning.estimate import Estimated

@@ -10,7 +10,7 @@ from attnviz.errors import UsageError, option
 from attnviz.inputs.capture_file import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.folder.files import CONFIG
-from attnviz.models.known import KNOWN_MODELS
+from attnviz.models.placement import KNOWN_MODELS
 from attnviz.records.capture import Capture
 from attnviz.renderers.notes import model_notes, run_notes, strange_note
 

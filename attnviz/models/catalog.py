@@ -4,16 +4,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnviz.data.params import ParameterCount
 from attnviz.errors import ModelError, UsageError, option
-from attnviz.models.folder.card import read_card
-from attnviz.models.folder.config import SEQ2SEQ, check_computable, folder_sizes, gpt2_config
+from attnviz.models.folder.config import (
+    GPT_SIZES,
+    SEQ2SEQ,
+    check_computable,
+    check_kind,
+    folder_sizes,
+    gpt2_config,
+)
 from attnviz.models.folder.files import builtin_folder, bundled_folder, is_folder, read_config
-from attnviz.models.folder.params import config_count, folder_count, known_count
-from attnviz.models.folder.shapes import GPT_SIZES
-from attnviz.models.folder.sizes import check_kind
-from attnviz.models.known import BUILTIN, BUNDLED, EMBEDDINGS, HUB_MODELS, KNOWN_MODELS, nearest
-from attnviz.models.placement import ANYWHERE, Engine, Placement
+from attnviz.models.folder.hub import read_card
+from attnviz.models.folder.params import ParameterCount, config_count, folder_count, known_count
+from attnviz.models.placement import (
+    ANYWHERE,
+    BUILTIN,
+    BUNDLED,
+    EMBEDDINGS,
+    HUB_MODELS,
+    KNOWN_MODELS,
+    Engine,
+    Placement,
+    nearest,
+)
 from attnviz.records.capture import Kind, ModelIdentity
 from attnviz.records.heads import ModelCard, ModelFacts
 
@@ -49,7 +62,7 @@ def load(source: Source) -> "LoadedModel":
         UsageError: this model cannot take an option.
     """
     if source.name == EMBEDDINGS:
-        from attnviz.models.scratch.embeddings import load_embeddings
+        from attnviz.models.scratch.tracing import load_embeddings
 
         check_kind(source.kind)
         _check_plain(source)

@@ -1,8 +1,14 @@
 """The next token from its logits, in the order of transformers: temperature, then top-p."""
 
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
+from attnviz.models.attention import Hook
+from attnviz.records.capture import Consumer, PatternBlock, Wanted
 from attnviz.records.prompt import Sampling
 
 
@@ -27,3 +33,81 @@ def _nucleus(logits: Tensor, top_p: float) -> Tensor:
     outside = torch.softmax(rising, dim=-1).cumsum(dim=-1) <= 1 - top_p
     outside[-1] = False  # the likeliest stays
     return logits.masked_fill(torch.zeros_like(outside).scatter(0, order, outside), -torch.inf)
+
+
+# Log-probabilities of given tokens, from logits.
+
+
+def log_probability(logits: Tensor, ids: Tensor) -> Tensor:
+    """The log-probability, in nats, of one token a row: (rows, V) and (rows) give (rows)."""
+    logits = logits.float()
+    chosen = logits.gather(1, ids[:, None])[:, 0]
+    return torch.sub(chosen, logits.logsumexp(dim=1))
+
+
+# The edge of `models/`: blocks of a layer's query rows arrive as tensors and leave as numpy.
+#
+# Only the wanted heads and rows cross it.
+
+
+ENTRIES = 1 << 20
+"""Weights of all heads to compute at a time, in at least LEAST_ROWS rows: 4 MiB, which stay in a
+processor's cache."""
+LEAST_ROWS, MOST_ROWS = 32, 128
+LOGIT_ROWS = 128
+"""Positions whose logits are handed over at a time."""
+
+
+@dataclass(frozen=True)
+class Handover:
+    """Takes the computed rows of a run, and hands over the wanted ones."""
+
+    wanted: Wanted
+    consume: Consumer
+
+    def rows(self, n_queries: int, n_keys: int, n_heads: int) -> Iterator[Tensor]:
+        """The query positions to compute (rows), in blocks that take little memory."""
+        wanted = self.wanted.queries
+        queries = torch.arange(n_queries) if wanted is None else torch.tensor(wanted)
+        return iter(torch.split(queries, rows_at_a_time(n_keys, n_heads)))
+
+    def take(self, layer: int, queries: Tensor, weights: Tensor) -> None:
+        """Hand over computed rows.
+
+        Args:
+            layer: a wanted layer.
+            queries: their positions (rows).
+            weights: those of all heads (h, rows, n) on the first n keys; none of these queries
+                attends to a later key.
+        """
+        heads = self.wanted.heads[layer]
+        kept = weights if len(heads) == len(weights) else weights[list(heads)]
+        self.consume(PatternBlock(layer, heads, queries.numpy(), kept.float().cpu().numpy()))
+
+    def take_rows(self, layer: int, first: int, pattern: Tensor) -> None:
+        """Hand over the wanted rows of a pattern (h, rows, n) that begins at the query `first`."""
+        wanted, after = self.wanted.queries, first + pattern.size(1)
+        if wanted is None:
+            queries = torch.arange(first, after)
+        else:
+            here = slice(bisect_left(wanted, first), bisect_left(wanted, after))
+            queries = torch.tensor(wanted[here], dtype=torch.long)
+            pattern = pattern[:, queries - first]
+        if len(queries):
+            self.take(layer, queries, pattern)
+
+    def hook(self, layer: int) -> Hook:
+        """What hands over the patterns (1, h, rows, n) that pass a hook point, in their order."""
+        after = 0  # the query behind the rows that are handed over already
+
+        def hand_over(pattern: Tensor) -> None:
+            nonlocal after
+            self.take_rows(layer, after, pattern[0])
+            after += pattern.size(2)
+
+        return hand_over
+
+
+def rows_at_a_time(n_keys: int, n_heads: int) -> int:
+    """How many query rows to compute at a time."""
+    return max(LEAST_ROWS, min(MOST_ROWS, ENTRIES // max(1, n_heads * n_keys)))

@@ -12,11 +12,10 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
 from attnviz.errors import ModelError, readable
-from attnviz.models.folder.config import SEQ2SEQ
+from attnviz.models.folder.config import SEQ2SEQ, ModelSizes
 from attnviz.models.folder.files import MERGES, TOKENIZER
 from attnviz.models.folder.gate import cut, foreign, read_bytes
-from attnviz.models.folder.sizes import ModelSizes
-from attnviz.models.folder.tokenizer_gate import LARGEST_TOKENIZER, MOST_AROUND, check_tokenizer
+from attnviz.models.folder.tokenizer import LARGEST_TOKENIZER, MOST_AROUND, check_tokenizer
 from attnviz.records.tokens import MASKS, SPECIAL_LABEL, Token, numbered
 
 END = "<|endoftext|>"

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.catalog import Source, locate
-from attnviz.models.huggingface.functions import foreign
+from attnviz.models.huggingface.attention import foreign
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.scratch.native import NativeModel

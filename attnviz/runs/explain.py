@@ -32,7 +32,7 @@ from attnviz.runs.prepare import prepare
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
-    from attnviz.models.scratch.embeddings import EmbeddingModel
+    from attnviz.models.scratch.tracing import EmbeddingModel
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
         UsageError: more than one head or position, or one that is not there; a model without
             queries, keys and values.
     """
-    from attnviz.models.similarity import other_row
+    from attnviz.models.reducing import other_row
 
     tracing(model)  # refused before anything is run
     prepared = prepare(model, text, options)
@@ -106,7 +106,7 @@ class RandomInit:
 
 def work_example(name: Example, way: Way, random: RandomInit) -> Worked:
     """One of the worked examples; no model is loaded."""
-    from attnviz.models.scratch.worked import random_matrices, work_out
+    from attnviz.models.scratch.tracing import random_matrices, work_out
 
     if name == "three-inputs":
         return work_out(three_inputs(), way)
@@ -120,7 +120,7 @@ def work_matrices(given: Matrices, way: Way) -> Worked:
     Raises:
         InputError: they are so large that a product or a softmax is not finite.
     """
-    from attnviz.models.scratch.worked import work_out
+    from attnviz.models.scratch.tracing import work_out
 
     worked = work_out(given, way)
     if not all(np.isfinite(array).all() for array in (worked.pattern, worked.output)):

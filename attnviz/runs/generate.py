@@ -295,7 +295,7 @@ def chat_prompt(model: "LoadedModel", chat: Chat) -> Prompt:
     Raises:
         ModelError: the model has no template, or one that does not take this chat.
     """
-    from attnviz.models.chat.template import read_template, rendered
+    from attnviz.models.chat import read_template, rendered
 
     folder = model.tokenizer.folder
     template = read_template(folder, chat) if folder else None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from attnviz.models.loaded import predicting
-from attnviz.models.memory import BATCH_TOKENS
+from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.interventions import ChangedRun, Intervention, RunConsumer, SourceRun
 from attnviz.runs.prepare import Prepared
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from attnviz.analyses.loss import SumLoss, text_loss
 from attnviz.errors import option
 from attnviz.models.catalog import Source
-from attnviz.models.known import BUILTIN
 from attnviz.models.loaded import freezing
+from attnviz.models.placement import BUILTIN
 from attnviz.records.call import asked
 from attnviz.records.capture import (
     VALUE_NORMS,

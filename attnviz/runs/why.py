@@ -78,7 +78,7 @@ def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptio
 
 def what_it_writes(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Write:
     """Run a text, and tell what one head writes at one query; raises what `ask_why` raises."""
-    from attnviz.models.frozen.writes import Writes
+    from attnviz.models.frozen.contrast import Writes
 
     prepared = prepare(model, text, options)
     choice, query, _ = one_row(prepared, asked.head, asked.query)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from attnviz.data.scan import files_of
 from attnviz.inputs.corpus.documents import READ, longest_texts
 from attnviz.inputs.corpus.units import LONGEST
-from attnviz.models.memory import SHARE, free_bytes
+from attnviz.models.placement import SHARE, free_bytes
 from attnviz.scanning.executors import Executor, HowRun
 from attnviz.scanning.plan import Plan
 from attnviz.scanning.tasks import CountShard, Done, Task, Trial

@@ -103,7 +103,7 @@ def _here(job: Job, how: HowRun) -> Iterator[OneWorker]:
     Raises:
         UsageError: there are to be more.
     """
-    from attnviz.models.threads import same_threads_after
+    from attnviz.models.reducing import same_threads_after
 
     if how.ray is not None or (how.workers or 1) > 1:
         raise UsageError(
@@ -125,6 +125,6 @@ def _devices() -> int:
     """The graphics processors; torch is asked only where a driver is there."""
     if not Path("/dev/nvidiactl").exists():
         return 0
-    from attnviz.models.threads import devices
+    from attnviz.models.reducing import devices
 
     return devices()

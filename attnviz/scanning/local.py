@@ -121,7 +121,7 @@ def _answer(worker: Connection) -> Done:
 
 def _work(parent: Connection, job: Job, number: int) -> None:
     """A worker: it answers each task with what it did, or with the error that ends it."""
-    from attnviz.models.threads import use_device
+    from attnviz.models.reducing import use_device
 
     try:
         _end_with_parent()

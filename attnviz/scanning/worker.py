@@ -61,7 +61,7 @@ class Worker:
     """Does the tasks of a job, on one thread, so that no result depends on how many there are."""
 
     def __init__(self, job: Job) -> None:
-        from attnviz.models.threads import device_name, use_threads
+        from attnviz.models.reducing import device_name, use_threads
 
         use_threads(1)
         self._store, self._request = job.store, job.request

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attnviz.models.hooks import Hook, attached
+from attnviz.models.attention import Hook, attached
 from attnviz.models.scratch.gpt import GPT
 from attnviz.training.data import Batch
 

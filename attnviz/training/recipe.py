@@ -7,7 +7,7 @@ import numpy as np
 from attnviz.data.train import Plan
 from attnviz.errors import UsageError, option
 from attnviz.models.folder.config import GPTConfig
-from attnviz.models.memory import SHARE, free_bytes, written
+from attnviz.models.placement import SHARE, free_bytes, written
 
 SHARD, WORKERS = 50, 2
 

@@ -12,7 +12,7 @@ import torch
 from inside import report
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from attnviz.models.memory import BATCH_TOKENS
+from attnviz.models.placement import BATCH_TOKENS
 
 folder, text, *count = sys.argv[1:]
 tokenizer = AutoTokenizer.from_pretrained(folder)

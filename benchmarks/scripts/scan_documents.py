@@ -8,7 +8,7 @@ from itertools import islice
 
 from attnviz.data.scan import Document
 from attnviz.models.catalog import Source, load
-from attnviz.models.threads import use_threads
+from attnviz.models.reducing import use_threads
 from attnviz.records.heads import every_head
 from attnviz.scanning.count import Counter
 from attnviz.scanning.files import record_to_bytes

@@ -11,7 +11,7 @@ from texts import LONGEST, WORLD, documents
 
 from attnviz.data.scan import Document
 from attnviz.models.catalog import Source, load
-from attnviz.models.threads import use_threads
+from attnviz.models.reducing import use_threads
 from attnviz.records.heads import every_head
 from attnviz.scanning.count import Counter
 

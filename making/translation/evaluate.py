@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attnviz.models.hooks import attached
+from attnviz.models.attention import attached
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.records.heads import Figure, Head
 from making.tokenizer import WordEncoder

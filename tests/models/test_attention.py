@@ -8,12 +8,13 @@ import torch
 
 from attnviz.models.attention import (
     MultiHeadAttention,
+    attached,
     attention_pattern,
     attention_scores,
     causal_mask,
+    hook_names,
     weighted_sum,
 )
-from attnviz.models.hooks import attached, hook_names
 
 B, H, N_Q, N_K, D_K, D_V = 2, 3, 5, 7, 11, 13
 

@@ -16,8 +16,7 @@ from transformers import GPT2LMHeadModel
 from attnviz.errors import ExitStatus, ModelError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import check_computable, gpt2_config
-from attnviz.models.memory import size_of, written
-from attnviz.models.placement import Placement
+from attnviz.models.placement import Placement, size_of, written
 from attnviz.records.capture import KeepEverything, PatternBlock, Wanted
 from attnviz.runs.prepare import Prepared
 from tests.architectures import ARCHITECTURES

@@ -11,7 +11,7 @@ import transformers
 
 import attnviz
 from attnviz.errors import ExitStatus, ModelError
-from attnviz.models import memory
+from attnviz.models import placement
 from attnviz.models.catalog import Source, load
 from attnviz.models.placement import Placement
 from tests.conftest import Run, bytes_tokenizer
@@ -201,10 +201,10 @@ def test_cached_files_of_a_container_are_free(
     (tmp_path / "memory.max").write_text("8000000\n")
     (tmp_path / "memory.current").write_text("7900000\n")
     (tmp_path / "memory.stat").write_text("anon 1000\ninactive_file 7000000\n")
-    monkeypatch.setattr(memory, "GROUPS", tmp_path)
-    assert memory.free_bytes() <= 7_100_000
+    monkeypatch.setattr(placement, "GROUPS", tmp_path)
+    assert placement.free_bytes() <= 7_100_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert memory.free_bytes() > 7_100_000
+    assert placement.free_bytes() > 7_100_000
 
 
 PROPHETNET: dict[str, Any] = {

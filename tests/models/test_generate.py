@@ -10,9 +10,9 @@ import torch
 import transformers
 
 from attnviz.models.catalog import Source, load
+from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.functions import recording
-from attnviz.models.huggingface.generate import generate
+from attnviz.models.huggingface.intervening import generate
 from attnviz.models.loaded import LoadedModel, generating
 from attnviz.records.capture import FloatArray, KeepEverything, PatternBlock, Wanted
 from attnviz.records.prompt import Sampling

@@ -16,8 +16,8 @@ from transformers.models.auto import modeling_auto
 import attnviz
 from attnviz.api.model import Model
 from attnviz.errors import ModelError
+from attnviz.models import chat, rendering
 from attnviz.models.catalog import Source, tokenizer_of
-from attnviz.models.chat import child, template
 from tests.ordinary.chats.test_templates import CHATS, rendered, transformers_says
 from tests.ordinary.models import Ordinary, build, older, only_texts
 from tests.ordinary.table import EVERY
@@ -110,7 +110,7 @@ def test_tokens_are_those_of_transformers(ordinary: Folder) -> None:
 def test_three_chats_have_the_texts_and_tokens_of_transformers(
     ordinary: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template, "_in_a_process", child.answer)
+    monkeypatch.setattr(chat, "_in_a_process", rendering.answer)
     tokenizer = tokenizer_of(Source(str(ordinary.path)))
     for kind in THREE:
         try:

@@ -6,10 +6,10 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from attnviz.models.attention import Hook, attached
 from attnviz.models.catalog import Source, tokenizer_of
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import builtin_folder
-from attnviz.models.hooks import Hook, attached
 from attnviz.models.scratch.checkpoint import from_gpt2, load_checkpoint, save_checkpoint, to_gpt2
 from attnviz.models.scratch.gpt import GPT
 from tests.conftest import bytes_tokenizer

@@ -8,8 +8,7 @@ from attnviz.commands.groups.text import Tokens
 from attnviz.commands.session import Session
 from attnviz.errors import UsageError, option
 from attnviz.models.catalog import Source
-from attnviz.models.memory import size_of
-from attnviz.models.placement import Device, DType, Engine, Placement
+from attnviz.models.placement import Device, DType, Engine, Placement, size_of
 from attnviz.records.capture import PairKind
 
 

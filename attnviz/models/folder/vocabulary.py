@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from attnviz.errors import COMMAND, ModelError
 from attnviz.models.folder.files import CONFIG, TOKENIZER, read_object
 from attnviz.models.folder.gate import read_bytes, reason
-from attnviz.models.folder.tokenizer_gate import (
+from attnviz.models.folder.tokenizer import (
     LARGEST_TOKENIZER,
     LONGEST_TOKEN,
     check_added,

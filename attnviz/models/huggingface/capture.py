@@ -4,24 +4,31 @@ Where the architecture lets its attention function be switched, ours takes its p
 (`functions.py`). Elsewhere the weights that its modules return are recorded (`outputs.py`).
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError, option
-from attnviz.models.handover import Handover, rows_at_a_time
+from attnviz.models.huggingface.attention import corrected, forward, listening, recording
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import recording
-from attnviz.models.huggingface.layers import Layers
-from attnviz.models.huggingface.outputs import listening
+from attnviz.models.huggingface.layers import (
+    NEAR,
+    Layers,
+    agrees,
+    matrix_of,
+    parts_of,
+    projected,
+    unknown,
+)
 from attnviz.models.huggingface.proof import CannotCompute, ProvenRows
 from attnviz.models.loaded import Rows, Take
-from attnviz.records.capture import Consumer, Kind, Wanted
+from attnviz.models.sampling import Handover, rows_at_a_time
+from attnviz.records.capture import Consumer, FloatArray, Kind, Wanted
 
 
 class _LastLayerSeen(Exception):
@@ -222,3 +229,66 @@ def _some_pattern(call: AttentionCall) -> Tensor:
             seen = torch.ones(n_q, call.k.size(1))
             seen = seen.tril() if call.causal else seen
         return (seen / seen.sum(dim=-1, keepdim=True)).expand(heads, -1, -1)
+
+
+# The norms of a transformers model's values: the length of what a key can add to a query.
+
+
+def value_norms(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> FloatArray:
+    """‖v·W_O‖ of every head and key, (layers, heads, n), NaN where there is no such head.
+
+    Args:
+        model: a transformers model of one sequence.
+        ids: (1, n).
+        heads_per_layer: 0 where a layer has no attention.
+
+    Raises:
+        ModelError: values or output projections cannot be found.
+    """
+    if not model._can_set_attn_implementation():
+        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+    attending = [layer for layer, heads in enumerate(heads_per_layer) if heads]
+    parts = parts_of(model, attending)
+    like = torch.empty((), dtype=model.dtype, device=ids.device)
+    w_o = {n: matrix_of(part.output, like.expand(part.width)) for n, part in parts.items()}
+    norms = torch.full((len(heads_per_layer), max(heads_per_layer), ids.size(1)), torch.nan)
+    layers = Layers(model, "self")
+    under_way = dict[nn.Module, tuple[int, Tensor]]()  # projections whose input is known
+
+    def measure(call: AttentionCall, attended: Tensor) -> Tensor:
+        layer = layers.at_work(call.module)
+        if layer is not None and layer in parts:
+            heads = call.q.size(0)
+            v = call.v.repeat_interleave(heads // call.v.size(0), dim=0).float()  # (h, n, d_v)
+            by_head = w_o[layer][0].float().reshape(heads, v.size(-1), -1)
+            norms[layer, :heads] = (v @ by_head).norm(dim=-1).cpu()
+            under_way[parts[layer].output] = layer, attended
+        return attended  # (1, n, h, d_v)
+
+    def see(output: nn.Module, _args: Any, made: Tensor) -> None:
+        layer, attended = under_way.pop(output)
+        _check(parts[layer].attention, attended.flatten(2)[0], made, w_o[layer])
+
+    with corrected(model, measure), ExitStack() as stack:
+        for output in {part.output for part in parts.values()}:
+            stack.callback(output.register_forward_hook(see).remove)
+        forward(model.base_model, input_ids=ids, use_cache=False)
+    return np.asarray(norms.numpy())
+
+
+def _check(
+    attention: nn.Module,
+    attended: Tensor,
+    made: Tensor,
+    matrix: tuple[Tensor, Tensor | None],
+) -> None:
+    """See that the output of a layer's attention is its heads' outputs (n, h·d_v) times W_O.
+
+    Raises:
+        ModelError: something else is done to them.
+    """
+    expected = projected(attended, matrix)
+    rounding = max(NEAR, 4 * torch.finfo(made.dtype).eps)
+    if not agrees(expected, made.reshape(expected.shape), rounding):
+        name = type(attention).__name__
+        raise unknown(f"{name} changes its heads' outputs before or behind their projection")

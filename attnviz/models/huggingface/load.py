@@ -13,15 +13,20 @@ import torch
 
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.fingerprint import fingerprint, weights_in
-from attnviz.models.folder.architecture import not_taken, reads_no_text, transformers_config
-from attnviz.models.folder.card import read_card
-from attnviz.models.folder.config import folder_sizes
+from attnviz.models.folder.config import (
+    ModelSizes,
+    folder_sizes,
+    not_taken,
+    reads_no_text,
+    transformers_config,
+)
 from attnviz.models.folder.files import PICKLED, read_config
 from attnviz.models.folder.gate import foreign
-from attnviz.models.folder.sizes import ModelSizes
+from attnviz.models.folder.hub import read_card
 from attnviz.models.folder.weights import check_finite, check_parameters, lacks, other_shape
+from attnviz.models.huggingface.attention import forward
 from attnviz.models.huggingface.capture import Attention, attention_of
-from attnviz.models.huggingface.forward import forward
+from attnviz.models.huggingface.layers import agrees
 from attnviz.models.huggingface.model import (
     CausalLM,
     HuggingFaceModel,
@@ -30,9 +35,7 @@ from attnviz.models.huggingface.model import (
     PairDecoder,
     PairEncoder,
 )
-from attnviz.models.huggingface.projections import agrees
-from attnviz.models.memory import written
-from attnviz.models.placement import ANYWHERE, Placement, check_weights
+from attnviz.models.placement import ANYWHERE, Placement, check_weights, written
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
 from attnviz.records.capture import Kind, ModelIdentity
 from attnviz.records.heads import ModelCard

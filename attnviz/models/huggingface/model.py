@@ -9,21 +9,22 @@ from torch import Tensor
 
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.fingerprint import weights_in
-from attnviz.models.frozen.run import FrozenRun
-from attnviz.models.handover import rows_at_a_time
-from attnviz.models.huggingface.capture import reduce_windows, run_and_capture
-from attnviz.models.huggingface.dissect import dissected, dissected_as
-from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.frozen import freeze_transformers
-from attnviz.models.huggingface.functions import foreign
-from attnviz.models.huggingface.generate import generate, log_probabilities
-from attnviz.models.huggingface.intervening import intervene_transformers
-from attnviz.models.huggingface.predict import predict, vectors
-from attnviz.models.huggingface.values import value_norms
+from attnviz.models.frozen.sums import FrozenRun
+from attnviz.models.huggingface.attention import foreign, forward
+from attnviz.models.huggingface.capture import reduce_windows, run_and_capture, value_norms
+from attnviz.models.huggingface.frozen import dissected, dissected_as, freeze_transformers
+from attnviz.models.huggingface.intervening import (
+    generate,
+    intervene_transformers,
+    log_probabilities,
+    predict,
+    vectors,
+)
+from attnviz.models.intervening import head_trace
 from attnviz.models.loaded import Take
 from attnviz.models.reducing import each_alone
+from attnviz.models.sampling import rows_at_a_time
 from attnviz.models.tokenizer import TextTokenizer
-from attnviz.models.tracing import head_trace
 from attnviz.records.capture import (
     NOTHING,
     Capture,

@@ -8,13 +8,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnviz.models.huggingface.forward import forward
-from attnviz.models.huggingface.functions import recording
-from attnviz.models.huggingface.layers import LayerParts, layers_of, parts_of
-from attnviz.models.huggingface.projections import unknown
-from attnviz.models.huggingface.residual import ENOUGH, what_is_added
-from attnviz.models.huggingface.turns import first_of
-from attnviz.models.huggingface.watching import Seen
+from attnviz.models.huggingface.attention import forward, recording
+from attnviz.models.huggingface.layers import LayerParts, layers_of, parts_of, unknown
+from attnviz.models.huggingface.stream import ENOUGH, Seen, first_of, what_is_added
 from attnviz.records.interventions import SiteKind
 
 

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from attnviz.errors import ModelError, option
-from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.plain import PlainModules
+from attnviz.models.huggingface.call import AttentionCall, PlainModules
 
 EXACT, HALF = 1e-4, 2e-2
 """How far weights times values may be from an output, as a share of what is added up, in float32

@@ -13,9 +13,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.attention import Affine, MultiHeadAttention
+from attnviz.models.attention import Affine, HookPoint, MultiHeadAttention
 from attnviz.models.folder.config import GPTConfig
-from attnviz.models.hooks import HookPoint
 
 
 class MLP(nn.Module):

@@ -3,17 +3,20 @@
 Letters in the shape comments as in `models/intervening.py`.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from attnviz.models.handover import LOGIT_ROWS, rows_at_a_time
-from attnviz.models.hooks import Hook, attached
+from attnviz.models.attention import Hook, attached, causal_mask, split_heads
+from attnviz.models.frozen.sums import Attention, FrozenNorm, FrozenRun, frozen_norm
 from attnviz.models.intervening import Batch, batches, take
-from attnviz.models.memory import BATCH_TOKENS
-from attnviz.models.probability import log_probability
+from attnviz.models.placement import BATCH_TOKENS
+from attnviz.models.sampling import LOGIT_ROWS, log_probability, rows_at_a_time
 from attnviz.models.scratch.gpt import GPT
 from attnviz.records.interventions import (
     ChangedRun,
@@ -151,3 +154,97 @@ def _result(model: GPT, ids: Tensor, index: int, normed: Tensor, *, whole: bool)
     ]
     after = torch.cat(followed) if followed else torch.empty(0)
     return ChangedRun(index, after.cpu().numpy(), model.logits(normed[-1]).float().cpu().numpy())
+
+
+# A run of the from-scratch GPT, held fixed.
+#
+# Letters in the shape comments as in `models/frozen/run.py`.
+
+
+FROZEN_POINTS = (
+    "resid_pre",
+    "resid_mid",
+    "resid_post",
+    "attn.q",
+    "attn.k",
+    "attn.v",
+    "attn.pattern",
+)
+
+
+@dataclass(frozen=True)
+class GPTLayer:
+    """A block held fixed."""
+
+    block: Any
+    norm: FrozenNorm
+    attention: Attention
+    normed: bool = True
+
+    def passes(self, x: Tensor, attended: Tensor) -> Tensor:
+        return x + attended
+
+    def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        attn, read = self.block.attn, self.block.ln_1(x) if free else self.norm(x)
+        q, k, v = (split_heads(w(read), attn.n_head) for w in (attn.w_q, attn.w_k, attn.w_v))
+        return q, k, v
+
+
+@dataclass(frozen=True)
+class GPTOutput:
+    """The last norm, held fixed, and the tied output layer, which has no bias."""
+
+    norm: FrozenNorm
+    weight: Tensor
+    bias: None = None
+
+    def reads(self, x: Tensor) -> Tensor:
+        return self.norm(x)
+
+
+def freeze_gpt(model: GPT, ids: Tensor) -> FrozenRun:
+    """Run a GPT over ids (1, n), and hold the run fixed."""
+    seen: dict[str, Tensor] = {}
+
+    def keeper(name: str) -> Hook:
+        def keep(value: Tensor) -> None:
+            seen[name] = value[0]
+
+        return keep
+
+    n_layer = len(model.h)
+    names = [f"h.{layer}.{point}" for layer in range(n_layer) for point in FROZEN_POINTS]
+    with torch.no_grad(), attached(model, {name: keeper(name) for name in names}):
+        final = model.hidden(ids)[0]  # (n, d)
+        positions = model.wpe.weight.detach()[: ids.size(1)]
+        return FrozenRun(
+            embedded={"embedding": model.wte(ids[0]), "position": positions},
+            constant=torch.zeros_like(final),
+            layers=[_layer(model.h[i], f"h.{i}.", seen) for i in range(n_layer)],
+            streams=[*(seen[f"h.{i}.resid_pre"] for i in range(n_layer)), final],
+            vocabulary=model.wte.weight.detach(),
+            output=GPTOutput(_norm(model.ln_f, final), model.wte.weight.detach()),
+        )
+
+
+def _layer(block: Any, path: str, seen: dict[str, Tensor]) -> GPTLayer:
+    q, k, v, pattern = (seen[f"{path}attn.{name}"] for name in ("q", "k", "v", "pattern"))
+    before, w_o = seen[f"{path}resid_pre"], block.attn.w_o
+    attention = Attention(
+        q=q,
+        k=k,
+        v=v,
+        pattern=pattern,
+        scaling=1 / math.sqrt(q.size(2)),
+        w_o=w_o.weight.detach().unflatten(0, (q.size(0), -1)),
+        b_o=w_o.bias.detach(),
+        attended=seen[f"{path}resid_mid"] - before,
+        seen=causal_mask(len(before), before.device),
+    )
+    return GPTLayer(block, _norm(block.ln_1, before), attention)
+
+
+def _norm(module: Any, x: Tensor) -> FrozenNorm:
+    found = frozen_norm(module, x, module(x))
+    assert found is not None  # a LayerNorm is one
+    return found

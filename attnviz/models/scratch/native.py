@@ -8,24 +8,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnviz.models.attention import Hook, attached
 from attnviz.models.fingerprint import fingerprint
-from attnviz.models.folder.card import read_card
 from attnviz.models.folder.config import folder_sizes, gpt2_config
-from attnviz.models.frozen.run import FrozenRun
-from attnviz.models.handover import LOGIT_ROWS, Handover, rows_at_a_time
-from attnviz.models.hooks import Hook, attached
-from attnviz.models.known import BUILTIN
+from attnviz.models.folder.hub import read_card
+from attnviz.models.frozen.sums import FrozenRun
+from attnviz.models.intervening import head_trace, numbers
 from attnviz.models.loaded import Rows, Take
-from attnviz.models.placement import ANYWHERE, Placement, check_weights
-from attnviz.models.probability import log_probability
-from attnviz.models.scratch.checkpoint import load_checkpoint, to_gpt2
-from attnviz.models.scratch.frozen import freeze_gpt
-from attnviz.models.scratch.generate import generate_native
+from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
+from attnviz.models.sampling import LOGIT_ROWS, Handover, log_probability, rows_at_a_time
+from attnviz.models.scratch.checkpoint import generate_native, load_checkpoint, to_gpt2
 from attnviz.models.scratch.gpt import GPT
-from attnviz.models.scratch.intervening import intervene_native
+from attnviz.models.scratch.intervening import freeze_gpt, intervene_native
 from attnviz.models.scratch.tracing import gpt_record
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
-from attnviz.models.tracing import head_trace, numbers
 from attnviz.records.capture import (
     NOTHING,
     Capture,

@@ -14,9 +14,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.attention import MultiHeadAttention, causal_mask
+from attnviz.models.attention import HookPoint, MultiHeadAttention, causal_mask
 from attnviz.models.folder.config import Seq2SeqConfig
-from attnviz.models.hooks import HookPoint
 from attnviz.models.scratch.gpt import MLP
 
 

@@ -12,25 +12,23 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from attnviz.errors import ModelError
+from attnviz.models.attention import attached
 from attnviz.models.fingerprint import fingerprint, weights_in
-from attnviz.models.folder.card import CARD, read_card
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
+from attnviz.models.folder.hub import CARD, read_card
 from attnviz.models.folder.weights import (
     check_finite,
     check_parameters,
     check_shapes,
     read_weights,
 )
-from attnviz.models.handover import Handover
-from attnviz.models.hooks import attached
-from attnviz.models.probability import log_probability
-from attnviz.models.sampling import chosen
-from attnviz.models.scratch.generate import last_row
+from attnviz.models.intervening import head_trace, numbers
+from attnviz.models.sampling import Handover, chosen, log_probability
+from attnviz.models.scratch.checkpoint import last_row
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.scratch.tracing import seq2seq_record
 from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
-from attnviz.models.tracing import head_trace, numbers
 from attnviz.records.capture import Capture, Consumer, FloatArray, Kind, ModelIdentity, Wanted
 from attnviz.records.heads import Head, ModelCard
 from attnviz.records.prompt import GoOn, Sampling

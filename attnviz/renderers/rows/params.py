@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, TypedDict
 
-from attnviz.data.params import Matrix, ParameterCount, Part, Per
+from attnviz.models.folder.params import Matrix, ParameterCount, Part, Per
 
 
 class MatrixRow(TypedDict):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.data.params import CROSS, Matrix, ParameterCount
+from attnviz.models.folder.params import CROSS, Matrix, ParameterCount
 from attnviz.renderers.terminal.listing import Column, listing
 from attnviz.renderers.terminal.prose import folded
 from attnviz.renderers.titles import amount

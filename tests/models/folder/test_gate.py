@@ -14,7 +14,7 @@ import transformers
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.models.folder.files import read_words, weight_shapes
 from attnviz.models.folder.gate import check_asked, check_settings, checked_header, parse_json
-from attnviz.models.folder.tokenizer_gate import is_costly
+from attnviz.models.folder.tokenizer import is_costly
 from tests.conftest import Run, bytes_tokenizer
 
 TEXT = "a fluffy blue creature"

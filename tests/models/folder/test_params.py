@@ -9,11 +9,10 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from attnviz.data.params import ParameterCount
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, parameters_of
-from attnviz.models.folder.params import config_count, known_count
-from attnviz.models.folder.shapes import GPT_SIZES, known_total
+from attnviz.models.folder.config import GPT_SIZES, known_total
+from attnviz.models.folder.params import ParameterCount, config_count, known_count
 
 SMALL: dict[str, Any] = {
     "vocab_size": 50,

@@ -18,8 +18,7 @@ from transformers import (
 
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface.capture import run_and_capture
-from attnviz.models.huggingface.values import value_norms
+from attnviz.models.huggingface.capture import run_and_capture, value_norms
 from attnviz.models.loaded import valuing
 from attnviz.records.capture import PatternBlock, Wanted
 from attnviz.records.heads import Head, every_head

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.attention import MultiHeadAttention, causal_mask
+from attnviz.models.attention import MultiHeadAttention, attached, causal_mask
 from attnviz.models.folder.config import Seq2SeqConfig
-from attnviz.models.hooks import attached
 from attnviz.models.scratch.seq2seq import DecoderBlock, EncoderBlock, Seq2Seq
 
 CONFIG = Seq2SeqConfig(

@@ -16,8 +16,9 @@ from transformers import AutoTokenizer
 
 from attnviz.errors import ModelError
 from attnviz.inputs.chat import chat_of
-from attnviz.models.chat import child, template
-from attnviz.models.folder.sizes import ModelSizes
+from attnviz.models import chat as models_chat
+from attnviz.models import rendering
+from attnviz.models.folder.config import ModelSizes
 from attnviz.models.tokenizer import load_tokenizer
 
 TEMPLATES = sorted(path.stem for path in Path(__file__).parent.glob("*.jinja"))
@@ -132,7 +133,7 @@ def _folder(folder: Path, kind: str) -> Path:
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Render in this process, which is faster; another test is about the child's."""
-    monkeypatch.setattr(template, "_in_a_process", child.answer)
+    monkeypatch.setattr(models_chat, "_in_a_process", rendering.answer)
 
 
 def transformers_says(tokenizer: Any, chat: dict[str, Any]) -> tuple[str, list[int]]:
@@ -144,15 +145,17 @@ def transformers_says(tokenizer: Any, chat: dict[str, Any]) -> tuple[str, list[i
     return text, ids
 
 
-def rendered(folder: Path, given: object) -> template.Rendered:
+def rendered(folder: Path, given: object) -> models_chat.Rendered:
     """A chat as attnviz renders it."""
     chat = chat_of(given, "the chat")
-    found = template.read_template(folder, chat)
+    found = models_chat.read_template(folder, chat)
     assert found is not None
-    return template.rendered(found, chat)
+    return models_chat.rendered(found, chat)
 
 
-def attnviz_says(folder: Path, given: dict[str, Any]) -> tuple[str, list[int], template.Rendered]:
+def attnviz_says(
+    folder: Path, given: dict[str, Any]
+) -> tuple[str, list[int], models_chat.Rendered]:
     """The text and the tokens that attnviz gives the model."""
     made = rendered(folder, given)
     tokenizer = load_tokenizer(folder, SIZES, bos=True)
@@ -331,12 +334,12 @@ def test_a_template_takes_no_more_than_its_time_and_memory(
 ) -> None:
     (folder / "chat_template.jinja").write_text(source)
     chat = chat_of([{"role": "user", "content": "you"}], "the chat")
-    found = template.read_template(folder, chat)
+    found = models_chat.read_template(folder, chat)
     assert found is not None
     tracemalloc.start()
     try:
         with pytest.raises(ModelError) as told:
-            template.rendered(found, chat)
+            models_chat.rendered(found, chat)
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

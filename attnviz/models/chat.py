@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from attnviz.errors import ModelError
-from attnviz.models.chat import child
+from attnviz.models import rendering
 from attnviz.models.folder.gate import cut, foreign, read_bytes
 from attnviz.models.folder.vocabulary import tokenizer_settings, transformers_tokenizer
 from attnviz.records.prompt import Chat, Said, Segment, Slice
@@ -28,7 +28,7 @@ LARGEST = 1 << 20
 """The most bytes of a template; those of real models have 20,000."""
 PATIENCE = 30
 """The most for the process that renders, its start included."""
-MOST_WRITTEN = 2 * 12 * child.LONGEST
+MOST_WRITTEN = 2 * 12 * rendering.LONGEST
 """The most bytes that it writes, two texts: JSON takes up to 12 for a character."""
 BEGIN, END = "\ue000{}\ue001", "\ue002{}\ue001"
 MARK = re.compile("([\ue000\ue002])([0-9]+)\ue001")
@@ -113,7 +113,7 @@ def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
         return Rendered(whole.text, whole.segments, (*whole.notes, said))
     if MARK.sub("", marked) == text:
         return Rendered(text, _segments([marked], chat.parts), (used,))
-    room = max(1, child.LONGEST // (len(text) + 1))
+    room = max(1, rendering.LONGEST // (len(text) + 1))
     _, *tried = _render(template, chat, [(), *((part,) for part in chat.parts[:room])])
     alone = zip(chat.parts, tried, strict=False)
     placed = {part: each for part, each in alone if MARK.sub("", each) == text}
@@ -196,7 +196,7 @@ def _in_a_process(asked: Mapping[str, Any]) -> dict[str, Any]:
         ModelError: it takes too long.
     """
     # by its path: with -m, the folder that the user stands in could bring modules of its own
-    command = [sys.executable, child.__file__]
+    command = [sys.executable, rendering.__file__]
     given = json.dumps(asked).encode()
     with TemporaryFile() as written:
         try:

@@ -1,21 +1,80 @@
-"""The attention of a transformers model, recorded at its own extension point.
+"""A forward pass of a transformers model, whose failures are told from our own."""
 
-transformers looks an attention function up by name, in a mapping that can be changed.
-While a model is recorded, the function under the name of its own implementation is
-replaced by one that calls it. The model, its configuration, its masks and its output do not
-change, whoever wrote the function. A listener is given what went into a call and what came out
-of it; `proof.py` finds the weights.
-"""
-
+import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from inspect import signature
+from types import TracebackType
 from typing import Any, TypeAlias
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from attnviz.errors import ModelError
+from attnviz.models.folder.gate import cut
 from attnviz.models.huggingface.call import AttentionCall, eager_of, is_foreign
+
+
+def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: Any) -> Any:
+    """The output of a model, which may have hooks of ours.
+
+    Args:
+        model: a transformers model.
+        through: one of its methods, instead of its own forward pass.
+        inputs: the arguments.
+
+    Raises:
+        ModelError: transformers cannot run it on these inputs; the first line of its error is
+            quoted.
+        Exception: whatever a hook of ours raises.
+    """
+    try:
+        return (through or model)(**inputs)
+    except Exception as error:
+        if error.__traceback__ and _is_ours(error.__traceback__.tb_next):
+            raise
+        import transformers
+
+        said = str(error).strip().split("\n")[0] or type(error).__name__
+        raise ModelError(
+            f"transformers {transformers.__version__} itself cannot run this "
+            f"{model.config.model_type} on this text ({cut(said)})",
+            _advice(model),
+        ) from None
+
+
+OTHER_INPUTS = re.compile(r"(?:pixel|input)_(?:values|features)$|bbox$")
+
+
+def _advice(model: Any) -> str:
+    """What may help a model that fails on a text."""
+    others = [name for name in signature(model.forward).parameters if OTHER_INPUTS.match(name)]
+    if others:
+        return (
+            f"it also takes {others[0]}, which attnviz does not give it: use a model of text alone"
+        )
+    return "try a longer text or another model"
+
+
+def _is_ours(frames: TracebackType | None) -> bool:
+    """Whether an error was raised in attnviz, or passed through it."""
+    while frames is not None:
+        if str(frames.tb_frame.f_globals.get("__name__", "")).startswith("attnviz."):
+            return True
+        frames = frames.tb_next
+    return False
+
+
+# The attention of a transformers model, recorded at its own extension point.
+#
+# transformers looks an attention function up by name, in a mapping that can be changed.
+# While a model is recorded, the function under the name of its own implementation is
+# replaced by one that calls it. The model, its configuration, its masks and its output do not
+# change, whoever wrote the function. A listener is given what went into a call and what came out
+# of it; `proof.py` finds the weights.
+
 
 Listener: TypeAlias = Callable[[AttentionCall], None]
 Correct: TypeAlias = Callable[[AttentionCall, Tensor], Tensor]
@@ -149,3 +208,51 @@ def _described(name: str, function: Any) -> str:
     """The name that a function is registered by, with its own where that is another."""
     own = getattr(function, "__qualname__", type(function).__name__).rsplit(".", 1)[-1]
     return f"{name!r}" if name == own else f"{name!r} ({own})"
+
+
+# The weights that attention modules return themselves, taken by forward hooks.
+#
+# Some architectures compute attention inside their modules, where no function of ours can
+# take its place. In eager mode, such a module returns its weights beside its output. They are
+# taken from there and dropped at once, so that only one layer's matrix is held at a time.
+
+
+Heard: TypeAlias = Callable[[nn.Module, Tensor], None]
+"""Is given a module and its pattern (h, n_q, n_k)."""
+
+OPTION = "output_attentions"
+
+
+@contextmanager
+def listening(model: nn.Module, heard: Heard) -> Iterator[None]:
+    """Let every attention module of the model return its weights, and hand them to `heard`."""
+
+    def request(module: nn.Module, args: Any, kwargs: Any) -> Any:
+        signature = inspect.signature(module.forward)
+        if OPTION not in signature.parameters:
+            return None  # it always returns them
+        call = signature.bind(*args, **kwargs)
+        call.arguments[OPTION] = True
+        return call.args, call.kwargs
+
+    def hear(module: nn.Module, _args: Any, output: Any) -> Any:
+        parts = (part for part in output if isinstance(part, Tensor) and part.dim() == 4)
+        weights = next(parts, None)  # (1, h, n_q, n_k)
+        if weights is None:
+            return None
+        heard(module, weights[0])
+        without = [None if part is weights else part for part in output]
+        named = hasattr(output, "_fields")  # a named tuple takes its parts one by one
+        return type(output)(*without) if named else type(output)(without)
+
+    with ExitStack() as stack:
+        for module in attention_modules(model):
+            stack.callback(module.register_forward_pre_hook(request, with_kwargs=True).remove)
+            stack.callback(module.register_forward_hook(hear).remove)
+        yield
+
+
+def attention_modules(model: nn.Module) -> list[nn.Module]:
+    """The innermost modules with attention in the name of their class."""
+    named = [m for m in model.modules() if "Attention" in type(m).__name__]
+    return [m for m in named if not any(part in named for part in list(m.modules())[1:])]

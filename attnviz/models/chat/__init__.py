@@ -1,1 +1,0 @@
-"""A chat to the prompt that its model reads, by the model's own template."""
