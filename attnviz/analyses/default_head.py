@@ -9,9 +9,8 @@ deterministic, and uses nothing but the capture.
 
 from collections.abc import Sequence
 
-from attnviz.analyses.acting import acts_of
-from attnviz.analyses.evidence import evidence
 from attnviz.analyses.generic_head import most_telling_head
+from attnviz.builtin.evidence import acts_of, evidence
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Behaviour, Choice
 from attnviz.records.heads import NamedHead

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from attnviz.analyses.acting import acts_of
-from attnviz.analyses.evidence import evidence
+from attnviz.builtin.evidence import acts_of, evidence
 from attnviz.records.exhibit import (
     Behaviour,
     Exhibit,

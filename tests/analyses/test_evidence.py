@@ -2,8 +2,8 @@
 
 import pytest
 
-from attnviz.analyses.evidence import evidence
-from attnviz.analyses.words import WORD, words_of
+from attnviz.builtin.evidence import evidence
+from attnviz.builtin.words import WORD, words_of
 from attnviz.records.tokens import Token
 from tests.factories import make_capture, make_tokens
 

@@ -5,11 +5,14 @@ that query. The lists are of English, and they err; what a head does there is se
 pattern (`default_head.py`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from attnviz.analyses import adjectives, pronouns
-from attnviz.analyses.lexicon import (
+import numpy as np
+
+from attnviz.builtin import claims
+from attnviz.builtin.words import (
+    Word,
     has_senses,
     is_adjective,
     is_adverb,
@@ -20,10 +23,10 @@ from attnviz.analyses.lexicon import (
     is_plural,
     is_verb,
     listed,
+    words_of,
 )
-from attnviz.analyses.words import Word, words_of
-from attnviz.records.capture import Capture
-from attnviz.records.exhibit import Behaviour, Evidence, Occasion
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.exhibit import Behaviour, Evidence, FoundLink, Occasion
 
 CULPRITS = frozenset(
     """murderer killer thief culprit robber burglar poisoner assassin kidnapper criminal attacker
@@ -56,7 +59,7 @@ def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:
 def _may_be_name(word: Word) -> bool:
     """Whether a word may be a name in a text without capitals, too: also one that is unknown."""
     lower = word.lower
-    if pronouns.is_name(word) or is_first_name(lower):
+    if claims.is_name(word) or is_first_name(lower):
         return True
     known = is_known(lower) or is_plural(lower) or is_verb(lower) or is_adverb(lower)
     return word.is_word and not known
@@ -67,7 +70,7 @@ def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
 
     The noun's own adjectives are left out: "a wet board" shows another behaviour.
     """
-    adjectives_of = {noun.word: noun.keys for noun in adjectives.adjective_occasions(words)}
+    adjectives_of = {noun.word: noun.keys for noun in claims.adjective_occasions(words)}
     for i, word in enumerate(words):
         if not (has_senses(word.lower) and _is_used_as_noun(words, i)):
             continue
@@ -82,12 +85,12 @@ def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
 def _is_used_as_noun(words: Sequence[Word], i: int) -> bool:
     """Whether a word that may be a verb or a name, too, is none here, by the word before it."""
     before = words[i - 1].lower if i else ""
-    if pronouns.is_name(words[i]):
+    if claims.is_name(words[i]):
         return False
-    if before in pronouns.SUBJECTS or is_function(words[i].lower):
+    if before in claims.SUBJECTS or is_function(words[i].lower):
         return False
     noun = words[i].lower in listed("nouns") or not is_verb(words[i].lower)
-    return noun or before in adjectives.DETERMINERS or is_adjective(before)
+    return noun or before in claims.DETERMINERS or is_adjective(before)
 
 
 def _induction(words: Sequence[Word]) -> Iterator[Occasion]:
@@ -116,9 +119,38 @@ def _is_content(word: Word) -> bool:
 FINDERS: Mapping[Behaviour, Callable[[Sequence[Word]], Iterator[Occasion]]] = MappingProxyType(
     {
         "mystery": _mystery,
-        "adjectives": adjectives.adjective_occasions,
-        "pronouns": pronouns.pronoun_occasions,
+        "adjectives": claims.adjective_occasions,
+        "pronouns": claims.pronoun_occasions,
         "senses": _senses,
         "induction": _induction,
     }
 )
+
+
+# Whether a head acts on a text: whether its strongest links go where evidence says they may.
+
+
+LEAST = 0.4
+"""The share of a row that has to lie on plausible keys."""
+
+
+def acts_of(
+    weights: FloatArray,
+    occasions: Iterable[Occasion],
+) -> list[FoundLink]:
+    """The strongest link of each row in which a head shows a behaviour, the strongest first.
+
+    In such a row the strongest link of all goes to a plausible key, and the plausible keys have
+    enough of the row.
+
+    Args:
+        weights: the head's pattern, (n, n); rows need not sum to 1.
+        occasions: the queries of the head's behaviour with their plausible keys.
+    """
+    acts = []
+    for occasion in occasions:
+        row = weights[occasion.query].astype(np.float64)  # (n)
+        key, on_keys = int(row.argmax()), row[list(occasion.positions)].sum()
+        if key in occasion.positions and on_keys > 0 and on_keys >= LEAST * row.sum():
+            acts.append(FoundLink(occasion.query, key, float(row[key])))
+    return sorted(acts, key=lambda act: -act.weight)
