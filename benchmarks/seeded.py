@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from attnviz.inputs.captures import npz_chunks
 from attnviz.records.capture import Capture, LayerPattern, ModelIdentity
 from attnviz.records.tokens import Token
 from attnviz.writers.atomic import write_bytes
-from attnviz.writers.npz import npz_chunks
 
 LAYERS, HEADS, SPREAD, SINK = 12, 12, 3.0, 0.6
 

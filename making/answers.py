@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from attnviz.inputs.prompt import Prompt, cut_prompt
+from attnviz.inputs.prompts import Prompt, cut_prompt
 from attnviz.models.catalog import Source, load
 from attnviz.records.prompt import Segment
 from attnviz.runs.generate import Writing, answering

@@ -10,7 +10,7 @@ from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.api.shown import Shown, ShowOptions, shown_of, viewed_as
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.arrays import capture_of
-from attnviz.inputs.capture_file import load_capture
+from attnviz.inputs.captures import load_capture
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import links_of

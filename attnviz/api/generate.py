@@ -23,8 +23,7 @@ from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.data.check import Check
 from attnviz.data.shares import Unit
 from attnviz.errors import UsageError
-from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
-from attnviz.inputs.segments import By
+from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, with_documents
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.heads import listed
 from attnviz.records.prompt import Chat, Sampling

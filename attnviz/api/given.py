@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from typing import Any, ParamSpec, TypeAlias, TypeVar, get_args
 
 from attnviz.errors import UsageError, option
-from attnviz.inputs.chat import chat_of
+from attnviz.inputs.prompts import chat_of
 from attnviz.records.call import asking
 from attnviz.records.heads import Head
 from attnviz.records.prompt import Chat

@@ -13,11 +13,8 @@ from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, say, text_alone
 from attnviz.data.shares import Unit, View
 from attnviz.errors import ExitStatus, InputError, UsageError, option
-from attnviz.inputs.chat import read_chat
-from attnviz.inputs.lines import read_lines
-from attnviz.inputs.prompt import Document, Prompt, cut_prompt, with_documents
-from attnviz.inputs.segments import By
-from attnviz.inputs.text import STDIN, read_file
+from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, read_chat, with_documents
+from attnviz.inputs.text import STDIN, read_file, read_lines
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.prompt import Chat, Sampling
 from attnviz.records.transforms import How

@@ -10,7 +10,7 @@ from attnviz.commands.grouping import panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, say
 from attnviz.errors import ExitStatus, InputError, UsageError
-from attnviz.inputs.lines import read_lines
+from attnviz.inputs.text import read_lines
 from attnviz.records.capture import Capture
 from attnviz.records.rows import made_to_dict
 from attnviz.renderers.notes import run_notes

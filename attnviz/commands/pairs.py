@@ -11,7 +11,7 @@ from attnviz.commands.grouping import panel_option
 from attnviz.commands.lines import OF_A_TEXT, Answered, captured, check_one_file, each_line
 from attnviz.commands.session import Session
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.pairs import PromptLine, read_prompt
+from attnviz.inputs.prompts import PromptLine, read_prompt
 from attnviz.records.interventions import Measure
 
 

@@ -16,7 +16,7 @@ from attnviz.commands.session import Session
 from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.patch import PatchReport
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.pairs import PromptLine
+from attnviz.inputs.prompts import PromptLine
 from attnviz.records.interventions import SiteKind
 from attnviz.runs.interventions import Progress
 from attnviz.runs.patch import Patching, patch_text

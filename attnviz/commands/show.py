@@ -11,7 +11,7 @@ from attnviz.commands.grouping import command, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, text_or_capture
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
-from attnviz.inputs.lines import read_lines
+from attnviz.inputs.text import read_lines
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
 from attnviz.records.positions import check_names

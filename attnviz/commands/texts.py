@@ -7,7 +7,7 @@ from attnviz.commands.groups.model import RUN
 from attnviz.commands.groups.text import TextIn
 from attnviz.commands.session import Session
 from attnviz.errors import UsageError, option
-from attnviz.inputs.capture_file import load_capture
+from attnviz.inputs.captures import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.placement import KNOWN_MODELS

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from attnviz.data.labels import LabelledText
 from attnviz.errors import InputError
-from attnviz.inputs.lines import read_lines
-from attnviz.inputs.text import Stdin
+from attnviz.inputs.text import Stdin, read_lines
 
 HINT = 'give {"text": "…", "links": [["query", ["key", "key"]]]} on each line'
 

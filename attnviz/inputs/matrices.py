@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnviz.errors import InputError, readable
-from attnviz.inputs.files import opened, read_limited
+from attnviz.inputs.text import opened, read_limited
 from attnviz.records.trace import DoubleArray, Matrices
 
 NEEDED = ("x", "w_query", "w_key", "w_value")

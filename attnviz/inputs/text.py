@@ -1,15 +1,19 @@
 """The one text, or the saved capture, of a command, and where it comes from."""
 
+import codecs
+import contextlib
+import difflib
+import errno
+import io
 import os
 import re
 import shlex
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.decoding import BYTE_ORDER_MARK, argument_text, check_not_blank, decode
-from attnviz.inputs.files import opened, read_limited
 
 CAPTURE_SUFFIX = ".npz"
 _ADDRESS = re.compile(r"(https?|ftp|file)://\S+", re.IGNORECASE)
@@ -146,3 +150,234 @@ def _doubt(argument: str, *, alone: bool) -> str | None:
         return None
     meant = option("file", name) if alone else f'"$(cat {name})"'
     return f"{argument!r} is taken as the text, and is a file too: did you mean {meant}?"
+
+
+# Opening a file that a user named, and the errors if it cannot be read.
+
+
+LARGEST = 1 << 26
+"""The most bytes that are read of one text; no model takes as many."""
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file to read bytes from, closed at the end.
+
+    Raises:
+        InputError: it cannot be opened.
+    """
+    with as_input_error(path):
+        stream = path.open("rb")
+    with stream:
+        yield stream
+
+
+def read_limited(stream: BinaryIO, path: Path | None) -> bytes:
+    """All bytes of a file or of standard input.
+
+    Raises:
+        InputError: they are more than any model takes (a device has no end), or cannot be read.
+    """
+    with as_input_error(path):
+        data = stream.read(LARGEST + 1)
+    check_length(data, path)
+    return data
+
+
+def check_length(data: bytes, path: Path | None) -> None:
+    """Check that these bytes are not too many.
+
+    Raises:
+        InputError: they are.
+    """
+    if len(data) > LARGEST:
+        shown = "standard input" if path is None else repr(str(path))
+        raise InputError(f"{shown} has more than {LARGEST >> 20} MB", "give a part of it")
+
+
+@contextlib.contextmanager
+def as_input_error(path: Path | None) -> Iterator[None]:
+    """Raise an InputError in place of an operating system's error.
+
+    Args:
+        path: the file that is read; None for standard input.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name, a closed stream
+        raise _sentence(path, error) from error
+
+
+def _sentence(path: Path | None, error: OSError | ValueError) -> InputError:
+    shown = "standard input" if path is None else repr(str(path))
+    match error.errno if isinstance(error, OSError) else errno.EINVAL:
+        case errno.ENOENT:
+            return InputError(f"there is no file {shown}", _nearest(path))
+        case errno.EISDIR:
+            return InputError(f"{shown} is a folder", "give a file in it")
+        case errno.EACCES | errno.EPERM:
+            return InputError(
+                f"there is no permission to read {shown}", "ask its owner for it, or give another"
+            )
+        case errno.ENAMETOOLONG:
+            return InputError(f"{shown} is too long for a name", "give the path of a file")
+        case code:
+            why = os.strerror(code).lower() if code else str(error)
+            return InputError(f"{shown} cannot be read: {why}", "give another file")
+
+
+def _nearest(path: Path | None) -> str:
+    """A hint: the most similar name in the same folder."""
+    folder = Path() if path is None else path.parent
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return f"there is no folder {str(folder)!r} either"
+    close = difflib.get_close_matches("" if path is None else path.name, names, n=1)
+    return f"the nearest name is {str(folder / close[0])!r}" if close else "check the name"
+
+
+# Bytes to text: strict UTF-8, and an error for bytes that are not.
+
+
+BYTE_ORDER_MARK = "\ufeff"
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+ZIP_MARK = b"PK\x03\x04"
+LOOKED_AT = 4096
+"""Bytes in which a file that is no text has a zero byte."""
+
+
+def decode(data: bytes, origin: str, path: str | None = None) -> str:
+    """UTF-8 bytes as a text, exactly.
+
+    Args:
+        data: all the bytes, or those of one line.
+        origin: their name at the beginning of a sentence: `'notes.txt'`, `line 3`.
+        path: the file they come from, for the command that converts it.
+
+    Raises:
+        InputError: they are not UTF-8; the message says where.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = error.start
+        before = data[:at].count(b"\n")
+        line = f", line {before + 1}" if b"\n" in data[:-1] else ""
+        where = f"byte {data[at]:#04x} at offset {at}{line}"
+        raise InputError(f"{origin} is not UTF-8 ({where})", _remedy(data, path)) from error
+
+
+def argument_text(argument: str) -> str:
+    """An argument of the command line as a text.
+
+    Python passes bytes that it cannot decode as lone surrogates; they are decoded here.
+
+    Raises:
+        InputError: the bytes were not UTF-8, or there is a lone surrogate from elsewhere.
+    """
+    try:
+        argument.encode("utf-8")
+        return argument
+    except UnicodeEncodeError as error:
+        try:
+            data = os.fsencode(argument)
+        except UnicodeEncodeError:
+            raise _half_a_character(argument, error.start) from error
+    return decode(data, "the text")
+
+
+def check_encodable(text: str) -> None:
+    """Check that the text can be written as UTF-8.
+
+    Raises:
+        InputError: the text has a lone surrogate.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise _half_a_character(text, error.start) from None
+
+
+def _half_a_character(text: str, at: int) -> InputError:
+    code = f"U+{ord(text[at]):04X}"
+    return InputError(f"the text holds half a character ({code} at character {at})", "leave it out")
+
+
+def check_not_blank(text: str, origin: str) -> None:
+    """Check that there is something to show.
+
+    Raises:
+        InputError: the text is empty, or consists of spaces.
+    """
+    if not text.strip():
+        raise InputError(f"{origin} is {'blank' if text else 'empty'}", "give at least one word")
+
+
+def _remedy(data: bytes, path: str | None) -> str:
+    if data.startswith(ZIP_MARK) and (path is None or path.lower().endswith(".npz")):
+        return "if it is a saved capture, give it as the argument itself: attnviz show FILE.npz"
+    if b"\0" in data[:LOOKED_AT] and not data.startswith(UTF16_MARKS):
+        return "it is not text, but perhaps an archive, a picture or a model; give a text file"
+    code = "utf-16" if data.startswith(UTF16_MARKS) else "latin1"
+    name = "" if path is None else f" {shlex.quote(path)}"
+    return f"convert it first, for instance with: iconv -f {code} -t utf-8{name}"
+
+
+# A stream in which each line is a text of its own.
+
+
+def read_lines(
+    argument: str | None, file: Path | None, stdin: Stdin
+) -> Iterator[tuple[int, str | InputError]]:
+    """The lines of the argument, the file or standard input: each a number from 1 and a text.
+
+    A line is yielded as soon as it arrives. Lines end in LF or CR LF, the last one optionally.
+    For a line that is blank or not UTF-8 the error is yielded, and the next lines follow.
+
+    Raises:
+        UsageError: there are two places to read from, or none, or a saved capture.
+        InputError: standard input is a terminal or closed; during iteration, the file cannot
+            be read, or holds no line.
+    """
+    place = find_place(argument, file, stdin)
+    if isinstance(place, str):
+        if place.lower().endswith(CAPTURE_SUFFIX):
+            raise UsageError("a saved capture has no lines", f"leave {option('lines')} out")
+        return _texts(io.BytesIO(argument_text(place).encode("utf-8")), "the text")
+    if isinstance(place, Path):
+        return _of_file(place)
+    return _texts(_arriving(place, None), "standard input")
+
+
+def _of_file(path: Path) -> Iterator[tuple[int, str | InputError]]:
+    with opened(path) as stream:
+        yield from _texts(_arriving(stream, path), repr(str(path)))
+
+
+def _arriving(stream: BinaryIO, path: Path | None) -> Iterator[bytes]:
+    """The lines of a stream, each as soon as it arrives."""
+    while True:
+        with as_input_error(path):
+            line = stream.readline(LARGEST + 1)
+        check_length(line, path)
+        if not line:
+            return
+        yield line
+
+
+def _texts(lines: Iterable[bytes], place: str) -> Iterator[tuple[int, str | InputError]]:
+    number = 0
+    for number, data in enumerate(lines, start=1):
+        origin = f"line {number}"
+        try:
+            text = without_newline(decode(data, origin))
+            if number == 1:
+                text = text.removeprefix(BYTE_ORDER_MARK)
+            check_not_blank(text, origin)
+        except InputError as error:
+            yield number, error
+        else:
+            yield number, text
+    if not number:
+        raise InputError(f"{place} is empty", "give a text on each line")

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from attnviz.analyses.shares import shares_of, shares_of_heads
 from attnviz.data.shares import Column, Row, Shares, Unit
-from attnviz.inputs.segments import cut
+from attnviz.inputs.prompts import cut
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Choice
 from attnviz.records.positions import groups_of

@@ -122,7 +122,7 @@ def _picture(shares: Shares, look: AnswerLook) -> bytes:
 def _whole(captured: Capture, format: str) -> Iterable[Piece]:
     """The rows of every head that was kept, as a capture or as a page."""
     if format == "npz":
-        from attnviz.writers.npz import npz_chunks
+        from attnviz.inputs.captures import npz_chunks
 
         return npz_chunks(captured)
     from attnviz.runs.webpage import page_of

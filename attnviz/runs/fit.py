@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.decoding import check_encodable, check_not_blank
+from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.records.tokens import Token, numbered
 from attnviz.runs.options import TextOptions, Truncation
 

@@ -18,8 +18,8 @@ from attnviz.analyses.shares import column_of_answer, columns_of_prompt
 from attnviz.data.check import Check
 from attnviz.data.shares import Column
 from attnviz.errors import InputError, ModelError, UsageError, option
-from attnviz.inputs.decoding import check_encodable, check_not_blank
-from attnviz.inputs.prompt import Prompt
+from attnviz.inputs.prompts import Prompt
+from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.records.call import asked
 from attnviz.records.capture import Capture, FloatArray, LayerPattern, Wanted
 from attnviz.records.exhibit import Choice

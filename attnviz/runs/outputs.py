@@ -362,7 +362,7 @@ def json_object(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
 
 def saved(exhibit: Exhibit, _setting: Setting) -> Iterable[Piece]:
     """The capture, to be shown again."""
-    from attnviz.writers.npz import npz_chunks
+    from attnviz.inputs.captures import npz_chunks
 
     return npz_chunks(exhibit.capture)
 

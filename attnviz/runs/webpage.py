@@ -6,7 +6,7 @@ from html import escape
 
 from attnviz.analyses.finding import telling_query
 from attnviz.errors import AttnvizError, InputError, UsageError, option
-from attnviz.inputs.segments import cut
+from attnviz.inputs.prompts import cut
 from attnviz.records.apply import EVERYTHING, queries_of, whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, Filters

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from attnviz.errors import InputError, OutputError, UsageError
-from attnviz.inputs.corpus.places import as_local
+from attnviz.inputs.places import as_local
 from attnviz.writers.atomic import as_output_error, make_folder, write_bytes
 
 TRIAL = ".attnviz-trial"

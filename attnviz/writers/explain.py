@@ -7,8 +7,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.inputs.captures import Entry, archive_chunks
 from attnviz.records.rows import CAPTURE_META, to_json
-from attnviz.writers.npz import Entry, archive_chunks
 
 Numbers: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 

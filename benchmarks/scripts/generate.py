@@ -8,7 +8,7 @@ from pathlib import Path
 
 from inside import report
 
-from attnviz.inputs.prompt import Document, with_documents
+from attnviz.inputs.prompts import Document, with_documents
 from attnviz.models.catalog import Source, load
 from attnviz.records.prompt import Sampling
 from attnviz.runs.generate import Writing, answering

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, normalizers
 
 import attnviz
 from attnviz.errors import ExitStatus
-from attnviz.inputs.prompt import Document, cut_prompt, with_documents
+from attnviz.inputs.prompts import Document, cut_prompt, with_documents
 from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head
 from attnviz.renderers.titles import beginning

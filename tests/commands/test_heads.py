@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import ExitStatus
-from attnviz.inputs.capture_file import load_capture
+from attnviz.inputs.captures import load_capture
 from attnviz.records.metrics import entropy
 from attnviz.renderers.picture import fonts
 from tests.builtin import HEADS

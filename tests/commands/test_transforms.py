@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import ExitStatus
+from attnviz.inputs.captures import npz_chunks
 from attnviz.records.heads import Head
 from attnviz.runs.budget import Budget
 from attnviz.writers.atomic import write_bytes
-from attnviz.writers.npz import npz_chunks
 from tests.builtin import LAYERS, NAMED
 from tests.conftest import Run
 from tests.factories import make_capture, random_patterns

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from attnviz.errors import InputError
-from attnviz.inputs.capture_file import load_capture
+from attnviz.inputs.captures import load_capture, npz_chunks
 from attnviz.records.capture import Capture, LayerPattern, TextLoss
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import KeysDropped, Merged, NormBased, Scores, Transform
-from attnviz.writers.npz import npz_chunks
 from tests.conftest import Run
 from tests.factories import make_capture, make_tokens
 

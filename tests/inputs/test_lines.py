@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InputError, UsageError
-from attnviz.inputs.lines import read_lines
-from attnviz.inputs.text import Stdin
+from attnviz.inputs.text import Stdin, read_lines
 
 
 def lines_of(data: bytes) -> list[tuple[int, str]]:

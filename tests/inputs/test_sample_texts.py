@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.inputs.lines import read_lines
-from attnviz.inputs.text import Given, Stdin, read_text
+from attnviz.inputs.text import Given, Stdin, read_lines, read_text
 
 FOLDER = Path(__file__).parents[2] / "sample_texts"
 TERMINAL = Stdin(io.BytesIO(), is_terminal=True)

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InputError, UsageError
-from attnviz.inputs.prompt import Document, cut_prompt, with_documents
-from attnviz.inputs.segments import cut, named
+from attnviz.inputs.prompts import Document, cut, cut_prompt, named, with_documents
 from attnviz.records.prompt import OTHER, Segment, partition, segment_of
 from tests.factories import make_tokens
 

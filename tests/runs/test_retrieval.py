@@ -10,7 +10,7 @@ import torch
 
 from attnviz.data.retrieval import Needles
 from attnviz.errors import ExitStatus, ModelError
-from attnviz.inputs.prompt import cut_prompt
+from attnviz.inputs.prompts import cut_prompt
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.checkpoint import save_checkpoint

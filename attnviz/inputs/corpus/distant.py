@@ -7,13 +7,7 @@ from typing import Any
 
 from attnviz.data.scan import CorpusFile
 from attnviz.errors import InputError
-from attnviz.inputs.corpus.places import (
-    file_system,
-    form_of,
-    is_result,
-    is_url,
-    reading,
-)
+from attnviz.inputs.places import file_system, form_of, is_result, is_url, reading
 
 MARKS = (
     *("ETag", "etag", "sha256", "md5Hash", "content_md5", "md5", "checksum", "blob_id"),

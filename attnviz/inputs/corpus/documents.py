@@ -8,11 +8,11 @@ from typing import BinaryIO
 
 from attnviz.data.scan import CorpusFile, Document, Piece, Skipped, Split
 from attnviz.errors import InputError
-from attnviz.inputs import files
-from attnviz.inputs.corpus.places import Form, decompressed, named_form, reading, shown
+from attnviz.inputs import text as inputs_text
 from attnviz.inputs.corpus.tables import rows_of, too_long
 from attnviz.inputs.corpus.units import LONGEST, Unit, Units
-from attnviz.inputs.decoding import BYTE_ORDER_MARK, LOOKED_AT, UTF16_MARKS, check_encodable
+from attnviz.inputs.places import Form, decompressed, named_form, reading, shown
+from attnviz.inputs.text import BYTE_ORDER_MARK, LOOKED_AT, UTF16_MARKS, check_encodable
 
 READ = 1 << 27
 """Bytes of a corpus that are read in a moment."""
@@ -83,7 +83,7 @@ def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[D
             return
         end = inf if form.compression else piece.end
         paragraphs = form.kind == "text" and split == "paragraph"
-        most = files.LARGEST if form.kind == "json" else LONGEST
+        most = inputs_text.LARGEST if form.kind == "json" else LONGEST
         units = Units(stream, piece.path, piece.start, end, paragraphs=paragraphs, most=most)
         try:
             for unit in units:

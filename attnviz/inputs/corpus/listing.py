@@ -11,7 +11,7 @@ from pathlib import Path
 from attnviz.data.scan import CorpusFile
 from attnviz.errors import InputError, option
 from attnviz.inputs.corpus.distant import distant_files, state_of
-from attnviz.inputs.corpus.places import (
+from attnviz.inputs.places import (
     PLAIN,
     as_local,
     check_regular,

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from attnviz.data.scan import CorpusFile, Piece, Shard, Split
 from attnviz.errors import InputError
-from attnviz.inputs.corpus.places import named_form
 from attnviz.inputs.corpus.tables import cuts_of
+from attnviz.inputs.places import named_form
 
 SHARD = 1 << 18
 """About so many bytes make a shard."""

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from attnviz.errors import InputError, OutputError, UsageError, option
-from attnviz.inputs import files
+from attnviz.inputs import text as inputs_text
 from attnviz.inputs.corpus.units import PART
-from attnviz.inputs.files import as_input_error
-from attnviz.inputs.text import Stdin
+from attnviz.inputs.text import Stdin, as_input_error
 
 
 def spool(stdin: Stdin, path: Path) -> Path:
@@ -66,7 +65,7 @@ def _copy(stream: BinaryIO, file: BinaryIO) -> None:
 def _is_json(path: Path) -> bool:
     """Whether the first line that is not blank is a JSON object."""
     with path.open("rb") as file:
-        while line := file.readline(files.LARGEST):
+        while line := file.readline(inputs_text.LARGEST):
             if line.strip():
                 try:
                     return isinstance(json.loads(line), dict)

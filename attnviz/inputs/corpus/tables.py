@@ -5,8 +5,8 @@ from typing import Any
 
 from attnviz.data.scan import Document, Piece, Skipped
 from attnviz.errors import InputError
-from attnviz.inputs.corpus.places import BUFFER, opened, reading, shown
 from attnviz.inputs.corpus.units import LONGEST
+from attnviz.inputs.places import BUFFER, opened, reading, shown
 
 ROWS = 64
 """Rows that are read at a time, where their row group is no longer than a text may be."""

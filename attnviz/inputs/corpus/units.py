@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from attnviz.inputs.corpus.places import reading
+from attnviz.inputs.places import reading
 
 LONGEST = 1 << 24
 """The most bytes of a text; a tokenizer takes a hundred times as much memory."""
