@@ -13,9 +13,9 @@ from typing import Annotated
 
 import typer
 
+from attnviz.draw.headlines import about
 from attnviz.models.scratch.native import NativeModel, load_native
 from attnviz.records.exhibit import Exhibit
-from attnviz.renderers.headlines import about
 from attnviz.runs.options import TextOptions
 from attnviz.runs.outputs import Show
 from attnviz.runs.show import show_text

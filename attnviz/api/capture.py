@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from attnviz.api.given import FilePath, HeadNames, check_text, path_of, recorded, which_heads
 from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.api.shown import Shown, ShowOptions, shown_of, viewed_as
+from attnviz.draw.titles import amount, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.arrays import capture_of
 from attnviz.inputs.captures import load_capture
@@ -16,8 +17,6 @@ from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import links_of
 from attnviz.records.heads import Head, listed
 from attnviz.records.tokens import Token
-from attnviz.renderers.notes import text_notes
-from attnviz.renderers.titles import amount
 from attnviz.runs.choose import plan_heads
 from attnviz.runs.options import Truncation
 from attnviz.runs.prepare import prepare

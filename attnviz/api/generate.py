@@ -22,6 +22,7 @@ from attnviz.api.given import (
 from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.data.check import Check
 from attnviz.data.shares import Unit
+from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
 from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, with_documents
 from attnviz.records.exhibit import PictureLook
@@ -32,7 +33,6 @@ from attnviz.records.tokens import Token
 from attnviz.records.transforms import How
 from attnviz.renderers.answers import by_segment
 from attnviz.renderers.rows.generate import ShareRow, share_rows
-from attnviz.renderers.titles import amount
 from attnviz.runs.answer import Answer
 from attnviz.runs.generate import Answering, Writing, answering, chat_prompt
 from attnviz.runs.options import Truncation
@@ -105,8 +105,8 @@ class AttentionAnswer:
         Raises:
             UsageError: another kind of row, or no such colour map.
         """
-        from attnviz.renderers.picture.figure import draw
-        from attnviz.renderers.picture.words import options_of
+        from attnviz.draw.picture.heatmap import draw
+        from attnviz.draw.picture.paint import options_of
 
         check_one_of("rows", rows, Unit)
         options = options_of(PictureLook(**look), None)

@@ -18,9 +18,9 @@ from attnviz.api.given import (
 )
 from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.data.patch import PatchReport
+from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
 from attnviz.records.interventions import SiteKind
-from attnviz.renderers.titles import amount
 from attnviz.runs.options import Truncation
 from attnviz.runs.patch import Patching, patch_text
 from attnviz.runs.results.patch import of_mean, of_patching

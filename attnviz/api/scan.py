@@ -10,11 +10,10 @@ from attnviz.api.given import FilePath, HeadNames, path_of, which_heads
 from attnviz.api.loaded import AnyModel, check_as_it_is, loaded, placement_of
 from attnviz.data.atlas import Atlas, HeadAtlas
 from attnviz.data.scan import Split
+from attnviz.draw.titles import amount, model_notes
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine
 from attnviz.records.capture import Kind
-from attnviz.renderers.notes import model_notes
-from attnviz.renderers.titles import amount
 from attnviz.scanning.estimate import Estimated
 from attnviz.scanning.executors import HowRun
 from attnviz.scanning.plan import make_plan

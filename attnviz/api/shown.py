@@ -16,11 +16,11 @@ from attnviz.api.given import (
     which_heads,
 )
 from attnviz.console import Display, plain_text
+from attnviz.draw.titles import text_notes
 from attnviz.errors import UsageError, as_argument, option, spelled
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import ColorScale, Exhibit, Filters, Look, Orient
 from attnviz.records.transforms import How, Over, Transforms
-from attnviz.renderers.notes import text_notes
 from attnviz.renderers.rows.links import link_columns
 from attnviz.runs.outputs import Needs, Request, Setting, Show, choose_output
 from attnviz.runs.results.result import Column
@@ -123,8 +123,8 @@ class Shown:
         view = self._options.get("view")
         if view in ("table", "text", "links"):
             raise UsageError(f"{option('view', view)} cannot be a picture", "use heatmap or grid")
-        from attnviz.renderers.picture.figure import draw
-        from attnviz.renderers.picture.words import options_of
+        from attnviz.draw.picture.heatmap import draw
+        from attnviz.draw.picture.paint import options_of
 
         look = _look(self._options)
         options = options_of(look, look.orient, by_row=self.record.by_row)

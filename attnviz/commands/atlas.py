@@ -26,7 +26,7 @@ from attnviz.renderers.terminal import atlas as table
 from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
-    from attnviz.renderers.picture.canvas import Drawn
+    from attnviz.draw.picture.canvas import Drawn
 
 EPILOG = """
 Examples

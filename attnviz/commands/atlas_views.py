@@ -13,17 +13,16 @@ from attnviz.commands.grouping import option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import say
 from attnviz.data.atlas import SCORES, Atlas
+from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.records.call import Asked, asked
 from attnviz.records.rows import made_to_dict
-from attnviz.renderers.notes import model_notes
 from attnviz.renderers.rows.atlas import DevelopmentRow, HeadPartRow, ScatterRow
-from attnviz.renderers.titles import amount
 from attnviz.runs.results.result import Result
 from attnviz.scanning.tables import read_atlas, read_head, read_heads
 
 if TYPE_CHECKING:
-    from attnviz.renderers.picture.canvas import Drawn
+    from attnviz.draw.picture.canvas import Drawn
 
 
 @dataclass(frozen=True)

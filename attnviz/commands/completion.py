@@ -90,7 +90,7 @@ def formats(names: Sequence[str]) -> Offer:
 
 def cmaps(ctx: typer.Context, incomplete: str) -> Offered:
     """The colour maps of matplotlib, which alone knows them: here it is imported."""
-    from attnviz.renderers.picture.paint import known_cmaps
+    from attnviz.draw.picture.paint import known_cmaps
 
     return [*known_cmaps()]
 

@@ -159,7 +159,7 @@ def deliver_result(
         OutputError: the file or the stream cannot take it.
     """
     if to.format.picture:
-        from attnviz.renderers.picture.canvas import figure_bytes
+        from attnviz.draw.picture.canvas import figure_bytes
 
         drawn = result.drawn(**(canvas.given if canvas else {}))
         deliver(session, to, [(None, [figure_bytes(drawn.figure, to.format.name)])])

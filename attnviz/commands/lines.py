@@ -9,12 +9,12 @@ from attnviz.commands.flags import as_flag
 from attnviz.commands.grouping import panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, say
+from attnviz.draw.terminal.around import line_heading
+from attnviz.draw.titles import run_notes
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.inputs.text import read_lines
 from attnviz.records.capture import Capture
 from attnviz.records.rows import made_to_dict
-from attnviz.renderers.notes import run_notes
-from attnviz.renderers.terminal.heading import line_heading
 from attnviz.runs.results.result import Result
 from attnviz.writers.formats import Piece
 from attnviz.writers.records import record_chunks

@@ -13,13 +13,12 @@ from attnviz.commands.grouping import command, option_field
 from attnviz.commands.session import Session
 from attnviz.commands.texts import say
 from attnviz.data.scan import Split
+from attnviz.draw.titles import amount, duration, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.inputs.corpus.listing import check_field, corpus_files
 from attnviz.inputs.corpus.spool import spool
 from attnviz.inputs.corpus.units import LONGEST
 from attnviz.models.placement import written
-from attnviz.renderers.notes import model_notes
-from attnviz.renderers.titles import amount, duration
 from attnviz.scanning.estimate import Estimated
 from attnviz.scanning.executors import HowRun
 from attnviz.scanning.manifest import asked_by

@@ -21,11 +21,11 @@ from attnviz.console import (
     display_of,
     make_consoles,
 )
+from attnviz.draw.titles import model_notes
 from attnviz.errors import ExitStatus, UsageError, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.models.catalog import Source
 from attnviz.records.call import ELSEWHERE, begin
-from attnviz.renderers.notes import model_notes
 from attnviz.runs.prepare import load_model
 from attnviz.writers.stream import as_stdout_error
 

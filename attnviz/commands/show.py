@@ -10,13 +10,13 @@ from attnviz.commands.flags import as_flag
 from attnviz.commands.grouping import command, panel_option
 from attnviz.commands.session import Session
 from attnviz.commands.texts import note_strange, text_or_capture
+from attnviz.draw.titles import MERGED
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
 from attnviz.inputs.text import read_lines
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
 from attnviz.records.positions import check_names
 from attnviz.records.trace import FromExact, Verified
-from attnviz.renderers.notes import MERGED
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Output, Request, Setting, Show, choose_output
 from attnviz.runs.prepare import verify

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from attnviz.commands.groups.model import RUN
 from attnviz.commands.groups.text import TextIn
 from attnviz.commands.session import Session
+from attnviz.draw.titles import model_notes, run_notes, strange_note
 from attnviz.errors import UsageError, option
 from attnviz.inputs.captures import load_capture
 from attnviz.inputs.text import SavedCapture, read_text
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.placement import KNOWN_MODELS
 from attnviz.records.capture import Capture
-from attnviz.renderers.notes import model_notes, run_notes, strange_note
 
 
 def text_or_capture(session: Session, given: TextIn) -> str | Capture:

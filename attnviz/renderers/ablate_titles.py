@@ -1,10 +1,9 @@
 """Sentences about an ablation: what was replaced, and what is measured."""
 
 from attnviz.data.ablate import AblationReport
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.interventions import difference, mean_of, named
-from attnviz.renderers.numbers import probability
-from attnviz.renderers.titles import amount, facts
+from attnviz.draw.labels import fenced
+from attnviz.draw.outcome import difference, mean_of, named
+from attnviz.draw.titles import amount, facts, probability
 
 NOUNS = {"head": "head", "mlp": "MLP", "layer": "layer"}
 

@@ -6,13 +6,13 @@ from itertools import pairwise
 
 from attnviz.data.check import Check
 from attnviz.data.shares import Column, Shares
+from attnviz.draw.titles import amount, beginning, prompt_size, size_of_answer
 from attnviz.errors import readable
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, HeadMap, Sides
 from attnviz.records.heads import listed
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import How
-from attnviz.renderers.titles import amount, beginning, prompt_size, size_of_answer
 
 SIDES = Sides("part of the answer", "parts of the answer", "segment", "segments")
 OF_HEADS = Sides("head", "heads", "segment", "segments")

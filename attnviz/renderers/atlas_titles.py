@@ -3,8 +3,8 @@
 from attnviz.data.atlas import Atlas, HeadAtlas
 from attnviz.data.development import Development
 from attnviz.data.scatter import FAR, Scatter
+from attnviz.draw.titles import amount
 from attnviz.errors import readable
-from attnviz.renderers.titles import amount
 
 
 def atlas_title(atlas: Atlas) -> str:

@@ -1,10 +1,10 @@
 """Sentences about comparisons of texts, and of models."""
 
 from attnviz.data.compare import ModelComparison, TextComparison
+from attnviz.draw.labels import fenced
+from attnviz.draw.titles import caption, facts, transform_title
 from attnviz.errors import readable
 from attnviz.records.capture import Capture
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.titles import caption, facts, transform_title
 
 
 def texts_title(comparison: TextComparison) -> str:

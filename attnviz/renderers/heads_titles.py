@@ -1,9 +1,9 @@
 """Sentences about scores of heads: what they were measured on."""
 
+from attnviz.draw.titles import facts
 from attnviz.errors import readable
 from attnviz.records.metrics import HeadReport
 from attnviz.records.parts import Circuits
-from attnviz.renderers.titles import facts
 
 
 def heads_title(report: HeadReport) -> str:

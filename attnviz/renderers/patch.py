@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.draw.labels import distinct_labels
+from attnviz.draw.matrix import by_head
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
-from attnviz.renderers.arrangement import by_head
-from attnviz.renderers.labels import distinct_labels
 
 
 def map_of(report: PatchReport) -> FloatArray:

@@ -1,8 +1,8 @@
 """Sentences about patching: what was taken from the source, and what is measured."""
 
 from attnviz.data.patch import PatchReport
-from attnviz.renderers.interventions import difference, mean_of, what_is_measured
-from attnviz.renderers.titles import amount, facts
+from attnviz.draw.outcome import difference, mean_of, what_is_measured
+from attnviz.draw.titles import amount, facts
 
 SITES = {
     "head": "heads' outputs",

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
 from attnviz.records.capture import Capture
 from attnviz.records.positions import find_matches
-from attnviz.renderers.titles import amount
 
 
 def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int | None, ...]:

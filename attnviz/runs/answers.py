@@ -70,8 +70,8 @@ def pieces_of(
         return
     shares, check = answer.shares(look.unit), asked.check(answer) if look.check else None
     if look.format == "txt":
+        from attnviz.draw.terminal.around import line_heading
         from attnviz.renderers.terminal.answer import render
-        from attnviz.renderers.terminal.heading import line_heading
 
         yield from [] if line is None else [line_heading(line, first=first)]
         yield from render(shares, check, look.display, look.view)
@@ -111,9 +111,9 @@ def _ended(texts: Sequence[str]) -> int:
 
 
 def _picture(shares: Shares, look: AnswerLook) -> bytes:
-    from attnviz.renderers.picture.canvas import figure_bytes
-    from attnviz.renderers.picture.figure import draw
-    from attnviz.renderers.picture.words import options_of
+    from attnviz.draw.picture.canvas import figure_bytes
+    from attnviz.draw.picture.heatmap import draw
+    from attnviz.draw.picture.paint import options_of
 
     options = options_of(look.picture, None)
     return figure_bytes(draw(by_segment(shares), options).figure, look.format, options.dpi)

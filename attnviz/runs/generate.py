@@ -17,6 +17,7 @@ from attnviz.analyses.check import check_of
 from attnviz.analyses.shares import column_of_answer, columns_of_prompt
 from attnviz.data.check import Check
 from attnviz.data.shares import Column
+from attnviz.draw.titles import beams_note
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
@@ -28,7 +29,6 @@ from attnviz.records.prompt import RESTS, TEMPLATE, Chat, Sampling, partition, s
 from attnviz.records.rows import versions_now
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import How
-from attnviz.renderers.notes import beams_note
 from attnviz.runs.answer import Answer
 from attnviz.runs.budget import Budget
 from attnviz.runs.fit import encode, fit

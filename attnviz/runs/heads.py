@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import Capture, PatternBlock
@@ -33,7 +34,6 @@ from attnviz.records.metrics import (
 )
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import PLAIN, Transforms
-from attnviz.renderers.titles import amount
 from attnviz.runs.choose import plan_capture
 from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.prepare import Prepared, prepare, prepare_tokens

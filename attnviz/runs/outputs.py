@@ -11,13 +11,13 @@ from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from attnviz.console import Display
+from attnviz.draw.headlines import about
+from attnviz.draw.titles import text_notes
 from attnviz.errors import IdleOption, as_argument, option, spelled
 from attnviz.records.apply import EVERYTHING
 from attnviz.records.exhibit import Choice, Exhibit, Filters, Look, PictureLook, Place
 from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN, SavedTransforms, Transforms
-from attnviz.renderers.headlines import about
-from attnviz.renderers.notes import text_notes
 from attnviz.runs.options import HeadOptions
 from attnviz.writers.formats import PICTURES, ROWS, Piece
 
@@ -140,7 +140,7 @@ def _links(request: Request) -> Needs:
 
 
 def _links_of_table(request: Request) -> Needs:
-    from attnviz.renderers.terminal.table import MOST_SHOWN
+    from attnviz.draw.terminal.table import MOST_SHOWN
 
     plain = request.filters.top is None and request.filters.least <= 0
     return Needs(links=MOST_SHOWN) if plain else _links(request)
@@ -151,24 +151,26 @@ def _one_row(request: Request) -> Needs:
 
 
 def _blocks_of_grid(request: Request) -> Needs:
-    from attnviz.renderers.terminal import grid
+    from attnviz.draw.terminal import grid as terminal_grid
 
     def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
-        return grid.most_cells([Place(*head) for head in heads], max(tokens), request.display)
+        return terminal_grid.most_cells(
+            [Place(*head) for head in heads], max(tokens), request.display
+        )
 
     return Needs(cells=most)
 
 
 def _blocks_of_picture(request: Request) -> Needs:
-    from attnviz.renderers.picture import figure
-    from attnviz.renderers.picture.words import options_of
+    from attnviz.draw.picture import heatmap as picture_heatmap
+    from attnviz.draw.picture.paint import options_of
 
     options = options_of(request.look, request.look.orient)
     if options.color_scale == "row":
         return Needs()
 
     def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
-        return figure.most_cells([Place(*head) for head in heads], max(tokens), options)
+        return picture_heatmap.most_cells([Place(*head) for head in heads], max(tokens), options)
 
     return Needs(cells=most)
 
@@ -228,7 +230,7 @@ def _view(name: str, needs: Callable[[Request], Needs], **more: Any) -> Output:
 
 
 def _picture(view: str, **more: Any) -> Output:
-    make = "attnviz.renderers.picture.figure", "draw"
+    make = "attnviz.draw.picture.heatmap", "draw"
     return Output(
         PICTURES, view, make, "picture", _blocks_of_picture, turns=True, alone=True, **more
     )

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 
 from attnviz.analyses.generic_head import FindTellingHead
 from attnviz.console import Display
+from attnviz.draw.picture.paint import options_of
+from attnviz.draw.terminal.around import line_heading
+from attnviz.draw.titles import run_notes
 from attnviz.records.apply import (
     EVERYTHING,
     KeepCells,
@@ -26,9 +29,6 @@ from attnviz.records.capture import Capture, Consumer, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, Look
 from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN
-from attnviz.renderers.notes import run_notes
-from attnviz.renderers.picture.words import options_of
-from attnviz.renderers.terminal.heading import line_heading
 from attnviz.runs.budget import LINK_BYTES, PICTURE_BYTES
 from attnviz.runs.choose import HeadPlan, found, plan_capture, plan_heads, told_query
 from attnviz.runs.options import HeadOptions, TextOptions
@@ -236,7 +236,7 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
     if output.medium == "file":
         pieces = maker(exhibit, setting)
         return Made(pieces, exhibit.choice, (*notes, *_of_size(exhibit, output)), strange)
-    from attnviz.renderers.picture.canvas import figure_bytes
+    from attnviz.draw.picture.canvas import figure_bytes
 
     options = options_of(look, look.orient, by_row=exhibit.by_row)
     drawn = maker(exhibit, options)

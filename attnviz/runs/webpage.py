@@ -5,6 +5,7 @@ from dataclasses import replace
 from html import escape
 
 from attnviz.analyses.finding import telling_query
+from attnviz.draw.titles import amount
 from attnviz.errors import AttnvizError, InputError, UsageError, option
 from attnviz.inputs.prompts import cut
 from attnviz.records.apply import EVERYTHING, queries_of, whole_exhibit
@@ -15,7 +16,6 @@ from attnviz.records.metrics import HeadMetrics
 from attnviz.records.patterns import merged
 from attnviz.records.positions import groups_of
 from attnviz.records.transforms import PLAIN, Transforms
-from attnviz.renderers.titles import amount
 from attnviz.renderers.webpage import AT_FIRST, PageWords, Start, page_chunks
 from attnviz.runs.choose import found, start_choice, told_query
 from attnviz.runs.heads import score_capture

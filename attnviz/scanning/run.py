@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from attnviz.data.scan import files_of
+from attnviz.draw.titles import amount
 from attnviz.errors import InputError, option
 from attnviz.inputs.corpus.listing import check_unchanged
 from attnviz.records.capture import ModelIdentity
-from attnviz.renderers.titles import amount
 from attnviz.scanning.estimate import Estimated, estimated
 from attnviz.scanning.executors import Executor, HowRun, workers_of
 from attnviz.scanning.manifest import keep_manifest, lost_files, read_manifest

@@ -9,9 +9,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from attnviz.data.atlas import SCORES, Atlas, HeadAtlas
+from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.records.metrics import ROLES
-from attnviz.renderers.titles import amount
 from attnviz.renderers.webpage.atlas import (
     AtlasStart,
     Search,

@@ -8,10 +8,9 @@ from textual.binding import BindingType
 from textual.events import Click
 from textual.geometry import Region, Size
 
-from attnviz.renderers.arrangement import head_name, layer_name
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.terminal.cells import cut, pad, widest
-from attnviz.renderers.terminal.colors import cell_style, shade_of
+from attnviz.draw.labels import fenced
+from attnviz.draw.matrix import head_name, layer_name
+from attnviz.draw.terminal.colors import cell_style, cut, pad, shade_of, widest
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, ScenePane
 from attnviz.tui.scene import Scene, Slot

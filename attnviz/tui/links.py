@@ -9,10 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.geometry import Region, Size
 
-from attnviz.renderers.bars import bar_of
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.terminal.cells import cut, pad, widest
-from attnviz.renderers.terminal.colors import bar_style
+from attnviz.draw.labels import fenced
+from attnviz.draw.terminal.colors import bar_style, cut, pad, widest
+from attnviz.draw.titles import bar_of
 from attnviz.tui.messages import Chosen, Step
 from attnviz.tui.pane import MOVES, ScenePane
 from attnviz.tui.scene import Scene

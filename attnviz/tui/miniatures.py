@@ -13,14 +13,12 @@ from textual.widget import Widget
 from textual.worker import get_current_worker
 
 from attnviz.console import Display
+from attnviz.draw.matrix import block_maximum, cells_of, head_name, layer_name, strongest
+from attnviz.draw.terminal.colors import folded, pad, widest
+from attnviz.draw.terminal.grid import append_points, points_a_line
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit
 from attnviz.records.patterns import Between, each, go_on
-from attnviz.renderers.arrangement import head_name, layer_name
-from attnviz.renderers.matrix import block_maximum, cells_of, strongest
-from attnviz.renderers.terminal.cells import pad, widest
-from attnviz.renderers.terminal.grid import append_points, points_a_line
-from attnviz.renderers.terminal.prose import folded
 from attnviz.tui.heads import HeadsPane, edge_of
 from attnviz.tui.runs import GaveWay, check
 from attnviz.tui.scene import Scene, Slot

@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.widgets import ContentSwitcher, TextArea
 
 from attnviz.console import Display
-from attnviz.renderers.direction import fenced
+from attnviz.draw.labels import fenced
 from attnviz.tui.heads import HeadsPane
 from attnviz.tui.links import LinksPane
 from attnviz.tui.miniatures import MiniaturesPane

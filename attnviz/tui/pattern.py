@@ -9,11 +9,11 @@ from textual.events import Click
 from textual.geometry import Region, Size
 from textual.strip import Strip
 
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.headlines import map_titles
-from attnviz.renderers.terminal.cells import cut, pad, widest
-from attnviz.renderers.terminal.heading import fullest
-from attnviz.renderers.terminal.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
+from attnviz.draw.headlines import map_titles
+from attnviz.draw.labels import fenced
+from attnviz.draw.terminal.around import fullest
+from attnviz.draw.terminal.colors import cut, pad, widest
+from attnviz.draw.terminal.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, ScenePane
 from attnviz.tui.scene import Scene

@@ -11,6 +11,8 @@ from typing import TypeAlias
 import numpy as np
 
 from attnviz.analyses.finding import finding_of
+from attnviz.draw.labels import distinct_labels
+from attnviz.draw.matrix import Grid, grid_of, shown, strongest
 from attnviz.errors import UsageError
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import Capture, FloatArray
@@ -20,9 +22,6 @@ from attnviz.records.patterns import Between, go_on
 from attnviz.records.positions import last_word
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Merged, Transforms
-from attnviz.renderers.arrangement import Grid, grid_of
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.matrix import shown, strongest
 from attnviz.runs.choose import start_choice
 
 Slot: TypeAlias = tuple[int, int]

@@ -10,10 +10,10 @@ from textual.binding import BindingType
 from textual.events import Click
 from textual.geometry import Region, Size
 
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.terminal.cells import cut
-from attnviz.renderers.terminal.text import lines_of
-from attnviz.renderers.titles import facts
+from attnviz.draw.labels import fenced
+from attnviz.draw.terminal.colors import cut
+from attnviz.draw.terminal.text import lines_of
+from attnviz.draw.titles import facts
 from attnviz.tui.messages import Chosen
 from attnviz.tui.pane import MOVES, ScenePane
 from attnviz.tui.scene import Scene

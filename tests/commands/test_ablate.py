@@ -9,10 +9,10 @@ import pytest
 
 from attnviz.analyses.ablate import effect_on_tokens
 from attnviz.console import Display
+from attnviz.draw.terminal.colors import signed_style
+from attnviz.draw.terminal.grid import head_grid
 from attnviz.errors import ExitStatus
 from attnviz.records.parts import Part
-from attnviz.renderers.terminal.colors import signed_style
-from attnviz.renderers.terminal.headgrid import head_grid
 from tests.builtin import HEADS
 from tests.conftest import Run
 from tests.reading import head_of

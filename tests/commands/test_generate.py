@@ -9,11 +9,11 @@ import pytest
 from tokenizers import Tokenizer, normalizers
 
 import attnviz
+from attnviz.draw.titles import beginning
 from attnviz.errors import ExitStatus
 from attnviz.inputs.prompts import Document, cut_prompt, with_documents
 from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head
-from attnviz.renderers.titles import beginning
 from attnviz.runs.answers import AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering
 from attnviz.runs.options import HeadOptions, TextOptions

@@ -8,10 +8,10 @@ from statistics import fmean
 import numpy as np
 import pytest
 
+from attnviz.draw.picture import fonts
 from attnviz.errors import ExitStatus
 from attnviz.inputs.captures import load_capture
 from attnviz.records.metrics import entropy
-from attnviz.renderers.picture import fonts
 from tests.builtin import HEADS
 from tests.conftest import Run
 from tests.reading import head_of

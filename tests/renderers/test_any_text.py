@@ -10,10 +10,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
+from attnviz.draw.labels import MARK
+from attnviz.draw.terminal import grid as terminal_grid
+from attnviz.draw.terminal import heatmap as terminal_heatmap
+from attnviz.draw.terminal import table
+from attnviz.draw.terminal import text as terminal_text
 from attnviz.records.exhibit import Exhibit
 from attnviz.records.transforms import Merged
-from attnviz.renderers.direction import MARK
-from attnviz.renderers.terminal import grid, heatmap, table, text
 from tests.factories import awkward_pieces, make_capture, make_exhibit, printed
 
 displays = st.builds(
@@ -27,11 +30,11 @@ views = pytest.mark.parametrize(
     "view",
     [
         table.render,
-        heatmap.render,
-        grid.render,
-        text.render,
-        lambda exhibit, display: heatmap.render(exhibit, display, orient="key-rows"),
-        lambda exhibit, display: grid.render(exhibit, display, orient="key-rows"),
+        terminal_heatmap.render,
+        terminal_grid.render,
+        terminal_text.render,
+        lambda exhibit, display: terminal_heatmap.render(exhibit, display, orient="key-rows"),
+        lambda exhibit, display: terminal_grid.render(exhibit, display, orient="key-rows"),
     ],
     ids=["table", "heatmap", "grid", "text", "heatmap turned", "grid turned"],
 )
@@ -39,7 +42,7 @@ views = pytest.mark.parametrize(
 
 def exhibit_of(words: list[str], view: object, top: int | None = None) -> Exhibit:
     capture = make_capture(words, heads_per_layer=(3, 2), bos=len(words) % 2 == 0)
-    queries = [len(capture.query_tokens) - 1] if view is text.render else None
+    queries = [len(capture.query_tokens) - 1] if view is terminal_text.render else None
     return make_exhibit(capture, heads=capture.heads, queries=queries, top=top)
 
 
@@ -88,7 +91,7 @@ def test_no_line_ends_in_spaces(
     assert not [line for line in lines if line != line.rstrip(" ")]
 
 
-@pytest.mark.parametrize("view", [table.render, text.render])
+@pytest.mark.parametrize("view", [table.render, terminal_text.render])
 def test_markup_and_escape_codes_are_shown_as_text(view: View) -> None:
     display = Display(120)
     words = ["a ", "[red]", "\x1b[31m", ":smile:"]

@@ -12,11 +12,14 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
+from attnviz.draw.labels import MARK, fenced
+from attnviz.draw.terminal import grid as terminal_grid
+from attnviz.draw.terminal import heatmap as terminal_heatmap
+from attnviz.draw.terminal import table
+from attnviz.draw.terminal import text as terminal_text
+from attnviz.draw.terminal.colors import fenced_line
 from attnviz.records.exhibit import Exhibit
 from attnviz.records.heads import Head, NamedHead
-from attnviz.renderers.direction import MARK, fenced
-from attnviz.renderers.terminal import grid, heatmap, table, text
-from attnviz.renderers.terminal.prose import fenced_line
 from tests.factories import make_capture, make_exhibit, printed
 
 WORDS = "שלום عالم said שלום é 12 said ٣٤"
@@ -70,7 +73,7 @@ def test_a_line_of_several_styles_is_marked_as_a_whole(pieces: list[str]) -> Non
 def exhibit_of(words: str, view: object) -> Exhibit:
     named = NamedHead("greetings", Head(0, 0), "finds שלום 1")
     capture = make_capture(words, named_heads=(named,))
-    last = [len(capture.query_tokens) - 1] if view is text.render else None
+    last = [len(capture.query_tokens) - 1] if view is terminal_text.render else None
     about = "L0H0: 12 finds שלום 3"
     return make_exhibit(capture, heads=capture.heads[:2], queries=last, about=about)
 
@@ -79,8 +82,8 @@ View = Callable[[Exhibit, Display], Iterable[RenderableType]]
 views = pytest.mark.parametrize(
     "view",
     [
-        *(table.render, heatmap.render, grid.render, text.render),
-        lambda exhibit, display: heatmap.render(exhibit, display, orient="key-rows"),
+        *(table.render, terminal_heatmap.render, terminal_grid.render, terminal_text.render),
+        lambda exhibit, display: terminal_heatmap.render(exhibit, display, orient="key-rows"),
     ],
     ids=["table", "heatmap", "grid", "text", "heatmap turned"],
 )

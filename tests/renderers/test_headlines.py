@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from attnviz.draw.headlines import about, map_title
 from attnviz.errors import as_argument
 from attnviz.records.exhibit import Choice, Finding, FoundLink, Habit, Tendency
 from attnviz.records.heads import Head, NamedHead
-from attnviz.renderers.headlines import about, map_title
 from tests.factories import make_capture, make_exhibit
 
 HEAD = Head(0, 1)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from attnviz.renderers.labels import ascii_only, distinct_labels, name_of, standing
-from attnviz.renderers.terminal.cells import cut, pad
+from attnviz.draw.labels import ascii_only, distinct_labels, name_of, standing
+from attnviz.draw.terminal.colors import cut, pad
 from tests.factories import make_tokens
 
 

@@ -5,15 +5,18 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from attnviz.draw import matrix
+from attnviz.draw.picture import heatmap as picture_heatmap
+from attnviz.draw.terminal import grid as terminal_grid
+from attnviz.draw.terminal import heatmap as terminal_heatmap
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap
-from attnviz.renderers import matrix
-from attnviz.renderers.picture import figure
-from attnviz.renderers.terminal import grid, heatmap
 from tests.factories import make_capture, make_exhibit
 
 
-@pytest.mark.parametrize("view", [heatmap.render, grid.render, figure.draw])
+@pytest.mark.parametrize(
+    "view", [terminal_heatmap.render, terminal_grid.render, picture_heatmap.draw]
+)
 @pytest.mark.parametrize("heads", [1, 4])
 def test_each_map_is_filtered_once_per_view(
     view: Callable[[Exhibit], object], heads: int, monkeypatch: pytest.MonkeyPatch
@@ -25,7 +28,7 @@ def test_each_map_is_filtered_once_per_view(
         return shown(exhibit, head_map)
 
     shown = matrix.shown
-    for module in (matrix, heatmap):
+    for module in (matrix, terminal_heatmap):
         monkeypatch.setattr(module, "shown", counted)
     capture = make_capture()
     view(make_exhibit(capture, heads=capture.heads[:heads], top=3))

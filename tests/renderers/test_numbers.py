@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnviz.renderers.numbers import probability
+from attnviz.draw.titles import probability
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from attnviz.draw.labels import distinct_labels
+from attnviz.draw.page import document
 from attnviz.errors import ExitStatus
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, HeadMap
 from attnviz.records.heads import Head
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.webpage import Start, packing
+from attnviz.renderers.webpage import Start
 from attnviz.runs.webpage import page_of
 from tests.builtin import HEADS, NAMED
 from tests.conftest import Run
@@ -62,7 +63,7 @@ def test_a_small_page_has_two_bytes_for_a_weight_and_a_large_one_has_one(
     capture = make_capture(TEXT)
     weights = sum(capture.weights(head)[np.tril_indices(8)].size for head in capture.heads)
     for most, size, error in ((weights, 2, 2e-5), (weights - 1, 1, 5e-3)):
-        monkeypatch.setattr(packing, "FINE", most)
+        monkeypatch.setattr(document, "FINE", most)
         told = facts(page(capture))
         assert told["bytes"] == size
         assert told["error"] < error
@@ -72,7 +73,7 @@ def test_a_small_page_has_two_bytes_for_a_weight_and_a_large_one_has_one(
 def test_the_page_holds_every_weight_to_within_the_error_that_it_states(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "FINE", size - 1 and 1_000_000)
+    monkeypatch.setattr(document, "FINE", size - 1 and 1_000_000)
     capture = make_capture(TEXT)
     written = page(capture)
     told = facts(written)
@@ -169,7 +170,7 @@ def capture() -> Capture:
 def test_the_browser_reads_weights_of_one_byte_and_of_two(
     opened: Open, capture: Capture, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "FINE", size - 1 and 1_000_000)
+    monkeypatch.setattr(document, "FINE", size - 1 and 1_000_000)
     shown = opened(page(capture), "#h=L1H0")
     found = shown.evaluate("Array.from(patterns[0].values, v => Number.isNaN(v) ? 0 : v)")
     np.testing.assert_allclose(

@@ -18,11 +18,11 @@ from attnviz.analyses.atlas import one_head, scatter_of, two_scores
 from attnviz.analyses.development import develop, step_in
 from attnviz.console import Display
 from attnviz.data.atlas import SCORES, Atlas
+from attnviz.draw.picture.names import GAP, place_names, spread
+from attnviz.draw.terminal.listing import side_by_side
 from attnviz.errors import ExitStatus, UsageError
 from attnviz.records.heads import Head
-from attnviz.renderers.picture.naming import GAP, place_names, spread
 from attnviz.renderers.terminal import atlas_head, development
-from attnviz.renderers.terminal.blocks import side_by_side
 from attnviz.scanning.tables import read_atlas, read_head
 from tests.conftest import Run
 from tests.reading import head_of

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from hypothesis import given, settings
 
+from attnviz.draw.labels import MARK
 from attnviz.records.heads import Head, NamedHead
-from attnviz.renderers.direction import MARK
 from attnviz.tui.runs import Opened
 from tests.factories import awkward_pieces, make_capture
 from tests.test_harmless import EVIL

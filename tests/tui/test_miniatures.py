@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from attnviz.console import Display
+from attnviz.draw.terminal.colors import color_of
 from attnviz.records.heads import Head
-from attnviz.renderers.terminal.colors import color_of
 from attnviz.tui.miniatures import Miniatures, miniatures_of, shape_of
 from attnviz.tui.runs import Opened
 from attnviz.tui.scene import Scene, Toggles, scene_of

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from rich.text import Text
 
+from attnviz.draw.labels import distinct_labels, name_of
 from attnviz.records.capture import FloatArray
 from attnviz.records.trace import HeadTrace, OtherRow, Projection
 from attnviz.renderers.calculation import pair
 from attnviz.renderers.calculation.explained import TOLERANCE, Explained, left_out
 from attnviz.renderers.calculation.scores import scores
 from attnviz.renderers.calculation.sheet import Sheet, shape
-from attnviz.renderers.labels import distinct_labels, name_of
 
 STEPS = range(1, 8)
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 from rich.text import Text
 
+from attnviz.draw.labels import distinct_labels
 from attnviz.records.trace import HeadTrace
 from attnviz.renderers.calculation.sheet import Sheet, shape, strongest_keys
-from attnviz.renderers.labels import distinct_labels
 
 
 def render(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterator[Text]:

@@ -15,13 +15,10 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from attnviz.console import Display
+from attnviz.draw.labels import ascii_only, fenced
+from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
+from attnviz.draw.titles import bar_of
 from attnviz.records.trace import Similarity
-from attnviz.renderers.bars import bar_of
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import ascii_only
-from attnviz.renderers.terminal.cells import cut, pad, widest
-from attnviz.renderers.terminal.colors import bar_style
-from attnviz.renderers.terminal.prose import folded
 
 INDENT = "   "
 LABEL = 16  # cells that a label may take

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from math import nan
 
 from attnviz.data.atlas import SCORES, Atlas
+from attnviz.draw.labels import SEQUENTIAL
+from attnviz.draw.matrix import by_head
+from attnviz.draw.picture.canvas import Drawn
+from attnviz.draw.picture.panes import draw_panes, score_pane
 from attnviz.records.heads import Head
-from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.atlas_titles import atlas_title
-from attnviz.renderers.colors import SEQUENTIAL
-from attnviz.renderers.picture.canvas import Drawn
-from attnviz.renderers.picture.headpanes import draw_panes, score_pane
 
 
 def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:

@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.data.compare import Side, SideBySide
+from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels
+from attnviz.draw.matrix import block_maximum
+from attnviz.draw.picture.canvas import Drawn, place
+from attnviz.draw.picture.fonts import Lettering
+from attnviz.draw.picture.frame import (
+    BOX,
+    GREY,
+    hatch_ground,
+    outline,
+    sheet,
+    ticks_for,
+    write,
+    write_columns,
+    write_line,
+    write_rows,
+)
+from attnviz.draw.picture.paint import Scale, draw_color_bar, scale_for, signed_scale
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.matrix import block_maximum
-from attnviz.renderers.picture.canvas import Drawn, place
-from attnviz.renderers.picture.fonts import Lettering
-from attnviz.renderers.picture.frame import BOX, GREY, hatch_ground, outline, write
-from attnviz.renderers.picture.paint import (
-    Scale,
-    draw_color_bar,
-    scale_for,
-    signed_scale,
-)
-from attnviz.renderers.picture.sheet import sheet, write_line
-from attnviz.renderers.picture.ticks import ticks_for, write_columns, write_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnviz.draw.labels import DIVERGING, SEQUENTIAL
+from attnviz.draw.matrix import by_head
+from attnviz.draw.picture.canvas import Drawn, place
+from attnviz.draw.picture.frame import draw_bar, sheet, write_line
+from attnviz.draw.picture.paint import EMPTY
 from attnviz.records.parts import Circuits
-from attnviz.renderers.arrangement import by_head
-from attnviz.renderers.colors import DIVERGING, SEQUENTIAL
 from attnviz.renderers.heads_titles import circuits_title
-from attnviz.renderers.picture.canvas import Drawn, place
-from attnviz.renderers.picture.paint import EMPTY
-from attnviz.renderers.picture.sheet import draw_bar, sheet, write_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,16 +10,14 @@ import numpy as np
 
 from attnviz.data.atlas import SCORES
 from attnviz.data.development import Change, Development
+from attnviz.draw.labels import LAYERS
+from attnviz.draw.picture.canvas import Drawn, place
+from attnviz.draw.picture.fonts import Lettering
+from attnviz.draw.picture.frame import GREY, sheet, write_line
+from attnviz.draw.picture.names import spread
+from attnviz.draw.picture.panes import axis_label, draw_layers, layer_color, layer_scale
 from attnviz.errors import UsageError, readable
 from attnviz.renderers.atlas_titles import development_title
-from attnviz.renderers.colors import LAYERS
-from attnviz.renderers.picture.canvas import Drawn, place
-from attnviz.renderers.picture.fonts import Lettering
-from attnviz.renderers.picture.frame import GREY
-from attnviz.renderers.picture.headpanes import axis_label
-from attnviz.renderers.picture.layers import draw_layers, layer_color, layer_scale
-from attnviz.renderers.picture.naming import spread
-from attnviz.renderers.picture.sheet import sheet, write_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

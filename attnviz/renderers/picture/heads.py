@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
+from attnviz.draw.labels import SEQUENTIAL
+from attnviz.draw.matrix import by_head
+from attnviz.draw.picture.canvas import Drawn
+from attnviz.draw.picture.panes import draw_panes, score_pane
+from attnviz.draw.titles import amount, caption
 from attnviz.errors import readable
 from attnviz.records.metrics import METRICS, HeadReport
-from attnviz.renderers.arrangement import by_head
-from attnviz.renderers.colors import SEQUENTIAL
 from attnviz.renderers.heads_titles import heads_title, untold
-from attnviz.renderers.picture.canvas import Drawn
-from attnviz.renderers.picture.headpanes import draw_panes, score_pane
-from attnviz.renderers.titles import amount, caption
 
 
 def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:

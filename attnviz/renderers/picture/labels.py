@@ -1,10 +1,10 @@
 """A picture of how well each head does on labelled links: layers down, heads across."""
 
 from attnviz.data.labels import LabelReport
-from attnviz.renderers.arrangement import by_head
-from attnviz.renderers.colors import SEQUENTIAL
-from attnviz.renderers.picture.canvas import Drawn
-from attnviz.renderers.picture.headpanes import Pane, draw_panes
+from attnviz.draw.labels import SEQUENTIAL
+from attnviz.draw.matrix import by_head
+from attnviz.draw.picture.canvas import Drawn
+from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.renderers.terminal.labels import labels_title
 
 

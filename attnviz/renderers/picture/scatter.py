@@ -9,14 +9,12 @@ import numpy as np
 
 from attnviz.data.atlas import Atlas
 from attnviz.data.scatter import HeadPoint, Scatter
+from attnviz.draw.labels import LAYERS
+from attnviz.draw.picture.canvas import Drawn, place, renderer_of
+from attnviz.draw.picture.frame import GREY, sheet, write_line
+from attnviz.draw.picture.names import Box, place_names
+from attnviz.draw.picture.panes import axis_label, draw_layers, layer_scale
 from attnviz.renderers.atlas_titles import outliers_said, scatter_title
-from attnviz.renderers.colors import LAYERS
-from attnviz.renderers.picture.canvas import Drawn, place, renderer_of
-from attnviz.renderers.picture.frame import GREY
-from attnviz.renderers.picture.headpanes import axis_label
-from attnviz.renderers.picture.layers import draw_layers, layer_scale
-from attnviz.renderers.picture.naming import Box, place_names
-from attnviz.renderers.picture.sheet import sheet, write_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

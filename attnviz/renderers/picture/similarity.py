@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from attnviz.data.compare import ModelComparison
+from attnviz.draw.labels import SEQUENTIAL
+from attnviz.draw.picture.canvas import Drawn, place
+from attnviz.draw.picture.frame import draw_bar, sheet, write_heading
+from attnviz.draw.picture.paint import EMPTY
 from attnviz.records.heads import Head
-from attnviz.renderers.colors import SEQUENTIAL
 from attnviz.renderers.compare_titles import similarity_title
-from attnviz.renderers.picture.canvas import Drawn, place
-from attnviz.renderers.picture.paint import EMPTY
-from attnviz.renderers.picture.sheet import draw_bar, sheet, write_heading
 
 GRID_SIDE = 5.0  # inches, of the longer side
 LEAST = 0.8  # inches, of the shorter one

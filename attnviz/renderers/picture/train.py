@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from textwrap import fill
 
-from attnviz.renderers.picture.canvas import drawing, figure_bytes, use_fonts
-from attnviz.renderers.picture.fonts import lettering
-from attnviz.renderers.picture.frame import GREY
+from attnviz.draw.picture.canvas import drawing, figure_bytes, use_fonts
+from attnviz.draw.picture.fonts import lettering
+from attnviz.draw.picture.frame import GREY
 
 TRAINING = "training text, mean since the point before"
 LETTERS = 90

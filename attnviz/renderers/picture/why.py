@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnviz.draw.labels import DIVERGING, names_of
+from attnviz.draw.parts import asked_why, part_name
+from attnviz.draw.picture.canvas import Drawn, place
+from attnviz.draw.picture.frame import draw_bar, sheet, write_heading
+from attnviz.draw.titles import caption
 from attnviz.records.parts import Node, Side, Why
-from attnviz.renderers.colors import DIVERGING
-from attnviz.renderers.labels import names_of
-from attnviz.renderers.parts import asked_why, part_name
-from attnviz.renderers.picture.canvas import Drawn, place
-from attnviz.renderers.picture.sheet import draw_bar, sheet, write_heading
-from attnviz.renderers.titles import caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

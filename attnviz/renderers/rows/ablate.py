@@ -4,17 +4,9 @@ from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
+from attnviz.draw.outcome import AnswerName, Exact, OwnChanges, Unit, VersusName, exact, own_changes
 from attnviz.records.interventions import Candidate, Replacement
 from attnviz.records.rows import Error, LineOrMean, ModelName
-from attnviz.renderers.rows.outcome import (
-    AnswerName,
-    Exact,
-    OwnChanges,
-    Unit,
-    VersusName,
-    exact,
-    own_changes,
-)
 
 AblatedKind = Literal["head", "mlp", "layer"]
 

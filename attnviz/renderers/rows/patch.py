@@ -4,17 +4,10 @@ from collections.abc import Sequence
 from typing import Annotated, TypedDict
 
 from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.draw.labels import distinct_labels
+from attnviz.draw.outcome import AnswerName, Exact, OwnChanges, VersusName, exact, own_changes
 from attnviz.records.interventions import Outcome, SiteKind
 from attnviz.records.rows import Error, LayerNumber, LineOrMean, ModelName
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.rows.outcome import (
-    AnswerName,
-    Exact,
-    OwnChanges,
-    VersusName,
-    exact,
-    own_changes,
-)
 
 
 class PatchedRow(TypedDict):

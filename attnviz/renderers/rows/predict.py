@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Annotated, TypedDict
 
+from attnviz.draw.labels import distinct_labels
+from attnviz.draw.outcome import Exact, Unit, exact
+from attnviz.draw.parts import part_name
 from attnviz.records.interventions import Asked, Question
 from attnviz.records.metrics import Estimate
 from attnviz.records.predict import Attribution, NextTokens, Prediction, PredictionMean
 from attnviz.records.rows import LineNumber, LineOrMean, measured
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.parts import part_name
-from attnviz.renderers.rows.outcome import Exact, Unit, exact
 
 
 class CandidateRow(TypedDict):

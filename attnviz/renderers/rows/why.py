@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, NotRequired, TypedDict
 
+from attnviz.draw.labels import distinct_labels
+from attnviz.draw.parts import part_name
 from attnviz.records.parts import Group, Pair, PartKind, Side, Why, Write
 from attnviz.records.rows import (
     HeadNumber,
@@ -13,8 +15,6 @@ from attnviz.records.rows import (
     TokenObject,
     Versions,
 )
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.parts import part_name
 
 
 class PairRow(TypedDict):

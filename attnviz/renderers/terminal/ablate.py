@@ -7,21 +7,18 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
+from attnviz.draw.labels import distinct_labels, fenced
+from attnviz.draw.matrix import by_part, largest
+from attnviz.draw.outcome import LEGEND, difference, named, own_cells, own_columns
+from attnviz.draw.parts import part_name
+from attnviz.draw.terminal.colors import folded, signed_style
+from attnviz.draw.terminal.grid import value_grid
+from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.titles import probability
 from attnviz.errors import readable
 from attnviz.records.heads import every_head
 from attnviz.records.predict import NextTokens
 from attnviz.renderers.ablate_titles import ablate_heading
-from attnviz.renderers.arrangement import by_part, largest
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.interventions import difference, named
-from attnviz.renderers.labels import distinct_labels
-from attnviz.renderers.numbers import probability
-from attnviz.renderers.parts import part_name
-from attnviz.renderers.terminal.colors import signed_style
-from attnviz.renderers.terminal.headgrid import value_grid
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.terminal.own import LEGEND, own_cells, own_columns
-from attnviz.renderers.terminal.prose import folded
 
 
 def render(

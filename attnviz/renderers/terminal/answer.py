@@ -13,12 +13,13 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.check import Check
 from attnviz.data.shares import Column, Shares, View
+from attnviz.draw.labels import fenced
+from attnviz.draw.terminal import heatmap as terminal_heatmap
+from attnviz.draw.terminal import listing
+from attnviz.draw.terminal import text as terminal_text
+from attnviz.draw.terminal.colors import cut, folded, widest
 from attnviz.errors import readable
 from attnviz.renderers.answers import about_answer, about_check, by_segment, by_word, quoted
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.terminal import heatmap, listing, text
-from attnviz.renderers.terminal.cells import cut, widest
-from attnviz.renderers.terminal.prose import folded
 
 LONGEST_NAME, LONGEST_QUOTE = 14, 200
 """Cells of the name of a segment; letters of a segment that is quoted."""
@@ -50,14 +51,14 @@ def _as_table(shares: Shares, display: Display) -> Iterator[RenderableType]:
 
 
 def _as_heatmap(shares: Shares, display: Display) -> Iterator[RenderableType]:
-    yield from heatmap.render(by_segment(shares), display)
+    yield from terminal_heatmap.render(by_segment(shares), display)
 
 
 def _as_text(shares: Shares, display: Display) -> Iterator[RenderableType]:
     """The prompt, once for each part of the answer."""
     for n, exhibit in enumerate(by_word(shares)):
         yield from [Text()] if n else []
-        yield from text.render(exhibit, display)
+        yield from terminal_text.render(exhibit, display)
 
 
 VIEWS: Mapping[View, Callable[[Shares, Display], Iterator[RenderableType]]] = MappingProxyType(

@@ -6,10 +6,10 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.atlas import SCORES, Atlas
+from attnviz.draw.terminal.colors import folded
+from attnviz.draw.terminal.listing import Column, listing
 from attnviz.renderers.atlas_titles import atlas_title
 from attnviz.renderers.terminal.heads import SHORT
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.terminal.prose import folded
 
 SMALL = ("distance", "distance_variance")
 

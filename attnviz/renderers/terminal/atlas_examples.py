@@ -8,16 +8,11 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.atlas import Example, HeadAtlas
+from attnviz.draw.labels import ascii_only, fenced, name_of, told_apart
+from attnviz.draw.terminal.colors import cut, folded, ramp
+from attnviz.draw.terminal.text import LEAST, TextPiece, piece_of, shaded
 from attnviz.errors import readable
 from attnviz.records.tokens import SPECIAL_LABEL
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import ascii_only, name_of, told_apart
-from attnviz.renderers.terminal.cells import cut
-from attnviz.renderers.terminal.legend import ramp
-from attnviz.renderers.terminal.pieces import TextPiece, piece_of
-from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.terminal.text import shaded
-from attnviz.renderers.terminal.words import LEAST
 
 AROUND = 8  # tokens before and behind those that are told of
 STRONGEST = 3

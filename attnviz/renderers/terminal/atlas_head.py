@@ -7,17 +7,12 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.atlas import SCORES, Atlas, Bin, HeadAtlas, Histogram, Side, TokenMass
+from attnviz.draw.labels import ascii_only, fenced, names_of_texts
+from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
+from attnviz.draw.terminal.listing import Column, listing, side_by_side
+from attnviz.draw.titles import amount, bar_of
 from attnviz.renderers.atlas_titles import atlas_head_title
-from attnviz.renderers.bars import bar_of
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import ascii_only, names_of_texts
 from attnviz.renderers.terminal.atlas_examples import examples
-from attnviz.renderers.terminal.blocks import side_by_side
-from attnviz.renderers.terminal.cells import cut, pad, widest
-from attnviz.renderers.terminal.colors import bar_style
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import amount
 
 TOKENS, EXAMPLES = 10, 3
 BAR, SHORT_BAR = 12, 8

@@ -6,10 +6,10 @@ from math import isnan
 from rich.text import Text
 
 from attnviz.console import Display
+from attnviz.draw.terminal.colors import folded
+from attnviz.draw.terminal.listing import Column, listing
 from attnviz.records.parts import Circuits
 from attnviz.renderers.heads_titles import circuits_title
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.terminal.prose import folded
 
 SHOWN = 10
 

@@ -16,20 +16,17 @@ from attnviz.data.compare import (
     SideBySide,
     TextComparison,
 )
+from attnviz.draw.labels import fenced, names_of
+from attnviz.draw.matrix import by_head
+from attnviz.draw.terminal import heatmap as terminal_heatmap
+from attnviz.draw.terminal.colors import cell_style, cut, folded
+from attnviz.draw.terminal.grid import head_grid
+from attnviz.draw.terminal.listing import Column, listing
 from attnviz.errors import readable
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, HeadMap
 from attnviz.records.transforms import Difference
-from attnviz.renderers.arrangement import by_head
 from attnviz.renderers.compare_titles import about_models, about_texts
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import names_of
-from attnviz.renderers.terminal import heatmap
-from attnviz.renderers.terminal.cells import cut
-from attnviz.renderers.terminal.colors import cell_style
-from attnviz.renderers.terminal.headgrid import head_grid
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.terminal.prose import folded
 
 LABEL = 16  # cells of a key at most
 BY = {
@@ -136,7 +133,7 @@ def render_beside(beside: SideBySide, display: Display) -> Iterator[RenderableTy
     """The patterns one below the other, then the difference."""
     for side in beside.sides:
         yield Text()
-        yield from heatmap.render(
+        yield from terminal_heatmap.render(
             exhibit_of(side.capture, side.map, side.title, side.query), display
         )
     if beside.difference is not None:
@@ -145,7 +142,7 @@ def render_beside(beside: SideBySide, display: Display) -> Iterator[RenderableTy
         captured = replace(_both(beside.sides), transforms=(Difference(),))
         less = HeadMap(side.map.layer, side.map.head, weights=beside.difference)
         titles = " minus ".join(each.title for each in beside.sides)
-        yield from heatmap.render(exhibit_of(captured, less, titles, side.query), display)
+        yield from terminal_heatmap.render(exhibit_of(captured, less, titles, side.query), display)
 
 
 def _both(sides: Sequence[Side]) -> Capture:

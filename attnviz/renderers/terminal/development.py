@@ -8,15 +8,13 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.atlas import SCORES
 from attnviz.data.development import Change, Development
+from attnviz.draw.labels import ascii_only, fenced
+from attnviz.draw.terminal.colors import cut, folded, pad, widest
+from attnviz.draw.titles import amount
 from attnviz.errors import readable
 from attnviz.renderers.atlas_titles import development_title
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import ascii_only
 from attnviz.renderers.terminal.atlas_head import letters, score_number
-from attnviz.renderers.terminal.cells import cut, pad, widest
 from attnviz.renderers.terminal.heads import SHORT
-from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import amount
 
 LISTED_HEADS = 3
 NAME = 12  # cells of a checkpoint's name

@@ -8,12 +8,12 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
+from attnviz.draw.terminal.colors import folded
+from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.titles import amount
 from attnviz.errors import Speller, readable
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport
 from attnviz.renderers.heads_titles import heads_title, untold
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import amount
 
 SHORT: Mapping[str, str] = MappingProxyType(
     {

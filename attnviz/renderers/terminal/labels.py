@@ -6,11 +6,11 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.labels import LabelReport, LabelScore
+from attnviz.draw.terminal.colors import folded
+from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.titles import amount
 from attnviz.errors import readable
 from attnviz.records.metrics import Estimate
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import amount
 
 
 def render(report: LabelReport, scores: Sequence[LabelScore], display: Display) -> Iterator[Text]:

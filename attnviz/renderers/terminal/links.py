@@ -14,13 +14,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
+from attnviz.draw.labels import distinct_labels, fenced, names_of
+from attnviz.draw.terminal.around import heading
+from attnviz.draw.terminal.colors import cut, folded, pad, widest
 from attnviz.errors import Speller
 from attnviz.records.exhibit import Exhibit, links_of
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import distinct_labels, names_of
-from attnviz.renderers.terminal.cells import cut, pad, widest
-from attnviz.renderers.terminal.heading import heading
-from attnviz.renderers.terminal.prose import folded
 
 MOST_LINES, MOST_KEYS, FAINT = 20, 5, 0.05
 LONGEST = 24  # cells of a label

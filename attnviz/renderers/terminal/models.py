@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from attnviz.draw.terminal.colors import folded
+from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.titles import amount
 from attnviz.records.heads import Figure, ModelCard, ModelFacts
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import amount
 
 
 def listed(known: Sequence[ModelFacts], width: int) -> Iterator[RenderableType]:

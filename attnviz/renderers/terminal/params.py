@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from attnviz.draw.terminal.colors import folded
+from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.titles import amount
 from attnviz.models.folder.params import CROSS, Matrix, ParameterCount
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import amount
 
 
 def listed_sums(count: ParameterCount) -> Iterator[tuple[str, int, str]]:

@@ -7,16 +7,15 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.draw.labels import fenced
+from attnviz.draw.matrix import largest
+from attnviz.draw.outcome import LEGEND, own_cells, own_columns
+from attnviz.draw.terminal.colors import folded, signed_style
+from attnviz.draw.terminal.grid import head_grid, value_grid
+from attnviz.draw.terminal.listing import Column, listing
 from attnviz.records.metrics import Estimate
-from attnviz.renderers.arrangement import largest
-from attnviz.renderers.direction import fenced
 from attnviz.renderers.patch import map_of, place_names, site_name
 from attnviz.renderers.patch_titles import OVER_PAIRS, patch_heading, unit_of
-from attnviz.renderers.terminal.colors import signed_style
-from attnviz.renderers.terminal.headgrid import head_grid, value_grid
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.terminal.own import LEGEND, own_cells, own_columns
-from attnviz.renderers.terminal.prose import folded
 
 
 def render(

@@ -7,19 +7,14 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
+from attnviz.draw.labels import distinct_labels, fenced, name_of
+from attnviz.draw.outcome import named, what_is_measured
+from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
+from attnviz.draw.terminal.listing import Column, bars_of_parts, listing
+from attnviz.draw.titles import amount, bar_of, facts, probability
 from attnviz.errors import readable
 from attnviz.records.interventions import Asked
 from attnviz.records.predict import Attribution, Evidence, NextTokens, Prediction, PredictionMean
-from attnviz.renderers.bars import bar_of
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.interventions import named, what_is_measured
-from attnviz.renderers.labels import distinct_labels, name_of
-from attnviz.renderers.numbers import probability
-from attnviz.renderers.terminal.cells import cut, pad, widest
-from attnviz.renderers.terminal.colors import bar_style
-from attnviz.renderers.terminal.listing import Column, bars_of_parts, listing
-from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import amount, facts
 
 BAR = 24  # cells at most
 

@@ -6,12 +6,10 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.data.retrieval import RETRIEVES, Retrieval
+from attnviz.draw.terminal.colors import bar_style, folded
+from attnviz.draw.titles import amount, bar_of
 from attnviz.errors import readable
 from attnviz.records.heads import Head, listed
-from attnviz.renderers.bars import bar_of
-from attnviz.renderers.terminal.colors import bar_style
-from attnviz.renderers.terminal.prose import folded
-from attnviz.renderers.titles import amount
 
 BAR = 20
 

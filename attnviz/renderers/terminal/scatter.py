@@ -7,10 +7,10 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.data.atlas import Atlas
 from attnviz.data.scatter import Scatter
+from attnviz.draw.terminal.colors import folded
+from attnviz.draw.terminal.listing import Column, listing
 from attnviz.renderers.atlas_titles import outliers_said, scatter_title
 from attnviz.renderers.terminal.atlas_head import letters, score_number
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.terminal.prose import folded
 
 HEADS = 12
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from attnviz.draw.labels import fenced
+from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.titles import amount
 from attnviz.records.tokens import Token
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.terminal.listing import Column, listing
-from attnviz.renderers.titles import amount
 
 COLUMNS = (
     Column("index", right=True),

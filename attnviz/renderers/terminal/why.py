@@ -7,10 +7,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.records.parts import Node, Reader, Shares, Side, Why, Write
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.labels import names_of
-from attnviz.renderers.parts import (
+from attnviz.draw.labels import fenced, names_of
+from attnviz.draw.parts import (
     ACCOUNTING,
     KEPT,
     about_why,
@@ -20,10 +18,10 @@ from attnviz.renderers.parts import (
     removed,
     side_title,
 )
-from attnviz.renderers.terminal.cells import cut
-from attnviz.renderers.terminal.heading import in_ascii
-from attnviz.renderers.terminal.listing import Column, bars_of_parts, listing, named_bars
-from attnviz.renderers.terminal.prose import folded
+from attnviz.draw.terminal.around import in_ascii
+from attnviz.draw.terminal.colors import cut, folded
+from attnviz.draw.terminal.listing import Column, bars_of_parts, listing, named_bars
+from attnviz.records.parts import Node, Reader, Shares, Side, Why, Write
 
 SOURCES, READERS = 8, 8
 SIDE = {"query": "query", "key": "keys"}

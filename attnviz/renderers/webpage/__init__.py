@@ -13,20 +13,17 @@ from itertools import accumulate
 from math import isnan
 from types import MappingProxyType
 
+from attnviz.draw.headlines import head_title, map_title
+from attnviz.draw.labels import BLUES, BLUES_ON_DARK, distinct_labels, fenced, told_apart
+from attnviz.draw.page import document
+from attnviz.draw.page.document import filled, policy, safe_json, source
+from attnviz.draw.titles import beginning, facts, text_notes
 from attnviz.errors import readable, spelled
 from attnviz.records.exhibit import Choice, Exhibit, Finding, HeadMap, whole_map
 from attnviz.records.heads import Head
 from attnviz.records.metrics import HeadMetrics
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import KeysDropped, SpecialDropped, Unit
-from attnviz.renderers.colors import BLUES, BLUES_ON_DARK
-from attnviz.renderers.direction import fenced
-from attnviz.renderers.headlines import head_title, map_title
-from attnviz.renderers.labels import distinct_labels, told_apart
-from attnviz.renderers.notes import text_notes
-from attnviz.renderers.titles import beginning, facts
-from attnviz.renderers.webpage import packing
-from attnviz.renderers.webpage.document import filled, policy, safe_json, source
 
 STYLES = ("common.css", "show/page.css")
 SCRIPTS = (
@@ -92,8 +89,8 @@ def page_chunks(
     """
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
-    size = packing.bytes_of(exhibit, maps)
-    error = max((packing.error(exhibit, m, top, size) for m in maps), default=0.0)
+    size = document.bytes_of(exhibit, maps)
+    error = max((document.error(exhibit, m, top, size) for m in maps), default=0.0)
     style, script, body = source(*STYLES), source(*SCRIPTS), source("show/page.html")
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
@@ -116,11 +113,11 @@ def page_chunks(
         "policy": policy(style, script),
         "style": style,
         "data": safe_json(facts_of_page),
-        "thumbnails": packing.packed(packing.thumbnails(exhibit, maps, top)),
+        "thumbnails": document.packed(document.thumbnails(exhibit, maps, top)),
     }
     yield filled(before, values)
     for number, head_map in enumerate(maps):  # made only now: all at once they take gigabytes
-        some = packing.packed(packing.levels(exhibit, head_map, top, size))
+        some = document.packed(document.levels(exhibit, head_map, top, size))
         yield f'<script type="text/plain" id="head-{number}">{some}</script>\n'
     yield after.replace("{{script}}", script)
 
@@ -144,7 +141,7 @@ def _facts(
         "cross": answer or capture.kind == "cross",
         "top": top,
         "error": error,
-        "thumbnail": list(packing.thumbnail_shape(maps)),
+        "thumbnail": list(document.thumbnail_shape(maps)),
         "colors": {"light": BLUES, "dark": BLUES_ON_DARK},
         "queries": _side(queries, texts[0], of_queries, words.queries, words.query_pieces),
         "keys": _side(keys, texts[1], of_keys, words.keys, words.key_pieces),

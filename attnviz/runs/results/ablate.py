@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 from attnviz.analyses.ablate import mean_of
 from attnviz.console import Display
 from attnviz.data.ablate import AblationReport, BeforeAfter, Found
+from attnviz.draw.titles import facts
 from attnviz.records.predict import NextTokens
 from attnviz.renderers.rows import ablate as rows
-from attnviz.renderers.titles import facts
 from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from attnviz.renderers.picture.canvas import Drawn
+    from attnviz.draw.picture.canvas import Drawn
 
 SHOWN = 10
 """Parts that the terminal names."""

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.console import Display
 from attnviz.data.compare import ModelComparison, TextComparison
+from attnviz.draw.titles import amount
 from attnviz.renderers.compare_titles import about_models, about_texts, texts_title
 from attnviz.renderers.rows import compare as rows
-from attnviz.renderers.titles import amount
 from attnviz.runs.compare import models_beside, texts_beside
 from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from attnviz.renderers.picture.canvas import Drawn
+    from attnviz.draw.picture.canvas import Drawn
 
 SHOWN = 8
 """Heads that the terminal shows."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnviz.console import Display
+from attnviz.draw.headlines import headline
+from attnviz.draw.titles import facts as run_facts
 from attnviz.errors import UsageError, option, readable
 from attnviz.inputs.examples import Example
 from attnviz.records.capture import Capture
 from attnviz.records.rows import embedding_trace_to_dict, trace_to_dict, worked_to_dict
 from attnviz.records.trace import EmbeddingTrace, Worked
-from attnviz.renderers.headlines import headline
-from attnviz.renderers.titles import facts as run_facts
 from attnviz.runs.explain import Traced
 from attnviz.runs.results.calculation import Calculation
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 from attnviz.console import Display
 from attnviz.data.labels import LabelReport
 from attnviz.data.retrieval import Retrieval
+from attnviz.draw.titles import amount
 from attnviz.records.metrics import HeadReport
 from attnviz.records.parts import Circuits
 from attnviz.renderers.rows import heads as rows
-from attnviz.renderers.titles import amount
 from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from attnviz.renderers.picture.canvas import Drawn
+    from attnviz.draw.picture.canvas import Drawn
 
 
 def of_report(report: HeadReport) -> Result[HeadReport]:

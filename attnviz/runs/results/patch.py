@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 from attnviz.analyses.patch import mean_of
 from attnviz.console import Display
 from attnviz.data.patch import PatchReport
+from attnviz.draw.titles import facts
 from attnviz.renderers.rows import patch as rows
-from attnviz.renderers.titles import facts
 from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from attnviz.renderers.picture.canvas import Drawn
+    from attnviz.draw.picture.canvas import Drawn
 
 SHOWN = 10
 """Parts that the terminal names."""

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from attnviz.console import Display
+from attnviz.draw.titles import amount, facts
 from attnviz.records.predict import Prediction, PredictionMean
 from attnviz.renderers.rows import predict as rows
-from attnviz.renderers.titles import amount, facts
 from attnviz.runs.results.result import Result, Row
 
 if TYPE_CHECKING:

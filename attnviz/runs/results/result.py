@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.console import Display, plain_text
+from attnviz.draw.titles import model_notes, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.records.call import Asked, asked
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.rows import made_to_dict, shortest, to_json
-from attnviz.renderers.notes import model_notes, text_notes
 from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.explain import Numbers, calculation_npz
 from attnviz.writers.formats import PICTURES, ROWS, choose_format
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-    from attnviz.renderers.picture.canvas import Drawn
+    from attnviz.draw.picture.canvas import Drawn
 
 T = TypeVar("T")
 Row: TypeAlias = Mapping[str, object]
@@ -153,7 +153,7 @@ class Result(Generic[T]):
             return [to_json({**self._whole(), "made": self.made}) + "\n"]
         if format in ("json", *ROWS):
             return record_chunks(self._rows(), format, self.command, made=self.made)
-        from attnviz.renderers.picture.canvas import figure_bytes
+        from attnviz.draw.picture.canvas import figure_bytes
 
         return [figure_bytes(self.figure(**look), format)]
 

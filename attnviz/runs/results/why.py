@@ -12,7 +12,7 @@ from attnviz.runs.results.result import Result
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from attnviz.renderers.picture.canvas import Drawn
+    from attnviz.draw.picture.canvas import Drawn
 
 
 def of_why(why: Why, top: int) -> Result[Why]:

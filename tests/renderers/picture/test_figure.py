@@ -21,22 +21,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from numpy.typing import NDArray
 
+from attnviz.draw.labels import BLUES, MARK, SEQUENTIAL
+from attnviz.draw.picture import fonts
+from attnviz.draw.picture.canvas import LARGEST_SIDE, Drawn, PictureFormat, drawing, figure_bytes
+from attnviz.draw.picture.heatmap import draw
+from attnviz.draw.picture.paint import PictureOptions
 from attnviz.errors import UsageError
 from attnviz.records.exhibit import Exhibit, HeadMap
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.transforms import NormBased, Scores
-from attnviz.renderers.colors import BLUES, SEQUENTIAL
-from attnviz.renderers.direction import MARK
-from attnviz.renderers.picture import fonts
-from attnviz.renderers.picture.canvas import (
-    LARGEST_SIDE,
-    Drawn,
-    PictureFormat,
-    drawing,
-    figure_bytes,
-)
-from attnviz.renderers.picture.figure import draw
-from attnviz.renderers.picture.words import PictureOptions
 from tests.factories import awkward_pieces as pieces
 from tests.factories import make_capture, make_exhibit
 
@@ -323,8 +316,8 @@ def test_a_long_text_is_reduced_to_what_a_picture_can_show_and_says_so() -> None
 FORMATS: list[PictureFormat] = ["png", "svg", "pdf"]
 DRAW_IN_A_NEW_PROCESS = """
 import hashlib, sys
-from attnviz.renderers.picture.canvas import figure_bytes
-from attnviz.renderers.picture.figure import draw
+from attnviz.draw.picture.canvas import figure_bytes
+from attnviz.draw.picture.heatmap import draw
 from tests.factories import make_capture, make_exhibit
 capture = make_capture("a fluffy blue creature $x$ 楚")
 figure = draw(make_exhibit(capture, heads=capture.heads)).figure

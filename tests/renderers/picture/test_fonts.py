@@ -10,10 +10,10 @@ import pytest
 from matplotlib import font_manager
 from matplotlib.font_manager import FontEntry, FontProperties
 
-from attnviz.renderers.direction import MARK
-from attnviz.renderers.picture import fonts
-from attnviz.renderers.picture.canvas import drawing, new_figure, renderer_of
-from attnviz.renderers.picture.fonts import Lettering, lettering
+from attnviz.draw.labels import MARK
+from attnviz.draw.picture import fonts
+from attnviz.draw.picture.canvas import drawing, new_figure, renderer_of
+from attnviz.draw.picture.fonts import Lettering, lettering
 
 ARROW = "\u2900"  # in STIX, which comes with matplotlib, and not in DejaVu Sans
 STIX = Path(mpl.get_data_path()) / "fonts" / "ttf" / "STIXGeneral.ttf"

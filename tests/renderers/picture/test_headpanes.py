@@ -10,11 +10,11 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from attnviz.data.ablate import AblationReport, Effect
+from attnviz.draw.picture.frame import BOX
 from attnviz.records.heads import Head
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport, Role
 from attnviz.records.parts import Part
 from attnviz.renderers.picture import ablate, heads
-from attnviz.renderers.picture.frame import BOX
 from tests.factories import make_capture
 
 PREVIOUS = Role("previous token", "previous", 0.4)

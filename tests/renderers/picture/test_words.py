@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from attnviz.draw.picture.frame import draw_bar
+from attnviz.draw.picture.paint import PictureOptions, Scale, draw_color_bar, words_for
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Choice, Finding, FoundLink
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.transforms import NormBased, Scores, Transform
-from attnviz.renderers.picture.paint import Scale, draw_color_bar
-from attnviz.renderers.picture.sheet import draw_bar
-from attnviz.renderers.picture.words import PictureOptions, words_for
 from tests.factories import make_capture, make_exhibit
 
 GUILTY = NamedHead("mystery", Head(0, 0), "the last “was” attends to the guilty name")

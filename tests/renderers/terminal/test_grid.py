@@ -9,10 +9,10 @@ from rich.text import Text
 
 from attnviz.commands.flags import as_flag
 from attnviz.console import Display
+from attnviz.draw.matrix import block_maximum
+from attnviz.draw.terminal.grid import render
 from attnviz.records.exhibit import Exhibit
 from attnviz.records.heads import Head, NamedHead
-from attnviz.renderers.matrix import block_maximum
-from attnviz.renderers.terminal.grid import render
 from tests.factories import make_capture, make_exhibit, printed
 
 

@@ -9,9 +9,9 @@ from rich.console import Group
 
 from attnviz.commands.flags import as_flag
 from attnviz.console import Display
+from attnviz.draw.terminal.heatmap import render
 from attnviz.records.exhibit import Exhibit, Orient
 from attnviz.records.heads import Head
-from attnviz.renderers.terminal.heatmap import render
 from tests.factories import make_capture, make_exhibit, printed
 
 PATTERN = np.array([[1, 0, 0], [0, 1, 0], [0.3, 0.1, 0.6]], np.float32)

@@ -9,10 +9,10 @@ from rich.console import Group
 
 from attnviz.commands.flags import as_flag
 from attnviz.console import Display
+from attnviz.draw.terminal import table
+from attnviz.draw.terminal.table import Row, render, rows_of
 from attnviz.records.exhibit import Exhibit, Map
 from attnviz.records.heads import Head, NamedHead
-from attnviz.renderers.terminal import table
-from attnviz.renderers.terminal.table import Row, render, rows_of
 from tests.factories import make_capture, make_exhibit, printed
 
 CREATURE = np.array(

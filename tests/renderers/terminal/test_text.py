@@ -11,13 +11,12 @@ from rich.console import Group
 
 from attnviz.commands.flags import as_flag
 from attnviz.console import Display
+from attnviz.draw.terminal.text import pieces_of, render
 from attnviz.errors import UsageError
 from attnviz.records.capture import LayerPattern
 from attnviz.records.exhibit import Exhibit
 from attnviz.records.heads import Head
 from attnviz.records.tokens import Token
-from attnviz.renderers.terminal.pieces import pieces_of
-from attnviz.renderers.terminal.text import render
 from tests.factories import make_capture, make_exhibit, printed
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from attnviz.data.atlas import SCORES, Atlas, Example, HeadAtlas
+from attnviz.draw.labels import VIRIDIS
+from attnviz.draw.page import document
+from attnviz.draw.page.document import beside, filled, policy, safe_json, source
+from attnviz.draw.titles import amount
 from attnviz.errors import readable
-from attnviz.renderers.colors import VIRIDIS
-from attnviz.renderers.titles import amount
-from attnviz.renderers.webpage import packing
 from attnviz.renderers.webpage.atlas.scores import EXPLAINED
-from attnviz.renderers.webpage.document import beside, filled, policy, safe_json, source
 
 LEVELS = 10_000
 """A weight of 1 on the page."""
@@ -193,7 +193,7 @@ def _example(example: Example) -> Mapping[str, object]:
         "start": example.start,
         "window": example.window,
         "tokens": [_token(token) for token in example.tokens],
-        "links": packing.packed_numbers(np.concatenate(arrays)),
+        "links": document.packed_numbers(np.concatenate(arrays)),
     }
 
 

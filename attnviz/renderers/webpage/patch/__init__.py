@@ -9,15 +9,14 @@ from html import escape
 import numpy as np
 
 from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.draw.labels import PALE, fenced, signed_color
+from attnviz.draw.matrix import largest
+from attnviz.draw.page.document import filled, policy, source
 from attnviz.errors import readable
 from attnviz.records.metrics import Estimate
 from attnviz.records.tokens import Token
-from attnviz.renderers.arrangement import largest
-from attnviz.renderers.colors import PALE, signed_color
-from attnviz.renderers.direction import fenced
 from attnviz.renderers.patch import map_of, place_names, site_name
 from attnviz.renderers.patch_titles import OVER_PAIRS, patch_ends, patching, ran, shares_of, unit_of
-from attnviz.renderers.webpage.document import filled, policy, source
 
 STEPS = 20
 """Shades of each sign."""

@@ -1,0 +1,197 @@
+"""The first line: what a head does on this text, what it is known for, and why it is shown.
+
+    L2H3: creature → blue .69, fluffy .30 · known for: nouns attend to their adjectives
+
+A title is a claim. Before the `·` stands what was computed from what is shown; what a head is
+known for is knowledge from its model's card, and worded so.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from types import MappingProxyType
+
+from attnviz.draw.labels import distinct_labels, name_of
+from attnviz.draw.matrix import key_shares
+from attnviz.draw.titles import pane_titles
+from attnviz.errors import Speller, readable
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Choice, Exhibit, Finding, FoundLink, Habit, Map, Tendency, Why
+from attnviz.records.heads import NamedHead, listed
+from attnviz.records.positions import groups_of
+from attnviz.records.tokens import Token
+
+CHOSEN: Mapping[Why, str] = MappingProxyType(
+    {
+        "acts": "chosen automatically",
+        "card": "chosen automatically, as the model's card names it",
+        "generic": "chosen automatically by a generic score",
+    }
+)
+HABITS: Mapping[Habit, str] = MappingProxyType(
+    {
+        "previous": "the one before",
+        "followers": "what followed their earlier occurrence",
+        "self": "themselves",
+    }
+)
+LONGEST = 24  # letters of a label
+SINK = 0.3  # of the weight: a column with as much rules the colours
+
+
+def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
+    """The exhibit's caption, or which heads these are, what is so of them and why they are shown.
+
+    Args:
+        exhibit: what is shown.
+        speller: spells the options of whoever reads it, to say how others are shown.
+    """
+    if exhibit.caption or exhibit.choice is None:
+        return exhibit.caption
+    return headline(exhibit.choice, exhibit.finding, exhibit.capture, speller)
+
+
+def headline(
+    choice: Choice, finding: Finding | None, capture: Capture, speller: Speller | None = None
+) -> str:
+    """The first line of some heads: `L2H3: … · known for: … (chosen automatically …)`.
+
+    Args:
+        choice: the heads.
+        finding: what the head does here, where a rule picked it.
+        capture: the tokens, and what the model's card says.
+        speller: as in `about`.
+    """
+    if choice.why == "only" and choice.named is not None:
+        return choice.named.title
+    if len(choice.heads) != 1:
+        return listed(choice.heads)
+    title = head_title(choice, finding, capture)
+    why = CHOSEN.get(choice.why, "") if choice.line is None else f"chosen on line {choice.line}"
+    if not why:
+        return title
+    others = f"; {speller('heads', 'all')} shows every head" if speller else ""
+    return f"{title} ({why}{others})"
+
+
+def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str:
+    """What the one head of a choice does here, and what it is known for.
+
+    Of a head that was picked for its behaviour it is this one, where the rows show it. Whatever
+    else it is known for is left out, as it may not be so here.
+    """
+    (head,) = choice.heads
+    if not choice.picked:
+        return _title(str(head), finding, capture, capture.named(*head))
+    shows = choice.why == "card" or (finding is not None and finding.behaviour is not None)
+    known = [choice.named] if choice.named is not None and shows else []
+    return _title(str(head), finding, capture, known)
+
+
+def map_title(exhibit: Exhibit, head_map: Map) -> str:
+    """`L1H2 · known for: nouns attend to their adjectives`; the label alone of other heads.
+
+    What the head does here stands before it, where it was looked for.
+    """
+    choice, capture = exhibit.choice, exhibit.capture
+    if choice is not None and [(head_map.layer, head_map.head)] == list(choice.heads):
+        if choice.why == "only" and choice.named is not None:
+            return f"{head_map.label}: {readable(choice.named.title)}"
+        return head_title(choice, exhibit.finding, capture)
+    return _title(head_map.label, None, capture, capture.named(head_map.layer, head_map.head))
+
+
+def map_titles(exhibit: Exhibit, head_map: Map) -> tuple[str, ...]:
+    """The title, and shorter ones where there is no room for it: `L1H2 · known for: adjectives`.
+
+    A shorter one names behaviours as cards do, so that none of a head's is cut off unsaid.
+    """
+    whole = map_title(exhibit, head_map)
+    if whole == head_map.label:
+        return (whole,)
+    return (whole, *pane_titles(exhibit, head_map, " · known for: "))
+
+
+def _title(
+    label: str, finding: Finding | None, capture: Capture, named: Iterable[NamedHead]
+) -> str:
+    said = f"{label}: {finding_title(finding, capture)}" if finding else label
+    known = known_for(named)
+    return f"{said} · {known}" if known else said
+
+
+def known_for(named: Iterable[NamedHead]) -> str:
+    """`known for: nouns attend to their adjectives`; empty where there is nothing."""
+    titles = "; ".join(dict.fromkeys(readable(each.title) for each in named))
+    return f"known for: {titles}" if titles else ""
+
+
+def finding_title(finding: Finding, capture: Capture) -> str:
+    """`creature → blue .69, fluffy .30`, or `9 of 12 tokens attend most to the one before`."""
+    if finding.tendency is not None:
+        return _tendency(finding.tendency, capture)
+    words, texts = groups_of(capture, "words"), capture.texts
+    queries = _names(capture.query_tokens, words[0], texts[0])
+    keys = _names(capture.key_tokens, words[1], texts[1])
+
+    def end(link: FoundLink) -> str:
+        itself = capture.one_sequence and link.query == link.key
+        return f"{'itself' if itself else keys[link.key]} {share(link.weight)}"
+
+    by_query = groupby(finding.links, key=lambda link: link.query)
+    return "; ".join(
+        f"{queries[query]} → {', '.join(map(end, links))}" for query, links in by_query
+    )
+
+
+def _names(tokens: Sequence[Token], words: Iterable[range], text: str) -> list[str]:
+    """The names of tokens beside numbers; where one is a piece of a word, the word's as well."""
+    names = [name_of(_cut(label)) for label in distinct_labels(tokens)]
+    for word in (word for word in words if len(word) > 1):
+        whole = text[tokens[word[0]].start : tokens[word[-1]].end].strip()
+        for i in word if whole else ():
+            names[i] = f"“{_cut(tokens[i].label)}” of “{_cut(readable(whole))}”"
+    return names
+
+
+def _tendency(tendency: Tendency, capture: Capture) -> str:
+    rows, of = tendency.rows, tendency.of
+    if tendency.key is None:
+        return f"{_part(rows, of)} tokens attend most to {HABITS[tendency.habit]}"
+    token = capture.key_tokens[tendency.key]
+    label = distinct_labels(capture.key_tokens)[tendency.key]
+    name = token.label if token.special else f"“{_cut(label)}”"
+    if tendency.key == 0 or not capture.causal:
+        first = "" if token.special or tendency.key else "the first token, "
+        return f"{_part(rows, of)} tokens attend most to {first}{name}"
+    return f"{_part(rows, of)} tokens from {name} on attend most to it"
+
+
+def _part(rows: int, of: int) -> str:
+    return f"all {of:,}" if rows == of else f"{rows:,} of {of:,}"
+
+
+def share(weight: float) -> str:
+    """A weight in two digits, as it stands in a sentence: `.69`, `1.00`."""
+    return f"{weight:.2f}".removeprefix("0")
+
+
+def sink_said(exhibit: Exhibit) -> str:
+    """`; 41% of the weight is on BOS`, where a sink has most of it; else nothing.
+
+    A sink is the first token, or a special one such as [SEP]. Rows that cannot attend elsewhere
+    are not counted.
+    """
+    shares = key_shares(exhibit)
+    if shares is None:
+        return ""
+    capture, key = exhibit.capture, exhibit.keys[int(shares.argmax())]
+    token, share = capture.key_tokens[key], float(shares.max())
+    if share < SINK or not (token.special or key == 0):
+        return ""
+    label = distinct_labels(capture.key_tokens)[key]
+    name = label if token.special else f"the first token, “{_cut(label)}”"
+    return f"; {share:.0%} of the weight is on {name}"
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"

@@ -1,0 +1,195 @@
+"""Token labels: repeated ones numbered, able to stand alone, in ASCII where needed."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from string import punctuation
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from attnviz.errors import in_quotes, readable
+from attnviz.records.tokens import SPECIAL_LABEL, Token
+
+
+def distinct_labels(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:
+    """One label per token; where a label occurs more than once, `the#1`, `the#2` and so on.
+
+    The number is the one that a user types to name the token. Without `unicode`, letters beyond
+    ASCII are written as escapes.
+    """
+    named = told_apart([standing(token.label) for token in tokens])
+    return tuple(named if unicode else map(ascii_only, named))
+
+
+def told_apart(labels: Sequence[str]) -> list[str]:
+    """The labels, those that occur more than once with a number each."""
+    total, seen = Counter(labels), Counter[str]()
+    named = []
+    for label in labels:
+        seen[label] += 1
+        named.append(f"{label}#{seen[label]}" if total[label] > 1 else label)
+    return named
+
+
+def name_of(label: str) -> str:
+    """The label beside a number: in quotes if it could be taken for a part of it (`7`, `.`).
+
+    The number that tells repeated tokens apart is not counted.
+    """
+    bare = re.sub(r"#\d+$", "", label)
+    marks = all(character in punctuation for character in bare)
+    mark = "'" if '"' in label else '"'
+    return f"{mark}{label}{mark}" if marks or re.search(r"[\d\s]", bare) else label
+
+
+def names_of(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:
+    """The distinct labels as they stand beside numbers."""
+    return tuple(map(name_of, distinct_labels(tokens, unicode=unicode)))
+
+
+def names_of_texts(texts: Sequence[str], *, unicode: bool = True) -> list[str]:
+    """A name for each text of a token, as it stands beside numbers; a token without text is BOS.
+
+    Where two of them differ in spaces only, both stand in quotes with their spaces.
+    """
+    bare = [standing(readable(text)) or SPECIAL_LABEL for text in texts]
+    spellings: dict[str, set[str]] = {}
+    for name, text in zip(bare, texts, strict=True):
+        spellings.setdefault(name, set()).add(text)
+    named = [
+        in_quotes(text) if len(spellings[name]) > 1 else name_of(name)
+        for name, text in zip(bare, texts, strict=True)
+    ]
+    return named if unicode else list(map(ascii_only, named))
+
+
+def standing(label: str) -> str:
+    """The label so that it stands alone: a combining mark at its start gets a dotted circle."""
+    return f"◌{label}" if label and unicodedata.category(label[0]).startswith("M") else label
+
+
+def ascii_only(text: str) -> str:
+    """The text with every letter beyond ASCII as an escape, such as `\\u695a`."""
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+# Letters that are written from right to left, kept in their place on a line.
+#
+# A terminal that follows Unicode's bidirectional algorithm (UAX #9) would lay out
+# `שלום → עולם 0.50` from its right end, arrow and numbers with it. Left-to-right marks
+# (U+200E) around such a run stop that: inside it the letters run as they should, and all
+# that stands around it keeps its order, be it an arrow, a number or another run.
+#
+# Why marks and not isolates (U+2066 ... U+2069), which say the same: every implementation
+# since Unicode 1.1 knows the mark, and every table of widths, old ones too, counts it as no
+# cell; isolates came with 6.3, and a terminal with an older table draws a box and moves
+# whatever follows. A mark also tells a terminal that looks for the direction of the line.
+# Marks from outside never come here: `readable` escapes them. Pictures use them, too: what
+# draws or shows a picture follows the same algorithm.
+
+
+MARK = "\u200e"
+BETWEEN = re.compile(r"→|(?<=\s)(?:\.\d\d|1\.00)\b")
+"""What a title has between names, and no text of the user's is likely to: `ש → ל .96, ע 1.00`."""
+
+
+def fenced(text: str) -> str:
+    """The text with a mark around each run of right-to-left letters; of the same width.
+
+    Each line by itself, as each is laid out by itself.
+    """
+    if text.isascii():
+        return text
+    return "\n".join(_fenced_line(line.replace(MARK, "")) for line in text.split("\n"))
+
+
+def _fenced_line(text: str) -> str:
+    parts, end = [], 0
+    for start, stop in runs(text):
+        parts += [text[end:start], MARK, text[start:stop], MARK]
+        end = stop
+    return "".join([*parts, text[end:]])
+
+
+def runs(text: str) -> list[tuple[int, int]]:
+    """Where the runs of right-to-left letters begin and end.
+
+    Spaces, signs and digits between two such letters belong to their run, but for an arrow and
+    a weight, which stand between two names; the marks that a letter carries (vowel points)
+    belong to the letter.
+    """
+    if text.isascii():
+        return []
+    sides = "".join(map(_side, text))
+    for between in BETWEEN.finditer(text):
+        start, stop = between.span()
+        sides = sides[:start] + "l" * (stop - start) + sides[stop:]
+    return [run.span() for run in re.finditer("r(?:[^l]*r)?m*", sides)]
+
+
+@lru_cache(maxsize=4096)
+def _side(letter: str) -> str:
+    """`r`, `l`, `m` for a mark on the letter before it, `-` for what has no direction."""
+    # Arabic digits (AN) run from left to right, but turn what stands between two of them.
+    kinds = {"R": "r", "AL": "r", "AN": "r", "L": "l", "NSM": "m"}
+    return kinds.get(unicodedata.bidirectional(letter), "-")
+
+
+# Colours that several rooms share: maps by name and as tables, how light a colour is.
+
+
+SEQUENTIAL, DIVERGING, LAYERS = "Blues", "RdBu_r", "viridis"
+"""Matplotlib's maps in pictures: of values from 0 up (white to dark, as paper is white and ink is
+dark), of values with a sign (blue below zero, red above), and of layers, which have no zero."""
+
+_TABLE = bytes.fromhex(
+    "440154 470d60 48186a 482374 472e7c 453882 424186 3e4a89 "
+    "3a548c 365d8d 32658e 2e6d8e 2b758e 287d8e 25848e 228c8d "
+    "1f948c 1e9c89 20a386 25ab82 2eb37c 3aba76 48c16e 58c765 "
+    "6ccd5a 7fd34e 93d741 a8db34 c0df25 d5e21a eae51a fde725"
+)
+_BLUES = bytes.fromhex("f7fbff deebf7 c6dbef 9ecae1 6baed6 4292c6 2171b5 08519c 08306b")
+
+
+def _colors(table: bytes) -> tuple[tuple[int, int, int], ...]:
+    return tuple((table[i], table[i + 1], table[i + 2]) for i in range(0, len(table), 3))
+
+
+VIRIDIS = _colors(_TABLE)
+BLUES = _colors(_BLUES)
+"""Matplotlib's Blues (ColorBrewer), which is linear between these nine."""
+BLUES_ON_DARK = ((22, 24, 28), *BLUES[:0:-1])
+"""The same blues on a dark ground, from nearly its colour to nearly white."""
+
+
+_BELOW, _ABOVE, _ZERO = (33, 102, 172), (178, 24, 43), (247, 247, 247)
+PALE = 0.55
+"""Up to this share of a value with a sign, black letters stand out."""
+
+
+def signed_color(share: float) -> tuple[int, int, int]:
+    """Red, green and blue of a value from -1 (blue) to 1 (red), near the ends of RdBu."""
+    end = _BELOW if share < 0 else _ABOVE
+    return tuple(  # type: ignore[return-value]
+        round(zero + (far - zero) * abs(share)) for zero, far in zip(_ZERO, end, strict=True)
+    )
+
+
+def is_light(color: ArrayLike, least: float = 110) -> NDArray[np.bool_]:
+    """Whether black letters stand out on a colour better than white ones.
+
+    Args:
+        color: red, green and blue from 0 to 255, (..., 3).
+        least: the luma, from 0 to 255, above which a colour is light.
+
+    Returns:
+        (...), by luma (ITU-R BT.601).
+    """
+    light: NDArray[np.bool_] = np.asarray(color, np.float32) @ LUMA > least
+    return light
+
+
+LUMA = np.array([0.299, 0.587, 0.114], np.float32)

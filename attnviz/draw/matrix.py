@@ -1,0 +1,211 @@
+"""The part of a map that is shown, as numbers; and its reduction to fewer, larger blocks.
+
+In these matrices NaN stands for "nothing to show here": the mask forbids the link, or
+a filter left it out. A weight of zero is 0.0, and looks different.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import (
+    CellMap,
+    Exhibit,
+    HeadMap,
+    Map,
+    Orient,
+    Place,
+    links_of,
+    whole_map,
+)
+from attnviz.records.heads import Head
+from attnviz.records.parts import Part
+from attnviz.records.transforms import NormBased
+
+
+def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
+    """The weights that the exhibit's filters leave, (queries asked for, keys asked for).
+
+    NaN where there is nothing to show.
+    """
+    whole = whole_map(head_map).weights
+    queries, keys = np.array(exhibit.queries, int), np.array(exhibit.keys, int)
+    picked = np.ix_(queries, keys)
+    if not exhibit.filtered:
+        visible = exhibit.capture.allowed()[picked]
+    else:
+        links = links_of(exhibit, head_map)
+        kept: NDArray[np.bool_] = np.zeros(whole.shape, np.bool_)
+        kept[links.query, links.key] = True
+        visible = kept[picked]
+    weights = whole[picked].astype(np.float32)  # (queries, keys)
+    return np.where(visible, weights, np.float32(np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A map as it is drawn: `values` (rows, columns), reduced from `shape` (rows, columns).
+
+    `sums`: whether its rows sum to 1, which cannot be seen any more once it is reduced.
+    """
+
+    values: FloatArray
+    shape: tuple[int, int]
+    sums: bool
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """How many (rows, columns) of weights each cell stands for."""
+        rows, columns = (
+            math.ceil(n / cells) for n, cells in zip(self.shape, self.values.shape, strict=True)
+        )
+        return rows, columns
+
+
+def cells_of(
+    exhibit: Exhibit, head_map: Map, most: int, *, by_row: bool, orient: Orient = "query-rows"
+) -> Cells:
+    """A map's weights in at most `most` cells a side, scaled by row and turned where asked for."""
+    if isinstance(head_map, CellMap):  # reduced already, to just as many
+        values, shape, sums = head_map.cells, head_map.shape, head_map.sums
+    else:
+        whole = shown(exhibit, head_map)
+        shape, sums = (whole.shape[0], whole.shape[1]), rows_sum_to_one(whole)
+        values = block_maximum(per_row(whole) if by_row else whole, most, most)
+    if orient == "key-rows":
+        return Cells(values.T, (shape[1], shape[0]), sums)
+    return Cells(values, shape, sums)
+
+
+def per_row(weights: FloatArray) -> FloatArray:
+    """(queries, keys) weights, each row divided by its strongest one."""
+    most = np.fmax.reduce(weights, axis=1, initial=0.0)[:, None]
+    divided: FloatArray = np.divide(weights, np.where(most > 0, most, 1), dtype=np.float32)
+    return divided
+
+
+def block_maximum(values: FloatArray, rows: int, columns: int) -> FloatArray:
+    """At most `rows` x `columns` equal blocks, each with its strongest weight.
+
+    The maximum, not the mean, so that one strong link in a long text stays visible. A
+    block is NaN only where all of it is.
+    """
+    for axis, most in enumerate((rows, columns)):
+        if values.shape[axis] > most:
+            step = math.ceil(values.shape[axis] / most)
+            starts = np.arange(0, values.shape[axis], step)
+            values = np.fmax.reduceat(values, starts, axis=axis)
+    return values
+
+
+def key_shares(exhibit: Exhibit) -> FloatArray | None:
+    """The share of the weight that each key shown has, (keys); None of what is no weight.
+
+    Over all maps, and over the rows shown that might attend to more than one key. None, too,
+    where only a reduced form was kept.
+    """
+    capture, seen = exhibit.capture, exhibit.capture.allowed_count()
+    rows = [query for query in exhibit.queries if seen[query] > 1]
+    whole = [head_map.weights for head_map in exhibit.maps if isinstance(head_map, HeadMap)]
+    no_shares = capture.signed or capture.transformed_by(NormBased)
+    if no_shares or not rows or not whole or len(whole) < len(exhibit.maps):
+        return None
+    total = sum(weights[rows].sum(axis=0) for weights in whole)  # (n_keys)
+    shares: FloatArray = np.asarray(total / max(float(np.sum(total)), 1e-9), np.float32)
+    return shares[list(exhibit.keys)]
+
+
+def strongest(matrices: list[FloatArray]) -> float:
+    """The largest weight in any of them: the top of their common scale; 1.0 where all is empty."""
+    most = max((float(np.fmax.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
+    return most if most > 0 else 1.0
+
+
+def farthest(matrices: list[FloatArray]) -> float:
+    """How far from zero any of them gets: both ends of a scale that has a sign."""
+    ends = [float(np.fmax.reduce(np.abs(m), axis=None, initial=0.0)) for m in matrices]
+    return max(ends, default=0.0) or 1.0
+
+
+def rows_sum_to_one(weights: FloatArray) -> bool:
+    """Whether each row of shown (queries, keys) weights sums to 1, as a reader may add them up."""
+    return bool(np.allclose(np.nansum(weights, axis=1), 1.0, atol=0.005))
+
+
+# Where each of many heads stands in a grid: layers down, heads across.
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The layers and heads that a grid shows, in order; None stands for "reduced over all"."""
+
+    layers: tuple[int | None, ...]
+    heads: tuple[int | None, ...]
+
+    def slot(self, head_map: Place) -> tuple[int, int]:
+        """The row and column of a map."""
+        return self.layers.index(head_map.layer), self.heads.index(head_map.head)
+
+
+def grid_of(maps: Sequence[Place]) -> Grid:
+    """The rows and columns that these maps need."""
+
+    def ordered(numbers: set[int | None]) -> tuple[int | None, ...]:
+        return tuple(sorted(numbers, key=lambda n: (n is None, n or 0)))
+
+    return Grid(ordered({m.layer for m in maps}), ordered({m.head for m in maps}))
+
+
+def layer_name(layer: int | None) -> str:
+    """`L1`; `all` where layers were reduced to one."""
+    return "all" if layer is None else f"L{layer}"
+
+
+def head_name(head: int | None) -> str:
+    """`H2`; `all` where heads were reduced to one."""
+    return "all" if head is None else f"H{head}"
+
+
+def by_head(values: Iterable[tuple[Head, float]]) -> FloatArray:
+    """(layers, heads), NaN where there is no head."""
+    pairs = list(values)
+    shape = max(head.layer for head, _ in pairs) + 1, max(head.head for head, _ in pairs) + 1
+    made = np.full(shape, np.nan, np.float32)
+    for head, value in pairs:
+        made[head] = value
+    return made
+
+
+OTHER_PARTS = {"mlp": "MLP", "layer": "layer"}
+"""Parts that a layer has one of, and their names."""
+
+
+def by_part(values: Iterable[tuple[Part, float]]) -> tuple[FloatArray, tuple[str, ...]]:
+    """(layers, columns), NaN where there is nothing, and the names of the columns.
+
+    The columns are the heads, then the MLP and the whole layer, as far as there are values of them.
+    """
+    pairs = list(values)
+    heads = max((part.head + 1 for part, _ in pairs if part.head is not None), default=0)
+    others = [kind for kind in OTHER_PARTS if any(part.kind == kind for part, _ in pairs)]
+    column = {kind: heads + i for i, kind in enumerate(others)}
+    layers = max(part.layer or 0 for part, _ in pairs) + 1
+    made = np.full((layers, heads + len(others)), np.nan, np.float32)
+    for part, value in pairs:
+        across = column[part.kind] if part.head is None else part.head
+        made[part.layer or 0, across] = value
+    return made, (*map(head_name, range(heads)), *(OTHER_PARTS[kind] for kind in others))
+
+
+def largest(values: FloatArray) -> float:
+    """The value farthest from zero, as a size; 0 where there is none."""
+    return 0.0 if np.isnan(values).all() else float(np.nanmax(np.abs(values)))
+
+
+def digits_for(most: float) -> int:
+    """Behind the point, so that the largest value does not look like nothing."""
+    return 2 if most >= 0.1 else 3 if most >= 0.01 else 4

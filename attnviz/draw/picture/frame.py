@@ -1,0 +1,308 @@
+"""What stands around the cells of a picture: title, axis labels, colour bar, hatched ground."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING, Literal
+
+from attnviz.draw.labels import fenced
+from attnviz.draw.picture.canvas import (
+    check_dpi,
+    check_size,
+    drawing,
+    fit,
+    new_figure,
+    place,
+    use_fonts,
+)
+from attnviz.draw.picture.fonts import Lettering, lettering
+from attnviz.draw.picture.paint import (
+    EMPTY,
+    HATCH,
+    LINES,
+    Lettered,
+    Scale,
+    check_cmap,
+    draw_color_bar,
+    number_ends,
+)
+from attnviz.draw.terminal.colors import cut, widest
+from attnviz.records.exhibit import Orient, Sides
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+
+TITLE, SUBTITLE = 11.5, 8.5
+GREY, BOX = "#555555", "#e4572e"
+LEAST_FOR_SUMS = 1.45  # inches
+LEAST_LINE, BESIDE = 4.6, 1.1  # inches of a line of text; how far it may go beyond the cells
+BAR_LEFT, BAR_WIDTH, BAR_LEAST, BAR_MOST = 0.18, 0.15, 1.1, 4.5  # inches
+SWATCH = 0.15
+
+
+def hatch_ground(axes: "Axes") -> None:
+    """Hatch the whole ground; cells are drawn over it, and where there is none it shows."""
+    from matplotlib.patches import Rectangle
+
+    axes.set_facecolor(EMPTY)
+    ground = Rectangle(
+        (0, 0), 1, 1, transform=axes.transAxes, fill=False, hatch="////", ec=HATCH, lw=0, zorder=0
+    )
+    axes.add_patch(ground)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.tick_params(length=0, pad=3)
+
+
+def outline(axes: "Axes", panes: Sequence[Sequence[float]]) -> None:
+    """A thin line around each pane (top, left, height, width), as its lightest cells are white."""
+    from matplotlib.collections import LineCollection
+
+    boxes = [[(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)] for y, x, h, w in panes]
+    lines = LineCollection(boxes, colors=LINES, linewidths=0.7, clip_on=False, zorder=2)
+    axes.add_collection(lines, autolim=False)
+
+
+def rule(axes: "Axes", shape: Sequence[int]) -> None:
+    """Thin lines between (rows, columns) of cells, along which an eye finds a label."""
+    axes.hlines(range(1, shape[0]), 0, shape[1], colors=LINES, linewidth=0.5, zorder=1.5)
+    axes.vlines(range(1, shape[1]), 0, shape[0], colors=LINES, linewidth=0.5, zorder=1.5)
+
+
+def write_titles(axes: "Axes", words: Lettered, width: float, above: float = 0.0) -> None:
+    """Title and subtitle over the axes, `above` points higher, wrapped to about `width` inches."""
+    room = max(LEAST_LINE, width + BESIDE) * POINTS
+    letters, small = int(room / (TITLE * 0.55)), int(room / (SUBTITLE * 0.55))
+    subtitle = fill(words.subtitle, small)
+    title = fill(words.title, letters)
+    height = (subtitle.count("\n") + 1) * SUBTITLE * 1.25 if subtitle else 0.0
+    write(axes, subtitle, (0, 1), (0, above + 7), size=SUBTITLE, coords="axes fraction")
+    up = above + 9 + height
+    write(axes, title, (0, 1), (0, up), size=TITLE, coords="axes fraction", color="black")
+
+
+def write(
+    axes: "Axes",
+    text: str,
+    at: tuple[float, float],
+    off: tuple[float, float],
+    *,
+    size: float,
+    align: tuple[Literal["left", "center", "right"], Literal["bottom", "center"]] = (
+        "left",
+        "bottom",
+    ),
+    coords: Literal["data", "axes fraction"] = "data",
+    color: str = GREY,
+) -> None:
+    """Write a text `off` points from a place on the axes; `$` in it is a letter."""
+    if text:
+        axes.annotate(
+            fenced(text),
+            at,
+            xycoords=coords,
+            xytext=off,
+            textcoords="offset points",
+            ha=align[0],
+            va=align[1],
+            fontsize=size,
+            color=color,
+            parse_math=False,
+        )
+
+
+def name_sides(
+    axes: "Axes", orient: Orient, sides: Sides, *, sums: bool, block: Sequence[int] = (1, 1)
+) -> None:
+    """Say which side the queries are on; and that their weights sum to 1, where they do.
+
+    A cell may stand for a `block` of (rows, columns) links; then this is said, too.
+    """
+    # On a picture of few rows there is no room for more than the word.
+    height = axes.get_window_extent().height / axes.figure.dpi
+    sums = sums and (orient == "key-rows" or height > LEAST_FOR_SUMS)
+    one = "each row sums to 1" if orient == "query-rows" else "each column sums to 1"
+    query = f"{sides.row} ({one})" if sums else sides.row
+    across, down = (sides.column, query) if orient == "query-rows" else (query, sides.column)
+    if max(block) > 1:
+        across += f"\neach cell shows the strongest of {block[0]} × {block[1]} weights"
+    axes.set_xlabel(across, fontsize=9, color=GREY)
+    axes.set_ylabel(down, fontsize=9, color=GREY)
+
+
+def add_key(
+    figure: "Figure", scale: Scale, corner: Sequence[float], *, empty: str, blank: str = ""
+) -> None:
+    """The colour bar to the right of `corner` (right, bottom, height in inches).
+
+    Below it a sample of empty cells with what they mean, and which cells hold no number.
+    """
+    right, bottom, height = corner
+    below = (SWATCH + 0.25 if empty else 0.0) + (SWATCH if blank else 0.0)
+    bar = min(BAR_MOST, max(BAR_LEAST, height - below))
+    top = bottom + height
+    draw_color_bar(place(figure, right + BAR_LEFT, top - bar, BAR_WIDTH, bar), scale)
+    down = top - bar - 0.25
+    if empty:
+        down -= SWATCH
+        sample = place(figure, right + BAR_LEFT, down, BAR_WIDTH, SWATCH)
+        hatch_ground(sample)
+        _say(sample, empty, (1, 0.5), (4, 0))
+    if blank:
+        _say(place(figure, right + BAR_LEFT, down - SWATCH - 0.05, BAR_WIDTH, SWATCH), blank)
+
+
+def _say(
+    axes: "Axes", text: str, at: tuple[float, float] = (0, 0.5), off: tuple[float, float] = (0, 0)
+) -> None:
+    """Small letters of the key."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.patch.set_visible(bool(off[0]))
+    axes.spines[:].set_visible(False)
+    write(axes, text, at, off, size=7, align=("left", "center"), coords="axes fraction")
+
+
+# Token labels along the sides of a picture: as large as fits, thinned where they are too many.
+
+
+POINTS = 72.0  # per inch
+SMALLEST, LARGEST = 6.5, 10.0
+LONGEST = 22  # cells of a label
+LEAST_APART = SMALLEST * 1.1 / POINTS  # inches between labels that do not touch
+_LETTER = 0.62  # of the font size: an average letter's width
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Labels and where they stand, counted in tokens along the side; `size` in points."""
+
+    places: tuple[float, ...]
+    labels: tuple[str, ...]
+    size: float
+
+    @property
+    def length(self) -> float:
+        """About how long the longest label is, in inches."""
+        return widest(self.labels) * _LETTER * self.size / POINTS
+
+
+def ticks_for(labels: Sequence[str], indices: Sequence[int], cell: float) -> Ticks:
+    """Labels for these token indices, which stand `cell` inches apart.
+
+    Where there is no room for each, every second, fifth, tenth ... keeps its label, with
+    its index in front: `120 the`. Numbers keep their side of a label that is read from
+    right to left.
+    """
+    size = min(LARGEST, max(SMALLEST, 0.72 * cell * POINTS))
+    step = _round_up(LEAST_APART / cell)
+    places = range(0, len(indices), step)
+    shown = [labels[indices[place]] for place in places]
+    if step > 1:
+        shown = [
+            f"{indices[place]} {re.sub('(?<=.)#[0-9]+$', '', label)}"
+            for place, label in zip(places, shown, strict=True)
+        ]
+    return Ticks(
+        tuple(place + 0.5 for place in places),
+        tuple(fenced(cut(label, LONGEST)) for label in shown),
+        size,
+    )
+
+
+def write_rows(axes: "Axes", ticks: Ticks) -> None:
+    """Write the labels at the left side."""
+    axes.set_yticks(ticks.places, ticks.labels, fontsize=ticks.size, parse_math=False)
+
+
+def write_columns(axes: "Axes", ticks: Ticks, cell: float) -> None:
+    """Write the labels below: level where they fit, slanted where there is room, else upright."""
+    if ticks.length < 0.92 * cell:
+        turned: dict[str, object] = {}
+    elif cell > 0.24:
+        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    else:
+        turned = {"rotation": 90}
+    axes.set_xticks(
+        ticks.places,
+        ticks.labels,
+        fontsize=ticks.size,
+        parse_math=False,
+        **turned,  # type: ignore[arg-type]
+    )
+
+
+def _round_up(step: float) -> int:
+    """The next of 1, 2, 5, 10, 20, 50, ..."""
+    if step <= 1:
+        return 1
+    scale = 10 ** math.floor(math.log10(step))
+    return int(next(scale * n for n in (1, 2, 5, 10) if scale * n >= step))
+
+
+# How a picture of several axes begins and ends, and the lines of text beside them.
+
+
+LETTERS, SMALL_LETTERS = 12, 15  # of a line of text, in an inch
+
+
+@contextmanager
+def sheet(texts: Iterable[str], *, dpi: int, cmap: str) -> Iterator[tuple["Figure", Lettering]]:
+    """An empty figure, and letters for these texts; at the end it is as large as what is on it.
+
+    Raises:
+        UsageError: no such colour map, or a resolution that makes no usable picture.
+    """
+    check_dpi(dpi)
+    with drawing():
+        check_cmap(cmap)
+        fonts = lettering(list(texts))
+        use_fonts(fonts.families)
+        figure = new_figure(dpi)
+        yield figure, fonts
+        fit(figure)
+    check_size(figure, dpi)
+
+
+def write_heading(
+    figure: "Figure", bottom: float, width: float, title: str, about: str, fonts: Lettering
+) -> None:
+    """A title, and lines in small letters below it that say what was run, wrapped to `width`.
+
+    `bottom` and `width` are inches.
+    """
+    line = max(LEAST_LINE, width)
+    said = fill(fonts.spell(about), int(line * SMALL_LETTERS))
+    write_line(figure, bottom, said, size=8, color=GREY)
+    above = bottom + 0.05 + 0.15 * (said.count("\n") + 1) * bool(said)
+    write_line(figure, above, fill(fonts.spell(title), int(line * LETTERS)))
+
+
+def draw_bar(axes: "Axes", image: "AxesImage", label: str = "") -> None:
+    """Fill narrow axes with the colour bar of an image."""
+    bar = axes.figure.colorbar(image, cax=axes)
+    number_ends(bar)
+    bar.set_label(label, fontsize=8)
+    bar.ax.tick_params(labelsize=6.5, width=0.6, length=2)
+    bar.outline.set_linewidth(0.6)
+
+
+def write_line(
+    figure: "Figure",
+    bottom: float,
+    text: str,
+    *,
+    size: float = 10,
+    va: str = "bottom",
+    color: str = "black",
+) -> None:
+    """Text at the left edge of the figure, from `bottom` inches on up (or down, `va="top"`)."""
+    axes = place(figure, 0, bottom, 0.01, 0.01)
+    axes.set_axis_off()
+    axes.text(0, 0, fenced(text), fontsize=size, va=va, color=color, parse_math=False)

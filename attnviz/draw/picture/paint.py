@@ -1,0 +1,216 @@
+"""Weights to colours in pictures: one scale for all heads of a picture, and its colour bar."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.draw.headlines import map_title, sink_said
+from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels
+from attnviz.draw.matrix import farthest
+from attnviz.draw.picture.fonts import Lettering, lettering
+from attnviz.draw.titles import caption, facts, pane_titles, written
+from attnviz.errors import UsageError, option, readable
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.exhibit import ColorScale, Exhibit, Map, Orient, PictureLook
+from attnviz.records.transforms import NormBased
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colorbar import Colorbar
+
+
+# What is asked of a picture, and the words that are written on it.
+
+
+@dataclass(frozen=True)
+class PictureOptions:
+    """How a picture is drawn; `title` None means the head, `""` neither title nor caption."""
+
+    cmap: str = SEQUENTIAL
+    dpi: int = 150
+    title: str | None = None
+    color_scale: ColorScale = "linear"
+    orient: Orient = "query-rows"
+
+
+def options_of(look: PictureLook, orient: Orient | None, *, by_row: bool = False) -> PictureOptions:
+    """The options of a picture, with their defaults; `by_row` colours each row by itself."""
+    plain = PictureOptions()
+    return PictureOptions(
+        cmap=look.cmap or plain.cmap,
+        dpi=plain.dpi if look.dpi is None else look.dpi,
+        title=look.title,
+        color_scale=look.color_scale or ("row" if by_row else plain.color_scale),
+        orient=orient or plain.orient,
+    )
+
+
+@dataclass(frozen=True)
+class Lettered:
+    """Everything that is written on a picture, in letters that its fonts have.
+
+    `panes` holds for each map what may stand above it, the fullest first.
+    """
+
+    title: str
+    subtitle: str
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    panes: tuple[tuple[str, ...], ...]
+    fonts: Lettering
+
+
+def words_for(exhibit: Exhibit, options: PictureOptions) -> Lettered:
+    """The words of this exhibit's picture, in letters that the installed fonts have."""
+    capture = exhibit.capture
+    title, subtitle = _titles(exhibit, options)
+    queries = distinct_labels(capture.query_tokens)
+    keys = distinct_labels(capture.key_tokens)
+    panes = [pane_titles(exhibit, head_map) for head_map in exhibit.maps]
+    fonts = lettering([title, subtitle, *queries, *keys, *(pane[0] for pane in panes)])
+    return Lettered(
+        fonts.spell(title),
+        fonts.spell(subtitle),
+        tuple(map(fonts.spell, queries)),
+        tuple(map(fonts.spell, keys)),
+        tuple(tuple(map(fonts.spell, pane)) for pane in panes),
+        fonts,
+    )
+
+
+def _titles(exhibit: Exhibit, options: PictureOptions) -> tuple[str, str]:
+    """The title, and the caption below it, which says whatever title a user gives."""
+    if options.title == "":
+        return "", ""
+    maps = exhibit.maps
+    if exhibit.subtitle:
+        title, subtitle = exhibit.caption, exhibit.subtitle
+    else:
+        title = map_title(exhibit, maps[0]) if len(maps) == 1 else _title_of_many(maps)
+        subtitle = _subtitle(exhibit.capture, options.orient) + sink_said(exhibit)
+    if options.title is None:
+        return title, subtitle
+    which = maps[0].label if len(maps) == 1 else title
+    return readable(options.title), subtitle if exhibit.subtitle else f"{which} · {subtitle}"
+
+
+def _subtitle(capture: Capture, orient: Orient) -> str:
+    """What was run, on how much, and the text; of an encoder-decoder what it wrote, too."""
+    if not capture.target:
+        return caption(capture)
+    said = written(capture, row="column" if orient == "key-rows" else "row")
+    return f"{facts(capture)}; read: “{readable(capture.text)}”, {said}"
+
+
+def _title_of_many(maps: Sequence[Map]) -> str:
+    """`L0H0 to L1H3, 8 attention heads`: which they are, and of what kind."""
+    joined = " and " if len(maps) == 2 else " to "
+    kind = "maps of attention" if any(m.reduced for m in maps) else "attention heads"
+    return f"{maps[0].label}{joined}{maps[-1].label}, {len(maps)} {kind}"
+
+
+# What lies below a thousandth of the strongest weight is drawn alike on a log scale.
+LOG_RANGE = 1000.0
+# Grey, and hatched in white, as some map has any grey among its colours.
+EMPTY, HATCH, LINES = "#e8e8e8", "#f4f4f4", "#d9dce0"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How weights become colours: the map by name, the weights at its ends, and what they are."""
+
+    cmap: str
+    kind: ColorScale
+    low: float
+    high: float
+    label: str
+
+    def mappable(self) -> "ScalarMappable":
+        """What matplotlib colours and draws colour bars with."""
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import LogNorm, Normalize
+
+        norm = LogNorm if self.kind == "log" else Normalize
+        return ScalarMappable(norm(self.low, self.high), self.cmap)
+
+    def paint(self, values: FloatArray) -> NDArray[np.uint8]:
+        """(rows, columns) weights to (rows, columns, 4) colours; transparent where NaN."""
+        if self.kind == "log":
+            values = np.fmax(values, np.where(np.isnan(values), np.nan, np.float32(self.low)))
+        mappable = self.mappable()
+        colors = mappable.cmap(mappable.norm(np.nan_to_num(values, nan=self.high)), bytes=True)
+        painted: NDArray[np.uint8] = np.array(colors, np.uint8)
+        painted[np.isnan(values), 3] = 0
+        return painted
+
+
+def signed_scale(cmap: str, matrices: list[FloatArray], label: str) -> Scale:
+    """One scale for all these matrices, as far below zero as above."""
+    most = farthest(matrices)
+    return Scale(cmap, "linear", -most, most, label)
+
+
+def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray], captured: Capture) -> Scale:
+    """One scale for all these matrices: from 0 (or what is less) to the strongest weight."""
+    high = max((float(np.fmax.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
+    low = min((float(np.fmin.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
+    high = high if high > 0 else 1.0
+    what = "weight × norm" if captured.transformed_by(NormBased) else "weight"
+    label = what + {"linear": "", "log": ", logarithmic", "row": " ÷ strongest"}[kind]
+    return Scale(cmap, kind, high / LOG_RANGE if kind == "log" else low, high, label)
+
+
+def scale_of(exhibit: Exhibit, options: PictureOptions, matrices: list[FloatArray]) -> Scale:
+    """One scale for all maps of the exhibit; a diverging one for what has a sign."""
+    if exhibit.capture.signed:
+        cmap = DIVERGING if options.cmap == PictureOptions.cmap else options.cmap
+        several = len(exhibit.maps) > 1
+        return signed_scale(cmap, matrices, "score ÷ the head's largest" if several else "score")
+    return scale_for(options.cmap, options.color_scale, matrices, exhibit.capture)
+
+
+def known_cmaps() -> list[str]:
+    """The names of matplotlib's colour maps."""
+    import matplotlib
+
+    return list(matplotlib.colormaps)
+
+
+def check_cmap(name: str) -> None:
+    """Refuse a colour map that matplotlib doesn't have, and name the nearest that it has."""
+    known = known_cmaps()
+    if name not in known:
+        near = get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"the nearest is {near[0]}" if near else "try Blues, Greys, viridis or magma"
+        raise UsageError(f"{option('cmap', repr(name))} is not a colour map", hint)
+
+
+def number_ends(bar: "Colorbar") -> None:
+    """Give a colour bar numbers at both ends, too, and those between that leave them room."""
+    low, high = bar.ax.get_ylim()
+    inner = [float(tick) for tick in bar.get_ticks() if low < tick < high]
+    apart = min((b - a for a, b in pairwise(inner)), default=high - low) / 2
+    between = [tick for tick in inner if min(tick - low, high - tick) > apart]
+    ticks = [low, *between, high]
+    bar.set_ticks(
+        ticks, labels=[f"{tick:.3g}" if abs(tick) < 1e3 else f"{tick:.0f}" for tick in ticks]
+    )
+
+
+def draw_color_bar(axes: "Axes", scale: Scale) -> None:
+    """Fill the axes with the scale's colour bar."""
+    figure = axes.figure
+    bar = figure.colorbar(
+        scale.mappable(), cax=axes, extend="min" if scale.kind == "log" else "neither"
+    )
+    if scale.kind != "log":
+        number_ends(bar)
+    bar.set_label(scale.label, fontsize=8)
+    bar.ax.tick_params(labelsize=7, width=0.6, length=3)
+    bar.outline.set_linewidth(0.6)

@@ -1,0 +1,125 @@
+"""The lines above every view: which heads these are and why, of which model, on how many tokens."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from attnviz.console import PLAIN, Display
+from attnviz.draw.headlines import about, map_titles
+from attnviz.draw.labels import ascii_only, fenced
+from attnviz.draw.terminal.colors import cut, folded
+from attnviz.draw.titles import NEAR, facts, written
+from attnviz.errors import readable
+from attnviz.records.exhibit import Exhibit, Map
+
+FLAT = (
+    "rows are nearly flat, because embeddings were not trained to be compared; each row has its "
+    "own colour scale"
+)
+
+
+def heading(exhibit: Exhibit, display: Display) -> list[Text]:
+    """One line (more where it is narrow) that says what this is."""
+    line = Text()
+    said = about(exhibit, display.speller)
+    if said:
+        title = readable(said) + (" · " if display.unicode else " | ")
+        line.append(fenced(title) if display.unicode else in_ascii(title))
+    what = exhibit.subtitle or facts(exhibit.capture)
+    line.append(fenced(what) if display.unicode else ascii_only(what), style="dim")
+    lines = folded(line, display.width)
+    plain = exhibit.capture.target and not exhibit.subtitle
+    remarks = [written(exhibit.capture)] if plain else []
+    for said in (*remarks, *([FLAT] if exhibit.by_row else [])):
+        remark = fenced(said) if display.unicode else ascii_only(said)
+        lines += folded(Text(remark, style="dim"), display.width)
+    return lines
+
+
+def map_heading(exhibit: Exhibit, head_map: Map, display: Display, style: str = "bold") -> Text:
+    """The line above one of several heads: the fullest of its titles that there is room for."""
+    titles = map_titles(exhibit, head_map)
+    written = fullest(titles if display.unicode else map(in_ascii, titles), display.width)
+    short = cut(written, display.width, unicode=display.unicode).rstrip()
+    return Text(fenced(short), style=style, no_wrap=True, overflow="crop")
+
+
+def fullest(titles: Iterable[str], room: int) -> str:
+    """The first of some titles that is no wider than so many cells; else the last."""
+    *longer, last = titles
+    return next((title for title in longer if cell_len(title) <= room), last)
+
+
+def in_ascii(title: str) -> str:
+    """A title on a terminal without other letters: its arrows and quotes are those of ASCII."""
+    return ascii_only(title.translate(IN_ASCII))
+
+
+IN_ASCII = PLAIN | str.maketrans({"→": ">", "·": "|", "±": "+/-", "…": "..."})
+
+
+def line_heading(line: int | None, *, first: bool) -> Text:
+    """The line above what is shown of one line of a stream: its number; None: of all lines."""
+    named = "all lines" if line is None else f"line {line}"
+    return Text(("" if first else "\n") + named, style="bold")
+
+
+# The lines below the table: what the filters left out of it, and how to see less of a long one.
+
+
+LONG = 60  # rows; of more a reader is told how to see less
+MOST_NAMED = 3
+
+
+def closing(
+    exhibit: Exhibit, rows: int, missing: int, heads: Sequence[str], display: Display
+) -> list[Text]:
+    """What is to be said below the table, after an empty line; often nothing.
+
+    Args:
+        exhibit: what the table shows.
+        rows: how many rows stand in it.
+        missing: how many were left out, as they have no link that is shown.
+        heads: the names of the heads that were left out altogether.
+        display: where the table stands.
+    """
+    if missing and not rows:
+        said = f"there is no link{_wanted(exhibit)}"
+    elif missing:
+        among = f", among them all of {_listed(heads)}," if heads else ""
+        verb = "has" if missing == 1 else "have"
+        said = f"{missing:,} row{'' if missing == 1 else 's'}{among} {verb} no link"
+        said += _wanted(exhibit)
+    elif rows > LONG and _whole(exhibit):
+        less = [display.speller(name, None) for name in ("queries", "top")]
+        picture = display.speller("output", "FILE.png")
+        said = f"{rows:,} rows; {' and '.join(less)} show fewer, {picture} draws all"
+    else:
+        return []
+    return [Text(), *folded(Text(said, style="dim"), display.width)]
+
+
+def _wanted(exhibit: Exhibit) -> str:
+    """` of at least 0.5 to the keys asked for`: what the filters let through."""
+    least = f" of at least {exhibit.least:g}" if exhibit.least > 0 else ""
+    keys = "" if _every_key(exhibit) else " to the keys asked for"
+    near = " or ".join(NEAR[distance] for distance in exhibit.skip)
+    return least + keys + (f" but {near}" if near else "")
+
+
+def _listed(heads: Sequence[str]) -> str:
+    if len(heads) > MOST_NAMED:
+        return f"{len(heads):,} heads"
+    *others, last = heads
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _whole(exhibit: Exhibit) -> bool:
+    """Whether nothing was filtered out, neither queries nor keys nor links."""
+    every_query = len(exhibit.queries) == len(exhibit.capture.query_tokens)
+    return every_query and _every_key(exhibit) and not exhibit.filtered
+
+
+def _every_key(exhibit: Exhibit) -> bool:
+    return len(exhibit.keys) == len(exhibit.capture.key_tokens)

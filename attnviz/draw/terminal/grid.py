@@ -1,0 +1,269 @@
+"""Every chosen head as a miniature, layers down and heads across: the model at a glance.
+
+With colour, each character cell is an upper and a lower half in colours of their own;
+without, it is a shade of one weight. Few tokens get whole lines each, as many for every
+query. Where tokens are many, a cell of a miniature stands for a block of weights and shows
+the strongest of them.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+import numpy as np
+from rich.console import RenderableType
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.draw.headlines import map_title
+from attnviz.draw.labels import fenced
+from attnviz.draw.matrix import (
+    Grid,
+    cells_of,
+    digits_for,
+    grid_of,
+    head_name,
+    layer_name,
+    strongest,
+)
+from attnviz.draw.terminal.around import heading, map_heading
+from attnviz.draw.terminal.colors import color_of, cut, folded, legend, pad, shade_of, widest
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import Exhibit, Orient, Place
+
+LARGEST, SMALLEST = 16, 5  # points along a side of a miniature
+GAP = 1
+
+
+@dataclass(frozen=True)
+class _GridLayout:
+    """In cells: the layer labels and each miniature; and how many heads stand side by side."""
+
+    label: int
+    size: int
+    across: int
+
+
+def render(
+    exhibit: Exhibit, display: Display | None = None, *, orient: Orient = "query-rows"
+) -> list[RenderableType]:
+    """The exhibit's maps as miniatures on one scale."""
+    display = display or Display()
+    grid = grid_of(exhibit.maps)
+    tokens = max(len(exhibit.queries), len(exhibit.keys), 1)
+    layout = _layout(grid, tokens, display)
+    small = [
+        cells_of(exhibit, head_map, layout.size, by_row=exhibit.by_row, orient=orient)
+        for head_map in exhibit.maps
+    ]
+    most = strongest([cells.values for cells in small])
+    larger = np.ones(_repeats(layout.size // tokens, display), np.float32)
+    slots = {
+        grid.slot(head_map): np.kron(cells.values / most, larger)
+        for head_map, cells in zip(exhibit.maps, small, strict=True)
+    }
+    parts: list[RenderableType] = [*heading(exhibit, display)]
+    for first in range(0, len(grid.heads), layout.across):
+        heads = range(first, min(first + layout.across, len(grid.heads)))
+        parts.append(Text())
+        parts += _band(grid, slots, heads, layout, display)
+    parts += [Text(), *_names(exhibit, display)]
+    block = small[0].block
+    sums = max(block) == 1 and all(cells.sums for cells in small)
+    parts += legend(exhibit, display, most, numbers=False, orient=orient, sums=sums)
+    if max(block) > 1:
+        note = f"each point shows the strongest of {block[0]} x {block[1]} weights"
+        parts += folded(Text(note, style="dim"), display.width)
+    return parts
+
+
+def _repeats(across: int, display: Display) -> tuple[int, int]:
+    """How many points (down, across) a weight gets where `across` fit; a line is as high as
+    two characters are wide."""
+    across = max(1, across)
+    lines = max(1, across // 2)
+    return (lines * points_a_line(display) if across > 1 else 1), across
+
+
+def points_a_line(display: Display) -> int:
+    """Two where halves of a character have colours of their own."""
+    return 2 if display.color and display.unicode else 1
+
+
+def most_cells(maps: Sequence[Place], tokens: int, display: Display) -> int:
+    """Into how many points a side each map is reduced."""
+    return _layout(grid_of(maps), max(1, tokens), display).size
+
+
+def _layout(grid: Grid, tokens: int, display: Display) -> _GridLayout:
+    """Miniatures as large as fit, all heads side by side; in bands if they would be too small."""
+    label = widest([layer_name(layer) for layer in grid.layers]) + 1
+    room, n = display.width - label + GAP, len(grid.heads)
+    least = max(min(SMALLEST, tokens), widest([head_name(head) for head in grid.heads]))
+    if room // n - GAP < least:
+        bands = math.ceil(n / max(1, room // (least + GAP)))
+        n = math.ceil(n / bands)  # as many in each band
+    return _GridLayout(label, min(LARGEST, room // n - GAP), n)
+
+
+def _band(
+    grid: Grid,
+    slots: dict[tuple[int, int], FloatArray],
+    heads: Sequence[int],
+    layout: _GridLayout,
+    display: Display,
+) -> Iterator[Text]:
+    """All layers of some heads: a line of head names, then a row of miniatures per layer."""
+    height, width = next(iter(slots.values())).shape
+    step = points_a_line(display)
+    width = max(width, widest([head_name(grid.heads[head]) for head in heads]))
+    names = (pad(head_name(grid.heads[head]), width + GAP) for head in heads)
+    yield Text((" " * layout.label + "".join(names)).rstrip(), style="bold", no_wrap=True)
+    for row, layer in enumerate(grid.layers):
+        if row:
+            yield Text()
+        for top in range(0, height, step):
+            line = Text(no_wrap=True, overflow="crop")
+            line.append(pad(layer_name(layer) if top == 0 else "", layout.label), "bold")
+            for place, head in enumerate(heads):
+                line.append(" " * GAP if place else "")
+                points = slots.get((row, head), np.full((height, width), np.nan, np.float32))
+                append_points(line, points[top : top + step], display)
+                line.append(" " * (width - points.shape[1]))
+            if not display.color:
+                line.rstrip()
+            yield line
+
+
+def append_points(line: Text, points: FloatArray, display: Display) -> None:
+    """One line of a miniature from its (1 or 2, width) points; NaN leaves the ground."""
+    upper = points[0].tolist()
+    lower = points[1].tolist() if len(points) > 1 else [float("nan")] * len(upper)
+    for above, below in zip(upper, lower, strict=True):
+        there = [weight for weight in (above, below) if weight == weight]
+        if not there:
+            line.append(" ")
+        elif not display.color:
+            line.append(shade_of(max(there), unicode=display.unicode))
+        elif not display.unicode:
+            line.append(" ", Style(bgcolor=color_of(max(there), display)))
+        elif len(there) == 2:
+            style = Style(color=color_of(above, display), bgcolor=color_of(below, display))
+            line.append("▀", style)
+        else:
+            half = "▀" if above == above else "▄"
+            line.append(half, Style(color=color_of(there[0], display)))
+
+
+def _names(exhibit: Exhibit, display: Display) -> Iterator[Text]:
+    """The shown heads that the model's card has a name for."""
+    for head_map in exhibit.maps:
+        if map_title(exhibit, head_map) != head_map.label:
+            yield map_heading(exhibit, head_map, display, style="")
+
+
+# Values in the terminal: a row for each layer or token, a column for each part or layer.
+
+
+CELLS = (9, 8, 7, 6, 5)
+"""Widths of a cell that holds a number, the gap behind it included."""
+NARROW = 2
+
+StyleOf = Callable[[float, Display], Style]
+
+
+def head_grid(values: FloatArray, most: float, style: StyleOf, display: Display) -> Iterator[Text]:
+    """The grid of all heads (layers, heads); the rest as for `value_grid`."""
+    names = [f"L{layer}" for layer in range(len(values))]
+    columns = [f"H{head}" for head in range(values.shape[1])]
+    yield from value_grid(values, names, columns, most, style, display)
+
+
+def value_grid(
+    values: FloatArray,
+    names: Sequence[str],
+    columns: Sequence[str],
+    most: float,
+    style: StyleOf,
+    display: Display,
+) -> Iterator[Text]:
+    """Lines of at most `display.width` cells.
+
+    Args:
+        values: (rows, columns), NaN where there is nothing.
+        names: of the rows.
+        columns: their names: a letter and numbers from 0, then others, which always stay.
+        most: the value that gets the strongest colour; those of its negative, the opposite.
+        style: of a share of that value.
+        display: where it stands.
+    """
+    counted = sum(name[1:].isdigit() for name in columns)
+    others = columns[counted:]
+    margin = min(widest(names), display.width // 3) + 1
+    room = display.width - margin
+    digits = digits_for(most)
+    written = max((len(f"{v:z.{digits}f}") for v in values[~np.isnan(values)]), default=1)
+
+    def widths(cell: int) -> list[int]:
+        return [cell] * counted + [max(cell, len(name) + 1) for name in others]
+
+    fitting = [c for c in CELLS if c > written and sum(widths(c)) <= room]
+    cell = min(fitting, default=NARROW)
+    shown = max(0, min(counted, (room - sum(widths(cell)[counted:])) // cell))
+    kept = [*range(shown), *range(counted, len(columns))]
+    wide = [widths(cell)[i] for i in kept]
+    header = _header([columns[i] for i in kept], wide, numbers=cell > NARROW)
+    yield Text(" " * margin + header, style="dim", no_wrap=True)
+    for name, row in zip(names, values[:, kept].tolist(), strict=True):
+        label = cut(name, margin - 1, unicode=display.unicode)
+        line = Text(pad(fenced(label), margin), no_wrap=True, overflow="crop")
+        for value, width in zip(row, wide, strict=True):
+            said = f"{value:z.{digits}f}" if cell > NARROW else ""
+            line.append_text(_cell(value, most, width, said, style, display))
+        line.rstrip()
+        yield line
+    if cell == NARROW:
+        sign = "" if display.color or not np.nanmin(values, initial=0.0) < 0 else ", - below 0"
+        said = f"the strongest colour or shade is {most:.{digits}f} from 0{sign}"
+        yield from folded(Text(said, style="dim"), display.width)
+    if shown < counted:
+        what = "layers" if columns[0].startswith("L") else "heads"
+        picture = display.speller("output", "FILE.png")
+        said = f"{what} {shown} to {counted - 1} are left out: use a wider terminal, or {picture}"
+        yield from folded(Text(said, style="dim"), display.width)
+
+
+def _header(names: Sequence[str], widths: Sequence[int], *, numbers: bool) -> str:
+    """The names above their columns: at the right end of numbers, else at the left, every second.
+
+    A narrow column has no room for its letter.
+    """
+    line, start = "", 0
+    for i, (name, width) in enumerate(zip(names, widths, strict=True)):
+        if numbers:
+            line += name.rjust(width - 1) + " "
+        elif not name[1:].isdigit():
+            line = line.ljust(start) + name
+        elif i % 2 == 0:
+            line = line.ljust(start) + name[1:]
+        start += width
+    return line.rstrip()
+
+
+def _cell(
+    value: float, most: float, width: int, number: str, style: StyleOf, display: Display
+) -> Text:
+    """A value as its number, or as a colour or a shade where there is no room for one."""
+    if isnan(value):
+        return Text(" " * width)
+    share = value / most if most else 0.0
+    if number:
+        said = number.rjust(width - 1) + " "
+    elif display.color:
+        said = " " * width
+    else:
+        shade = shade_of(abs(share), unicode=display.unicode)
+        said = (shade + ("-" if value < 0 and abs(share) >= 0.05 else " ")).ljust(width)
+    return Text(said, style(share, display) if display.color else "")

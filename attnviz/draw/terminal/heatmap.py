@@ -1,0 +1,254 @@
+"""One head as coloured cells in the terminal, with numbers where they fit.
+
+Rows are queries and columns are keys, or the other way round. Without colour, cells hold
+numbers or shades; a masked link is blank, a weight of zero is not. What does not fit the
+width is cropped, and a last line says so.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+from rich.cells import cell_len, split_graphemes
+from rich.console import RenderableType
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.draw.labels import distinct_labels, fenced
+from attnviz.draw.matrix import farthest, per_row, rows_sum_to_one, shown, strongest
+from attnviz.draw.terminal.around import heading, map_heading
+from attnviz.draw.terminal.colors import (
+    cell_style,
+    cut,
+    folded,
+    legend,
+    pad,
+    shade_of,
+    signed_style,
+    widest,
+)
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import Exhibit, Orient
+
+WIDEST_CELL, NUMBER_CELLS, PLAIN_CELLS = 14, (6, 5, 4), (2, 1)
+TALLEST_LABEL = 10
+LEVEL = 10  # cells from this width on have level labels, even if some are cut
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The tokens along one side: their indices in the text, and their labels."""
+
+    what: str
+    indices: tuple[int, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """In cells: the row labels, and each of the first `columns` columns."""
+
+    label: int
+    cell: int
+    columns: int
+
+    @property
+    def numbers(self) -> bool:
+        return self.cell >= min(NUMBER_CELLS)
+
+
+def render(
+    exhibit: Exhibit, display: Display | None = None, *, orient: Orient = "query-rows"
+) -> list[RenderableType]:
+    """The exhibit as coloured cells, one block per head, all on one scale."""
+    display = display or Display()
+    matrices = [shown(exhibit, head_map) for head_map in exhibit.maps]
+    signed = exhibit.capture.signed
+    most = farthest(matrices) if signed else strongest(matrices)
+    sums = not signed and all(map(rows_sum_to_one, matrices))
+    rows, columns = _side(exhibit, "query", display), _side(exhibit, "key", display)
+    if orient == "key-rows":
+        rows, columns, matrices = columns, rows, [matrix.T for matrix in matrices]
+    layout = _layout(rows, columns, display)
+    parts: list[RenderableType] = [*heading(exhibit, display)]
+    for head_map, matrix in zip(exhibit.maps, matrices, strict=True):
+        parts.append(Text())
+        if len(exhibit.maps) > 1:
+            parts.append(map_heading(exhibit, head_map, display))
+        parts += _header(columns, layout, display)
+        full = farthest([matrix]) if signed else most
+        shares = _by_row(matrix, orient) if exhibit.by_row else matrix / full
+        parts += _rows(shares, matrix, rows, layout, display, signed=signed)
+    below = legend(exhibit, display, most, numbers=layout.numbers, orient=orient, sums=sums)
+    parts += [Text(), *below]
+    if layout.columns < len(columns.indices):
+        parts += folded(_left_out(columns, layout, display), display.width)
+    return parts
+
+
+def _by_row(matrix: FloatArray, orient: Orient) -> FloatArray:
+    """Each query's weights as shares of its strongest."""
+    return per_row(matrix) if orient == "query-rows" else per_row(matrix.T).T
+
+
+def _side(exhibit: Exhibit, what: str, display: Display) -> _Side:
+    captured, queries = exhibit.capture, what == "query"
+    tokens = captured.query_tokens if queries else captured.key_tokens
+    indices = exhibit.queries if queries else exhibit.keys
+    labels = distinct_labels(tokens, unicode=display.unicode)
+    return _Side(what, indices, tuple(labels[index] for index in indices))
+
+
+def _layout(rows: _Side, columns: _Side, display: Display) -> _Layout:
+    """The widest cells in which all columns fit; the narrowest, and fewer columns, if none do."""
+    label = min(widest(rows.labels), max(8, display.width // 5))
+    room, n = display.width - label - 1, max(1, len(columns.indices))
+    whole = min(WIDEST_CELL, widest(columns.labels) + 1)
+    for cell in (*([whole] if whole > max(NUMBER_CELLS) else []), *NUMBER_CELLS, *PLAIN_CELLS):
+        if cell * n <= room:
+            return _Layout(label, cell, len(columns.indices))
+    return _Layout(label, 1, room)
+
+
+def _header(columns: _Side, layout: _Layout, display: Display) -> Iterator[Text]:
+    """The lines above the cells."""
+    shown, margin = slice(layout.columns), " " * (layout.label + 1)
+    labels, indices = columns.labels[shown], columns.indices[shown]
+    for line in column_labels(labels, indices, layout.cell, display):
+        yield Text((margin + line).rstrip(), no_wrap=True, overflow="crop")
+
+
+def column_labels(
+    labels: Sequence[str],
+    indices: Sequence[int],
+    cell: int,
+    display: Display,
+    tallest: int = TALLEST_LABEL,
+) -> list[str]:
+    """The lines of column labels: one where all of them fit a cell, else downwards."""
+    if widest(labels) < cell or cell >= LEVEL:
+        cuts = (fenced(cut(label, cell - 1, unicode=display.unicode)) for label in labels)
+        return ["".join(pad(label, cell - 1, right=True) + " " for label in cuts)]
+    if cell == 1 and any(size > 1 for label in labels for _, size in _letters(label)):
+        # A wide letter does not fit a narrow column; the index is what `keys` takes, too.
+        labels = [str(index) for index in indices]
+    stacks = [
+        [letter for letter, _ in _letters(cut(label, tallest, unicode=display.unicode))]
+        for label in labels
+    ]
+    height = max(map(len, stacks), default=0)
+    # labels stand on the cells below them
+    full = [[""] * (height - len(stack)) + stack for stack in stacks]
+    middle = (cell + 1) // 2
+    return [
+        "".join(pad(pad(fenced(s[level]), middle, right=True), cell) for s in full)
+        for level in range(height)
+    ]
+
+
+def _letters(label: str) -> list[tuple[str, int]]:
+    """The letters as a reader counts them, each with its width in cells."""
+    spans, _ = split_graphemes(label)
+    return [(label[start:end], cell_len(label[start:end])) for start, end, _ in spans]
+
+
+def _rows(
+    shares: FloatArray,
+    weights: FloatArray,
+    rows: _Side,
+    layout: _Layout,
+    display: Display,
+    *,
+    signed: bool,
+) -> Iterator[Text]:
+    write = _writer(weights, signed=signed)
+    for label, row_shares, row_weights in zip(rows.labels, shares, weights, strict=True):
+        line = Text(no_wrap=True, overflow="crop")
+        label = fenced(cut(label, layout.label, unicode=display.unicode))
+        line.append(pad(label, layout.label, right=True) + " ")
+        seen = slice(layout.columns)
+        cells = zip(row_shares[seen].tolist(), row_weights[seen].tolist(), strict=True)
+        for share, weight in cells:
+            line.append(*write(share, weight, layout.cell, display))
+        if not display.color:
+            line.rstrip()
+        yield line
+
+
+Writer: TypeAlias = Callable[[float, float, int, Display], tuple[str, Style | None]]
+
+
+def _writer(weights: FloatArray, *, signed: bool) -> Writer:
+    """How a cell is written: of weights, or of numbers that have a sign."""
+    if not signed:
+        return cell_of
+    small = np.nanmax(np.abs(weights), initial=0.0) <= 1
+    return partial(_cell, number_of=_less if small else _score, signed=True)
+
+
+def cell_of(share: float, weight: float, cell: int, display: Display) -> tuple[str, Style | None]:
+    """A cell, `cell` wide: `share` is the weight over the strongest of all; NaN is left blank."""
+    return _cell(share, weight, cell, display, number_of=_number, signed=False)
+
+
+def _cell(
+    share: float,
+    weight: float,
+    cell: int,
+    display: Display,
+    *,
+    number_of: Callable[[float, int], str],
+    signed: bool,
+) -> tuple[str, Style | None]:
+    numbers = cell >= min(NUMBER_CELLS)
+    if math.isnan(share):
+        return " " * cell, None
+    if display.color:
+        number = f"{number_of(weight, cell)} " if numbers else ""
+        style = signed_style(share, display) if signed else cell_style(share, display)
+        return number.rjust(cell), style
+    if numbers:
+        zero = shade_of(0, unicode=display.unicode)
+        number = zero if abs(weight) < 0.005 else number_of(weight, cell)
+        return f"{number} ".rjust(cell), None
+    # without colour there are no two sides: darker is higher
+    return _shade((share + 1) / 2 if signed else share, cell, display), None
+
+
+def _shade(share: float, cell: int, display: Display) -> str:
+    shade = shade_of(share, unicode=display.unicode)
+    return shade.ljust(cell) if share < 0.05 else shade * cell
+
+
+def _number(weight: float, cell: int) -> str:
+    """`0.48`, or `.48` where cells are narrow."""
+    number = f"{weight:.2f}"
+    return number if cell > 4 else number.replace("0.", ".", 1)[:3]
+
+
+def _score(score: float, cell: int) -> str:
+    """`-3.2`; `-12` where one digit more has no room."""
+    number = f"{score:z.1f}"
+    return number if len(number) < cell else f"{score:z.0f}"[: cell - 1]
+
+
+def _less(difference: float, cell: int) -> str:
+    """`-0.48`, or `-.5` where cells are narrow."""
+    number = f"{difference:z.2f}"
+    return number if len(number) < cell else f"{difference:z.1f}".replace("0.", ".", 1)
+
+
+def _left_out(columns: _Side, layout: _Layout, display: Display) -> Text:
+    """The line that says which columns did not fit, and how to see them."""
+    rest: Sequence[int] = columns.indices[layout.columns :]
+    what = "keys" if columns.what == "key" else "queries"
+    which = (
+        f"{what} {rest[0]} to {rest[-1]} are" if len(rest) > 1 else f"{columns.what} {rest[0]} is"
+    )
+    fewer = display.speller("keys" if columns.what == "key" else "queries", None)
+    hint = f"use {fewer}, a wider terminal, or {display.speller('output', 'FILE.png')}"
+    return Text(f"{which} left out: {hint}")

@@ -1,0 +1,259 @@
+"""The default view: for each query token the tokens it attends to, strongest first.
+
+    creature → fluffy 0.48 ▇▇▇▇▇  blue 0.47 ▇▇▇▇▇  a 0.03 ▏  +0.02 on 4 more
+
+Where two keys do not fit side by side they stand below each other. A query whose links
+the filters all left out has no row; a last line says how many there are.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.draw.labels import distinct_labels, fenced, names_of
+from attnviz.draw.terminal.around import closing, heading, map_heading
+from attnviz.draw.terminal.colors import bar_style, cut, pad, widest
+from attnviz.draw.titles import bar_of
+from attnviz.records.exhibit import Exhibit, Map, links_of, row_totals
+
+# How the table's keys are laid out side by side: what each column takes, and how long bars are.
+
+
+LONGEST_BAR, SHORTEST_BAR = 10, 4
+NUMBER = len(" 0.48 ")
+GAP = 2
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What the k-th strongest keys of all rows need: their widest label, their largest weight."""
+
+    label: int
+    strongest: float
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The layout: per column the cells of (key label, bar).
+
+    A bar of a weight of `full` is `bar` cells long; columns of weaker ranks are narrower,
+    as the second strongest of a row that sums to 1 cannot be more than a half.
+    """
+
+    cells: tuple[tuple[int, int], ...]
+    bar: int
+    full: float
+
+
+def arrange(
+    ranks: Sequence[Rank], n: int, room: int, *, shortest: int = SHORTEST_BAR
+) -> Columns | None:
+    """`n` columns (fewer if there are fewer ranks) with the longest bars that fit in `room` cells.
+
+    Rank k goes to column k modulo n. None where even bars of `shortest` cells do not fit.
+    """
+    n = max(1, min(n, len(ranks)))
+    full = max([1.0, *(rank.strongest for rank in ranks)])
+    for bar in range(LONGEST_BAR, shortest - 1, -1):
+        cells = []
+        for column in range(n):
+            mine = ranks[column::n]
+            label = max((rank.label for rank in mine), default=0)
+            most = max((rank.strongest for rank in mine), default=0.0)
+            cells.append((label, max(1, round(bar * most / full))))
+        if sum(label + NUMBER + drawn for label, drawn in cells) + GAP * (n - 1) <= room:
+            return Columns(tuple(cells), bar, full)
+    return None
+
+
+# Without a number of keys: so many keys side by side, or so many below each other, and none but the
+# first that is weaker than this; what is left over goes into the rest.
+SIDE_BY_SIDE, FAINT = (5, 4, 3, 2), 0.01
+MOST_SHOWN = max(SIDE_BY_SIDE)
+STACKED, FAINT_STACKED = 3, 0.05
+MOST_COLUMNS = 12
+LABEL_OF_TWO = 12  # cells: of two keys side by side, longer labels are cut
+PIECE = 256  # lines that are printed at once
+LONG_REST, SHORT_REST = len("+0.02 on 12 more"), len("+0.02")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One query: its shown keys with their weights, strongest first, and what is left."""
+
+    query: int
+    keys: tuple[tuple[int, float], ...]
+    rest: float
+    others: int
+
+    def strongest(self, limit: int, faint: float) -> "Row":
+        """At most `limit` keys, and none but the first below `faint`; the others join the rest."""
+        n = sum(1 for rank, (_, weight) in enumerate(self.keys) if rank == 0 or weight >= faint)
+        kept, dropped = self.keys[: min(n, limit)], self.keys[min(n, limit) :]
+        rest = self.rest + sum(weight for _, weight in dropped)
+        return Row(self.query, kept, rest, self.others + len(dropped))
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """What every line of a block is laid out by: labels, columns, and where to draw.
+
+    `counted`: what is left of a row says on how many others it is.
+    """
+
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    query_cells: int
+    columns: Columns
+    display: Display
+    counted: bool
+
+
+def render(exhibit: Exhibit, display: Display | None = None) -> Iterator[RenderableType]:
+    """The exhibit as a table, one block per head, piece by piece: there may be a million rows."""
+    display = display or Display()
+    yield from heading(exhibit, display)
+    shown = missing = 0
+    without: list[str] = []  # heads of which no row is left
+    for head_map in exhibit.maps:
+        rows = rows_of(exhibit, head_map)
+        kept = [row for row in rows if row.keys]
+        shown, missing = shown + len(kept), missing + len(rows) - len(kept)
+        if not kept:
+            without.append(head_map.label)
+            continue
+        yield Text()
+        if len(exhibit.maps) > 1:
+            yield map_heading(exhibit, head_map, display)
+        lines = _block(exhibit, kept, display)
+        while piece := list(islice(lines, PIECE)):
+            yield Group(*piece)
+    yield from closing(exhibit, shown, missing, without, display)
+
+
+def rows_of(exhibit: Exhibit, head_map: Map) -> list[Row]:
+    """The queries asked for, each with the links that the filters leave."""
+    if not exhibit.weakest_left_out:  # no more is shown, so no more is sorted into rows
+        exhibit = replace(exhibit, top=MOST_SHOWN)
+    links, allowed = links_of(exhibit, head_map), exhibit.capture.allowed_count()
+    per_query = np.bincount(links.query, minlength=len(allowed))
+    totals = row_totals(exhibit, head_map)
+    rows, start = [], 0
+    for query, total in zip(exhibit.queries, totals, strict=True):
+        end = start + int(per_query[query])
+        some = slice(start, end)
+        keys = tuple(zip(links.key[some].tolist(), links.weight[some].tolist(), strict=True))
+        start = end
+        rest = total - sum(weight for _, weight in keys)
+        seen = int(allowed[query]) - sum(key < allowed[query] for key in exhibit.dropped)
+        rows.append(Row(query, keys, rest, seen - len(keys)))
+    return rows
+
+
+def _block(exhibit: Exhibit, rows: list[Row], display: Display) -> Iterator[Text]:
+    queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
+    keys = names_of(exhibit.capture.key_tokens, unicode=display.unicode)
+    query_cells = widest([queries[row.query] for row in rows])
+    query_cells = min(query_cells, max(8, display.width // 5))
+    room = display.width - query_cells - len(" → ")
+    rows, columns = _fit(exhibit, rows, keys, room, display)
+    counted = all(_room_for_count(row, columns, room) for row in rows)
+    sheet = _Sheet(queries, keys, query_cells, columns, display, counted)
+    for row in rows:
+        yield from _lines(row, sheet)
+
+
+def _fit(
+    exhibit: Exhibit, rows: list[Row], keys: tuple[str, ...], room: int, display: Display
+) -> tuple[list[Row], Columns]:
+    """The keys to show of each row, and the columns that they fit into."""
+    numbers: Sequence[int] = SIDE_BY_SIDE
+    if not exhibit.weakest_left_out:
+        stacked = [row.strongest(STACKED, FAINT_STACKED) for row in rows]
+    else:
+        most = max((len(row.keys) for row in rows), default=0)
+        numbers, stacked = range(min(most, MOST_COLUMNS), 1, -1), rows
+    wide, narrow = max(8, display.width // 6), max(8, display.width // 8)
+    # From the most comfortable: cells of a label, of the rest, of the shortest bar.
+    ways = ((wide, LONG_REST, 8), (wide, SHORT_REST, 6), (narrow, SHORT_REST, SHORTEST_BAR))
+    two = (LABEL_OF_TWO, SHORT_REST, SHORTEST_BAR)
+    for n in numbers:
+        few = [row.strongest(n, FAINT) for row in rows] if not exhibit.weakest_left_out else rows
+        # A fourth key is worth less than bars that can be compared.
+        for longest, rest, shortest in ways[:2] if n > 3 else ways if n > 2 else (*ways, two):
+            ranks = _ranks(few, keys, longest)
+            columns = arrange(ranks, n, room - rest - GAP, shortest=shortest)
+            if columns:
+                return few, columns
+    one = arrange(_ranks(stacked, keys, display.width), 1, room)
+    return stacked, one or Columns(((room - NUMBER, 0),), 0, 1.0)
+
+
+def _ranks(rows: list[Row], keys: tuple[str, ...], longest: int) -> list[Rank]:
+    """What the k-th strongest keys need, with labels of at most `longest` cells."""
+    ranks = []
+    for k in range(max((len(row.keys) for row in rows), default=0)):
+        strongest = [row.keys[k] for row in rows if len(row.keys) > k]
+        label = min(longest, widest([keys[key] for key, _ in strongest]))
+        ranks.append(Rank(label, max(weight for _, weight in strongest)))
+    return ranks
+
+
+def _room_for_count(row: Row, columns: Columns, room: int) -> bool:
+    """Whether the rest of a row fits in its longer form, behind the keys or on its own line."""
+    across = len(columns.cells)
+    if across == 1 and len(row.keys) > 1:
+        return True
+    behind = columns.cells[: (len(row.keys) - 1) % across + 1]
+    used = sum(label + NUMBER + bar + GAP for label, bar in behind)
+    short, long = (len(_rest(row, counted=counted)) for counted in (False, True))
+    return used + long <= room or used + short > room
+
+
+def _lines(row: Row, sheet: _Sheet) -> Iterator[Text]:
+    """One query: as many lines as its keys need; what is left stands behind the last one."""
+    cells, unicode = sheet.columns.cells, sheet.display.unicode
+    line = Text(no_wrap=True, overflow="crop")
+    query = fenced(cut(sheet.queries[row.query], sheet.query_cells, unicode=unicode))
+    line.append(pad(query, sheet.query_cells, right=True), "bold")
+    line.append(" → " if unicode else " > ", "dim")
+    for rank, (key, weight) in enumerate(row.keys):
+        if rank and rank % len(cells) == 0:
+            yield _stripped(line)
+            line = _indented(sheet)
+        label, bar = cells[rank % len(cells)]
+        line.append("  " if rank % len(cells) else "")
+        line.append(pad(fenced(cut(sheet.keys[key], label, unicode=unicode)), label))
+        share = weight / sheet.columns.full
+        line.append(f" {weight:4.2f} ")
+        drawn = bar_of(share, sheet.columns.bar, unicode)
+        line.append(pad(drawn, bar), bar_style(share, sheet.display))
+    if rest := _rest(row, counted=sheet.counted):
+        stacked = len(cells) == 1 and len(row.keys) > 1
+        if stacked or line.cell_len + GAP + len(rest) > sheet.display.width:
+            yield _stripped(line)
+            line = _indented(sheet)
+        line.append(" " * GAP if line.plain.strip() else "")
+        line.append(rest, "dim")
+    yield _stripped(line)
+
+
+def _stripped(line: Text) -> Text:
+    line.rstrip()
+    return line
+
+
+def _indented(sheet: _Sheet) -> Text:
+    return Text(" " * (sheet.query_cells + len(" → ")), no_wrap=True, overflow="crop")
+
+
+def _rest(row: Row, *, counted: bool) -> str:
+    """`+0.02 on 4 more`, without the number of keys unless they are counted; nothing of 0.00."""
+    if not row.others or f"{row.rest:.2f}" in ("0.00", "-0.00"):
+        return ""
+    return f"+{row.rest:.2f} on {row.others:,} more" if counted else f"+{row.rest:.2f}"

@@ -1,0 +1,430 @@
+"""The text itself, its words shaded by how much one query attends to them.
+
+With colour the words are filled; without, their weights stand below them, and pieces of a
+word that are too short for numbers of their own share one. The query is underlined, or has
+a `^` below it. A last line says what colours and numbers mean. Where the text was cut to
+fit the model, `…` stands for what the model has not seen.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import pairwise
+
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.draw.labels import ascii_only, distinct_labels, fenced, name_of, standing, told_apart
+from attnviz.draw.terminal.around import heading, map_heading
+from attnviz.draw.terminal.colors import cell_style, cut, fenced_line, folded, pad, ramp
+from attnviz.draw.titles import left_out
+from attnviz.errors import UsageError, option, readable
+from attnviz.records.exhibit import Exhibit, Map, links_of
+from attnviz.records.tokens import SPECIAL_LABEL
+
+# A text in pieces, one for each token, that together are the whole of it.
+
+
+@dataclass(frozen=True)
+class TextPiece:
+    """A stretch of the text: what is written, its weight (None: not attended to), what precedes it.
+
+    `lines` line ends and `spaces` spaces stand in front of it in the source. `unseen`: it
+    stands for a part of the source that was cut off. `keys` are the tokens that it is made of.
+    """
+
+    written: str
+    weight: float | None = None
+    query: bool = False
+    lines: int = 0
+    spaces: int = 0
+    unseen: bool = False
+    keys: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A stretch of the source that one token covers, or several that share a letter."""
+
+    start: int
+    end: int
+    weight: float | None
+    query: bool
+    special: bool
+    keys: tuple[int, ...]
+
+
+def pieces_of(exhibit: Exhibit, head_map: Map) -> list[TextPiece]:
+    """The source text in pieces, a piece per token, with the weights of the one query.
+
+    Tokens that share a letter are one piece, with the sum of their weights. Text between
+    tokens is kept, so that nothing of the source is lost; what lies before the first or
+    behind the last one was cut off, and `…` stands there.
+    """
+    text = exhibit.capture.texts[1]
+    pieces: list[TextPiece] = []
+    end, first = 0, True
+    for span in _spans(exhibit, head_map):
+        if span.special:
+            pieces.append(TextPiece(SPECIAL_LABEL, span.weight, span.query, 0, 1, keys=span.keys))
+            continue
+        before = text[end : span.start]
+        pieces += _cut_off(before) if first else [piece_of(before)]
+        piece = piece_of(text[span.start : span.end])
+        pieces.append(replace(piece, weight=span.weight, query=span.query, keys=span.keys))
+        end, first = span.end, False
+    pieces += _cut_off(text[end:])
+    if exhibit.capture.bos and len(pieces) > 1 and not pieces[1].lines:
+        pieces[1] = replace(pieces[1], spaces=max(1, pieces[1].spaces))
+    return [p for p in pieces if p.written or p.lines or p.spaces or p.weight or p.query]
+
+
+def joined(first: TextPiece, second: TextPiece) -> TextPiece:
+    """Two pieces of one word as one, with the sum of their weights."""
+    return replace(
+        first,
+        written=first.written + second.written,
+        weight=_sum(first.weight, second.weight),
+        query=first.query or second.query,
+        keys=first.keys + second.keys,
+    )
+
+
+def _sum(first: float | None, second: float | None) -> float | None:
+    there = [weight for weight in (first, second) if weight is not None]
+    return sum(there) if there else None
+
+
+def _spans(exhibit: Exhibit, head_map: Map) -> list[_Span]:
+    """The key tokens as stretches that do not overlap; tokens that share a letter are one."""
+    links = links_of(exhibit, head_map)
+    weights = dict(zip(links.key.tolist(), links.weight.tolist(), strict=True))
+    # of an encoder-decoder, the query is the word that a position produces, and no key
+    query = exhibit.queries[0] if exhibit.capture.one_sequence else -1
+    spans: list[_Span] = []
+    end = 0
+    for token in exhibit.capture.key_tokens:
+        span = _Span(
+            max(token.start, end),
+            max(token.end, end),
+            weights.get(token.index),
+            token.index == query,
+            token.special,
+            (token.index,),
+        )
+        # A blank that two tokens claim does not make one of them.
+        shared = exhibit.capture.texts[1][token.start : min(end, token.end)].strip(" ")
+        if spans and shared and not (span.special or spans[-1].special):
+            spans[-1] = replace(
+                spans[-1],
+                end=span.end,
+                weight=_sum(spans[-1].weight, span.weight),
+                query=spans[-1].query or span.query,
+                keys=spans[-1].keys + span.keys,
+            )
+        else:
+            spans.append(span)
+        end = span.end
+    return spans
+
+
+def _cut_off(source: str) -> list[TextPiece]:
+    """What stands for a part at an end of the text that no token covers.
+
+    Blanks are no token's in some models; anything else the model has not seen.
+    """
+    bare = source.strip(" \n")
+    if not bare:
+        return [piece_of(source)]
+    before, _, behind = source.partition(bare)
+    return [replace(piece_of(before), written="…", unseen=True), piece_of(behind)]
+
+
+def piece_of(source: str) -> TextPiece:
+    """Line ends and spaces in front of a token lay the text out; what else it has is written."""
+    bare = source.lstrip(" \n")
+    before = source[: len(source) - len(bare)]
+    lines, spaces = before.count("\n"), len(before) - before.rfind("\n") - 1
+    if not bare and "\n" not in before:
+        return TextPiece("", spaces=spaces)
+    behind = " " * (len(bare) - len(bare.rstrip(" ")))
+    return TextPiece(readable(bare) + behind if bare else "", lines=lines, spaces=spaces)
+
+
+FAINT = 0.05  # of the strongest weight: a word of less gets no background
+STRONGEST = 3
+DEEPEST_INDENT = 8
+_QUERY = Style(bold=True, underline=True)
+
+
+def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
+    """The text as the exhibit's only query sees it, one block per head.
+
+    Raises:
+        UsageError: the exhibit has more than one query, or none.
+    """
+    display = display or Display()
+    if len(exhibit.queries) != 1:
+        raise UsageError(
+            f"the text view shows one query at a time, not {len(exhibit.queries):,}",
+            f"choose it with {option('queries')}",
+        )
+    parts: list[RenderableType] = [*heading(exhibit, display)]
+    whole = [_whole(exhibit, head_map, display) for head_map in exhibit.maps]
+    maps = [_readable(pieces, display) for pieces in whole]
+    most = _strongest(maps)
+    for head_map, pieces in zip(exhibit.maps, maps, strict=True):
+        parts.append(Text())
+        if len(exhibit.maps) > 1:
+            parts.append(map_heading(exhibit, head_map, display))
+        for line in _wrapped(pieces, display):
+            parts += _shown(line, most, display)
+        parts += [Text(), *_summary(exhibit, pieces, display)]
+    shared = sum(map(len, maps)) < sum(map(len, whole))
+    query = _query(exhibit, maps[0] if maps else (), display)
+    return [*parts, *_legend(exhibit, query, most, display, shared=shared)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the text: its pieces, each with the cell at which it begins, and how it is shown.
+
+    `shown`: the words, and where there is no colour, the numbers below them.
+    """
+
+    pieces: tuple[tuple[int, TextPiece], ...]
+    shown: tuple[Text, ...]
+
+
+def lines_of(exhibit: Exhibit, display: Display) -> list[Line]:
+    """The text as the exhibit's only query sees it by its first map, a line at a time."""
+    pieces = _readable(_whole(exhibit, exhibit.maps[0], display), display)
+    most = _strongest([pieces])
+    return [
+        Line(tuple(_placed(line, display)), tuple(_shown(line, most, display)))
+        for line in _wrapped(pieces, display)
+    ]
+
+
+def shaded(pieces: Iterable[TextPiece], display: Display, most: float) -> list[Text]:
+    """Pieces that are no exhibit's as lines; a weight of `most` gets the strongest shade."""
+    shown = _readable([_spelled(piece, display) for piece in pieces], display)
+    return [part for line in _wrapped(shown, display) for part in _shown(line, most, display)]
+
+
+def _whole(exhibit: Exhibit, head_map: Map, display: Display) -> list[TextPiece]:
+    return [_spelled(piece, display) for piece in pieces_of(exhibit, head_map)]
+
+
+def _strongest(maps: Sequence[list[TextPiece]]) -> float:
+    return max((piece.weight or 0.0 for pieces in maps for piece in pieces), default=0.0) or 1.0
+
+
+def _shown(line: list[tuple[int, TextPiece]], most: float, display: Display) -> Iterator[Text]:
+    return _colored(line, most, display) if display.color else _numbered(line, display)
+
+
+def _placed(line: list[tuple[int, TextPiece]], display: Display) -> Iterator[tuple[int, TextPiece]]:
+    at = 0
+    for space, piece in line:
+        yield at + space, piece
+        at += space + _cells(piece, display)
+
+
+def _spelled(piece: TextPiece, display: Display) -> TextPiece:
+    """The piece in letters that the display has, at most a line wide.
+
+    A token of nothing but white space is written out if there is something to say of it.
+    """
+    written = piece.written
+    if not written and (piece.query or (piece.weight or 0) >= LEAST):
+        written = "\\n" * piece.lines or "␣"
+    if piece.unseen and not display.unicode:
+        written = "..."
+    written = standing(written) if display.unicode else ascii_only(written)
+    return replace(piece, written=cut(written, display.width, unicode=display.unicode))
+
+
+def _readable(pieces: list[TextPiece], display: Display) -> list[TextPiece]:
+    """The pieces as they are shown: without colour, those whose numbers do not fit are summed."""
+    if display.color:
+        return pieces
+    return [piece for word in words_of(pieces) for piece in summed(word, display.width)]
+
+
+def _wrapped(pieces: list[TextPiece], display: Display) -> Iterator[list[tuple[int, TextPiece]]]:
+    """Lines of (cells of space in front, piece); a word whose pieces fit a line stays whole."""
+    line: list[tuple[int, TextPiece]] = []
+    used = 0
+    for n, word in enumerate(words_of(pieces)):
+        cells = sum(_cells(piece, display) for piece in word)
+        if word[0].lines and (line or n):
+            yield line
+            yield from ([] for _ in range(min(1, word[0].lines - 1)))
+            line, used = [], 0
+        for piece in word:
+            space = min(DEEPEST_INDENT, piece.spaces) if line or piece.lines else 0
+            wanted = (
+                cells if piece is word[0] and cells <= display.width else _cells(piece, display)
+            )
+            if used + space + wanted > display.width and line:
+                yield line
+                line, used, space = [], 0, 0
+            space = min(space, display.width - _cells(piece, display))
+            line.append((space, piece))
+            used += space + _cells(piece, display)
+    if line:
+        yield line
+
+
+def _cells(piece: TextPiece, display: Display) -> int:
+    """How wide the piece is with what stands below it."""
+    wide = cell_len(piece.written)
+    return wide if display.color else max(wide, len(below(piece)))
+
+
+def _colored(line: list[tuple[int, TextPiece]], most: float, display: Display) -> Iterator[Text]:
+    text = Text(no_wrap=True, overflow="crop")
+    for space, piece in line:
+        text.append(" " * space)
+        style = Style(dim=True)
+        if piece.weight is not None:
+            bright = piece.weight >= _least(most)
+            style = cell_style(piece.weight / most, display) if bright else Style()
+        text.append(piece.written, style + _QUERY if piece.query else style)
+    # Nothing stands below this line, so that words may run as they are read.
+    yield fenced_line(text)
+
+
+def _least(most: float) -> float:
+    """The smallest weight that gets a background."""
+    return max(LEAST, FAINT * most)
+
+
+def _numbered(line: list[tuple[int, TextPiece]], display: Display) -> Iterator[Text]:
+    above = numbers = ""
+    for space, piece in line:
+        cells = _cells(piece, display)
+        above += " " * space + pad(fenced(piece.written), cells)
+        numbers += " " * space + pad(below(piece), cells)
+    yield Text(above.rstrip(), no_wrap=True, overflow="crop")
+    if numbers.strip():
+        yield Text(numbers.rstrip(), no_wrap=True, overflow="crop")
+
+
+def _summary(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> list[Text]:
+    """The strongest pieces in words, for those who see no colour and who copy the text."""
+    names = _names(exhibit, pieces, display)
+    ranked = sorted(range(len(pieces)), key=lambda n: -(pieces[n].weight or 0.0))
+    seen = [
+        f"{fenced(name_of(names[n]))} {weight:.2f}"
+        for n in ranked[:STRONGEST]
+        if (weight := pieces[n].weight or 0.0) >= LEAST
+    ]
+    looks = f"attends to {', '.join(seen) or 'nothing that is shown'}"
+    said = f"{_query(exhibit, pieces, display)} {looks}"
+    return folded(Text(said, style="dim"), display.width)
+
+
+def _names(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> list[str]:
+    """What each piece is called: its token's label; of several tokens, what is written."""
+    keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
+    numbered = told_apart([piece.written.strip() for piece in pieces])
+    return [
+        keys[piece.keys[0]] if len(piece.keys) == 1 else name
+        for piece, name in zip(pieces, numbered, strict=True)
+    ]
+
+
+def _query(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> str:
+    """`creature (^)`: the query, and how it is marked where it is a part of the text.
+
+    `atures in creatures (^)` where the mark is that of a whole word.
+    """
+    queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
+    query = fenced(queries[exhibit.queries[0]])
+    marked = next((piece for piece in pieces if piece.query), None)
+    if marked is None:
+        return query
+    word = fenced(marked.written.strip())
+    whole = f"{query} in {word}" if len(marked.keys) > 1 and word not in query else query
+    return f"{whole} ({'underlined' if display.color else '^'})"
+
+
+def _legend(
+    exhibit: Exhibit, query: str, most: float, display: Display, *, shared: bool
+) -> list[Text]:
+    """What colours, or the numbers below words, stand for."""
+    why = left_out(exhibit)
+    if display.color:
+        least = _least(most)
+        text = ramp(display, most)
+        start = text.plain.index(f" {most:.2f}")
+        text.append(f", no colour: under {least:.{2 if least >= 0.01 else 3}f}")
+        text.append(f", dim: {why}" if why else "")
+        text.stylize("dim", start)
+        return folded(text, display.width)
+    what = f"below each word: the weight of {query} on it"
+    what += f"; blank: under {LEAST}" + (f", {why}" if why else "")
+    what += "; the weights of short pieces of a word are summed" if shared else ""
+    return folded(Text(what, style="dim"), display.width)
+
+
+# Words with numbers below them: what stands there, and which pieces of a word share one.
+
+
+LEAST = 0.005  # weaker weights get no number and no colour
+LONGEST_WORD = 20  # cells; a longer run of letters without a space is no one word
+
+
+def words_of(pieces: Sequence[TextPiece]) -> Iterator[list[TextPiece]]:
+    """The pieces between one space or line end and the next."""
+    starts = [n for n, p in enumerate(pieces) if n == 0 or p.spaces or p.lines] + [len(pieces)]
+    for first, last in pairwise(dict.fromkeys(starts)):
+        yield list(pieces[first:last])
+
+
+def below(piece: TextPiece) -> str:
+    """What stands below a piece where there is no colour: `^` for the query, and the weight."""
+    weight = piece.weight or 0.0
+    number = f"{weight:.2f}".removeprefix("0") if weight >= LEAST else ""
+    return ("^" if piece.query else "") + number
+
+
+def summed(word: list[TextPiece], width: int) -> list[TextPiece]:
+    """The word in pieces that are as wide as what stands below them.
+
+    Wide letters are set apart. Where the pieces of another word are not as wide, it
+    becomes one piece with the sum of their weights; of a longer run of letters without
+    spaces no more are joined than have to be.
+    No piece gets wider than `width` cells.
+    """
+    if all(_fits(piece, following) for piece, following in pairwise(word)):
+        return word
+    if all(cell_len(piece.written) == 2 * len(piece.written) for piece in word):
+        return _apart(word)
+    if sum(cell_len(piece.written) for piece in word) <= min(LONGEST_WORD, width):
+        return [reduce(joined, word)]
+    parts: list[TextPiece] = []
+    for piece in word:
+        both = joined(parts[-1], piece) if parts else piece
+        if parts and not _fits(parts[-1], piece) and cell_len(both.written) <= width:
+            parts[-1] = both
+        else:
+            parts.append(piece)
+    return parts
+
+
+def _apart(word: list[TextPiece]) -> list[TextPiece]:
+    """Wide letters (楚), which are written without spaces, with room for the numbers between."""
+    gaps = [len(below(piece)) + 1 - cell_len(piece.written) for piece in word[:-1]]
+    return [word[0], *(replace(p, spaces=max(0, g)) for p, g in zip(word[1:], gaps, strict=True))]
+
+
+def _fits(piece: TextPiece, following: TextPiece) -> bool:
+    """Whether what stands below a piece ends before it does; the last one's may stand out."""
+    gap = 1 if below(piece) and below(following) else 0
+    return len(below(piece)) + gap <= cell_len(piece.written)

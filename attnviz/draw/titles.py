@@ -1,0 +1,296 @@
+"""Sentences that several media show: what records, choices and transforms are called."""
+
+from collections.abc import Sequence
+
+from attnviz.errors import option, readable
+from attnviz.records.capture import Capture, ModelIdentity
+from attnviz.records.exhibit import Exhibit, Map
+from attnviz.records.positions import word_around
+from attnviz.records.transforms import (
+    Difference,
+    KeysDropped,
+    Merged,
+    NormBased,
+    Reduced,
+    RolledOut,
+    Scores,
+    SpecialDropped,
+    Transform,
+)
+
+
+def transform_title(transform: Transform) -> str:
+    """What a transform did to the patterns."""
+    match transform:
+        case Scores():
+            return "scores before mask and softmax: scaled dot products of queries and keys"
+        case Difference():
+            return "the first pattern minus the second"
+        case NormBased():
+            each = "each weight times the norm of the vector that its key contributes"
+            return f"norm-based: {each}; rows do not sum to 1"
+        case Merged("chars"):
+            return "parts of characters merged"
+        case Merged():
+            return "pieces of words merged"
+        case RolledOut():
+            return (
+                "attention rollout: the product of all layers, each half mean attention and half "
+                "the token itself; in a causal model it drifts to the first token"
+            )
+        case KeysDropped(keys, share, empty):
+            dropped = f"{share:.0%} of the weight was on {' and '.join(keys)}, which is left out"
+            return f"{dropped}, {_silent(empty)}" if empty else dropped
+        case SpecialDropped(share):
+            return f"{share:.0%} of the weight was on special tokens or blanks, which are left out"
+        case Reduced(how, over):
+            return f"{how} over {'all of these' if over == 'all' else over}"
+
+
+def _silent(queries: Sequence[str]) -> str:
+    """The queries that attended to nothing but the keys left out."""
+    if len(queries) > 4:
+        return f"{len(queries)} queries attended to nothing else"
+    return f"{' and '.join(queries)} attended to nothing else"
+
+
+def left_out(exhibit: Exhibit) -> str:
+    """What an empty cell of this exhibit stands for, in a few words; empty if it has none."""
+    reasons = ["masked"] if exhibit.capture.causal else []
+    if exhibit.top is not None:
+        reasons.append(f"not among the {exhibit.top} strongest")
+    if exhibit.least > 0:
+        reasons.append(f"under {exhibit.least:g}")
+    reasons += [NEAR[distance] for distance in exhibit.skip]
+    return " or ".join(reasons)
+
+
+NEAR = {0: "to itself", 1: "to the token before it"}
+"""Links of a distance (query minus key) that may be left out."""
+
+
+def facts(capture: Capture) -> str:
+    """`builtin, 9 tokens with BOS`: what was run, on how much."""
+    model = readable(capture.model.name)
+    if capture.kind == "cross":
+        size = f"{amount(len(capture.query_tokens), 'query token')} to "
+        size += amount(len(capture.key_tokens), "key token")
+    elif capture.kind == "answer":
+        size = size_of_answer(capture)
+    else:
+        size = amount(len(capture.query_tokens), "token")
+    around = dict.fromkeys(token.label for token in capture.key_tokens if token.special)
+    special = f" {'with ' + ' and '.join(around) if around else 'without BOS'}"
+    parts = [model, size if capture.kind == "answer" else size + special]
+    before, after = capture.left_out
+    if before or after:
+        parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
+    if capture.sinks:
+        rest = "may sum to less than 1: any rest goes to a sink that is not a token"
+        array = capture.model.engine == "array"
+        parts.append(f"rows {'sum to less than 1' if array else rest}")
+    parts += [readable(transform_title(transform)) for transform in capture.transforms]
+    return ", ".join(parts)
+
+
+def caption(capture: Capture) -> str:
+    """`builtin, 9 tokens with BOS: “a fluffy …”`: what was run, on how much, and the text."""
+    text = beginning(capture.text)
+    return f"{facts(capture)}: “{text}”" if text else facts(capture)
+
+
+def size_of_answer(capture: Capture) -> str:
+    """`74 prompt tokens, 2 new`."""
+    return f"{amount(prompt_size(capture), 'prompt token')}, {len(capture.query_tokens):,} new"
+
+
+def prompt_size(capture: Capture) -> int:
+    """How many of an answer's key tokens are those of the prompt; they come first."""
+    answered = 0 if capture.kind == "cross" else len(capture.query_tokens) - 1
+    return len(capture.key_tokens) - answered
+
+
+def beginning(text: str) -> str:
+    """The beginning of a text, on one line; it ends with a word, but for one of many letters."""
+    line = readable(" ".join(text.split()))
+    if len(line) <= BEGINNING:
+        return line
+    whole = line[:BEGINNING].rfind(" ")
+    return line[: whole if whole > BEGINNING // 2 else BEGINNING - 1] + "…"
+
+
+BEGINNING = 80  # letters
+
+
+def written(capture: Capture, *, row: str = "row") -> str:
+    """What an encoder-decoder wrote, and what its rows stand for (columns, where it is turned)."""
+    if capture.model.engine == "array":  # nothing is known of how its rows were made
+        return f"queries: “{readable(capture.target)}”"
+    rows = f"each {row} is the word that a position predicts; its input is the previous word"
+    return f"written: “{readable(capture.target)}” ({rows})"
+
+
+def pane_titles(exhibit: Exhibit, head_map: Map, before: str = " ") -> tuple[str, ...]:
+    """Titles for a small place, the fullest first: `L1H2 adjectives, induction` ... `L1H2`.
+
+    `before` stands before the names.
+    """
+    names = [
+        *dict.fromkeys(
+            readable(named.behaviour)
+            for named in exhibit.capture.named(head_map.layer, head_map.head)
+        )
+    ]
+    known = (f"{head_map.label}{before}{', '.join(names[:n])}" for n in range(len(names), 0, -1))
+    return *known, head_map.label
+
+
+def amount(number: int, what: str) -> str:
+    """`1 layer`, `2 layers`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """`40 seconds`, `12 minutes`, `7 hours`, `3 days`."""
+    for unit, size, most in (("second", 1, 120), ("minute", 60, 120), ("hour", 3600, 48)):
+        if seconds < most * size:
+            return amount(max(1, round(seconds / size)), unit)
+    return amount(round(seconds / 86400), "day")
+
+
+# Numbers as a person reads them, where a fixed number of decimals would show nothing.
+
+
+LEAST = 0.0005
+"""A smaller probability would be 0.000 with three decimals."""
+
+
+def probability(value: float) -> str:
+    """`0.364`; a probability that three decimals would round to 0 as `3.1e-5`."""
+    if value >= LEAST or value <= 0:
+        return f"{value:.3f}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+# Sentences to be said beside whatever a run gives.
+
+
+MOST_NAMED = 8
+QUERIES, KEYS = ("query", "queries"), ("key", "keys", "drop_key", "drop_keys")
+"""The options that name tokens of the text."""
+MERGED = (
+    "tokens that are parts of one character are merged; "
+    f"{option('chars', value=False)} shows them apart"
+)
+"""That a view merged them although nobody asked for it."""
+
+
+def run_notes(capture: Capture) -> tuple[str, ...]:
+    """What was cut off, the words that the model does not know, and names that are pieces."""
+    cut = left_out_note(capture.left_out)
+    return (*((cut,) if cut else ()), *unknown_notes(capture), *piece_notes(capture))
+
+
+def piece_notes(capture: Capture) -> tuple[str, ...]:
+    """One sentence for each name of a query or key that no word of the text reads like."""
+    sides = (capture.query_tokens, QUERIES), (capture.key_tokens, KEYS)
+    said = []
+    for tokens, options in sides:
+        given = [capture.asked.options.get(name) or () for name in options]
+        names = [n for each in given for n in ([each] if isinstance(each, str) else each)]
+        around = ((name, word_around(tokens, name)) for name in names if isinstance(name, str))
+        said += [
+            f"“{readable(name)}” is a piece of “{readable(word)}”, as no word of the text reads so"
+            for name, word in around
+            if word
+        ]
+    return tuple(dict.fromkeys(said))
+
+
+def full_note(new: int) -> str:
+    """That an answer ends because its model can read no more."""
+    return f"the answer ends after {amount(new, 'token')}, as the model's context is full"
+
+
+def beams_note(beams: int) -> str:
+    """That a model's own settings would write several answers and take the likeliest."""
+    return (
+        f"the model's generation settings ask for {beams} beams, and attnviz follows one, so that "
+        "the answer may differ from that of transformers"
+    )
+
+
+def unknown_notes(capture: Capture) -> tuple[str, ...]:
+    """One sentence where the model was not trained on some words of the text."""
+    words = capture.unknown_words
+    if not words:
+        return ()
+    named = ", ".join(f"“{readable(word)}”" for word in words[:MOST_NAMED])
+    more = f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else ""
+    said = "the model was not trained on these words and cannot translate them"
+    return (f"{said}: {named}{more}",)
+
+
+def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
+    """What a model does otherwise than one expects.
+
+    Its tokenizer is not that of transformers, some layers have no attention (Jamba, Bamba), or
+    code of its own was not run.
+    """
+    if model is None:
+        return ()
+    notes = [model.differs] if model.differs else []
+    if without := [str(layer) for layer, heads in enumerate(model.heads_per_layer) if not heads]:
+        layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
+        verb = "have" if len(without) > 1 else "has"
+        notes.append(f"{layers} of {readable(model.name)} {verb} no attention")
+    if model.own_code:
+        notes.append(
+            f"the folder of {readable(model.name)} names code of its own, and transformers' "
+            f"{model.architecture} was run instead: results differ where that code does"
+        )
+    return tuple(notes)
+
+
+def text_notes(capture: Capture) -> tuple[str, ...]:
+    """What is to be said of a text and its model, also that the text is strange to it."""
+    strange = strange_note(int(capture.strange), 1, "text")
+    about_model = model_notes(capture.model)
+    return (*about_model, *run_notes(capture), *((strange,) if strange else ()))
+
+
+def strange_note(strange: int, texts: int, what: str) -> str:
+    """That the built-in model has not seen texts like some of these; empty where there are none.
+
+    Args:
+        strange: how many of them are not of its world.
+        texts: how many there are.
+        what: one of them: "text", "line".
+    """
+    if not strange:
+        return ""
+    where = f"{strange:,} of {amount(texts, what)}: " if texts > 1 else ""
+    other = f"try {option('model', 'gpt2')}"
+    return f"{where}the built-in model is small and has not seen text like this; {other}"
+
+
+def left_out_note(left_out: tuple[int, int]) -> str:
+    """How many tokens were cut off; empty where all are there."""
+    before, after = left_out
+    count = before or after
+    if not count:
+        return ""
+    verb = "is" if count == 1 else "are"
+    cut = f"{'first' if before else 'last'} {amount(count, 'token')}"
+    return f"the {cut} {verb} left out to fit the model's context"
+
+
+# A weight as a bar of cells.
+
+
+def bar_of(share: float, cells: int, unicode: bool) -> str:
+    """A bar of at most `cells` cells; a thin mark for what is too little for one."""
+    full, thin = ("▇", "▏") if unicode else ("=", "-")
+    n = round(max(0.0, min(1.0, share)) * cells)
+    return full * n if n else thin if cells and share >= 0.005 else ""
