@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from attnviz.api.verify import verify
     from attnviz.api.why import why, writes
     from attnviz.errors import AttnvizError
+    from attnviz.kit.result import Calculation, Result
     from attnviz.records.tokens import Token
     from attnviz.records.trace import Verified
-    from attnviz.runs.results.calculation import Calculation
-    from attnviz.runs.results.result import Result
 
 __all__ = [
     "AttentionAnswer",
@@ -87,8 +86,7 @@ _HOME = {
     "attnviz.records.tokens": ("Token",),
     "attnviz.records.trace": ("Verified",),
     "attnviz.errors": ("AttnvizError",),
-    "attnviz.runs.results.calculation": ("Calculation",),
-    "attnviz.runs.results.result": ("Result",),
+    "attnviz.kit.result": ("Calculation", "Result"),
 }
 
 

@@ -13,11 +13,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperOption
 
-from attnviz.commands.configuration import read_configuration
-from attnviz.commands.flags import as_flag
-from attnviz.commands.help import HelpedCommand, HelpedGroup
-from attnviz.commands.session import Session, process_session
-from attnviz.commands.shells import Install, Show, set_up, with_shell
 from attnviz.errors import (
     AttnvizError,
     ExitStatus,
@@ -28,7 +23,11 @@ from attnviz.errors import (
     option,
     spelled,
 )
-from attnviz.writers.stream import as_stdout_error
+from attnviz.kit.completion import Install, Show, set_up, with_shell
+from attnviz.kit.defaults import read_configuration
+from attnviz.kit.help import HelpedCommand, HelpedGroup
+from attnviz.kit.session import Session, as_flag, process_session
+from attnviz.kit.write import as_stdout_error
 
 ISSUES = "https://github.com/attnviz/attnviz/issues"
 
@@ -92,7 +91,7 @@ def _configured(session: Session, made: Any) -> dict[str, Any]:
         session.configuration = read_configuration(session.environment.variables)
         if not session.configuration.values:
             return {}
-        from attnviz.commands.groups import shared_keys  # the command has imported it
+        from attnviz.kit.options import shared_keys  # the command has imported it
 
         session.configuration.check(COMMANDS, shared_keys())
         options = [each for each in made.params if isinstance(each, TyperOption)]

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from attnviz.inputs.captures import npz_chunks
+from attnviz.kit.write import write_bytes
 from attnviz.records.capture import Capture, LayerPattern, ModelIdentity
 from attnviz.records.tokens import Token
-from attnviz.writers.atomic import write_bytes
 
 LAYERS, HEADS, SPREAD, SINK = 12, 12, 3.0, 0.6
 

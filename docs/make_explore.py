@@ -8,9 +8,8 @@ import re
 from pathlib import Path
 
 from attnviz.console import Display
+from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
-from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import load_model
 from attnviz.tui.app import ExploreApp
 from attnviz.tui.runs import Opened
 

@@ -19,12 +19,11 @@ import transformers
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from attnviz.errors import ModelError
+from attnviz.kit.prepare import HeadOptions, TextOptions, load_model, verify
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.placement import Placement
-from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Show
-from attnviz.runs.prepare import load_model, verify
 from attnviz.runs.show import show_text
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.exactness import exactness_of

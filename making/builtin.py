@@ -18,12 +18,12 @@ from tokenizers import Tokenizer
 
 from attnviz.data.retrieval import Needles
 from attnviz.data.train import TrainingProgress
+from attnviz.kit.prepare import TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.tokenizer import END
-from attnviz.runs.options import TextOptions
 from attnviz.runs.retrieval import measure_retrieval
 from attnviz.training.bar import progress_bar
 from attnviz.training.loop import train

@@ -14,9 +14,9 @@ from typing import Annotated
 import typer
 
 from attnviz.draw.headlines import about
+from attnviz.kit.prepare import TextOptions
 from attnviz.models.scratch.native import NativeModel, load_native
 from attnviz.records.exhibit import Exhibit
-from attnviz.runs.options import TextOptions
 from attnviz.runs.outputs import Show
 from attnviz.runs.show import show_text
 from making.sentences import (

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from attnviz.analyses.loss import SumLoss, text_loss
+from attnviz.kit.prepare import SumLoss, text_loss
 from attnviz.models.scratch.native import NativeModel, load_native
 from attnviz.records.capture import TextLoss
 from making.sentences import (

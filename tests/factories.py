@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from attnviz.console import Display
+from attnviz.kit.choose import plan_heads
+from attnviz.kit.prepare import HeadOptions
 from attnviz.records.capture import Capture, FloatArray, LayerPattern, ModelIdentity
 from attnviz.records.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Transform
-from attnviz.runs.choose import plan_heads
-from attnviz.runs.options import HeadOptions
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import attnviz
-from attnviz.runs.choose import plan_capture
-from attnviz.runs.options import HeadOptions
+from attnviz.kit.choose import plan_capture
+from attnviz.kit.prepare import HeadOptions
 
 SAMPLES = Path(__file__).parents[1] / "sample_texts"
 MOLES = (SAMPLES / "moles.txt").read_text(encoding="utf-8").splitlines()

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from attnviz.errors import ExitStatus
+from attnviz.kit import budget
+from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.models import sampling
 from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.heads import Head
-from attnviz.runs import budget
-from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Needs, Show
-from attnviz.runs.prepare import Prepared, prepare
 from attnviz.runs.show import show_text
 from tests.builtin import HEADS
 from tests.conftest import Run

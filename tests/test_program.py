@@ -171,7 +171,7 @@ ENDED_WHILE_WRITING = """
 import os, sys
 from pathlib import Path
 import attnviz.__main__, attnviz.cli
-from attnviz.writers.atomic import write_bytes
+from attnviz.kit.write import write_bytes
 
 def chunks():
     yield b"half"

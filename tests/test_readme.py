@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from attnviz.cli import main
-from attnviz.commands.session import Session
 from attnviz.console import Environment
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
+from attnviz.kit.session import Session
 from tests.programs import needs, starts
 
 ROOT = Path(__file__).parents[1]

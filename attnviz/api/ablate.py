@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from attnviz.api.given import (
+from attnviz.data.ablate import Found, link_named
+from attnviz.errors import UsageError
+from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.prepare import Truncation
+from attnviz.kit.result import Result
+from attnviz.kit.values import (
     HeadNames,
     LayerNames,
     check_count,
@@ -15,14 +20,9 @@ from attnviz.api.given import (
     which_heads,
     words_of,
 )
-from attnviz.api.loaded import AnyModel, loaded, text_options
-from attnviz.data.ablate import Found, link_named
-from attnviz.errors import UsageError
 from attnviz.records.interventions import Replacement
 from attnviz.runs.ablate import Ablating, Targets, ablate_each, ablate_together
-from attnviz.runs.options import Truncation
 from attnviz.runs.results.ablate import SHOWN, of_found, of_mean
-from attnviz.runs.results.result import Result
 
 
 @recorded

@@ -5,25 +5,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from attnviz.api.given import FilePath, HeadNames, check_text, path_of, recorded, which_heads
-from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.api.shown import Shown, ShowOptions, shown_of, viewed_as
 from attnviz.draw.titles import amount, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.arrays import capture_of
 from attnviz.inputs.captures import load_capture
+from attnviz.kit.choose import plan_heads
+from attnviz.kit.formats import choose_format
+from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.prepare import Truncation, prepare
+from attnviz.kit.result import Column
+from attnviz.kit.values import FilePath, HeadNames, check_text, path_of, recorded, which_heads
+from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import links_of
 from attnviz.records.heads import Head, listed
 from attnviz.records.tokens import Token
-from attnviz.runs.choose import plan_heads
-from attnviz.runs.options import Truncation
-from attnviz.runs.prepare import prepare
-from attnviz.runs.results.result import Column
 from attnviz.runs.show import pieces_of
-from attnviz.writers.atomic import encoded, write_bytes
-from attnviz.writers.formats import choose_format
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

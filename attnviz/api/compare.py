@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from attnviz.api.given import (
+from attnviz.data.compare import Pairing
+from attnviz.errors import UsageError
+from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.prepare import Truncation
+from attnviz.kit.result import Result
+from attnviz.kit.values import (
     HeadNames,
     Names,
     check_choices,
@@ -13,13 +18,8 @@ from attnviz.api.given import (
     transforms,
     which_heads,
 )
-from attnviz.api.loaded import AnyModel, loaded, text_options
-from attnviz.data.compare import Pairing
-from attnviz.errors import UsageError
 from attnviz.runs.compare import compare_models, compare_texts
-from attnviz.runs.options import Truncation
 from attnviz.runs.results.compare import of_models, of_texts
-from attnviz.runs.results.result import Result
 
 
 @recorded

@@ -4,7 +4,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from attnviz.api.given import (
+from attnviz.errors import UsageError
+from attnviz.inputs.examples import Example
+from attnviz.inputs.matrices import read_matrices
+from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.prepare import Truncation
+from attnviz.kit.result import Calculation
+from attnviz.kit.values import (
     HeadName,
     check_choices,
     check_count,
@@ -16,10 +22,6 @@ from attnviz.api.given import (
     path_of,
     recorded,
 )
-from attnviz.api.loaded import AnyModel, loaded, text_options
-from attnviz.errors import UsageError
-from attnviz.inputs.examples import Example
-from attnviz.inputs.matrices import read_matrices
 from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import Initialisation, Similarity, Way
 from attnviz.runs.explain import (
@@ -30,8 +32,6 @@ from attnviz.runs.explain import (
     work_matrices,
 )
 from attnviz.runs.explain import explain as trace_head
-from attnviz.runs.options import Truncation
-from attnviz.runs.results.calculation import Calculation
 from attnviz.runs.results.explain import Telling, of_embeddings, of_example, of_head, of_matrices
 
 if TYPE_CHECKING:

@@ -5,7 +5,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attnviz.api.capture import AttentionCapture
-from attnviz.api.given import (
+from attnviz.data.check import Check
+from attnviz.data.shares import Unit
+from attnviz.draw.titles import amount
+from attnviz.errors import UsageError
+from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, with_documents
+from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.prepare import Truncation
+from attnviz.kit.result import Column, Row, columns_of, notes_of
+from attnviz.kit.values import (
     HeadNames,
     Messages,
     check_choices,
@@ -19,12 +27,6 @@ from attnviz.api.given import (
     which_heads,
     words,
 )
-from attnviz.api.loaded import AnyModel, loaded, text_options
-from attnviz.data.check import Check
-from attnviz.data.shares import Unit
-from attnviz.draw.titles import amount
-from attnviz.errors import UsageError
-from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, with_documents
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.heads import listed
 from attnviz.records.prompt import Chat, Sampling
@@ -35,8 +37,6 @@ from attnviz.renderers.answers import by_segment
 from attnviz.renderers.rows.generate import ShareRow, share_rows
 from attnviz.runs.answer import Answer
 from attnviz.runs.generate import Answering, Writing, answering, chat_prompt
-from attnviz.runs.options import Truncation
-from attnviz.runs.results.result import Column, Row, columns_of, notes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,16 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from attnviz.api.given import (
+from attnviz.data.labels import LabelledText
+from attnviz.data.retrieval import Needles
+from attnviz.errors import InputError, UsageError, option
+from attnviz.inputs.labels import labelled, read_labels
+from attnviz.inputs.text import Stdin
+from attnviz.kit.model import AnyModel, Loaded, loaded, text_options
+from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
+from attnviz.kit.result import Result
+from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_text
+from attnviz.kit.values import (
     FilePath,
     HeadNames,
     Names,
@@ -16,20 +25,11 @@ from attnviz.api.given import (
     transforms,
     which_heads,
 )
-from attnviz.api.loaded import AnyModel, Loaded, loaded, text_options
-from attnviz.data.labels import LabelledText
-from attnviz.data.retrieval import Needles
-from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.labels import labelled, read_labels
-from attnviz.inputs.text import Stdin
 from attnviz.records.metrics import HeadReport, Metric, RoleName
 from attnviz.records.transforms import Transforms
 from attnviz.runs.circuits import circuits_of
-from attnviz.runs.heads import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.runs.labels import LabelRun
-from attnviz.runs.options import HeadOptions, TextOptions, Truncation
 from attnviz.runs.results.heads import of_circuits, of_labels, of_report, of_retrieval
-from attnviz.runs.results.result import Result
 from attnviz.runs.retrieval import measure_retrieval
 
 Convention: TypeAlias = Literal["second", "whole"]

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from attnviz.api.given import check_choices, check_word
-from attnviz.api.loaded import Loaded, check_as_it_is, placement_of
 from attnviz.errors import UsageError, option
+from attnviz.kit.model import Loaded, check_as_it_is, placement_of
+from attnviz.kit.prepare import load_model as run_load_model
+from attnviz.kit.values import check_choices, check_word
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Device, DType, Engine
 from attnviz.records.capture import Kind, PairKind
-from attnviz.runs.prepare import load_model as run_load_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from attnviz.api.capture import AttentionCapture
     from attnviz.api.generate import AttentionAnswer
     from attnviz.api.shown import Shown
+    from attnviz.kit.result import Calculation, Result
     from attnviz.records.parts import Why, Write
     from attnviz.records.trace import Verified
-    from attnviz.runs.results.calculation import Calculation
-    from attnviz.runs.results.result import Result
 
 
 class Model(Loaded):

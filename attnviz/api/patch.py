@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from attnviz.analyses.patch import check_positions
-from attnviz.api.given import (
+from attnviz.data.patch import PatchReport
+from attnviz.draw.titles import amount
+from attnviz.errors import UsageError
+from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.prepare import Truncation
+from attnviz.kit.result import Result
+from attnviz.kit.values import (
     HeadNames,
     Names,
     check_count,
@@ -16,15 +22,9 @@ from attnviz.api.given import (
     words,
     words_of,
 )
-from attnviz.api.loaded import AnyModel, loaded, text_options
-from attnviz.data.patch import PatchReport
-from attnviz.draw.titles import amount
-from attnviz.errors import UsageError
 from attnviz.records.interventions import SiteKind
-from attnviz.runs.options import Truncation
 from attnviz.runs.patch import Patching, patch_text
 from attnviz.runs.results.patch import of_mean, of_patching
-from attnviz.runs.results.result import Result
 
 
 @recorded

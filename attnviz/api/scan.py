@@ -6,11 +6,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from attnviz.analyses.atlas import one_head, scatter_of, two_scores
-from attnviz.api.given import FilePath, HeadNames, path_of, which_heads
-from attnviz.api.loaded import AnyModel, check_as_it_is, loaded, placement_of
 from attnviz.data.atlas import Atlas, HeadAtlas
 from attnviz.data.scan import Split
 from attnviz.draw.titles import amount, model_notes
+from attnviz.kit.model import AnyModel, check_as_it_is, loaded, placement_of
+from attnviz.kit.values import FilePath, HeadNames, path_of, which_heads
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine
 from attnviz.records.capture import Kind

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Unpack
 
-from attnviz.api.given import check_choices, check_text, recorded
-from attnviz.api.loaded import AnyModel, loaded, text_options
 from attnviz.api.shown import Shown, ShowOptions, show_of, shown_of, viewed_as
-from attnviz.runs.options import Truncation
+from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.prepare import Truncation
+from attnviz.kit.values import check_choices, check_text, recorded
 from attnviz.runs.show import show_text
 
 if TYPE_CHECKING:

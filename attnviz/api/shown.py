@@ -6,7 +6,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from attnviz.api.given import (
+from attnviz.console import Display, plain_text
+from attnviz.draw.titles import text_notes
+from attnviz.errors import UsageError, as_argument, option, spelled
+from attnviz.kit.formats import VIEWS, Piece, choose_format
+from attnviz.kit.result import Column
+from attnviz.kit.values import (
     HeadNames,
     Names,
     check_choices,
@@ -15,18 +20,13 @@ from attnviz.api.given import (
     token_names,
     which_heads,
 )
-from attnviz.console import Display, plain_text
-from attnviz.draw.titles import text_notes
-from attnviz.errors import UsageError, as_argument, option, spelled
+from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import ColorScale, Exhibit, Filters, Look, Orient
 from attnviz.records.transforms import How, Over, Transforms
 from attnviz.renderers.rows.links import link_columns
 from attnviz.runs.outputs import Needs, Request, Setting, Show, choose_output
-from attnviz.runs.results.result import Column
 from attnviz.runs.show import make, show_capture
-from attnviz.writers.atomic import encoded, write_bytes
-from attnviz.writers.formats import VIEWS, Piece, choose_format
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,10 +1,10 @@
 """`attnviz.verify`: how exact a capture is."""
 
-from attnviz.api.given import check_text, check_word
-from attnviz.api.loaded import AnyModel, loaded, text_options
+from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.prepare import Truncation
+from attnviz.kit.prepare import verify as run_verify
+from attnviz.kit.values import check_text, check_word
 from attnviz.records.trace import Verified
-from attnviz.runs.options import Truncation
-from attnviz.runs.prepare import verify as run_verify
 
 
 def verify(

@@ -2,27 +2,29 @@
 
 from dataclasses import dataclass
 
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import Destination, deliver_result, destination_of
-from attnviz.commands.grouping import command, option_field
-from attnviz.commands.lines import (
+from attnviz.data.ablate import Found, LinkNames, link_named
+from attnviz.errors import IdleOption, option
+from attnviz.kit import options as g
+from attnviz.kit.deliver import Destination, deliver_result, destination_of
+from attnviz.kit.intervene import Progress
+from attnviz.kit.lines import (
     OF_A_TEXT,
     Answered,
     Lines,
+    Pairs,
     captured,
     check_one_file,
+    check_pairs,
     deliver_lines,
     each_line,
+    each_pair,
+    note_texts,
+    text_alone,
 )
-from attnviz.commands.pairs import Pairs, check_pairs, each_pair
-from attnviz.commands.progress import progress
-from attnviz.commands.session import Session
-from attnviz.commands.texts import note_texts, text_alone
-from attnviz.data.ablate import Found, LinkNames, link_named
-from attnviz.errors import IdleOption, option
+from attnviz.kit.option import command, option_field
+from attnviz.kit.session import Session, progress
 from attnviz.records.interventions import Replacement
 from attnviz.runs.ablate import Ablating, Targets, ablate_each, ablate_together
-from attnviz.runs.interventions import Progress
 from attnviz.runs.results.ablate import of_found, of_mean
 
 EPILOG = r"""

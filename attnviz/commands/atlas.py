@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from attnviz.commands import groups as g
 from attnviz.commands.atlas_page import show_page
 from attnviz.commands.atlas_views import (
     Viewed,
@@ -17,13 +16,14 @@ from attnviz.commands.atlas_views import (
     show_head,
     show_plot,
 )
-from attnviz.commands.deliver import Destination, deliver_result, destination_of
-from attnviz.commands.grouping import command, option_field
-from attnviz.commands.session import Session
 from attnviz.data.atlas import Atlas
+from attnviz.kit import options as g
+from attnviz.kit.deliver import Destination, deliver_result, destination_of
+from attnviz.kit.option import command, option_field
+from attnviz.kit.result import Result
+from attnviz.kit.session import Session
 from attnviz.renderers.rows.atlas import AtlasRow
 from attnviz.renderers.terminal import atlas as table
-from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
     from attnviz.draw.picture.canvas import Drawn

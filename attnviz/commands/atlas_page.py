@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from attnviz.analyses.atlas import two_scores
-from attnviz.commands.deliver import Destination, deliver
-from attnviz.commands.session import Session
 from attnviz.data.atlas import Atlas
+from attnviz.kit.deliver import Destination, deliver
+from attnviz.kit.session import Session
 from attnviz.scanning.tables import read_heads
 
 

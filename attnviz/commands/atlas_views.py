@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attnviz.analyses.atlas import one_head, scatter_of, two_scores
 from attnviz.analyses.development import develop
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import Destination, deliver, deliver_result
-from attnviz.commands.grouping import option_field
-from attnviz.commands.session import Session
-from attnviz.commands.texts import say
 from attnviz.data.atlas import SCORES, Atlas
 from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option
+from attnviz.kit import options as g
+from attnviz.kit.deliver import Destination, deliver, deliver_result
+from attnviz.kit.lines import say
+from attnviz.kit.option import option_field
+from attnviz.kit.result import Result
+from attnviz.kit.session import Session
 from attnviz.records.call import Asked, asked
 from attnviz.records.rows import made_to_dict
 from attnviz.renderers.rows.atlas import DevelopmentRow, HeadPartRow, ScatterRow
-from attnviz.runs.results.result import Result
 from attnviz.scanning.tables import read_atlas, read_head, read_heads
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from attnviz.commands import completion
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import Destination, deliver_result, destination_of
-from attnviz.commands.grouping import command, option_field
-from attnviz.commands.session import Session
-from attnviz.commands.texts import note_strange, note_texts, text_alone
 from attnviz.data.compare import Pairing
 from attnviz.errors import UsageError, option
+from attnviz.kit import completion
+from attnviz.kit import options as g
+from attnviz.kit.deliver import Destination, deliver_result, destination_of
+from attnviz.kit.lines import note_strange, note_texts, text_alone
+from attnviz.kit.option import command, option_field
+from attnviz.kit.session import Session
 from attnviz.runs.compare import compare_models, compare_texts
 from attnviz.runs.results.compare import SHOWN, of_models, of_texts
 

@@ -10,15 +10,15 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperOption
 
-from attnviz.commands import completion
-from attnviz.commands import groups as g
-from attnviz.commands.configuration import NOT_HERE, key_of
-from attnviz.commands.deliver import deliver, destination_of
-from attnviz.commands.grouping import command
-from attnviz.commands.session import Session
 from attnviz.errors import UsageError
+from attnviz.kit import completion
+from attnviz.kit import options as g
+from attnviz.kit.defaults import NOT_HERE, key_of
+from attnviz.kit.deliver import deliver, destination_of
+from attnviz.kit.formats import Piece
+from attnviz.kit.option import command
+from attnviz.kit.session import Session
 from attnviz.records.rows import to_json
-from attnviz.writers.formats import Piece
 
 EPILOG = """
 Examples

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver, destination_of
-from attnviz.commands.flags import as_flag
-from attnviz.commands.grouping import command, option_field
-from attnviz.commands.session import Session
-from attnviz.commands.texts import note_texts, text_alone
 from attnviz.errors import UsageError, option
 from attnviz.inputs.examples import Example
 from attnviz.inputs.matrices import read_matrices
+from attnviz.kit import options as g
+from attnviz.kit.deliver import deliver, destination_of
+from attnviz.kit.lines import note_texts, text_alone
+from attnviz.kit.option import command, option_field
+from attnviz.kit.result import Calculation
+from attnviz.kit.session import Session, as_flag
 from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way, Worked
 from attnviz.runs.explain import (
@@ -27,7 +27,6 @@ from attnviz.runs.explain import (
     work_matrices,
 )
 from attnviz.runs.explain import explain as trace_head
-from attnviz.runs.results.calculation import Calculation
 from attnviz.runs.results.explain import Telling, of_embeddings, of_example, of_head, of_matrices
 
 if TYPE_CHECKING:

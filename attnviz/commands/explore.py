@@ -5,13 +5,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.commands import groups as g
-from attnviz.commands.flags import as_flag
-from attnviz.commands.grouping import command
-from attnviz.commands.session import Session
-from attnviz.commands.texts import text_or_capture
 from attnviz.console import Display, display_of
 from attnviz.errors import UsageError, missing
+from attnviz.kit import options as g
+from attnviz.kit.lines import text_or_capture
+from attnviz.kit.option import command
+from attnviz.kit.session import Session, as_flag
 from attnviz.records.capture import Capture
 
 if TYPE_CHECKING:

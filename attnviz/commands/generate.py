@@ -5,23 +5,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import Destination, check_lines, deliver, destination_of
-from attnviz.commands.flags import as_flag
-from attnviz.commands.grouping import command, option_field, panel_option
-from attnviz.commands.session import Session
-from attnviz.commands.texts import note_strange, say, text_alone
 from attnviz.data.shares import Unit, View
 from attnviz.draw.titles import full_note, run_notes
 from attnviz.errors import ExitStatus, InputError, UsageError, option
 from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, read_chat, with_documents
 from attnviz.inputs.text import STDIN, read_file, read_lines
+from attnviz.kit import options as g
+from attnviz.kit.deliver import Destination, check_lines, deliver, destination_of
+from attnviz.kit.formats import Piece
+from attnviz.kit.lines import note_strange, say, text_alone
+from attnviz.kit.option import command, option_field, panel_option
+from attnviz.kit.session import Session, as_flag
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.prompt import Chat, Sampling
 from attnviz.records.transforms import How
 from attnviz.runs.answers import WHOLE, AnswerLook, pieces_of
 from attnviz.runs.generate import Writing, answering, chat_prompt
-from attnviz.writers.formats import Piece
 
 EPILOG = """
 Examples

@@ -4,20 +4,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from attnviz.commands import groups as g
 from attnviz.commands import measured
-from attnviz.commands.deliver import deliver_result, destination_of
-from attnviz.commands.grouping import command, option_field, panel_option
-from attnviz.commands.session import Session
-from attnviz.commands.texts import note_texts, text_or_capture
 from attnviz.errors import UsageError, option
+from attnviz.kit import options as g
+from attnviz.kit.deliver import deliver_result, destination_of
+from attnviz.kit.lines import note_texts, text_or_capture
+from attnviz.kit.option import command, option_field, panel_option
+from attnviz.kit.prepare import TextOptions
+from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_text
+from attnviz.kit.session import Session
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import HeadReport, Metric, RoleName
 from attnviz.records.transforms import Transforms
-from attnviz.runs.heads import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.runs.labels import LabelRun
-from attnviz.runs.options import TextOptions
 from attnviz.runs.results.heads import of_report
 
 EPILOG = """

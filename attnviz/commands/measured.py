@@ -3,18 +3,17 @@
 from pathlib import Path
 from typing import Any
 
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import Destination, deliver_result
-from attnviz.commands.flags import as_flag
-from attnviz.commands.session import Session
 from attnviz.data.retrieval import Needles
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.inputs.labels import read_labels
+from attnviz.kit import options as g
+from attnviz.kit.deliver import Destination, deliver_result
+from attnviz.kit.prepare import TextOptions
+from attnviz.kit.session import Session, as_flag
 from attnviz.models.catalog import Source
 from attnviz.runs.circuits import circuits_of
 from attnviz.runs.known import keep
 from attnviz.runs.labels import LabelRun
-from attnviz.runs.options import TextOptions
 from attnviz.runs.results.heads import of_circuits, of_labels, of_retrieval
 from attnviz.runs.retrieval import measure_retrieval
 

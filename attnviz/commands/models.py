@@ -6,19 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from attnviz.commands import completion
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_result, destination_of
-from attnviz.commands.grouping import command
-from attnviz.commands.session import Session
 from attnviz.draw.titles import amount
 from attnviz.errors import ModelError
+from attnviz.kit import completion
+from attnviz.kit import options as g
+from attnviz.kit.deliver import deliver_result, destination_of
+from attnviz.kit.option import command
+from attnviz.kit.result import Result
+from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
 from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
 from attnviz.records.heads import ModelCard, ModelFacts
 from attnviz.renderers.rows.models import CardRow, ModelRow, card_row, model_row
 from attnviz.renderers.terminal import models as table
-from attnviz.runs.results.result import Result
 
 EPILOG = """
 Examples

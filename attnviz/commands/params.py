@@ -4,16 +4,16 @@ from typing import Annotated
 
 import typer
 
-from attnviz.commands import completion
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_result, destination_of
-from attnviz.commands.grouping import command
-from attnviz.commands.session import Session
+from attnviz.kit import completion
+from attnviz.kit import options as g
+from attnviz.kit.deliver import deliver_result, destination_of
+from attnviz.kit.option import command
+from attnviz.kit.result import Result
+from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, identity_of, parameters_of
 from attnviz.models.placement import BUILTIN, COUNTED
 from attnviz.renderers.rows.params import CountRow, MatrixRow, count_row, matrix_rows
 from attnviz.renderers.terminal import params as table
-from attnviz.runs.results.result import Result
 
 EPILOG = """
 Examples

@@ -5,24 +5,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import Destination, deliver_result, destination_of
-from attnviz.commands.flags import as_flag
-from attnviz.commands.grouping import command, option_field, panel_option
-from attnviz.commands.lines import Answered, deliver_lines
-from attnviz.commands.pairs import Pairs, check_pairs, each_pair
-from attnviz.commands.progress import progress
-from attnviz.commands.session import Session
-from attnviz.commands.texts import note_texts, text_alone
 from attnviz.data.patch import PatchReport
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.prompts import PromptLine
+from attnviz.kit import options as g
+from attnviz.kit.deliver import Destination, deliver_result, destination_of
+from attnviz.kit.formats import ROWS
+from attnviz.kit.intervene import Progress
+from attnviz.kit.lines import (
+    Answered,
+    Pairs,
+    check_pairs,
+    deliver_lines,
+    each_pair,
+    note_texts,
+    text_alone,
+)
+from attnviz.kit.option import command, option_field, panel_option
+from attnviz.kit.result import Result
+from attnviz.kit.session import Session, as_flag, progress
 from attnviz.records.interventions import SiteKind
-from attnviz.runs.interventions import Progress
 from attnviz.runs.patch import Patching, patch_text
 from attnviz.runs.results.patch import of_mean, of_patching
-from attnviz.runs.results.result import Result
-from attnviz.writers.formats import ROWS
 
 EPILOG = r"""
 Examples

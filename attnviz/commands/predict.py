@@ -2,17 +2,24 @@
 
 from dataclasses import dataclass
 
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_result, destination_of
-from attnviz.commands.grouping import command, option_field
-from attnviz.commands.lines import OF_A_TEXT, Lines, check_one_file, deliver_lines, each_line
-from attnviz.commands.session import Session
-from attnviz.commands.texts import note_texts, text_alone
 from attnviz.errors import IdleOption, option
+from attnviz.kit import options as g
+from attnviz.kit.deliver import deliver_result, destination_of
+from attnviz.kit.lines import (
+    OF_A_TEXT,
+    Lines,
+    check_one_file,
+    deliver_lines,
+    each_line,
+    note_texts,
+    text_alone,
+)
+from attnviz.kit.option import command, option_field
+from attnviz.kit.result import Result
+from attnviz.kit.session import Session
 from attnviz.records.predict import Prediction, mean_of
 from attnviz.runs.predict import Reading, predict_text
 from attnviz.runs.results.predict import of_mean, of_prediction
-from attnviz.runs.results.result import Result
 
 EPILOG = """
 Examples

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnviz.commands import groups as g
-from attnviz.commands.grouping import command, option_field
-from attnviz.commands.session import Session
-from attnviz.commands.texts import say
 from attnviz.data.scan import Split
 from attnviz.draw.titles import amount, duration, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.inputs.corpus.listing import check_field, corpus_files
 from attnviz.inputs.corpus.spool import spool
 from attnviz.inputs.corpus.units import LONGEST
+from attnviz.kit import options as g
+from attnviz.kit.lines import say
+from attnviz.kit.option import command, option_field
+from attnviz.kit.session import Session
+from attnviz.kit.write import make_folder
 from attnviz.models.placement import written
 from attnviz.scanning.estimate import Estimated
 from attnviz.scanning.executors import HowRun
@@ -28,7 +29,6 @@ from attnviz.scanning.run import run_scan
 from attnviz.scanning.store import Store
 from attnviz.scanning.tables import import_parquet
 from attnviz.scanning.tasks import Done
-from attnviz.writers.atomic import make_folder
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -6,14 +6,13 @@ from typing import Annotated
 
 import typer
 
-from attnviz.commands import completion
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import STDOUT
-from attnviz.commands.grouping import command, panel_option
-from attnviz.commands.session import Session
 from attnviz.errors import UsageError
-from attnviz.writers.atomic import check_target, write_bytes
-from attnviz.writers.stream import write_stream
+from attnviz.kit import completion
+from attnviz.kit import options as g
+from attnviz.kit.deliver import STDOUT
+from attnviz.kit.option import command, panel_option
+from attnviz.kit.session import Session
+from attnviz.kit.write import check_target, write_bytes, write_stream
 
 EPILOG = """
 Examples

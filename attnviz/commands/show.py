@@ -4,24 +4,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import check_lines, deliver, destination_of
-from attnviz.commands.flags import as_flag
-from attnviz.commands.grouping import command, panel_option
-from attnviz.commands.session import Session
-from attnviz.commands.texts import note_strange, text_or_capture
 from attnviz.draw.titles import MERGED
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
 from attnviz.inputs.text import read_lines
+from attnviz.kit import options as g
+from attnviz.kit.deliver import check_lines, deliver, destination_of
+from attnviz.kit.formats import Piece
+from attnviz.kit.lines import note_strange, text_or_capture
+from attnviz.kit.option import command, panel_option
+from attnviz.kit.prepare import HeadOptions, TextOptions, verify
+from attnviz.kit.session import Session, as_flag
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
 from attnviz.records.positions import check_names
 from attnviz.records.trace import FromExact, Verified
-from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Output, Request, Setting, Show, choose_output
-from attnviz.runs.prepare import verify
 from attnviz.runs.show import Made, make, show_capture, show_text
-from attnviz.writers.formats import Piece
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -1,17 +1,17 @@
 """`attnviz tokens`: how a model cuts a text."""
 
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import deliver_result, destination_of
-from attnviz.commands.grouping import command
-from attnviz.commands.session import Session
-from attnviz.commands.texts import text_alone
+from attnviz.kit import options as g
+from attnviz.kit.deliver import deliver_result, destination_of
+from attnviz.kit.lines import text_alone
+from attnviz.kit.option import command
+from attnviz.kit.prepare import encode, fit
+from attnviz.kit.result import Result
+from attnviz.kit.session import Session
 from attnviz.models.catalog import identity_of, tokenizer_of
 from attnviz.records.call import asked
 from attnviz.records.capture import Capture
 from attnviz.records.rows import TokenObject, token_to_dict
 from attnviz.renderers.terminal import tokens as table
-from attnviz.runs.fit import encode, fit
-from attnviz.runs.results.result import Result
 
 EPILOG = """
 Examples

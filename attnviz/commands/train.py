@@ -9,13 +9,13 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands import groups as g
-from attnviz.commands.grouping import command, option_field
-from attnviz.commands.session import Session
 from attnviz.data.train import Outcome, Plan, Point
 from attnviz.errors import readable
 from attnviz.inputs.text import read_file
-from attnviz.writers.atomic import write_bytes
+from attnviz.kit import options as g
+from attnviz.kit.option import command, option_field
+from attnviz.kit.session import Session
+from attnviz.kit.write import write_bytes
 
 if TYPE_CHECKING:
     from attnviz.training.own_text import OwnText

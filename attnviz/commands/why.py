@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from attnviz.commands import groups as g
-from attnviz.commands.deliver import Destination, deliver_result, destination_of
-from attnviz.commands.grouping import command, option_field
-from attnviz.commands.session import Session
-from attnviz.commands.texts import note_texts, text_alone
 from attnviz.errors import UsageError, option
+from attnviz.kit import options as g
+from attnviz.kit.deliver import Destination, deliver_result, destination_of
+from attnviz.kit.lines import note_texts, text_alone
+from attnviz.kit.option import command, option_field
+from attnviz.kit.session import Session
 from attnviz.records.parts import Group
 from attnviz.runs.results.why import of_why, of_write
 from attnviz.runs.why import Question, ask_why, what_it_writes

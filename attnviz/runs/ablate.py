@@ -14,6 +14,8 @@ import numpy as np
 from attnviz.analyses.ablate import KeepFollowed, effect_on_answer, effect_on_tokens
 from attnviz.data.ablate import AblationReport, BeforeAfter, LinkNames
 from attnviz.errors import InputError, UsageError, option
+from attnviz.kit.intervene import Progress, intervene, likely, question_of
+from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.models.loaded import predicting
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, choose_heads, choose_layers
@@ -31,10 +33,6 @@ from attnviz.records.interventions import (
 from attnviz.records.parts import Part
 from attnviz.records.positions import find_positions
 from attnviz.records.predict import KeepNextTokens, KeepOutcomes, LogitRows, NextTokens
-from attnviz.runs.interventions import Progress, intervene
-from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import Prepared, prepare
-from attnviz.runs.question import likely, question_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from attnviz.console import Display
 from attnviz.data.shares import Shares, Unit, View
+from attnviz.kit.formats import PICTURES, Piece
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import PictureLook
@@ -17,7 +18,6 @@ from attnviz.renderers.answers import by_segment
 from attnviz.renderers.rows.generate import share_rows
 from attnviz.runs.generate import Answering
 from attnviz.runs.writing import NewToken, streamed
-from attnviz.writers.formats import PICTURES, Piece
 
 Watch: TypeAlias = Callable[[], object]
 """Is called at each new token."""
@@ -57,7 +57,7 @@ def pieces_of(
         line: the number of the input line; None where there is one prompt.
         first: nothing went out before it, so that rows begin with their header.
     """
-    from attnviz.writers.records import record_chunks
+    from attnviz.kit.formats import record_chunks
 
     if look.format in ("jsonl", "csv", "tsv") and not look.check and look.unit != "head":
         for records in _streamed(asked, look.unit, watch, line or 1):

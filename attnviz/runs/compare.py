@@ -25,6 +25,7 @@ from attnviz.data.compare import (
     TextComparison,
 )
 from attnviz.errors import InputError, UsageError, option
+from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.models.loaded import HasStream
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
@@ -34,8 +35,6 @@ from attnviz.records.patterns import NOTHING
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import numbered
 from attnviz.records.transforms import SpecialDropped, Transforms
-from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import prepare
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

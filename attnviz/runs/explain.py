@@ -12,6 +12,8 @@ import numpy as np
 
 from attnviz.errors import InputError
 from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
+from attnviz.kit.choose import found, one_row, position_of
+from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.models.loaded import tracing
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Choice, Finding
@@ -25,10 +27,6 @@ from attnviz.records.trace import (
     Way,
     Worked,
 )
-from attnviz.runs.choose import found
-from attnviz.runs.one_row import one_row, position_of
-from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import prepare
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

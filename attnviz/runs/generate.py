@@ -21,6 +21,8 @@ from attnviz.draw.titles import beams_note
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
+from attnviz.kit.budget import Budget
+from attnviz.kit.prepare import HeadOptions, TextOptions, encode, fit, loss_of, unknown_words
 from attnviz.records.call import asked
 from attnviz.records.capture import Capture, FloatArray, LayerPattern, Wanted
 from attnviz.records.exhibit import Choice
@@ -30,12 +32,7 @@ from attnviz.records.rows import versions_now
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import How
 from attnviz.runs.answer import Answer
-from attnviz.runs.budget import Budget
-from attnviz.runs.fit import encode, fit
 from attnviz.runs.known import heads_for_answers
-from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.pair import unknown_words
-from attnviz.runs.prepare import loss_of
 from attnviz.runs.writing import KeepRows, NewToken, Tell
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.data.retrieval import Needles, Retrieval
 from attnviz.errors import OutputError
+from attnviz.kit.write import make_folder, write_bytes
 from attnviz.records.heads import Head, every_head
 from attnviz.records.rows import model_to_dict, to_json
-from attnviz.writers.atomic import make_folder, write_bytes
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

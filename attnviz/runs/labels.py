@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from attnviz.analyses.labels import MeasureLabels, label_scores
 from attnviz.data.labels import LabelledText, LabelReport
 from attnviz.errors import InputError, UsageError, spelled
+from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head, choose_heads
 from attnviz.records.positions import find_positions
-from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import Prepared, prepare
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

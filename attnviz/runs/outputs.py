@@ -14,12 +14,12 @@ from attnviz.console import Display
 from attnviz.draw.headlines import about
 from attnviz.draw.titles import text_notes
 from attnviz.errors import IdleOption, as_argument, option, spelled
+from attnviz.kit.formats import PICTURES, ROWS, Piece
+from attnviz.kit.prepare import HeadOptions
 from attnviz.records.apply import EVERYTHING
 from attnviz.records.exhibit import Choice, Exhibit, Filters, Look, PictureLook, Place
 from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN, SavedTransforms, Transforms
-from attnviz.runs.options import HeadOptions
-from attnviz.writers.formats import PICTURES, ROWS, Piece
 
 Medium: TypeAlias = Literal["terminal", "picture", "file"]
 MOST_LINKS = 64

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from attnviz.analyses.patch import effect_of
 from attnviz.data.patch import PatchReport
 from attnviz.errors import InputError, option
+from attnviz.kit.intervene import Progress, candidate, check_memory, intervene, likely, question_of
+from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.models.loaded import predicting
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
@@ -27,10 +29,6 @@ from attnviz.records.interventions import (
 from attnviz.records.positions import find_positions
 from attnviz.records.predict import KeepOutcomes, outcome_of
 from attnviz.runs.align import aligned
-from attnviz.runs.interventions import Progress, check_memory, intervene
-from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import Prepared, prepare
-from attnviz.runs.question import candidate, likely, question_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -9,6 +9,8 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Protocol
 
 from attnviz.errors import InputError, ModelError, UsageError, option
+from attnviz.kit.intervene import candidate_after, likely, question_of
+from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare
 from attnviz.models.loaded import Fills, predicting
 from attnviz.records.apply import KeepLinks
 from attnviz.records.capture import FloatArray
@@ -23,9 +25,6 @@ from attnviz.records.predict import (
     outcome_of,
 )
 from attnviz.records.tokens import MASKS
-from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import Prepared, frozen, prepare
-from attnviz.runs.question import candidate_after, likely, question_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

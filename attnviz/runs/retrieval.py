@@ -13,11 +13,10 @@ import numpy as np
 
 from attnviz.data.retrieval import Needles, Retrieval
 from attnviz.errors import UsageError
+from attnviz.kit.prepare import TextOptions, prepare_tokens
 from attnviz.records.capture import PatternBlock
 from attnviz.records.heads import Head, every_head
 from attnviz.records.tokens import Token, numbered
-from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import prepare_tokens
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -11,11 +11,21 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from attnviz.analyses.generic_head import FindTellingHead
 from attnviz.console import Display
 from attnviz.draw.picture.paint import options_of
 from attnviz.draw.terminal.around import line_heading
 from attnviz.draw.titles import run_notes
+from attnviz.kit.budget import LINK_BYTES, PICTURE_BYTES
+from attnviz.kit.choose import (
+    FindTellingHead,
+    HeadPlan,
+    found,
+    plan_capture,
+    plan_heads,
+    told_query,
+)
+from attnviz.kit.formats import Piece
+from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.apply import (
     EVERYTHING,
     KeepCells,
@@ -29,13 +39,8 @@ from attnviz.records.capture import Capture, Consumer, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, Look
 from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN
-from attnviz.runs.budget import LINK_BYTES, PICTURE_BYTES
-from attnviz.runs.choose import HeadPlan, found, plan_capture, plan_heads, told_query
-from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Output, Request, Setting, Show, choose_output, for_signed
-from attnviz.runs.prepare import Prepared, prepare
 from attnviz.runs.webpage import check_page
-from attnviz.writers.formats import Piece
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
-from attnviz.analyses.finding import telling_query
 from attnviz.draw.titles import amount
 from attnviz.errors import AttnvizError, InputError, UsageError, option
 from attnviz.inputs.prompts import cut
+from attnviz.kit.choose import found, start_choice, telling_query, told_query
+from attnviz.kit.prepare import HeadOptions
+from attnviz.kit.scores import score_capture
 from attnviz.records.apply import EVERYTHING, queries_of, whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, Filters
@@ -17,9 +19,6 @@ from attnviz.records.patterns import merged
 from attnviz.records.positions import groups_of
 from attnviz.records.transforms import PLAIN, Transforms
 from attnviz.renderers.webpage import AT_FIRST, PageWords, Start, page_chunks
-from attnviz.runs.choose import found, start_choice, told_query
-from attnviz.runs.heads import score_capture
-from attnviz.runs.options import HeadOptions
 
 MOST_WEIGHTS = 400_000_000
 """Chromium opened a page with nearly so many, of 484 MB, in 11 seconds; more is not promised."""

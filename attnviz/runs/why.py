@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnviz.errors import InputError, ModelError, UsageError, option
+from attnviz.kit.choose import one_row
+from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare
 from attnviz.records.heads import Head
 from attnviz.records.parts import Group, ScoreRow, Side, Why, Write
 from attnviz.records.positions import one_position
-from attnviz.runs.one_row import one_row
-from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import Prepared, frozen, prepare
 
 if TYPE_CHECKING:
     from attnviz.models.frozen.contrast import Contrast

@@ -22,11 +22,11 @@ from typing import Any, NoReturn
 
 from attnviz.data.record import Origin
 from attnviz.errors import InputError, UsageError, option
+from attnviz.kit.prepare import HeadOptions
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
 from attnviz.records.call import Asked
 from attnviz.records.rows import made_to_dict
-from attnviz.runs.options import HeadOptions
 from attnviz.scanning.files import record_of_bytes
 from attnviz.scanning.request import BATCH, Request
 from attnviz.scanning.store import Store

@@ -23,6 +23,7 @@ from attnviz.errors import InputError, OutputError, UsageError
 from attnviz.inputs.corpus.documents import documents_of
 from attnviz.inputs.corpus.listing import corpus_files
 from attnviz.inputs.corpus.shards import SHARD, shards_of
+from attnviz.kit.write import as_output_error, make_folder
 from attnviz.models.catalog import Source, files_of_model, state_of_memory
 from attnviz.scanning.files import record_of_bytes, skipped_of_bytes
 from attnviz.scanning.manifest import AGAIN, digest_of, manifest_of
@@ -31,7 +32,6 @@ from attnviz.scanning.store import Store
 from attnviz.scanning.tables import part_of
 from attnviz.scanning.tasks import CountShard, Lasting, part_name, tasks_of_windows
 from attnviz.scanning.worker import Job
-from attnviz.writers.atomic import as_output_error, make_folder
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

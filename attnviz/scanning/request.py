@@ -5,7 +5,7 @@ from typing import get_args
 
 from attnviz.data.scan import Split
 from attnviz.errors import UsageError, option
-from attnviz.runs.options import HeadOptions
+from attnviz.kit.prepare import HeadOptions
 
 BATCH = 4096
 """The most tokens of a batch, but for a window that is longer by itself."""

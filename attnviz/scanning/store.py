@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from attnviz.errors import InputError, OutputError, UsageError
 from attnviz.inputs.places import as_local
-from attnviz.writers.atomic import as_output_error, make_folder, write_bytes
+from attnviz.kit.write import as_output_error, make_folder, write_bytes
 
 TRIAL = ".attnviz-trial"
 LARGEST = 1 << 30

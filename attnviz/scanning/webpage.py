@@ -11,6 +11,7 @@ from urllib.parse import quote
 from attnviz.data.atlas import SCORES, Atlas, HeadAtlas
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
+from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.metrics import ROLES
 from attnviz.renderers.webpage.atlas import (
     AtlasStart,
@@ -21,7 +22,6 @@ from attnviz.renderers.webpage.atlas import (
     page_chunks,
     scan_id,
 )
-from attnviz.writers.atomic import encoded, write_bytes
 from attnviz.writers.folders import new_folder
 
 LARGEST = 20_000_000

@@ -13,9 +13,9 @@ from attnviz.data.scan import Document, Shard, Skipped, files_of
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
 from attnviz.inputs.corpus.documents import documents_of
 from attnviz.inputs.corpus.listing import check_unchanged
+from attnviz.kit.prepare import load_model
 from attnviz.models.catalog import Source
 from attnviz.records.heads import choose_heads
-from attnviz.runs.prepare import load_model
 from attnviz.scanning.count import Counter
 from attnviz.scanning.examples import example_rows, token_rows
 from attnviz.scanning.files import record_to_bytes

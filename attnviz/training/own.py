@@ -12,6 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from attnviz.data.train import UNTRAINED, Outcome, Plan, Point, TrainingProgress
 from attnviz.errors import UsageError, option
+from attnviz.kit.write import make_folder
 from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
@@ -30,7 +31,6 @@ from attnviz.training.own_folder import (
 from attnviz.training.own_text import OwnText, Windows, digest_of, prepare
 from attnviz.training.recipe import recipe_of, sizes
 from attnviz.training.trigram import trigram_bits
-from attnviz.writers.atomic import make_folder
 
 
 def begin(text: str, plan: Plan, folder: Path, *, resume: bool) -> tuple[OwnText, Plan]:

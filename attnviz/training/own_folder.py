@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 
 from attnviz.data.train import Outcome, Plan, Point, TrainingProgress
 from attnviz.errors import OutputError, UsageError, option
+from attnviz.kit import write
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.scratch.gpt import GPT
@@ -25,7 +26,6 @@ from attnviz.training.card import SCHEMA, figure_entries
 from attnviz.training.loop import read_state
 from attnviz.training.own_text import OwnText
 from attnviz.training.recipe import recipe_of
-from attnviz.writers import atomic
 
 STATE, ABOUT, CARD, CURVE = "training.pt", "training.json", "card.json", "loss.png"
 
@@ -37,7 +37,7 @@ def check_folder(folder: Path, *, resume: bool) -> None:
         UsageError: it is not; the message says whether a training in it is finished.
         OutputError: it cannot be made.
     """
-    atomic.check_folder(folder)
+    write.check_folder(folder)
     begun, shown = (folder / ABOUT).is_file(), repr(str(folder))
     another = f"choose another folder with {option('output')}"
     # An interrupted training has a card, too, but also its state.

@@ -3,6 +3,7 @@
 from pathlib import Path
 from threading import Lock
 
+from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.transforms import Unit
@@ -10,7 +11,6 @@ from attnviz.renderers.webpage import Start
 from attnviz.runs.show import pieces_of
 from attnviz.runs.webpage import page_of
 from attnviz.tui.scene import Scene, Toggles
-from attnviz.writers.atomic import encoded, write_bytes
 
 _ONE_AT_A_TIME = Lock()
 """A free name is free only until the next file is written."""

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from attnviz.analyses.finding import finding_of
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.matrix import Grid, grid_of, shown, strongest
 from attnviz.errors import UsageError
+from attnviz.kit.choose import finding_of, start_choice
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
@@ -22,7 +22,6 @@ from attnviz.records.patterns import Between, go_on
 from attnviz.records.positions import last_word
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Merged, Transforms
-from attnviz.runs.choose import start_choice
 
 Slot: TypeAlias = tuple[int, int]
 """Row and column of a head in the grid of heads."""

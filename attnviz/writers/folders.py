@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from attnviz.errors import OutputError
-from attnviz.writers.atomic import ELSEWHERE, as_output_error, check_folder, make_folder
+from attnviz.kit.write import ELSEWHERE, as_output_error, check_folder, make_folder
 
 
 @contextlib.contextmanager

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, Side
+from attnviz.kit.write import make_folder, write_bytes
 from attnviz.records.tokens import SPECIAL_LABEL
-from attnviz.writers.atomic import make_folder, write_bytes
 from attnviz.writers.folders import check_replaced, new_folder
 
 INTERVALS = 5

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from attnviz.kit.formats import SEPARATORS, cell, printable_cell
 from attnviz.records.exhibit import Exhibit, Links, Map, links_of
 from attnviz.records.rows import to_json
-from attnviz.writers.records import SEPARATORS, cell, printable_cell
 
 COLUMNS = ("line", "layer", "head", "query", "query_token", "key", "key_token", "weight")
 EXACT = ("query_exact", "key_exact")  # behind the weight: the tokens' exact texts

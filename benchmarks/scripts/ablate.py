@@ -11,9 +11,9 @@ from pathlib import Path
 from inside import report
 
 from attnviz.data.ablate import link_named
+from attnviz.kit.prepare import TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.runs.ablate import Ablating, Targets, ablate_each
-from attnviz.runs.options import TextOptions
 
 folder, text, engine, *what = sys.argv[1:]
 model = load(Source(folder, engine=engine))  # type: ignore[arg-type]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from inside import report
 
+from attnviz.kit import budget
+from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.records.exhibit import Filters
-from attnviz.runs import budget
-from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Needs, Show
 from attnviz.runs.show import show_text
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from inside import report
 
+from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
-from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.patch import Patching, patch_text
 
 folder, text, engine, kind = sys.argv[1:]

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from inside import report
 
+from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
-from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import load_model
 from attnviz.runs.why import Question, ask_why
 
 folder, text, engine, step = sys.argv[1:]

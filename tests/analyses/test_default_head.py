@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from attnviz.analyses.default_head import default_head
-from attnviz.analyses.generic_head import how_telling, most_telling_head
+from attnviz.kit.choose import default_head, how_telling, most_telling_head
 from attnviz.records.heads import Head, NamedHead
 from tests.factories import make_capture, random_patterns
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.analyses.finding import finding_of
+from attnviz.kit.choose import finding_of
 from attnviz.records.exhibit import Exhibit, Finding, FoundLink, Habit, Tendency
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.transforms import Scores

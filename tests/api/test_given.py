@@ -174,7 +174,7 @@ def test_none_shows_every_query_and_a_number_of_numpy_is_one() -> None:
 
 
 def test_one_stop_is_one_text() -> None:
-    from attnviz.api.given import words
+    from attnviz.kit.values import words
 
     assert words("stop", "\n\n") == ("\n\n",)
 

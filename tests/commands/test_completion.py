@@ -11,8 +11,8 @@ import pytest
 from typer._completion_shared import get_completion_script
 
 from attnviz.cli import main
-from attnviz.commands.session import process_session
 from attnviz.errors import ExitStatus
+from attnviz.kit.session import process_session
 from attnviz.models.folder.files import CONFIG
 from tests.conftest import Run
 from tests.programs import needs

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.commands.configuration import LARGEST, config_path
 from attnviz.errors import ExitStatus
+from attnviz.kit.defaults import LARGEST, config_path
 from tests.conftest import Result, Run
 
 

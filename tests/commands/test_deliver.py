@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from attnviz.cli import main
-from attnviz.commands.session import Session
 from attnviz.console import Environment
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
+from attnviz.kit.session import Session
 from tests.conftest import Run, Terminal
 
 

@@ -146,7 +146,7 @@ def test_another_similarity_stands_beside_the_models_own_row(run: Run) -> None:
 def test_nothing_but_the_head_that_was_named_is_run(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from attnviz.runs.prepare import Prepared
+    from attnviz.kit.prepare import Prepared
 
     def refused(*_: object) -> None:
         raise AssertionError("captured")

@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from attnviz.commands.session import Session
 from attnviz.console import Environment
 from attnviz.inputs.text import Stdin
+from attnviz.kit.session import Session
 from tests.conftest import Terminal
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import attnviz
 from attnviz.errors import ExitStatus
+from attnviz.kit.prepare import Prepared
 from attnviz.runs import show, webpage
-from attnviz.runs.prepare import Prepared
 from tests.conftest import Run
 
 TEXT = "two words"

@@ -9,9 +9,9 @@ import pytest
 
 from attnviz.errors import ExitStatus
 from attnviz.inputs.captures import npz_chunks
+from attnviz.kit.budget import Budget
+from attnviz.kit.write import write_bytes
 from attnviz.records.heads import Head
-from attnviz.runs.budget import Budget
-from attnviz.writers.atomic import write_bytes
 from tests.builtin import LAYERS, NAMED
 from tests.conftest import Run
 from tests.factories import make_capture, random_patterns

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from attnviz.cli import main
-from attnviz.commands.session import Session
 from attnviz.console import Environment
 from attnviz.inputs.captures import npz_chunks
 from attnviz.inputs.text import Stdin
+from attnviz.kit.session import Session
+from attnviz.kit.write import write_bytes
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, NamedHead
-from attnviz.writers.atomic import write_bytes
 from tests.factories import make_capture
 
 EXPECTED = Path(__file__).with_name("expected")

@@ -14,11 +14,11 @@ from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel
 
 from attnviz.errors import ExitStatus, ModelError, UsageError
+from attnviz.kit.prepare import Prepared
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import check_computable, gpt2_config
 from attnviz.models.placement import Placement, size_of, written
 from attnviz.records.capture import KeepEverything, PatternBlock, Wanted
-from attnviz.runs.prepare import Prepared
 from tests.architectures import ARCHITECTURES
 from tests.conftest import Run, bytes_tokenizer
 

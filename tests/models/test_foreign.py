@@ -180,9 +180,8 @@ def test_the_models_own_weights_count_towards_what_may_be_used(tmp_path: Path) -
     model = load(Source(folder, placement=Placement()))
     weights = 4 * model.identity.parameters
     working = model.working_bytes(11, 11)
+    from attnviz.kit.prepare import TextOptions, prepare
     from attnviz.records.heads import Head
-    from attnviz.runs.options import TextOptions
-    from attnviz.runs.prepare import prepare
 
     room = weights + working + 4 * 11 * 11
     prepare(model, TEXT, TextOptions(max_memory=room)).record([Head(0, 0)])

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from attnviz.commands.flags import as_flag
 from attnviz.errors import UsageError
+from attnviz.kit.session import as_flag
 from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import LoadedModel, predicting, tracing, valuing, writing
 

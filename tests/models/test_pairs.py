@@ -12,14 +12,13 @@ import torch
 import transformers
 
 from attnviz.errors import InputError, UsageError
+from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import EncoderDecoder
 from attnviz.models.loaded import writing
 from attnviz.records.capture import Kind, Wanted
 from attnviz.records.heads import Head
-from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import prepare
 from tests.conftest import bytes_tokenizer
 from tests.factories import recorded_heads
 

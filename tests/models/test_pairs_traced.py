@@ -11,6 +11,7 @@ import transformers
 
 from attnviz.console import Display
 from attnviz.errors import ModelError
+from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.frozen import dissected, dissected_as
 from attnviz.models.huggingface.load import load_huggingface
@@ -22,8 +23,6 @@ from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace
 from attnviz.renderers.calculation.explain import render
 from attnviz.renderers.calculation.sheet import Sheet
-from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import prepare
 from tests.conftest import bytes_tokenizer
 from tests.traces import check_trace
 

@@ -11,6 +11,7 @@ import transformers
 
 from attnviz.console import Display
 from attnviz.errors import ModelError, UsageError
+from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.models.folder.files import builtin_folder
 from attnviz.models.huggingface.frozen import dissected
 from attnviz.models.huggingface.load import load_huggingface
@@ -21,8 +22,6 @@ from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace
 from attnviz.renderers.calculation.explain import render
 from attnviz.renderers.calculation.sheet import Sheet
-from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import prepare
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.conftest import bytes_tokenizer
 from tests.factories import recorded_heads

@@ -10,15 +10,13 @@ from hypothesis import strategies as st
 
 import attnviz
 from attnviz.errors import InputError, UsageError
+from attnviz.kit.choose import plan_capture
+from attnviz.kit.prepare import HeadOptions, TextOptions, encode, load_model, prepare
 from attnviz.models.catalog import Source
 from attnviz.models.scratch.native import NativeModel
 from attnviz.records.exhibit import Filters
 from attnviz.records.heads import every_head
-from attnviz.runs.choose import plan_capture
-from attnviz.runs.fit import encode
-from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.outputs import Show
-from attnviz.runs.prepare import load_model, prepare
 from attnviz.runs.show import show_capture
 from tests.factories import recorded_heads
 

@@ -11,6 +11,7 @@ import torch
 from attnviz.data.retrieval import Needles
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.inputs.prompts import cut_prompt
+from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.checkpoint import save_checkpoint
@@ -18,7 +19,6 @@ from attnviz.models.scratch.gpt import GPT
 from attnviz.records.heads import Head
 from attnviz.runs.generate import Writing, answering
 from attnviz.runs.known import heads_for_answers, keep, kept_in, known
-from attnviz.runs.options import HeadOptions, TextOptions
 from attnviz.runs.retrieval import haystacks, measure_retrieval
 from attnviz.runs.writing import NewToken, Tell, streamed
 from tests.conftest import Run, bytes_tokenizer

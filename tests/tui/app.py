@@ -10,8 +10,8 @@ from textual.content import Content
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from attnviz.commands.flags import as_flag
 from attnviz.console import Display
+from attnviz.kit.session import as_flag
 from attnviz.tui.app import ExploreApp
 from attnviz.tui.pane import ScenePane
 from attnviz.tui.runs import Opened

@@ -12,14 +12,13 @@ from textual.worker import WorkerCancelled
 
 from attnviz.data.ablate import BeforeAfter
 from attnviz.errors import ModelError
+from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.apply import exhibit_of, whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from attnviz.records.transforms import Transforms
-from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import load_model
 from attnviz.tui.runs import Cancelled, GaveWay, Opened, Runs, SoFar
 from attnviz.tui.scene import Toggles, scene_of
 from tests.factories import make_capture

@@ -19,10 +19,10 @@ import pytest
 import attnviz
 from attnviz.cli import main
 from attnviz.commands.explore import _run
-from attnviz.commands.session import Session
 from attnviz.console import Environment
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
+from attnviz.kit.session import Session
 from tests.conftest import Run, Terminal
 from tests.factories import make_capture
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import OutputError
-from attnviz.writers.atomic import check_target, write_bytes
+from attnviz.kit.write import check_target, write_bytes
 
 
 def failing(error: BaseException) -> Iterator[bytes]:

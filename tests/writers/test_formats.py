@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.commands.flags import as_flag
 from attnviz.errors import UsageError
-from attnviz.writers.formats import FORMATS, choose_format
+from attnviz.kit.formats import FORMATS, choose_format
+from attnviz.kit.session import as_flag
 
 
 @pytest.mark.parametrize(

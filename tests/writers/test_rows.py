@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.kit import formats
+from attnviz.kit.formats import cell, record_chunks
 from attnviz.records.exhibit import Exhibit, links_of
 from attnviz.records.heads import Head
 from attnviz.records.rows import to_json
-from attnviz.writers import records, rows
-from attnviz.writers.records import cell, record_chunks
+from attnviz.writers import rows
 from attnviz.writers.rows import COLUMNS, EXACT, row_chunks
 from tests.factories import make_capture, make_exhibit
 
@@ -53,7 +54,7 @@ def test_rows_say_what_the_links_say(form: str) -> None:
     if form == "jsonl":
         found = [json.loads(row) for row in text.splitlines()]
     else:
-        found = list(csv.DictReader(io.StringIO(text), delimiter=records.SEPARATORS[form]))
+        found = list(csv.DictReader(io.StringIO(text), delimiter=formats.SEPARATORS[form]))
     links = links_of(exhibit, exhibit.maps[0])
     assert len(found) == len(links) == 4
     labels = [token.label for token in exhibit.capture.query_tokens]
@@ -66,7 +67,7 @@ def test_rows_say_what_the_links_say(form: str) -> None:
 @pytest.mark.parametrize("form", ["csv", "tsv"])
 def test_the_names_of_the_columns_come_once_where_they_are_wanted(form: str) -> None:
     with_names = written(make_exhibit(), form)
-    assert with_names.splitlines()[0].split(records.SEPARATORS[form]) == [*COLUMNS, *EXACT]
+    assert with_names.splitlines()[0].split(formats.SEPARATORS[form]) == [*COLUMNS, *EXACT]
     assert written(make_exhibit(), form, header=False) == with_names.split("\n", 1)[1]
 
 
@@ -128,7 +129,7 @@ def test_any_text_gives_rows_that_can_be_read_and_shown(pieces: list[str]) -> No
     assert all(found[pair]["query_token"] == labels[pair[0]] for pair in pairs)
     for form in ("csv", "tsv"):
         text = written(exhibit, form)
-        read = csv.DictReader(io.StringIO(text, newline=""), delimiter=records.SEPARATORS[form])
+        read = csv.DictReader(io.StringIO(text, newline=""), delimiter=formats.SEPARATORS[form])
         cells = list(read)
         assert sorted((int(row["query"]), int(row["key"])) for row in cells) == pairs
         for row in cells:
@@ -175,5 +176,5 @@ def test_a_row_ends_with_the_exact_texts_of_its_tokens(form: str) -> None:
         row = json.loads(text)
         assert (row["query_exact"], row["key_exact"]) == ("\n cat", " blue")
     else:
-        (row,) = csv.DictReader(io.StringIO(text), delimiter=records.SEPARATORS[form])
+        (row,) = csv.DictReader(io.StringIO(text), delimiter=formats.SEPARATORS[form])
         assert (row["query_exact"], row["key_exact"]) == ("\\n cat", " blue")

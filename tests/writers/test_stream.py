@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import OutputError
-from attnviz.writers.stream import write_stream
+from attnviz.kit.write import write_stream
 
 
 class Recorder(io.BytesIO):

@@ -7,9 +7,9 @@ from attnviz.analyses.ablate import mean_of
 from attnviz.console import Display
 from attnviz.data.ablate import AblationReport, BeforeAfter, Found
 from attnviz.draw.titles import facts
+from attnviz.kit.result import Result
 from attnviz.records.predict import NextTokens
 from attnviz.renderers.rows import ablate as rows
-from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from attnviz.console import Display
 from attnviz.data.compare import ModelComparison, TextComparison
 from attnviz.draw.titles import amount
+from attnviz.kit.result import Result
 from attnviz.renderers.compare_titles import about_models, about_texts, texts_title
 from attnviz.renderers.rows import compare as rows
 from attnviz.runs.compare import models_beside, texts_beside
-from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

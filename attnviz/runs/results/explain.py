@@ -10,11 +10,11 @@ from attnviz.draw.headlines import headline
 from attnviz.draw.titles import facts as run_facts
 from attnviz.errors import UsageError, option, readable
 from attnviz.inputs.examples import Example
+from attnviz.kit.result import Calculation
 from attnviz.records.capture import Capture
 from attnviz.records.rows import embedding_trace_to_dict, trace_to_dict, worked_to_dict
 from attnviz.records.trace import EmbeddingTrace, Worked
 from attnviz.runs.explain import Traced
-from attnviz.runs.results.calculation import Calculation
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,10 +7,10 @@ from attnviz.console import Display
 from attnviz.data.labels import LabelReport
 from attnviz.data.retrieval import Retrieval
 from attnviz.draw.titles import amount
+from attnviz.kit.result import Result
 from attnviz.records.metrics import HeadReport
 from attnviz.records.parts import Circuits
 from attnviz.renderers.rows import heads as rows
-from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

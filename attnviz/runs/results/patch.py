@@ -7,8 +7,8 @@ from attnviz.analyses.patch import mean_of
 from attnviz.console import Display
 from attnviz.data.patch import PatchReport
 from attnviz.draw.titles import facts
+from attnviz.kit.result import Result
 from attnviz.renderers.rows import patch as rows
-from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from attnviz.console import Display
 from attnviz.draw.titles import amount, facts
+from attnviz.kit.result import Result, Row
 from attnviz.records.predict import Prediction, PredictionMean
 from attnviz.renderers.rows import predict as rows
-from attnviz.runs.results.result import Result, Row
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

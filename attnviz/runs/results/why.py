@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from attnviz.console import Display
+from attnviz.kit.result import Result
 from attnviz.records.parts import Why, Write
 from attnviz.records.rows import why_to_dict, write_to_dict
 from attnviz.renderers.rows import why as rows
-from attnviz.runs.results.result import Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

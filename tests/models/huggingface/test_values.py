@@ -17,13 +17,12 @@ from transformers import (
 )
 
 from attnviz.errors import AttnvizError, ModelError
+from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.capture import run_and_capture, value_norms
 from attnviz.models.loaded import valuing
 from attnviz.records.capture import PatternBlock, Wanted
 from attnviz.records.heads import Head, every_head
-from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import prepare
 
 TEXT = "abc abd"
 SIZES = {

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from attnviz.errors import ExitStatus, InputError, ModelError, UsageError
+from attnviz.kit.choose import plan_capture
+from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.files import bundled_folder
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.translator import load_translator
 from attnviz.records.capture import Capture, Kind
 from attnviz.records.heads import Head
-from attnviz.runs.choose import plan_capture
-from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import prepare
 from making.tokenizer import WordEncoder
 from making.translation.evaluate import ALIGNED, EXACT, alignment, exact_match, held_out
 from tests.conftest import Run

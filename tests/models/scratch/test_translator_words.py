@@ -10,11 +10,10 @@ import pytest
 
 import attnviz
 from attnviz.errors import ExitStatus, ModelError
+from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.files import WORDS, bundled_folder
 from attnviz.models.scratch.translator import NativeTranslator, load_translator
-from attnviz.runs.options import TextOptions
-from attnviz.runs.prepare import prepare
 from making.translation.grammar import pairs
 from making.translator import english_words
 from tests.conftest import Run

@@ -7,10 +7,10 @@ import pytest
 from rich.console import Group
 from rich.text import Text
 
-from attnviz.commands.flags import as_flag
 from attnviz.console import Display
 from attnviz.draw.matrix import block_maximum
 from attnviz.draw.terminal.grid import render
+from attnviz.kit.session import as_flag
 from attnviz.records.exhibit import Exhibit
 from attnviz.records.heads import Head, NamedHead
 from tests.factories import make_capture, make_exhibit, printed

@@ -7,9 +7,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Group
 
-from attnviz.commands.flags import as_flag
 from attnviz.console import Display
 from attnviz.draw.terminal.heatmap import render
+from attnviz.kit.session import as_flag
 from attnviz.records.exhibit import Exhibit, Orient
 from attnviz.records.heads import Head
 from tests.factories import make_capture, make_exhibit, printed

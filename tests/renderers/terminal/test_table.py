@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from rich.console import Group
 
-from attnviz.commands.flags import as_flag
 from attnviz.console import Display
 from attnviz.draw.terminal import table
 from attnviz.draw.terminal.table import Row, render, rows_of
+from attnviz.kit.session import as_flag
 from attnviz.records.exhibit import Exhibit, Map
 from attnviz.records.heads import Head, NamedHead
 from tests.factories import make_capture, make_exhibit, printed

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Group
 
-from attnviz.commands.flags import as_flag
 from attnviz.console import Display
 from attnviz.draw.terminal.text import pieces_of, render
 from attnviz.errors import UsageError
+from attnviz.kit.session import as_flag
 from attnviz.records.capture import LayerPattern
 from attnviz.records.exhibit import Exhibit
 from attnviz.records.heads import Head

@@ -7,10 +7,13 @@ Nothing here prints; torch is imported only when a model is loaded.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from attnviz.analyses.loss import SumLoss, text_loss
-from attnviz.errors import option
+import numpy as np
+
+from attnviz.errors import InputError, UsageError, option
+from attnviz.inputs.text import check_encodable, check_not_blank
+from attnviz.kit.budget import Budget
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import freezing
 from attnviz.models.placement import BUILTIN
@@ -21,22 +24,140 @@ from attnviz.records.capture import (
     Checked,
     Consumer,
     KeepEverything,
+    Kind,
     TextLoss,
     Wanted,
 )
 from attnviz.records.heads import Head, by_layer, every_head
+from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
-from attnviz.records.tokens import Token
+from attnviz.records.tokens import Token, numbered
 from attnviz.records.trace import HeadTrace, Verified
 from attnviz.records.transforms import Scores
-from attnviz.runs.budget import Budget
-from attnviz.runs.fit import Fitted, encode, fit
-from attnviz.runs.options import TextOptions
-from attnviz.runs.pair import rows_and_columns, target_of, unknown_words
 
 if TYPE_CHECKING:
     from attnviz.models.frozen.sums import Sums
     from attnviz.models.loaded import LoadedModel
+    from attnviz.models.tokenizer import TextTokenizer
+
+
+# What may be asked of a run: how a text becomes tokens, and which heads are meant.
+
+
+Truncation: TypeAlias = Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How a text becomes tokens.
+
+    Attributes:
+        bos: whether a beginning token stands in front; None means as the model was trained.
+        special: whether `<|endoftext|>` in the text is read as the special token.
+        truncate: the side from which a text that is too long is cut.
+        target: what an encoder-decoder is to have written.
+        max_memory: how many bytes may be used; None means a share of what is free.
+    """
+
+    bos: bool | None = None
+    special: bool = False
+    truncate: Truncation | None = None
+    target: str | None = None
+    max_memory: int | None = None
+
+
+@dataclass(frozen=True)
+class HeadOptions:
+    """Which heads: those of `layers` and `heads` as a user names them, `everything`, or a default.
+
+    Attributes:
+        layers: a list such as `1`, `0-3` or `all`.
+        heads: the same, or full names such as `L1H2`.
+        everything: every head, where none is named.
+    """
+
+    layers: str | None = None
+    heads: str | None = None
+    everything: bool = False
+
+    @property
+    def named(self) -> bool:
+        """Whether the user named layers or heads."""
+        return self.layers is not None or self.heads is not None
+
+
+# A text to the tokens that a model reads, cut where they are more than it takes.
+
+
+ALWAYS_ENCODED = 1 << 20
+"""Up to so many characters, a text is encoded, so that it can be told how many tokens it has."""
+
+
+def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[Token, ...]:
+    """All tokens of a text, be they more than the model takes.
+
+    Raises:
+        InputError: nothing but blanks, no text that UTF-8 can write, too long to be tried, or
+            nothing that this tokenizer knows.
+        UsageError: a beginning token was asked for, and the model has none.
+    """
+    check_not_blank(text, "the text")
+    check_encodable(text)
+    _check_length(tokenizer, text)
+    if options.bos and tokenizer.bos_id is None and not tokenizer.adds_special:
+        raise UsageError("this model has no beginning token", f"leave {option('bos')} out")
+    bos = tokenizer.bos if options.bos is None else options.bos
+    tokens = tokenizer.encode(text, bos=bos, special=options.special)
+    if not tokens or (not options.special and all(token.special for token in tokens)):
+        raise InputError("this model's tokenizer makes no token of the text", "give another text")
+    return tokens
+
+
+def _check_length(tokenizer: "TextTokenizer", text: str) -> None:
+    """Check that a text could be few enough tokens, before it is cut into any.
+
+    Raises:
+        InputError: it could not, were all its tokens the longest that there is.
+    """
+    if len(text) > ALWAYS_ENCODED and len(text) > tokenizer.context * tokenizer.longest:
+        raise InputError(
+            f"the text has {len(text):,} characters, but the model takes at most "
+            f"{tokenizer.context:,} tokens",
+            "give a part of it",
+        )
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Tokens that fit the context, and how many were left out before and after them."""
+
+    tokens: tuple[Token, ...]
+    left_out: tuple[int, int] = (0, 0)
+
+
+def fit(tokens: tuple[Token, ...], context: int, side: Truncation | None) -> Fitted:
+    """Cut to the context, on the side asked for; special tokens at the ends stay.
+
+    Raises:
+        InputError: the text is too long and no side was named.
+    """
+    if side not in (None, "left", "right"):
+        raise UsageError(f"truncate is {side!r}", "give left or right")
+    more = len(tokens) - context
+    if more <= 0:
+        return Fitted(tokens)
+    if side is None:
+        raise InputError(
+            f"the text has {len(tokens)} tokens, but the model takes at most {context}",
+            f"shorten it, or cut it with {option('truncate', 'left')} or "
+            f"{option('truncate', 'right')}",
+        )
+    first = tokens[:1] if tokens[0].special else ()
+    last = tokens[-1:] if tokens[-1].special and len(tokens) > 1 else ()
+    text = tokens[len(first) : len(tokens) - len(last)]
+    if side == "left":
+        return Fitted(numbered(first + text[more:] + last), (more, 0))
+    return Fitted(numbered(first + text[:-more] + last), (0, more))
 
 
 def load_model(source: Source) -> "LoadedModel":
@@ -250,3 +371,89 @@ def frozen(prepared: Prepared) -> "Sums":
     # each layer's scores, pattern and mask, and the vectors of a walk
     prepared.budget.check(4 * prepared.budget.patterns(heads), "shorten the text")
     return Sums(model.freeze(prepared.ids))
+
+
+# How well a model predicts a text, for what its card says of the texts of its world.
+
+
+@dataclass
+class SumLoss:
+    """Consumes logits, and sums the loss of the tokens that followed, in nats."""
+
+    ids: Sequence[int]
+    nats: float = 0.0
+
+    def __call__(self, rows: LogitRows) -> None:
+        inside = rows.positions < len(self.ids) - 1
+        followed = np.array(self.ids, np.int64)[rows.positions[inside] + 1]
+        logs = log_softmax(rows.logits[inside])  # (rows, V)
+        self.nats -= float(logs[np.arange(len(followed)), followed].sum())
+
+
+def text_loss(tokens: Sequence[Token], nats: float, limit: float) -> TextLoss:
+    """The loss over the characters of the tokens that were predicted: all but the first."""
+    predicted = tokens[1:]
+    characters = predicted[-1].end - predicted[0].start if predicted else 0
+    return TextLoss(nats, characters, limit)
+
+
+# An encoder-decoder's second text: what it writes, and the rows and columns that it makes.
+
+
+def target_of(
+    model: "LoadedModel", source: Sequence[Token], given: str | None
+) -> tuple[str, tuple[Token, ...]]:
+    """The text that an encoder-decoder writes, or is given, with its tokens; else nothing."""
+    from attnviz.models.loaded import writing
+
+    if model.kind in ("self", "encoder"):
+        if given is not None:
+            raise UsageError(
+                f"{option('target')} is the output of an encoder-decoder, for "
+                f"{option('kind', 'cross')} or decoder",
+                "leave it out",
+            )
+        return "", ()
+    if given is None:
+        written = writing(model).write([token.id for token in source])
+        if not written[1]:
+            raise InputError(
+                "the model wrote nothing for this text",
+                f"give a {option('target')}, or use {option('kind', 'encoder')}",
+            )
+        return written
+    check_not_blank(given, "the target")
+    check_encodable(given)
+    tokens = writing(model).read_target(given)
+    if len(tokens) >= model.tokenizer.context:
+        raise InputError(
+            f"the target has {len(tokens)} tokens, but the model writes at most "
+            f"{model.tokenizer.context - 1}",
+            "shorten it",
+        )
+    return given, tokens
+
+
+def rows_and_columns(
+    kind: Kind, source: tuple[Token, ...], target: tuple[Token, ...]
+) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+    """Query tokens and key tokens: a decoder's row is named by the token that it produces."""
+    if kind == "cross":
+        return target, source
+    if kind == "decoder":
+        begin = Token(0, -1, "", 0, 0, special=True)
+        return target, numbered((begin, *target[:-1]))
+    return source, source
+
+
+def unknown_words(
+    model: "LoadedModel", text: str, source: Sequence[Token], written: str
+) -> tuple[str, ...]:
+    """The words that the model was never trained on, of that part of the text that it reads."""
+    from attnviz.models.loaded import KnowsWords
+
+    if not isinstance(model, KnowsWords):
+        return ()
+    inner = [token for token in source if not token.special]
+    read = text[inner[0].start : inner[-1].end] if inner else ""
+    return model.unknown_words(read, written)

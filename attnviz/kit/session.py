@@ -11,26 +11,20 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.configuration import Configuration
-from attnviz.commands.flags import as_flag
-from attnviz.console import (
-    ColorMode,
-    Consoles,
-    Display,
-    Environment,
-    display_of,
-    make_consoles,
-)
+from attnviz.console import ColorMode, Consoles, Display, Environment, display_of, make_consoles
 from attnviz.draw.titles import model_notes
 from attnviz.errors import ExitStatus, UsageError, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
+from attnviz.kit.defaults import Configuration
+from attnviz.kit.intervene import Progress
+from attnviz.kit.prepare import load_model
+from attnviz.kit.write import as_stdout_error
 from attnviz.models.catalog import Source
 from attnviz.records.call import ELSEWHERE, begin
-from attnviz.runs.prepare import load_model
-from attnviz.writers.stream import as_stdout_error
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
+
 
 T = TypeVar("T")
 
@@ -229,3 +223,51 @@ def session_of(context: typer.Context) -> Session:
     session = context.obj
     assert isinstance(session, Session)
     return session
+
+
+# How far many runs of a model have come.
+
+
+@contextmanager
+def progress(session: Session, doing: str) -> Iterator[Progress | None]:
+    """A bar on stderr, where that is a terminal; None where nobody would see it."""
+    if session.quiet or not session.environment.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress as Bar
+
+    with Bar(console=session.consoles.err, transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+# How the command line spells a parameter.
+
+
+UNLIKE = {
+    "output": "-o",
+    "format": "-f",
+    "layers": "--layer",
+    "heads": "--head",
+    "mlps": "--mlp",
+    "whole_layers": "--whole-layer",
+    "source": "--from",
+    "queries": "--query",
+    "keys": "--key",
+    "drop_keys": "--drop-key",
+    "least": "--min",
+    "replacement": "--with",
+    "context_size": "--context",
+    "docs": "--doc",
+    "segments": "--segment",
+    "most": "--max-new-tokens",
+}
+"""Flags that are not spelled as their parameter is."""
+
+
+def as_flag(name: str, value: str | None = None) -> str:
+    """A parameter as it is typed: `--drop-sink`, `--no-chars`, `--top 5`, `-o FILE.png`."""
+    flag = UNLIKE.get(name, f"--{name.replace('_', '-')}")
+    if value == "False":
+        return f"--no-{flag.removeprefix('--')}"
+    return flag if value is None else f"{flag} {value}"

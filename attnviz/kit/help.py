@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from attnviz.commands.session import Session, process_session
 from attnviz.errors import UsageError, option
+from attnviz.kit.session import Session, process_session
 
 WIDEST_NAME = 24
 """Cells for how an option is typed; a longer one has a line of its own."""

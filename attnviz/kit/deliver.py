@@ -8,16 +8,13 @@ from typing import Any, cast
 
 from rich.console import RenderableType
 
-from attnviz.commands.flags import as_flag
-from attnviz.commands.groups.looks import Canvas
-from attnviz.commands.groups.output import OutputOptions, ReportOutput
-from attnviz.commands.session import Session
 from attnviz.console import Display, plain_text
 from attnviz.errors import UsageError, option
-from attnviz.runs.results.result import Result
-from attnviz.writers.atomic import check_target, encoded, is_terminal, write_bytes
-from attnviz.writers.formats import FORMATS, Format, Piece, choose_format
-from attnviz.writers.stream import write_stream
+from attnviz.kit.formats import FORMATS, Format, Piece, choose_format
+from attnviz.kit.options import Canvas, OutputOptions, ReportOutput
+from attnviz.kit.result import Result
+from attnviz.kit.session import Session, as_flag
+from attnviz.kit.write import check_target, encoded, is_terminal, write_bytes, write_stream
 
 STDOUT = "-"
 LINE = "{line}"

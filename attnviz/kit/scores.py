@@ -12,6 +12,8 @@ import numpy as np
 
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
+from attnviz.kit.choose import plan_capture
+from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare, prepare_tokens
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, whole_map
@@ -34,9 +36,6 @@ from attnviz.records.metrics import (
 )
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import PLAIN, Transforms
-from attnviz.runs.choose import plan_capture
-from attnviz.runs.options import HeadOptions, TextOptions
-from attnviz.runs.prepare import Prepared, prepare, prepare_tokens
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from attnviz.api.given import check_count, check_one_of, check_word, is_torch_module
 from attnviz.errors import UsageError, option
+from attnviz.kit.prepare import TextOptions, Truncation
+from attnviz.kit.prepare import load_model as run_load_model
+from attnviz.kit.values import check_count, check_one_of, check_word, is_torch_module
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.records.heads import NamedHead
-from attnviz.runs.options import TextOptions, Truncation
-from attnviz.runs.prepare import load_model as run_load_model
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

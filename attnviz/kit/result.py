@@ -1,6 +1,7 @@
 """A result: a record, and the forms in which it goes out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
@@ -24,19 +25,52 @@ from numpy.typing import NDArray
 from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
+from attnviz.inputs.captures import Entry, archive_chunks
+from attnviz.kit.formats import PICTURES, ROWS, Piece, choose_format, joined, record_chunks
+from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.call import Asked, asked
 from attnviz.records.capture import Capture, ModelIdentity
-from attnviz.records.rows import made_to_dict, shortest, to_json
-from attnviz.writers.atomic import encoded, write_bytes
-from attnviz.writers.explain import Numbers, calculation_npz
-from attnviz.writers.formats import PICTURES, ROWS, choose_format
-from attnviz.writers.records import joined, record_chunks
+from attnviz.records.rows import CAPTURE_META, made_to_dict, shortest, to_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
     from attnviz.draw.picture.canvas import Drawn
+
+
+# A calculation with every array in full: one JSON object, or an .npz file.
+
+
+Numbers: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+
+
+def calculation_json(facts: Mapping[str, object], arrays: Mapping[str, Numbers]) -> Iterator[str]:
+    """The facts as fields, then `arrays`: nested lists by name, −∞ as null."""
+    yield "{\n"
+    for name, value in facts.items():
+        yield f"{to_json(name)}: {to_json(value)},\n"
+    yield '"arrays": {'
+    for number, (name, array) in enumerate(arrays.items()):
+        yield f"{',' if number else ''}\n{to_json(name)}: {json.dumps(_nested(array))}"
+    yield "\n}\n}\n"
+
+
+def _nested(array: Numbers) -> object:
+    """Lists of lists with the shortest decimals that mean the same number."""
+    if array.ndim > 1:
+        return [_nested(row) for row in array]
+    return [float(str(x)) if np.isfinite(x) else None for x in array]
+
+
+def calculation_npz(facts: Mapping[str, object], arrays: Mapping[str, Numbers]) -> Iterator[bytes]:
+    """The facts as JSON in the entry `meta`, then every array."""
+    entries: list[tuple[str, Entry]] = [
+        (CAPTURE_META, np.array(json.dumps(facts, allow_nan=False)))
+    ]
+    entries += [(name, array) for name, array in arrays.items()]
+    yield from archive_chunks(entries)
+
 
 T = TypeVar("T")
 Row: TypeAlias = Mapping[str, object]
@@ -234,3 +268,69 @@ def _column(values: Sequence[object], hint: Any) -> Column:
     column = np.empty(len(values), dtype=object)
     column[:] = ["" if text is None else text for text in texts]
     return column
+
+
+# A calculation: a record, all of its arrays, and how it is written out.
+
+
+RecordT = TypeVar("RecordT")
+CALCULATION_FORMATS = ("txt", "json", "npz")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calculation(Generic[RecordT]):
+    """A calculation, step by step; made by `attnviz.explain`.
+
+    >>> attnviz.explain("a fluffy blue creature", head="L3H2", query="creature")
+    <Calculation of L3H2 at creature, builtin, 29 arrays>
+
+    Attributes:
+        record: the frozen record of it.
+        about: what it is of, in a few words.
+        facts: what there is to know beside the arrays, as it is written to JSON.
+        arrays: every intermediate array by name, in the order of the calculation; the record says
+            what shape each has.
+    """
+
+    record: RecordT
+    about: str
+    facts: Mapping[str, object]
+    arrays: Mapping[str, Numbers]
+    _shown: "Callable[[Display], Iterable[RenderableType]]"
+    captures: Sequence[Capture] = ()
+    asked: Asked = field(default_factory=asked)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the text: that it was cut, or is none of the model's world."""
+        return notes_of(self.captures)
+
+    def pieces(self, format: str, display: Display | None = None) -> Iterable[Piece]:
+        """It in a format: the steps as renderables, or every number as `json` or `npz`."""
+        if format == "txt":
+            return self._shown(display or Display())
+        write = calculation_json if format == "json" else calculation_npz
+        made = made_to_dict(self.captures, told=self.asked)
+        return write({**self.facts, "made": made}, self.arrays)
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file: the steps (txt), or every number (json, npz).
+
+        Raises:
+            UsageError: another suffix.
+            OutputError: the file cannot be written.
+        """
+        form = choose_format(Path(path), None, False)
+        if form.name not in CALCULATION_FORMATS:
+            raise UsageError(f"no calculation is written as {form.name}", "name it .json or .npz")
+        pieces = [str(self)] if form.name == "txt" else self.pieces(form.name)
+        write_bytes(Path(path), encoded(pieces))
+
+    def __repr__(self) -> str:
+        return f"<Calculation of {self.about}, {len(self.arrays)} arrays>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def __str__(self) -> str:
+        return plain_text(self._shown(Display()), Display().width)

@@ -9,11 +9,11 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, get_args
 
 from attnviz.errors import UsageError, option
 from attnviz.inputs.prompts import chat_of
+from attnviz.kit.prepare import HeadOptions
 from attnviz.records.call import asking
 from attnviz.records.heads import Head
 from attnviz.records.prompt import Chat
 from attnviz.records.transforms import Transforms
-from attnviz.runs.options import HeadOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")

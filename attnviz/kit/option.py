@@ -8,16 +8,16 @@ into groups again. A group knows its fields, so nothing else lists its options.
 import inspect
 from collections.abc import Callable
 from dataclasses import field, fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
 from typer.models import OptionInfo
 
-from attnviz.commands.help import show_whole
-from attnviz.commands.session import Session, session_of
 from attnviz.errors import IdleOption
+from attnviz.kit.help import show_whole
+from attnviz.kit.session import Session, session_of
 
 HELP_ALL = typer.Option(
     "--help-all",
@@ -103,3 +103,13 @@ def option_field(panel: str, default: Any, *flags: str, help: str, **more: Any) 
     """A field of a group: an option in a panel of the help."""
     made = panel_option(panel, *flags, help=help, **more)
     return field(default=default, metadata={"typer": made, "flags": flags})
+
+
+# The headings of help, and what declares an option under each.
+
+
+TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
+LOOK, OUTPUT = "How it is shown", "Where it goes"
+of_text, of_model, of_heads, of_tokens, of_look, of_output = (
+    partial(option_field, panel) for panel in (TEXT, MODEL, HEADS, TOKENS, LOOK, OUTPUT)
+)

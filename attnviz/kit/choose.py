@@ -1,0 +1,400 @@
+"""Which heads a run records, which of them are shown, and why: for every command and the API."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.builtin.evidence import acts_of, evidence
+from attnviz.errors import UsageError, option
+from attnviz.kit.prepare import HeadOptions, Prepared
+from attnviz.records.apply import whole_exhibit
+from attnviz.records.capture import Capture, FloatArray, IntArray, ModelIdentity, PatternBlock
+from attnviz.records.exhibit import (
+    Behaviour,
+    Choice,
+    Exhibit,
+    Finding,
+    FoundLink,
+    Habit,
+    HeadMap,
+    Map,
+    Tendency,
+    links_of,
+)
+from attnviz.records.heads import Head, NamedHead, choose_heads, every_head, listed
+from attnviz.records.positions import last_word, one_position
+from attnviz.records.tokens import Token
+
+
+@dataclass(frozen=True)
+class HeadPlan:
+    """The heads that are recorded, and the choice among them.
+
+    `choice` is None where one of `recorded` is to be picked by its pattern.
+    """
+
+    recorded: tuple[Head, ...]
+    choice: Choice | None = None
+
+    def pick(self, captured: Capture) -> Choice:
+        """The choice, made by the patterns where it is still open."""
+        if self.choice is not None:
+            return self.choice
+        choice = default_head(captured)
+        return replace(choice, why="held") if len(captured.heads) == 1 else choice
+
+
+def plan_heads(
+    identity: ModelIdentity,
+    named: Sequence[NamedHead],
+    options: HeadOptions,
+    held: Sequence[Head] | None = None,
+) -> HeadPlan:
+    """Plan which heads are recorded and shown.
+
+    Args:
+        identity: the model.
+        named: the heads that its card names.
+        options: what the user asked for.
+        held: the heads of a saved capture; None where the model is yet to run.
+
+    Raises:
+        UsageError: a head that the model does not have, or that the capture lacks.
+    """
+    every = every_head(identity.heads_per_layer) if held is None else tuple(held)
+    if options.named:
+        heads = choose_heads(identity.heads_per_layer, options.layers, options.heads)
+        _check_held(heads, every)
+        return HeadPlan(heads, Choice(heads))
+    if options.everything:
+        return HeadPlan(every, Choice(every))
+    if sum(identity.heads_per_layer) == 1:
+        return HeadPlan(every, Choice(every, "only", named[0] if named else None))
+    only = only_named(named)
+    if only is not None and only.head in every:
+        return HeadPlan((only.head,), Choice((only.head,), "card", only))
+    return HeadPlan(every)
+
+
+def plan_capture(captured: Capture, options: HeadOptions) -> HeadPlan:
+    """Plan which heads of a saved capture are shown; raises what `plan_heads` raises."""
+    if captured.signed and not options.named:  # no rule picks a head by its scores
+        options = replace(options, everything=True)
+    return plan_heads(captured.model, captured.named_heads, options, captured.heads)
+
+
+def start_choice(captured: Capture) -> Choice | None:
+    """The head to begin with where every head is on show; None where not all are held."""
+    if captured.heads != every_head(captured.model.heads_per_layer):
+        return None
+    return default_head(captured)
+
+
+def found(exhibit: Exhibit, head: Head) -> Exhibit:
+    """The exhibit with what its picked head does, as far as is shown of it."""
+    maps = [each for each in exhibit.maps if (each.layer, each.head) == head]
+    if not maps or exhibit.choice is None or not exhibit.choice.picked:
+        return exhibit
+    return replace(exhibit, finding=finding_of(exhibit, maps[0], exhibit.choice.named))
+
+
+def told_query(finding: Finding | None) -> int | None:
+    """The first query whose row is told of a head; None where none is."""
+    return finding.links[0].query if finding is not None and finding.links else None
+
+
+def _check_held(heads: Sequence[Head], held: Sequence[Head]) -> None:
+    missing = [str(head) for head in heads if head not in held]
+    if missing:
+        raise UsageError(
+            f"the capture does not hold {', '.join(missing[:8])}",
+            f"it holds {listed(held)}; capture the text again with {option('heads', 'all')}",
+        )
+
+
+# The head to show when the user chose none.
+#
+# A head that the model's card names is shown where its behaviour is on this text: where the words
+# give evidence of it (`evidence.py`), and the head acts on them (`acting.py`). Of several such
+# heads the most specific behaviour is shown, as ordered in `ORDER`. Where none acts, and for any
+# other model, the head with the highest generic score is (`generic_head.py`). All of it is
+# deterministic, and uses nothing but the capture.
+
+
+ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "induction")
+"""Behaviours, the most specific first."""
+
+
+def default_head(capture: Capture) -> Choice:
+    """The head that tells most about this text, among the heads of the capture."""
+    acting = acting_heads(capture)
+    if acting:
+        first = min(acting, key=lambda named: _rank(named.behaviour))
+        return Choice((first.head,), "acts", first)
+    only = only_named(capture.named_heads)
+    if only is not None and only.head in capture.heads:
+        return Choice((only.head,), "card", only)
+    return Choice((most_telling_head(capture),), "generic")
+
+
+def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
+    """The only head that a card names, for what no evidence is looked for in a text."""
+    return heads[0] if len(heads) == 1 and heads[0].behaviour not in ORDER else None
+
+
+def acting_heads(capture: Capture) -> tuple[NamedHead, ...]:
+    """The heads that show on this text what the card names them for."""
+    seen = evidence(capture) if capture.named_heads else {}
+    return tuple(
+        named
+        for named in capture.named_heads
+        for behaviour, occasions in seen.items()
+        if behaviour == named.behaviour
+        and named.head in capture.heads
+        and acts_of(capture.weights(named.head), occasions)
+    )
+
+
+def _rank(behaviour: str) -> int:
+    return next(rank for rank, each in enumerate(ORDER) if each == behaviour)
+
+
+# The most telling head of a model whose card names none.
+#
+# A head tells something where a query attends to a content token away from itself. Its measure,
+# which users read as its generic score, is the mean over the queries of the largest weight on a
+# key that is neither the query itself, nor the token just before it, nor the first token (which
+# takes the attention that has nowhere else to go). Of an answer, it is the mean weight on the keys
+# that are the token written: a row of an answer is that of the position before it.
+
+
+@dataclass
+class FindTellingHead:
+    """Consumes the rows of a run, and finds its most telling head."""
+
+    causal: bool
+    _sums: dict[Head, float] = field(default_factory=dict)
+
+    def __call__(self, block: PatternBlock) -> None:
+        sums = _strongest_away(block.weights, block.queries, causal=self.causal).sum(axis=1)
+        for head, total in zip(block.heads, sums.tolist(), strict=True):
+            at = Head(block.layer, head)
+            self._sums[at] = self._sums.get(at, 0.0) + total
+
+    def highest(self) -> Head:
+        """The head with the highest measure; ties go to the earliest head."""
+        return max(sorted(self._sums), key=lambda head: self._sums[head])
+
+
+def how_telling(weights: FloatArray, *, causal: bool = True) -> float:
+    """The measure of one pattern (n, n), from 0 to 1; 0 where the text is too short to tell."""
+    queries = np.arange(len(weights))
+    able = _away_from(queries, weights.shape[1], causal=causal).any(axis=1)
+    strongest = _strongest_away(weights[None], queries, causal=causal)[0]
+    return float(strongest[able].mean()) if able.any() else 0.0
+
+
+def most_telling_head(capture: Capture, heads: Iterable[Head] | None = None) -> Head:
+    """The head with the highest measure; ties go to the earliest head."""
+    candidates = tuple(heads or capture.heads)
+    if capture.kind == "answer":
+        measured = [_how_copying(capture, capture.weights(head)) for head in candidates]
+    else:
+        measured = [how_telling(capture.weights(h), causal=capture.causal) for h in candidates]
+    return candidates[int(np.argmax(measured))]
+
+
+def _how_copying(capture: Capture, weights: FloatArray) -> float:
+    """The mean weight of an answer's tokens on keys that are the same token: those it copies."""
+    keys = np.array([token.id for token in capture.key_tokens])
+    new = np.array([token.id for token in capture.query_tokens])
+    return float((weights * (keys == new[:, None])).sum(axis=1).mean())
+
+
+def _away_from(queries: IntArray, n: int, *, causal: bool) -> NDArray[np.bool_]:
+    """(rows, n), True on keys that count: not near the query, not the first, not masked."""
+    distance = queries[:, None] - np.arange(n)
+    away = distance > 1 if causal else np.abs(distance) > 1
+    away[:, 0] = False
+    return away
+
+
+def _strongest_away(weights: FloatArray, queries: IntArray, *, causal: bool) -> FloatArray:
+    """(heads, rows), the largest weight of each row of (heads, rows, n) on a key that counts."""
+    away = _away_from(queries, weights.shape[2], causal=causal)
+    strongest: FloatArray = np.where(away, weights, np.float32(0)).max(axis=2)
+    return strongest
+
+
+# What a head does on a text, from what is shown of its pattern.
+#
+# Where the head was picked for a behaviour, its clearest rows; else what its rows have in common;
+# else its strongest links.
+
+
+MOST_QUERIES, MOST_KEYS = 2, 3
+TELLING = 0.095  # a link that reads .10; a weaker one is nothing to tell
+LEAST_ROWS = 3  # fewer have nothing "most" of them do
+
+
+def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) -> Finding | None:
+    """What is so of a head in the rows that are shown; None where that is nothing.
+
+    It is so of whole rows, whichever of their links are shown.
+
+    Args:
+        exhibit: the head's pattern, as it is shown.
+        head_map: the head.
+        named: the behaviour to look for first.
+    """
+    every_key = tuple(range(len(exhibit.capture.key_tokens)))
+    partial = exhibit.keys != every_key or exhibit.skip or exhibit.least > 0
+    if exhibit.capture.signed or (partial and not isinstance(head_map, HeadMap)):
+        return None  # scores are no shares of attention; of the other rows, not all is known
+    exhibit = replace(exhibit, keys=every_key, skip=(), least=0.0, top=None)
+    behaviour, acts = _behaviour(exhibit, head_map, named)
+    if acts:
+        return Finding(_rows_of(exhibit, head_map, acts), behaviour)
+    strongest = _strongest(exhibit, head_map)
+    tendency = _tendency(exhibit, strongest)
+    if tendency is not None:
+        return Finding(tendency=tendency)
+    links = _telling(exhibit, head_map) or [each for each in strongest if each.weight >= TELLING]
+    return Finding(_rows_of(exhibit, head_map, links)) if links else None
+
+
+def telling_query(exhibit: Exhibit, head_map: Map) -> int | None:
+    """The query with the strongest link to another word; None where no row has a choice."""
+    links = _telling(exhibit, head_map) or _strongest(exhibit, head_map)
+    return max(links, key=lambda link: link.weight).query if links else None
+
+
+def _rows_of(
+    exhibit: Exhibit, head_map: Map, telling: Sequence[FoundLink]
+) -> tuple[FoundLink, ...]:
+    """The strongest links of the rows that the first few telling links are in, by row.
+
+    Nothing that is stronger than a link that is told is left out, whether it is plausible or not.
+    """
+    queries = tuple(sorted([*dict.fromkeys(link.query for link in telling)][:MOST_QUERIES]))
+    asked = replace(exhibit, queries=queries, top=MOST_KEYS, least=TELLING)
+    found = [FoundLink(*link) for link in links_of(asked, head_map).rows()]
+    rows = ([link for link in found if link.query == query] for query in queries)
+    return tuple(link for row in rows for link in row[:MOST_KEYS] if link.weight >= TELLING)
+
+
+def _behaviour(
+    exhibit: Exhibit, head_map: Map, named: NamedHead | None
+) -> tuple[Behaviour | None, list[FoundLink]]:
+    """The behaviour that the card names, and the links that show it among those on show."""
+    if named is None or not isinstance(head_map, HeadMap):
+        return None, []
+    seen = evidence(exhibit.capture)
+    behaviour = next((each for each in seen if each == named.behaviour), None)
+    if behaviour is None:
+        return None, []
+    occasions = [c for c in seen[behaviour] if c.query in exhibit.queries]
+    return behaviour, acts_of(head_map.weights, occasions)
+
+
+def _strongest(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
+    """The strongest link of each row that has a choice; special tokens have no rows here."""
+    links = links_of(replace(exhibit, top=1), head_map)
+    seen, tokens = exhibit.capture.allowed_count(), exhibit.capture.query_tokens
+    found: dict[int, FoundLink] = {}
+    for query, key, weight in links.rows():
+        if weight > 0 and seen[query] > 1 and not tokens[query].special:
+            found.setdefault(query, FoundLink(query, key, weight))
+    return list(found.values())
+
+
+def _tendency(exhibit: Exhibit, strongest: Sequence[FoundLink]) -> Tendency | None:
+    """What at least half of the rows have in common."""
+    if len(strongest) < LEAST_ROWS:
+        return None
+    capture = exhibit.capture
+    counts = Counter[tuple[Habit, int | None]]()
+    for query, key, _ in strongest:
+        counts["one key", key] += 1
+        if capture.one_sequence:
+            tokens = capture.query_tokens
+            counts["previous", None] += key == query - 1
+            counts["self", None] += key == query
+            counts["followers", None] += 0 < key <= query - 1 and _same(tokens, key - 1, query)
+    order: tuple[Habit, ...] = ("previous", "followers", "self", "one key")
+    (habit, shared), rows = max(
+        counts.items(), key=lambda item: (item[1], -order.index(item[0][0]))
+    )
+    if 2 * rows < len(strongest):
+        return None
+    seen = capture.allowed_count()
+    able = [link for link in strongest if shared is None or shared < seen[link.query]]
+    return Tendency(habit, rows, len(able), shared)
+
+
+def _same(tokens: Sequence[Token], one: int, other: int) -> bool:
+    return tokens[one].label.lower() == tokens[other].label.lower() and not tokens[one].special
+
+
+def _telling(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
+    """The strongest link of each query to another token of the text, the strongest first.
+
+    The first token, a sink in a causal model, is left out where other links are left.
+    """
+    capture = exhibit.capture
+    keys = tuple(key for key in exhibit.keys if not capture.key_tokens[key].special)
+    rows = tuple(q for q in exhibit.queries if not capture.query_tokens[q].special)
+    skip = (0,) if capture.one_sequence else ()
+    best: dict[int, FoundLink] = {}
+    for some in (tuple(filter(None, keys)) if capture.causal else keys, keys):
+        asked = replace(exhibit, queries=rows, keys=some, skip=skip, top=1)
+        for query, key, weight in links_of(asked, head_map).rows() if rows and some else ():
+            if key in some and query in rows and query - key not in skip and weight >= TELLING:
+                best.setdefault(query, FoundLink(query, key, weight))
+        if best:
+            break
+    return sorted(best.values(), key=lambda link: -link.weight)
+
+
+# One head and one query of a text: those that a user names, or those that `show` would tell of.
+
+
+def one_row(
+    prepared: Prepared, head: str | None, query: str | None
+) -> tuple[Choice, int, Exhibit | None]:
+    """The head with why it is this one, the query, and the head's pattern where a rule picked it.
+
+    Without `query` it is the first one that is told of the head, or the last word.
+
+    Raises:
+        UsageError: more than one head or position, or one that is not there.
+    """
+    choice, shown = _head(prepared, head)
+    told = told_query(shown.finding) if shown and query is None else None
+    tokens = prepared.empty.query_tokens
+    return choice, position_of(tokens, query) if told is None else told, shown
+
+
+def position_of(tokens: Sequence[Token], query: str | None) -> int:
+    """The position of the query that was named, or of the last word."""
+    return last_word(tokens) if query is None else one_position(tokens, query, "query")
+
+
+def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None]:
+    """The head, why this one, and its pattern; nothing is captured where the user named it."""
+    model = prepared.model
+    plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=named))
+    if named is not None and len(plan.recorded) != 1:
+        raise UsageError(
+            f"{option('head', named)} names {len(plan.recorded)} heads",
+            f"name one, as in {option('head', 'L1H2')}",
+        )
+    if plan.choice and not plan.choice.picked:
+        return plan.choice, None
+    captured = prepared.record(plan.recorded)
+    choice = plan.pick(captured)
+    (head,) = choice.heads
+    return choice, found(whole_exhibit(captured.only(choice.heads), choice), head)

@@ -1,0 +1,240 @@
+"""What a shell offers behind an option, as its user presses Tab.
+
+Each function takes the context of the unfinished line and the word that has begun, and gives
+words, or pairs of a word and what it is. Nothing is an error here: no answer leaves the shell
+to complete the names of files.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import Annotated, Any, Literal, TypeAlias
+
+import typer
+from typer import _completion_classes, _completion_shared
+from typer._click.shell_completion import CompletionItem, add_completion_class
+
+from attnviz.errors import AttnvizError, OutputError, UsageError
+from attnviz.kit.formats import VIEWS
+from attnviz.models.catalog import describe
+from attnviz.models.folder.files import CONFIG
+from attnviz.models.folder.hub import cached_names
+from attnviz.models.placement import BUILTIN, BUNDLED, EMBEDDINGS, KNOWN_MODELS
+
+Offered: TypeAlias = list[str | tuple[str, str]]
+Offer: TypeAlias = Callable[[typer.Context, str], Offered]
+HUB = "huggingface.co"
+_PLAIN = re.compile(r"[\w.,/~+@=-]+")
+
+
+def _quiet(offer: Callable[[typer.Context, str], Iterator[str | tuple[str, str]]]) -> Offer:
+    @wraps(offer)
+    def offered(ctx: typer.Context, incomplete: str) -> Offered:
+        try:
+            return list(offer(ctx, incomplete))
+        except (AttnvizError, OSError, ValueError):
+            return []
+
+    return offered
+
+
+@_quiet
+def models(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
+    """The known models, those in the cache, and the folders of models at the path begun."""
+    cached = cached_names()
+    for name in KNOWN_MODELS:
+        where = "bundled" if name in (*BUNDLED, EMBEDDINGS) else f"from {HUB}, once"
+        yield name, "in the cache" if name in cached else where
+    for name in filter(_PLAIN.fullmatch, cached):
+        if name not in KNOWN_MODELS:
+            yield name, "in the cache"
+    for path in _beside(incomplete):
+        if os.path.isfile(os.path.join(os.path.expanduser(path), CONFIG)):
+            yield path, "a folder"
+
+
+@_quiet
+def heads(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
+    """The heads of the bundled model on the line; those that its card names come with a title.
+
+    Behind a comma, one head more.
+    """
+    name = ctx.params.get("model", BUILTIN)
+    if name == EMBEDDINGS:
+        yield "L0H0"
+    if name not in BUNDLED:
+        return
+    facts, card = describe(name)
+    titles: dict[str, list[str]] = {}
+    for named in card.heads:
+        titles.setdefault(str(named.head), []).append(named.title)
+    before, comma, _ = incomplete.rpartition(",")
+    for layer in range(facts.layers):
+        for number in range(facts.heads_per_layer):
+            head = f"L{layer}H{number}"
+            yield f"{before}{comma}{head}", "; ".join(titles.get(head, ()))
+
+
+def views(ctx: typer.Context, incomplete: str) -> Offered:
+    """The views of the terminal."""
+    return list(VIEWS.items())
+
+
+def formats(names: Sequence[str]) -> Offer:
+    """The formats that a command writes."""
+
+    def offered(ctx: typer.Context, incomplete: str) -> Offered:
+        return [*names]
+
+    return offered
+
+
+def cmaps(ctx: typer.Context, incomplete: str) -> Offered:
+    """The colour maps of matplotlib, which alone knows them: here it is imported."""
+    from attnviz.draw.picture.paint import known_cmaps
+
+    return [*known_cmaps()]
+
+
+@_quiet
+def captures(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
+    """Saved captures: what a text can be instead of words."""
+    for path in _beside(incomplete):
+        if path.lower().endswith(".npz"):
+            yield path, "a saved capture"
+
+
+def commands(ctx: typer.Context, incomplete: str) -> Offered:
+    """The commands of the program."""
+    root = ctx.find_root()
+    listed = root.command
+    assert isinstance(listed, typer.core.TyperGroup)
+    return [*listed.list_commands(root)]
+
+
+def _beside(incomplete: str) -> Iterator[str]:
+    """The names in the folder of a path that has begun, each as the path goes on.
+
+    A shell takes what it is offered as it is: a name that would have to be quoted is left to
+    its own completion of files.
+    """
+    folder, _ = os.path.split(incomplete)
+    paths = (os.path.join(folder, name) for name in os.listdir(os.path.expanduser(folder) or "."))
+    return iter(sorted(filter(_PLAIN.fullmatch, paths)))
+
+
+# Completion, where typer's own falls short, and the options that set it up.
+#
+# - In zsh typer offers nothing at the first Tab of a shell: zsh loads the script when it first
+#   needs
+# it, and then calls it as a function. And it loses apostrophes, which typer doubles.
+# - Behind `--view=` typer offers what its shell then rejects: zsh and fish replace the whole word,
+# and bash takes the `=` for a word of its own.
+# - `--show-completion zsh` prints the script of the shell that calls, whatever is named.
+
+
+ZSH = """
+#compdef %(prog_name)s
+
+%(complete_func)s() {
+  setopt localoptions rcquotes
+  local -a reply
+  reply=($(env _TYPER_COMPLETE_ARGS="${words[1,$CURRENT]}" \\
+    %(autocomplete_var)s=complete_zsh %(prog_name)s))
+  [[ $reply == _files ]] && compset -P '--*='
+  eval $reply
+}
+
+compdef %(complete_func)s %(prog_name)s
+if [[ $funcstack[1] == _%(prog_name)s ]]; then
+  %(complete_func)s "$@"
+fi
+"""
+SHOW, INSTALL = "--show-completion", "--install-completion"
+
+
+class _Values:
+    """Offers values behind `--name=` so that the shell can put them there."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        if args[-1:] == ["="] and args[-2:][0].startswith("--"):  # bash: `--view`, `=`, `ta`
+            args = args[:-1]
+        items: list[CompletionItem] = super().get_completions(args, incomplete)  # type: ignore[misc]
+        name, equals, _ = incomplete.partition("=")
+        if equals and name.startswith("--"):
+            for item in items:
+                item.value = f"{name}={item.value}"
+        return items
+
+
+def set_up() -> None:
+    """Register how each shell is answered, and the script for zsh."""
+    _completion_shared._completion_scripts["zsh"] = ZSH
+    classes = _completion_classes
+    for each in (
+        classes.BashComplete,
+        classes.ZshComplete,
+        classes.FishComplete,
+        classes.PowerShellComplete,
+    ):
+        add_completion_class(type(each.__name__, (_Values, each), {}), each.name)
+
+
+def with_shell(args: list[str]) -> list[str]:
+    """The arguments, with the name of the shell that calls where none is named.
+
+    Raises:
+        UsageError: it cannot be found out.
+    """
+    if args[-1:] not in ([SHOW], [INSTALL]):
+        return args
+    shell = _completion_shared._get_shell_name()
+    if shell not in _completion_shared._completion_scripts:
+        raise UsageError(
+            "the shell that calls is not known", f"name it, as in attnviz {args[-1]} bash"
+        )
+    return [*args, shell]
+
+
+def _show(context: typer.Context, shell: str | None) -> None:
+    if shell and not context.resilient_parsing:
+        name = str(context.find_root().info_name)
+        variable = f"_{name.upper()}_COMPLETE"
+        typer.echo(
+            _completion_shared.get_completion_script(
+                prog_name=name, complete_var=variable, shell=shell
+            )
+        )
+        raise typer.Exit
+
+
+def _install(context: typer.Context, shell: str | None) -> None:
+    if shell and not context.resilient_parsing:
+        try:
+            _, path = _completion_shared.install(shell)
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            raise OutputError(
+                f"completion for {shell} cannot be written ({error})",
+                f"attnviz {SHOW} {shell} prints it",
+            ) from error
+        typer.echo(f"{shell} completion is in {path}; it works in the next {shell} that you start.")
+        raise typer.Exit
+
+
+def _option(flag: str, callback: Any, what: str) -> Any:
+    return typer.Option(
+        flag,
+        metavar="[SHELL]",
+        callback=callback,
+        expose_value=False,
+        is_eager=True,
+        help=f"{what} completion for a shell: bash, zsh, fish or powershell. Without a name: for "
+        "the shell that calls.",
+    )
+
+
+Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
+Install: TypeAlias = Annotated[Shell | None, _option(INSTALL, _install, "Install")]
+Show: TypeAlias = Annotated[Shell | None, _option(SHOW, _show, "Print")]

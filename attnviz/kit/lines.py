@@ -1,0 +1,313 @@
+"""Each line of the input as a text of its own, and the mean over all of them."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Protocol, TypeAlias, TypeVar
+
+from attnviz.draw.terminal.around import line_heading
+from attnviz.draw.titles import model_notes, run_notes, strange_note
+from attnviz.errors import ExitStatus, InputError, UsageError, option
+from attnviz.inputs.captures import load_capture
+from attnviz.inputs.prompts import PromptLine, read_prompt
+from attnviz.inputs.text import SavedCapture, read_lines, read_text
+from attnviz.kit import options as g
+from attnviz.kit.deliver import Destination, check_lines, deliver, deliver_result
+from attnviz.kit.formats import Piece, record_chunks
+from attnviz.kit.option import panel_option
+from attnviz.kit.options import RUN, TextIn
+from attnviz.kit.result import Result
+from attnviz.kit.session import Session, as_flag
+from attnviz.models.folder.files import CONFIG
+from attnviz.models.placement import KNOWN_MODELS
+from attnviz.records.capture import Capture
+from attnviz.records.interventions import Measure
+from attnviz.records.rows import made_to_dict
+
+T = TypeVar("T")
+Lines: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        g.TEXT,
+        "--lines",
+        help="Treat each line of the input as a separate text; the mean over all comes last.",
+    ),
+]
+Answered = tuple[int, Result[Any]]
+"""A line's number, and what was found of its text."""
+OF_A_TEXT = "answer", "versus", "cut", "align", "queries"
+"""Options that may be wrong for one text and right for another."""
+
+
+def captured(answered: Answered) -> Capture:
+    """The run of a line, for notes."""
+    return answered[1].captures[0]
+
+
+def check_one_file(to: Destination, *, lines: bool) -> None:
+    """See that all lines go to one place, as their mean does.
+
+    Raises:
+        UsageError: a file for each line is asked for, or for a line where there is none.
+    """
+    check_lines(to, alone=False, lines=lines)
+    if to.each_line_apart:
+        raise UsageError(
+            "the mean over the lines has no line of its own", "name one file for all lines"
+        )
+
+
+def each_line(
+    session: Session,
+    given: g.TextIn,
+    found: Callable[[str, int], T],
+    of: Callable[[T], Capture],
+    of_a_text: Sequence[str] = (),
+) -> Iterator[T]:
+    """What is found of each line; a bad line is reported on stderr and left out.
+
+    Args:
+        session: the session.
+        given: where the lines are.
+        found: runs a text, the number of whose line it gets.
+        of: the capture of what was found, for notes.
+        of_a_text: options that may be wrong for one text and right for another.
+
+    Raises:
+        InputError: at the end, where no line was good.
+    """
+    bad, strange = 0, list[bool]()
+    for number, text in session.progress(read_lines(given.text, given.file, session.stdin), "line"):
+        try:
+            if isinstance(text, InputError):  # it names the line
+                raise text
+            answer = found(text, number)
+        except (InputError, UsageError) as error:
+            if isinstance(error, UsageError) and error.about not in of_a_text:
+                raise
+            where = "" if error is text else f"line {number}: "
+            session.complain(where + error.spelled(as_flag))
+            bad += 1
+            continue
+        captured = of(answer)
+        say(session, run_notes(captured), f"line {number}: ")
+        strange.append(captured.strange)
+        yield answer
+    note_strange(session, strange, "line")
+    if not strange:
+        raise InputError("no line could be run", "see the errors above")
+    if bad:
+        session.status = ExitStatus.INPUT
+
+
+def deliver_lines(
+    session: Session,
+    to: Destination,
+    answers: Iterable[Answered],
+    mean: Callable[[], Result[Any] | None],
+    canvas: g.Canvas | None = None,
+    *,
+    mean_alone: bool = False,
+) -> None:
+    """Deliver the result of each line as it comes, and at the end the mean.
+
+    A picture and a page are of the mean alone. `mean_alone`: so is what the terminal shows.
+
+    Raises:
+        OutputError: the file or the stream cannot take them.
+    """
+    if to.format.picture or to.format.name == "html" or (mean_alone and to.format.name == "txt"):
+        for _ in answers:
+            pass
+        result = mean()
+        assert result is not None
+        deliver_result(session, to, result, canvas)
+    else:
+        deliver(session, to, [(None, _pieces(session, to, answers, mean))])
+
+
+def _pieces(
+    session: Session,
+    to: Destination,
+    answers: Iterable[Answered],
+    mean: Callable[[], Result[Any] | None],
+) -> Iterator[Piece]:
+    """What goes out, as it comes; json is one document."""
+    form, display = to.format.name, to.display(session)
+    rows, results, command = list[Any](), list[Result[Any]](), ""
+    for number, result in _with_mean(answers, mean):
+        if form == "txt":
+            yield line_heading(number, first=not command)
+            yield from result.shown(display)
+        elif form == "json":
+            rows += result.rows
+            results.append(result)
+        else:
+            yield from record_chunks(result.rows, form, result.command, header=not command)
+        command = result.command
+    if rows:
+        captures = [captured for result in results for captured in result.captures]
+        made = made_to_dict(captures, told=results[0].asked)
+        yield from record_chunks(rows, form, command, made=made)
+
+
+def _with_mean(
+    answers: Iterable[Answered], mean: Callable[[], Result[Any] | None]
+) -> Iterator[tuple[int | None, Result[Any]]]:
+    yield from answers
+    result = mean()
+    if result is not None:
+        yield None, result
+
+
+# The text of a command: read, with what there is to say about it on stderr.
+
+
+def text_or_capture(session: Session, given: TextIn) -> str | Capture:
+    """The text, or the saved capture in its place.
+
+    Raises:
+        InputError: it cannot be read.
+        UsageError: there is none; or a saved capture with options that concern a run.
+    """
+    read = _read(session, given)
+    if isinstance(read, SavedCapture):
+        refused = session.spelled(*RUN)
+        if refused:
+            raise UsageError("a saved capture was run already", f"leave {refused} out")
+        captured = load_capture(read.path)
+        say(session, model_notes(captured.model))
+        return captured
+    return read
+
+
+def text_alone(
+    session: Session,
+    given: TextIn,
+    refusal: str,
+    hint: str = "give the text again",
+    *,
+    alone: bool = True,
+) -> str:
+    """The text, or (not `alone`) one of several, for a command that needs a run.
+
+    Raises:
+        InputError: it cannot be read.
+        UsageError: there is none, or a saved capture in its place.
+    """
+    read = _read(session, given, alone=alone)
+    if isinstance(read, SavedCapture):
+        raise UsageError(refusal, hint)
+    return read
+
+
+def _read(session: Session, given: TextIn, *, alone: bool = True) -> str | SavedCapture:
+    read = read_text(given.text, given.file, session.stdin, alone=alone)
+    if isinstance(read, SavedCapture):
+        return read
+    if read.note:
+        session.note(read.note)
+    elif given.text in KNOWN_MODELS or os.path.isfile(os.path.join(given.text or "", CONFIG)):
+        meant = option("model", given.text)
+        session.note(f"{given.text!r} is taken as the text, and is a model: did you mean {meant}?")
+    return read.text
+
+
+def say(session: Session, notes: Sequence[str], where: str = "") -> None:
+    """Each note on a line of stderr; `where` names the text that it is about."""
+    for note in notes:
+        session.note(where + note)
+
+
+def note_texts(session: Session, captures: Sequence[Capture]) -> None:
+    """Lines on stderr about each run, and one where the model has seen no texts like these."""
+    for n, captured in enumerate(captures, start=1):
+        where = f"text {n}: " if len(captures) > 1 else ""
+        say(session, run_notes(captured), where)
+    note_strange(session, [captured.strange for captured in captures], "text")
+
+
+def note_strange(session: Session, strange: Sequence[bool], what: str) -> None:
+    """One line on stderr where the model has not seen texts like some of these."""
+    note = strange_note(sum(strange), len(strange), what)
+    if note:
+        session.note(note)
+
+
+# A file of prompts, each with an answer of its own.
+
+
+class Measuring(Protocol):
+    """How a command measures something after a text: a record, as `replace` takes one."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def answer(self) -> str | None:
+        """The word whose prediction is measured; None: as the command does without one."""
+
+    @property
+    def versus(self) -> str | None:
+        """The word that it is told from, if any."""
+
+    @property
+    def measure(self) -> Measure:
+        """The unit of effects."""
+
+
+How = TypeVar("How", bound=Measuring)
+
+Pairs: TypeAlias = Annotated[
+    Path | None,
+    panel_option(
+        g.TEXT,
+        "--pairs",
+        metavar="FILE",
+        help="Run many prompts: JSON lines with text, answer, versus, and source for patch. The "
+        "terminal shows the mean; as rows, it comes last.",
+    ),
+]
+
+
+def check_pairs(session: Session, to: Destination, *, lines: bool = False) -> None:
+    """Only options that mean something for a file of prompts.
+
+    Raises:
+        UsageError: a text is given beside them, or a file for each of them.
+    """
+    if lines or session.given("text", "file"):
+        raise UsageError(f"the texts are those of {option('pairs')}", "leave the other text out")
+    check_one_file(to, lines=True)
+
+
+def each_pair(
+    session: Session, file: Path, how: How, found: Callable[[PromptLine, How, int], Answered]
+) -> Iterator[Answered]:
+    """What is found of each prompt; a bad line is reported on stderr and left out.
+
+    Args:
+        session: the session.
+        file: of JSON lines.
+        how: what is measured, where a line does not say it.
+        found: runs a prompt, with what is measured after it and the number of its line.
+
+    Raises:
+        InputError: at the end, where no line was good.
+    """
+    measures = set[Measure]()
+
+    def run(line: str, number: int) -> Answered:
+        prompt = read_prompt(line)
+        answer, versus = prompt.asked(how.answer, how.versus)
+        own = replace(how, answer=answer, versus=versus)
+        if measures - {own.measure}:
+            raise InputError(
+                "this line asks for another measurement than the lines before it",
+                "give an answer and a versus on every line, or on none",
+            )
+        answered = found(prompt, own, number)
+        measures.add(own.measure)
+        return answered
+
+    return each_line(session, g.TextIn(None, file), run, captured, OF_A_TEXT)

@@ -1,0 +1,683 @@
+"""Options that commands share, in groups: one spelling, one meaning, one definition.
+
+`grouping.py` tells how a command takes them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import typer
+
+from attnviz.console import ColorMode
+from attnviz.errors import UsageError, option
+from attnviz.kit import completion
+from attnviz.kit.defaults import NOT_HERE, bare
+from attnviz.kit.formats import PICTURES, ROWS, VIEWS
+from attnviz.kit.option import (
+    HEADS,
+    LOOK,
+    MODEL,
+    OUTPUT,
+    TEXT,
+    TOKENS,
+    of_heads,
+    of_look,
+    of_model,
+    of_output,
+    of_text,
+    of_tokens,
+)
+from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
+from attnviz.kit.session import Session
+from attnviz.models.catalog import Source
+from attnviz.models.placement import Device, DType, Engine, Placement, size_of
+from attnviz.records.capture import PairKind
+from attnviz.records.exhibit import ColorScale, Filters, Look, Orient
+from attnviz.records.transforms import How, Over, Transforms
+
+LARGEST_SEED = (1 << 32) - 1
+
+__all__ = [
+    "HEADS",
+    "LARGEST_SEED",
+    "LOOK",
+    "MODEL",
+    "OUTPUT",
+    "RECORDS",
+    "RUN",
+    "TEXT",
+    "TOKENS",
+    "CalculationOutput",
+    "Canvas",
+    "Causal",
+    "Color",
+    "ComparisonOutput",
+    "Fetched",
+    "Filtering",
+    "HeadTransforms",
+    "Joining",
+    "Kind",
+    "Looks",
+    "Measured",
+    "ModelRun",
+    "Named",
+    "Noise",
+    "ObjectOutput",
+    "OneRow",
+    "OutputOptions",
+    "PageOutput",
+    "RecordOutput",
+    "ReportOutput",
+    "Screen",
+    "Target",
+    "TextIn",
+    "Tokens",
+    "Verify",
+    "Views",
+    "WhichHeads",
+    "WhichModel",
+    "shared_keys",
+    "source_of",
+]
+
+
+def shared_keys() -> list[str]:
+    """The options that commands share, by their names in the user's file of defaults."""
+    records = (each for each in globals().values() if isinstance(each, type))
+    found = (one for record in records if is_dataclass(record) for one in fields(record))
+    options = (one.metadata["flags"] for one in found if "flags" in one.metadata)
+    keys = {bare(max((each.partition("/")[0] for each in flags), key=len)) for flags in options}
+    return sorted(keys.difference(NOT_HERE))
+
+
+# Options: which heads, which tokens, and what is done to patterns.
+
+
+@dataclass(frozen=True)
+class WhichHeads:
+    """Which heads: all that are named."""
+
+    layers: str | None = of_heads(
+        None,
+        "--layer",
+        "-l",
+        metavar="LAYERS",
+        help="Layers, counted from 0: 1, 0-3, 0,2 or all. Without --head: every head of these "
+        "layers.",
+    )
+    heads: str | None = of_heads(
+        None,
+        "--head",
+        "-H",
+        metavar="HEADS",
+        autocompletion=completion.heads,
+        help="Heads, counted from 0: L1H2 or 1.2; 2 (head 2 of every chosen layer); 0-3; 0,2; "
+        "or all.",
+    )
+
+    @property
+    def options(self) -> HeadOptions:
+        """The record that runs take."""
+        return HeadOptions(self.layers, self.heads)
+
+
+@dataclass(frozen=True)
+class OneRow:
+    """One head and one query."""
+
+    head: str | None = of_heads(
+        None,
+        "--head",
+        "-H",
+        metavar="HEAD",
+        autocompletion=completion.heads,
+        help="The head: L1H2 or 1.2. Default: the one that show picks.",
+    )
+    query: str | None = of_tokens(
+        None,
+        "--query",
+        metavar="TOKEN",
+        help="The query: a token, creature#2, or an index (-1 is the last one). Default: the "
+        "first one that show names, or the last word.",
+    )
+
+
+@dataclass(frozen=True)
+class Joining:
+    """Transforms that join heads, or show what their weights are made of."""
+
+    reduce: How | None = of_heads(
+        None,
+        "--reduce",
+        help="Show the mean or the maximum of the chosen heads (default: all heads).",
+    )
+    over: Over | None = of_heads(
+        None,
+        "--over",
+        help="Reduce over the heads of each layer, over the layers, or over both. Default: all.",
+    )
+    rollout: bool = of_heads(
+        False,
+        "--rollout",
+        help="Attention rollout: the product of the attention of all layers, or of all up to "
+        "--layer.",
+    )
+    scores: bool = of_heads(
+        False,
+        "--scores",
+        help="Show scores instead of weights: scaled q·k, before mask and softmax.",
+    )
+
+
+@dataclass(frozen=True)
+class HeadTransforms:
+    """Transforms that keep heads apart."""
+
+    weighted: bool = of_heads(
+        False,
+        "--weighted",
+        help="Norm-based attention: each weight times the norm of the vector that its key "
+        "contributes.",
+    )
+    chars: bool | None = of_tokens(
+        None,
+        "--chars/--no-chars",
+        help="Merge tokens that are parts of one character. Default: only show merges them, in the "
+        "terminal and in pictures.",
+        show_default=False,
+    )
+    words: bool = of_tokens(
+        False,
+        "--words",
+        help="Merge the pieces of each word; a Chinese character counts as a word.",
+    )
+    drop_sink: bool = of_tokens(
+        False,
+        "--drop-sink",
+        help="Remove the first token (BOS, if there is one) from the keys and rescale each row to "
+        "sum to 1.",
+    )
+    drop_keys: list[str] | None = of_tokens(
+        None,
+        "--drop-key",
+        metavar="TOKEN",
+        help="Remove these keys in the same way. Given as for --query.",
+    )
+
+    def transforms(self, joining: Joining | None = None) -> Transforms:
+        """The record that runs take."""
+        own = {**vars(self), "drop_keys": tuple(self.drop_keys or ())}
+        return Transforms(**own, **vars(joining or Joining()))
+
+
+@dataclass(frozen=True)
+class Filtering:
+    """What is shown of the patterns."""
+
+    queries: list[str] | None = of_tokens(
+        None,
+        "--query",
+        metavar="TOKEN",
+        help="Show only these queries (rows): a token, creature#2 (its second occurrence), an "
+        "index, or a /regular expression/. Repeatable.",
+    )
+    keys: list[str] | None = of_tokens(
+        None, "--key", metavar="TOKEN", help="Show only these keys (columns). Given as for --query."
+    )
+    top: int | None = of_tokens(
+        None, "--top", metavar="K", min=1, help="Show only the K strongest keys of each query."
+    )
+    least: float = of_tokens(
+        0.0,
+        "--min",
+        metavar="W",
+        min=0.0,
+        max=1.0,
+        help="Show only links of at least this weight.",
+        show_default=False,
+    )
+    no_self: bool = of_tokens(False, "--no-self", help="Hide links from a token to itself.")
+    no_previous: bool = of_tokens(False, "--no-previous", help="Hide links to the previous token.")
+
+    @property
+    def filters(self) -> Filters:
+        """The record that runs take."""
+        named = {"queries": tuple(self.queries or ()), "keys": tuple(self.keys or ())}
+        return Filters(**{**vars(self), **named})
+
+
+# Options: how things are shown.
+
+
+def _known_view(name: str | None) -> str | None:
+    if name is not None and name not in VIEWS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, VIEWS))}.")
+    return name
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """How a picture is drawn."""
+
+    cmap: str | None = of_look(
+        None,
+        "--cmap",
+        metavar="NAME",
+        help="The Matplotlib colour map of a picture.",
+        show_default="Blues; RdBu_r for values with a sign, viridis for layers",
+        autocompletion=completion.cmaps,
+    )
+    dpi: int | None = of_look(
+        None,
+        "--dpi",
+        metavar="N",
+        help="The resolution of a picture, in dots per inch.",
+        show_default="150",
+    )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What was given, for a renderer that has defaults of its own."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Views:
+    """Which view, and which way round."""
+
+    view: str | None = of_look(
+        None,
+        "--view",
+        metavar="|".join(VIEWS),
+        help=" ".join(f"{name}: {what}." for name, what in VIEWS.items()),
+        callback=_known_view,
+        autocompletion=completion.views,
+    )
+    orient: Orient | None = of_look(
+        None,
+        "--orient",
+        help="key-rows draws keys as rows, as some lessons do; columns then sum to 1.",
+        show_default="query-rows",
+    )
+
+
+@dataclass(frozen=True)
+class Looks(Canvas, Views):
+    """How an exhibit is drawn, in the terminal or as a picture."""
+
+    color_scale: ColorScale | None = of_look(
+        None,
+        "--color-scale",
+        help="The colour scale of a picture: linear, log (which shows small weights), or each row "
+        "on its own scale.",
+        show_default="linear",
+    )
+    title: str | None = of_look(
+        None,
+        "--title",
+        metavar="TITLE",
+        help="The title of a picture, above the line that says which model, text and head it is "
+        "of; an empty one removes both.",
+        show_default="the head",
+    )
+
+    @property
+    def look(self) -> Look:
+        """The record that renderers take."""
+        return Look(**vars(self))
+
+
+@dataclass(frozen=True)
+class Color:
+    """Whether the terminal shows colours."""
+
+    color: ColorMode = of_look(
+        "auto",
+        "--color",
+        help="Whether to use colours. auto: on a terminal, unless NO_COLOR is set. always: in a "
+        "pipe, too.",
+    )
+    no_color: bool = of_look(False, "--no-color", help="The same as --color never.")
+
+
+@dataclass(frozen=True)
+class Screen(Color):
+    """What the terminal shows."""
+
+    width: int | None = of_look(
+        None,
+        "--width",
+        metavar="N",
+        help="The width of terminal output in columns, 40 or more.",
+        show_default="the terminal's",
+    )
+
+
+# Options: the text, how it becomes tokens, and what is measured after it.
+
+
+@dataclass(frozen=True)
+class TextIn:
+    """The one text of a command, or the saved capture in its place."""
+
+    text: str | None = field(
+        default=None,
+        metadata={
+            "typer": typer.Argument(
+                metavar="TEXT",
+                autocompletion=completion.captures,
+                help="The text, - for standard input, or the name of a saved capture (.npz).",
+                show_default=False,
+            )
+        },
+    )
+    file: Path | None = of_text(None, "--file", metavar="FILE", help="Read the text from a file.")
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """How a text becomes tokens."""
+
+    truncate: Truncation | None = of_text(
+        None, "--truncate", help="Cut a text that is too long for the model, on this side."
+    )
+    bos: bool | None = of_text(
+        None,
+        "--bos/--no-bos",
+        help="Put a beginning token (BOS) before the text. Default: as the model was trained.",
+        show_default=False,
+    )
+    special: bool = of_text(
+        False, "--special", help="Read <|endoftext|> in the text as the special token."
+    )
+
+    def options(self, run: "ModelRun | None" = None, target: str | None = None) -> TextOptions:
+        """The record that runs take."""
+        max_memory = run.placement.max_memory if run else None
+        return TextOptions(self.bos, self.special, self.truncate, target, max_memory)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is measured after a text."""
+
+    answer: str | None = of_text(
+        None,
+        "--answer",
+        metavar="TOKEN",
+        help="Measure the log-probability of this token after the text.",
+    )
+    versus: str | None = of_text(
+        None,
+        "--versus",
+        metavar="TOKEN",
+        help="With --answer, measure by how much its logit exceeds this token's.",
+    )
+
+
+# Options: the model, and how it runs.
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """How a model of the hub may be had."""
+
+    revision: str | None = of_model(
+        None, "--revision", metavar="REV", help="A branch, tag or commit of a hub model."
+    )
+    offline: bool = of_model(
+        False, "--offline", help="Never use the network; a hub model must be in the cache."
+    )
+
+
+@dataclass(frozen=True)
+class Named:
+    """The model's name."""
+
+    model: str = of_model(
+        "builtin",
+        "--model",
+        "-m",
+        metavar="NAME",
+        envvar="ATTNVIZ_MODEL",
+        autocompletion=completion.models,
+        help="builtin, translator, embeddings, a hub id such as gpt2, or a model's folder.",
+    )
+
+
+@dataclass(frozen=True)
+class WhichModel(Fetched, Named):
+    """The model, and how it may be had."""
+
+
+@dataclass(frozen=True)
+class ModelRun:
+    """Where and how the model runs."""
+
+    engine: Engine = of_model(
+        "auto",
+        "--engine",
+        help="The code that runs a GPT-2: from scratch (native), or transformers, which runs all "
+        "other models. auto: native where possible.",
+    )
+    device: Device = of_model(
+        "auto", "--device", help="The device to run on. auto: a GPU if there is one."
+    )
+    dtype: DType = of_model(
+        "auto",
+        "--dtype",
+        help="The precision of the run. auto: float32. The weights shown are always float32.",
+    )
+    max_memory: str | None = of_model(
+        None,
+        "--max-memory",
+        metavar="SIZE",
+        help="Refuse a run that needs more memory than this: 4GB, 1.5GiB. Default: 80% of the "
+        "free memory.",
+    )
+
+    @property
+    def placement(self) -> Placement:
+        """Where and how the model runs, as a record.
+
+        Raises:
+            UsageError: the size cannot be read.
+        """
+        try:
+            size = None if self.max_memory is None else size_of(self.max_memory)
+            if size == 0:
+                raise ValueError
+        except ValueError:
+            raise UsageError(
+                f"{option('max_memory', repr(self.max_memory))} is not a size",
+                "give one such as 4GB or 500MB",
+            ) from None
+        return Placement(self.device, self.dtype, size)
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Whether the capture is checked against transformers."""
+
+    verify: bool = of_model(
+        False,
+        "--verify",
+        help="Compare the model's output with and without capture, and the weights with "
+        "transformers' own eager attention. A difference that float32 rounding does not explain "
+        "ends with exit code 1.",
+    )
+
+
+@dataclass(frozen=True)
+class Target:
+    """What an encoder-decoder is to have written."""
+
+    target: str | None = of_model(
+        None,
+        "--target",
+        metavar="TEXT",
+        help="The output to assume for an encoder-decoder. Default: the output it generates.",
+    )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Which attention of an encoder-decoder."""
+
+    kind: PairKind | None = of_model(
+        None,
+        "--kind",
+        help="Which attention of an encoder-decoder to show: from its output to its input "
+        "(cross), or within either of them. Default: cross.",
+    )
+
+
+@dataclass(frozen=True)
+class Causal:
+    """Whether later tokens are masked."""
+
+    causal: bool = of_model(
+        False,
+        "--causal",
+        help="Mask later tokens in --model embeddings and in examples, which otherwise have none.",
+    )
+
+
+RUN = (WhichModel, ModelRun, Verify, Target, Kind, Causal, Tokens)
+"""The groups that concern the run of a model, which a saved capture has behind it."""
+
+
+def source_of(
+    session: Session,
+    which: WhichModel,
+    run: ModelRun | None = None,
+    kind: Kind | None = None,
+    causal: Causal | None = None,
+) -> Source:
+    """Which model, and how it is had and run."""
+    return Source(
+        name=which.model,
+        revision=which.revision,
+        offline=which.offline,
+        quiet=session.quiet,
+        kind=kind.kind if kind else None,
+        causal=causal.causal if causal else False,
+        engine=run.engine if run else "auto",
+        placement=(run or ModelRun()).placement,
+    )
+
+
+# Options: where things go, and what is said beside them.
+
+
+def _set(name: str) -> Callable[[typer.Context, bool], bool]:
+    """A callback that tells the session of a flag, even where a later option is wrong."""
+
+    def tell(context: typer.Context, value: bool) -> bool:
+        if isinstance(context.obj, Session):
+            setattr(context.obj, name, value)
+        return value
+
+    return tell
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What is said on stderr."""
+
+    quiet: bool = of_output(
+        False,
+        "--quiet",
+        "-q",
+        help="Print no notes and no progress on stderr.",
+        callback=_set("quiet"),
+    )
+    debug: bool = of_output(
+        False,
+        "--debug",
+        help="Show the traceback of an error.",
+        callback=_set("debug"),
+        is_eager=True,
+    )
+
+
+def _format(*formats: str, note: str = "") -> Any:
+    *first, last = ("txt (as in the terminal)", *formats)
+    said = f"{', '.join(first)} or {last}{note}."
+    return of_output(
+        None,
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help=said,
+        show_default="txt",
+        autocompletion=completion.formats(("txt", *formats)),
+    )
+
+
+RECORDS = ("txt", "json", *ROWS)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where a result goes, and in which of the formats that the command writes."""
+
+    formats: ClassVar[tuple[str, ...]] = (*RECORDS, "npz", "html", *PICTURES)
+    format: str | None = _format(*formats[1:])
+    output: Path | None = of_output(
+        None,
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to a file; its suffix sets the format. -: to standard output.",
+    )
+
+
+@dataclass(frozen=True)
+class RecordOutput(OutputOptions):
+    """Where records go."""
+
+    formats = RECORDS
+    format: str | None = _format(*formats[1:])
+
+
+@dataclass(frozen=True)
+class ReportOutput(OutputOptions):
+    """Where records go, or a picture of them."""
+
+    formats = (*RECORDS, *PICTURES)
+    format: str | None = _format(*formats[1:])
+
+
+@dataclass(frozen=True)
+class ComparisonOutput(ReportOutput):
+    """Where records go, a picture of them, or a matrix."""
+
+    formats = (*RECORDS, "npz", *PICTURES)
+    format: str | None = _format(*formats[1:])
+
+
+@dataclass(frozen=True)
+class PageOutput(ReportOutput):
+    """Where records go, a picture of them, or a page."""
+
+    formats = (*RECORDS, "html", *PICTURES)
+    format: str | None = _format(*formats[1:])
+
+
+@dataclass(frozen=True)
+class CalculationOutput(OutputOptions):
+    """Where a calculation goes."""
+
+    formats = ("txt", "json", "npz")
+    format: str | None = _format("json", "npz", note=" (every number, in full)")
+
+
+@dataclass(frozen=True)
+class ObjectOutput(OutputOptions):
+    """Where one object goes."""
+
+    formats = ("txt", "json")
+    format: str | None = _format("json")
