@@ -1,5 +1,13 @@
 """`attnviz tokens`: how a model cuts a text."""
 
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.draw.labels import fenced
+from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.titles import amount
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import text_alone
@@ -11,7 +19,31 @@ from attnviz.models.catalog import identity_of, tokenizer_of
 from attnviz.records.call import asked
 from attnviz.records.capture import Capture
 from attnviz.records.rows import TokenObject, token_to_dict
-from attnviz.renderers.terminal import tokens as table
+from attnviz.records.tokens import Token
+
+# The tokens of a text as a table.
+
+
+COLUMNS = (
+    Column("index", right=True),
+    Column("id", right=True),
+    Column("token", wraps=True),
+    Column("characters", right=True),
+)
+
+
+def render(model: str, cut: Sequence[Token], width: int) -> Iterator[RenderableType]:
+    """How many tokens there are, and each of them."""
+    yield Text(f"{amount(len(cut), 'token')}, model {model}", style="dim")
+    yield Text()
+    rows = [(str(t.index), str(t.id), fenced(t.quoted), _characters(t)) for t in cut]
+    yield from listing(COLUMNS, rows, width)
+
+
+def _characters(token: Token) -> str:
+    """The slice of the source, as Python writes it: the end is not included."""
+    return f"{token.start}:{token.end}" if token.start < token.end else ""
+
 
 EPILOG = """
 Examples
@@ -60,7 +92,7 @@ def tokens(
         model.model,
         (TokenObject,),
         lambda: [token_to_dict(token) for token in cut],
-        lambda display: table.render(model.model, cut, display.width),
+        lambda display: render(model.model, cut, display.width),
         captures=runs,
     )
     deliver_result(session, to, result)
