@@ -19,6 +19,7 @@ from typing import (
     is_typeddict,
 )
 
+from attnviz.commands import params
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
 from attnviz.renderers.rows import (
@@ -30,7 +31,6 @@ from attnviz.renderers.rows import (
     heads,
     links,
     models,
-    params,
     patch,
     predict,
     why,
