@@ -19,7 +19,7 @@ from typing import (
     is_typeddict,
 )
 
-from attnviz.commands import params
+from attnviz.commands import models, params
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
 from attnviz.renderers.rows import (
@@ -30,7 +30,6 @@ from attnviz.renderers.rows import (
     generate,
     heads,
     links,
-    models,
     patch,
     predict,
     why,

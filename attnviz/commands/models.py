@@ -1,11 +1,15 @@
 """`attnviz models`: which models there are, and what a model's card says."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 
+from attnviz.draw.terminal.colors import folded
+from attnviz.draw.terminal.listing import Column, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import ModelError
 from attnviz.kit import completion
@@ -16,9 +20,156 @@ from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
 from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
-from attnviz.records.heads import ModelCard, ModelFacts
-from attnviz.renderers.rows.models import CardRow, ModelRow, card_row, model_row
-from attnviz.renderers.terminal import models as table
+from attnviz.records.heads import Figure, ModelCard, ModelFacts
+from attnviz.records.rows import HeadNumber, LayerNumber
+
+# Models as rows: their sizes, and what their cards say.
+
+
+class ModelRow(TypedDict):
+    """A model's sizes."""
+
+    name: str
+    layers: int
+    heads: Annotated[int, "How many heads all layers have together."]
+    heads_per_layer: int
+    parameters: int
+    context: Annotated[int, "The most tokens that it takes."]
+    where: Annotated[str, "Where it comes from, for a person."]
+
+
+def model_row(facts: ModelFacts) -> ModelRow:
+    """The sizes of a model."""
+    return {
+        "name": facts.name,
+        "layers": facts.layers,
+        "heads": facts.layers * facts.heads_per_layer,
+        "heads_per_layer": facts.heads_per_layer,
+        "parameters": facts.parameters,
+        "context": facts.context,
+        "where": facts.where,
+    }
+
+
+class NamedHeadRow(TypedDict):
+    """A head that is known for a behaviour."""
+
+    behaviour: str
+    layer: LayerNumber
+    head: HeadNumber
+    title: Annotated[str, "What it is known for, for a person."]
+
+
+class FigureRow(TypedDict):
+    """A figure that was measured on texts that the model was not trained on."""
+
+    behaviour: str
+    measure: str
+    value: float
+    bar: Annotated[float | None, "What it had to reach."]
+    n: Annotated[int, "How many cases it is over."]
+    texts: Annotated[str, "What the cases are from."]
+
+
+class CardRow(ModelRow):
+    """A model's sizes and its card."""
+
+    description: str
+    bos: Annotated[bool, "Whether a beginning token stands before a text by default."]
+    named_heads: list[NamedHeadRow]
+    figures: list[FigureRow]
+
+
+def card_row(facts: ModelFacts, card: ModelCard) -> CardRow:
+    """The sizes of a model, and its card."""
+    return {
+        **model_row(facts),
+        "description": card.description,
+        "bos": card.bos,
+        "named_heads": [
+            {
+                "behaviour": named.behaviour,
+                "layer": named.head.layer,
+                "head": named.head.head,
+                "title": named.title,
+            }
+            for named in card.heads
+        ],
+        "figures": [
+            {
+                "behaviour": figure.behaviour,
+                "measure": figure.measure,
+                "value": figure.value,
+                "bar": figure.bar,
+                "n": figure.n,
+                "texts": figure.texts or "held-out texts",
+            }
+            for figure in card.figures
+        ],
+    }
+
+
+# Models as a table, and one model's card.
+
+
+def listed(known: Sequence[ModelFacts], width: int) -> Iterator[RenderableType]:
+    """The models that there are, a row each."""
+    numbers = [Column(name, right=True) for name in ("layers", "heads", "parameters", "context")]
+    rows = [
+        (
+            model.name,
+            str(model.layers),
+            f"{model.layers} × {model.heads_per_layer}",
+            f"{model.parameters:,}",
+            f"{model.context:,}",
+            model.where,
+        )
+        for model in known
+    ]
+    yield from listing((Column("model"), *numbers, Column("where")), rows, width)
+    yield Text()
+    others = "To use another model, give its id on the hub or the path of its folder."
+    yield from folded(Text(others, "dim"), width)
+
+
+def render_card(facts: ModelFacts, card: ModelCard, width: int) -> Iterator[RenderableType]:
+    """One model's sizes, its named heads, and its figures."""
+    heads = f"{amount(facts.layers, 'layer')} × {amount(facts.heads_per_layer, 'head')}"
+    size = f"{facts.parameters:,} parameters, a context of {facts.context:,} tokens"
+    yield from folded(Text(f"{facts.name}: {heads}, {size}", style="bold"), width)
+    if card.description:
+        yield from folded(Text(card.description), width)
+    if card.heads:
+        yield Text()
+        columns = (Column("head"), Column("behaviour"), Column("what it does", wraps=True))
+        rows = [(str(head.head), head.behaviour, head.title) for head in card.heads]
+        yield from listing(columns, rows, width)
+    for texts in dict.fromkeys(figure.texts for figure in card.figures):
+        yield Text()
+        yield from _figures([f for f in card.figures if f.texts == texts], width)
+    if not card.heads and not card.figures and not card.description:
+        yield from folded(
+            Text("It has no card, so none of its heads is named.", style="dim"), width
+        )
+
+
+def _figures(figures: Sequence[Figure], width: int) -> Iterator[Text]:
+    """The figures on texts of one kind, with their bars where one of them has one."""
+    with_bars = any(figure.bar is not None for figure in figures)
+    columns = [
+        Column("behaviour"),
+        Column(f"measured on {figures[0].texts or 'held-out texts'}", wraps=True),
+        Column("value", right=True),
+        *([Column("bar", right=True)] if with_bars else []),
+        Column("cases", right=True),
+    ]
+    rows = []
+    for figure in figures:
+        bar = "" if figure.bar is None else f"{figure.bar:.2f}"
+        numbers = (f"{figure.value:.3f}", *([bar] if with_bars else []), f"{figure.n:,}")
+        rows.append((figure.behaviour, figure.measure, *numbers))
+    yield from listing(columns, rows, width)
+
 
 EPILOG = """
 Examples
@@ -74,7 +225,7 @@ def _every_model() -> Result[Sequence[ModelFacts]]:
         amount(len(known), "model"),
         (ModelRow,),
         lambda: [model_row(model) for model in known],
-        lambda display: table.listed(known, display.width),
+        lambda display: listed(known, display.width),
     )
 
 
@@ -86,7 +237,7 @@ def _one_model(name: str) -> Result[tuple[ModelFacts, ModelCard]]:
         name,
         (CardRow,),
         lambda: [card_row(facts, card)],
-        lambda display: table.render_card(facts, card, display.width),
+        lambda display: render_card(facts, card, display.width),
     )
 
 

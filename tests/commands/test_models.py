@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import attnviz
+from attnviz.commands.models import _figures
 from attnviz.errors import ExitStatus
 from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Figure
-from attnviz.renderers.terminal.models import _figures
 from tests.builtin import HEADS, LAYERS
 from tests.conftest import Run
 from tests.reading import rows_of
