@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from attnviz.api.heads import heads
     from attnviz.api.model import Model, load_model
     from attnviz.api.patch import patch
-    from attnviz.api.predict import predict
     from attnviz.api.scan import ScanAtlas, atlas, scan
     from attnviz.api.show import show
     from attnviz.api.shown import Shown, ShowOptions
     from attnviz.api.verify import verify
     from attnviz.api.why import why, writes
+    from attnviz.commands.predict.python import predict
     from attnviz.errors import AttnvizError
     from attnviz.kit.result import Calculation, Result
     from attnviz.records.tokens import Token
@@ -77,7 +77,7 @@ _HOME = {
     "attnviz.api.heads": ("heads",),
     "attnviz.api.model": ("Model", "load_model"),
     "attnviz.api.patch": ("patch",),
-    "attnviz.api.predict": ("predict",),
+    "attnviz.commands.predict.python": ("predict",),
     "attnviz.api.scan": ("ScanAtlas", "atlas", "scan"),
     "attnviz.api.show": ("show",),
     "attnviz.api.shown": ("ShowOptions", "Shown"),

@@ -20,6 +20,7 @@ from typing import (
 )
 
 from attnviz.commands import models, params
+from attnviz.commands.predict import rows as predict_rows
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
 from attnviz.renderers.rows import (
@@ -31,7 +32,6 @@ from attnviz.renderers.rows import (
     heads,
     links,
     patch,
-    predict,
     why,
 )
 
@@ -52,7 +52,7 @@ WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
         [atlas.AtlasRow, atlas.HeadPartRow, atlas.ScatterRow, atlas.DevelopmentRow],
         [atlas.HeadAtlasObject],
     ),
-    "predict": ([predict.CandidateRow, predict.AnswerRow, predict.LogitPartRow], []),
+    "predict": ([predict_rows.CandidateRow, predict_rows.AnswerRow, predict_rows.LogitPartRow], []),
     "generate": ([generate.ShareRow], []),
     "ablate": ([ablate.EffectRow, ablate.TogetherRow], []),
     "patch": ([patch.PatchRow], []),

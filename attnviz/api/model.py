@@ -57,7 +57,7 @@ class Model(Loaded):
 
     def predict(self, text: "str | Sequence[str]", **options: Any) -> "Result[Any]":
         """`attnviz.predict` with this model."""
-        from attnviz.api.predict import predict
+        from attnviz.commands.predict.python import predict
 
         return predict(text, self, **options)
 

@@ -1,15 +1,21 @@
 """What a model predicts, as rows: candidates, or the parts of a logit."""
 
-from collections.abc import Iterator
-from typing import Annotated, TypedDict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.outcome import Exact, Unit, exact
 from attnviz.draw.parts import part_name
+from attnviz.draw.titles import amount, facts
+from attnviz.kit.result import Result, Row
 from attnviz.records.interventions import Asked, Question
 from attnviz.records.metrics import Estimate
 from attnviz.records.predict import Attribution, NextTokens, Prediction, PredictionMean
 from attnviz.records.rows import LineNumber, LineOrMean, measured
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 class CandidateRow(TypedDict):
@@ -191,3 +197,51 @@ def _part(made: Attribution, i: int, labels: tuple[str, ...], line: int) -> Logi
         "source": part.source,
         "value": float(made.shares.values[0, i]),
     }
+
+
+# Predictions as results.
+
+
+PARTS = 10
+"""Parts of a logit that the terminal shows."""
+
+
+def of_prediction(
+    prediction: Prediction, top: int | None = None, line: int = 1
+) -> Result[Prediction]:
+    """The next tokens, or the likeliest one's logit in parts.
+
+    Args:
+        prediction: what was predicted.
+        top: how many parts of a logit.
+        line: the number of the input line.
+    """
+
+    def made() -> Sequence[Row]:
+        if prediction.attribution is not None:
+            return logit_part_rows(prediction, top, line)
+        if prediction.asked is not None:
+            return [answer_row(prediction.asked, line)]
+        return candidate_rows(prediction, line)
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.predict import terminal as table
+
+        return table.render(prediction, display, top or PARTS)
+
+    kinds = LogitPartRow, AnswerRow, CandidateRow
+    captured = prediction.capture
+    return Result("predict", prediction, facts(captured), kinds, made, shown, captures=(captured,))
+
+
+def of_mean(mean: PredictionMean) -> Result[PredictionMean]:
+    """How sure the model is over several texts."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.predict import terminal as table
+
+        return table.render_mean(mean, display)
+
+    about = f"{mean.model}, mean of {amount(mean.texts, 'text')}"
+    kinds = AnswerRow, CandidateRow
+    return Result("predict", mean, about, kinds, lambda: mean_rows(mean), shown)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from attnviz.commands.predict.rows import of_mean, of_prediction
+from attnviz.commands.predict.run import Reading, predict_text
 from attnviz.errors import IdleOption, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
@@ -18,8 +20,6 @@ from attnviz.kit.option import command, option_field
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.records.predict import Prediction, mean_of
-from attnviz.runs.predict import Reading, predict_text
-from attnviz.runs.results.predict import of_mean, of_prediction
 
 EPILOG = """
 Examples

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+from attnviz.commands.predict.rows import of_mean, of_prediction
+from attnviz.commands.predict.run import Reading, predict_text
 from attnviz.errors import UsageError
 from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.result import Result
 from attnviz.kit.values import check_count, check_word, recorded, texts_of
 from attnviz.records.predict import mean_of
-from attnviz.runs.predict import Reading, predict_text
-from attnviz.runs.results.predict import of_mean, of_prediction
 
 
 @recorded
