@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from attnviz.api.generate import AttentionAnswer, generate
     from attnviz.api.heads import heads
     from attnviz.api.model import Model, load_model
-    from attnviz.api.patch import patch
     from attnviz.api.scan import ScanAtlas, atlas, scan
     from attnviz.api.show import show
     from attnviz.api.shown import Shown, ShowOptions
     from attnviz.api.verify import verify
     from attnviz.api.why import why, writes
+    from attnviz.commands.patch.python import patch
     from attnviz.commands.predict.python import predict
     from attnviz.errors import AttnvizError
     from attnviz.kit.result import Calculation, Result
@@ -76,7 +76,7 @@ _HOME = {
     "attnviz.api.generate": ("AttentionAnswer", "generate"),
     "attnviz.api.heads": ("heads",),
     "attnviz.api.model": ("Model", "load_model"),
-    "attnviz.api.patch": ("patch",),
+    "attnviz.commands.patch.python": ("patch",),
     "attnviz.commands.predict.python": ("predict",),
     "attnviz.api.scan": ("ScanAtlas", "atlas", "scan"),
     "attnviz.api.show": ("show",),

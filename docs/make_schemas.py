@@ -20,20 +20,11 @@ from typing import (
 )
 
 from attnviz.commands import models, params
+from attnviz.commands.patch import rows as patch_rows
 from attnviz.commands.predict import rows as predict_rows
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
-from attnviz.renderers.rows import (
-    ablate,
-    atlas,
-    compare,
-    explain,
-    generate,
-    heads,
-    links,
-    patch,
-    why,
-)
+from attnviz.renderers.rows import ablate, atlas, compare, explain, generate, heads, links, why
 
 FOLDER = Path(__file__).parents[1] / "attnviz" / "schemas"
 ROWS = Path(__file__).with_name("rows.md")
@@ -55,7 +46,7 @@ WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
     "predict": ([predict_rows.CandidateRow, predict_rows.AnswerRow, predict_rows.LogitPartRow], []),
     "generate": ([generate.ShareRow], []),
     "ablate": ([ablate.EffectRow, ablate.TogetherRow], []),
-    "patch": ([patch.PatchRow], []),
+    "patch": ([patch_rows.PatchRow], []),
     "compare": ([compare.DifferenceRow, compare.SightRow, compare.MatchRow], []),
     "tokens": ([records_rows.TokenObject], []),
     "models": ([models.ModelRow, models.CardRow], []),

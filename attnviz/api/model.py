@@ -71,7 +71,7 @@ class Model(Loaded):
         self, text: "str | Sequence[str]", source: "str | Sequence[str]", **options: Any
     ) -> "Result[Any]":
         """`attnviz.patch` with this model."""
-        from attnviz.api.patch import patch
+        from attnviz.commands.patch.python import patch
 
         return patch(text, source, self, **options)
 

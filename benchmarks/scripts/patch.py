@@ -10,9 +10,9 @@ from pathlib import Path
 
 from inside import report
 
+from attnviz.commands.patch.run import Patching, patch_text
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
-from attnviz.runs.patch import Patching, patch_text
 
 folder, text, engine, kind = sys.argv[1:]
 model = load(Source(folder, engine=engine))  # type: ignore[arg-type]

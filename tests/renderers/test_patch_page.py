@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.commands.patch import picture
+from attnviz.commands.patch.page import page
+from attnviz.commands.patch.record import PatchEffect, PatchReport
 from attnviz.records.capture import Capture
 from attnviz.records.interventions import Candidate, Outcome, Question, Site, SiteKind
 from attnviz.records.metrics import Estimate
-from attnviz.renderers.picture import patch as picture
-from attnviz.renderers.webpage.patch import page
 from tests.factories import make_capture
 
 HOSTILE = '<script>alert("x")</script>'

@@ -1,13 +1,21 @@
 """What a text's prediction owes to the vectors of another, as rows."""
 
-from collections.abc import Sequence
-from typing import Annotated, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.commands.patch.record import PatchEffect, PatchReport, mean_of
+from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.outcome import AnswerName, Exact, OwnChanges, VersusName, exact, own_changes
+from attnviz.draw.titles import facts
+from attnviz.kit.result import Result
 from attnviz.records.interventions import Outcome, SiteKind
 from attnviz.records.rows import Error, LayerNumber, LineOrMean, ModelName
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from attnviz.draw.picture.canvas import Drawn
 
 
 class PatchedRow(TypedDict):
@@ -95,3 +103,55 @@ def _row(
         **own_changes(effect.own),
         **exact(asked.answer if asked else None, versus),
     }
+
+
+# Patched texts as results.
+
+
+SHOWN = 10
+"""Parts that the terminal names."""
+
+
+def of_patching(
+    report: PatchReport, top: int | None = None, line: int | None = 1
+) -> Result[PatchReport]:
+    """The effects of patched vectors, of the `top` largest; None: all, as rows.
+
+    `line`: the number of the input line; None: the mean over all.
+    """
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.patch import terminal as table
+
+        return table.render(report, report.strongest[: top or SHOWN], display)
+
+    def draw(**look: Any) -> "Drawn":
+        from attnviz.commands.patch import picture
+
+        return picture.draw(report, **look)
+
+    def page() -> Iterable[str]:
+        from attnviz.commands.patch import page as webpage
+
+        return webpage.page(report)
+
+    return Result(
+        "patch",
+        report,
+        facts(report.capture),
+        (PatchRow,),
+        lambda: patch_rows(report, report.strongest[:top], line),
+        shown,
+        draw,
+        _page=page,
+        captures=(report.capture, report.source),
+    )
+
+
+def of_mean(reports: Sequence[PatchReport], top: int | None = None) -> Result[PatchReport]:
+    """The mean over several pairs of texts.
+
+    Raises:
+        InputError: their positions have no mean.
+    """
+    return of_patching(mean_of(reports), top, None)

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from attnviz.data.patch import PatchReport
+from attnviz.commands.patch.record import PatchReport
+from attnviz.commands.patch.rows import of_mean, of_patching
+from attnviz.commands.patch.run import Patching, patch_text
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.prompts import PromptLine
 from attnviz.kit import options as g
@@ -25,8 +27,6 @@ from attnviz.kit.option import command, option_field, panel_option
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session, as_flag, progress
 from attnviz.records.interventions import SiteKind
-from attnviz.runs.patch import Patching, patch_text
-from attnviz.runs.results.patch import of_mean, of_patching
 
 EPILOG = r"""
 Examples

@@ -1,13 +1,13 @@
 """A picture of what patched vectors change: layers down, heads or positions across."""
 
-from attnviz.data.patch import PatchReport
+from attnviz.commands.patch.record import PatchReport
+from attnviz.commands.patch.terminal import map_of, place_names
+from attnviz.commands.patch.titles import SHARE, mean_of_pairs, patch_ends, patching
 from attnviz.draw.labels import DIVERGING
 from attnviz.draw.matrix import digits_for, largest
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.titles import beginning, caption
-from attnviz.renderers.patch import map_of, place_names
-from attnviz.renderers.patch_titles import SHARE, mean_of_pairs, patch_ends, patching
 
 
 def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:

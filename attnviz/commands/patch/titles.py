@@ -1,6 +1,6 @@
 """Sentences about patching: what was taken from the source, and what is measured."""
 
-from attnviz.data.patch import PatchReport
+from attnviz.commands.patch.record import PatchReport
 from attnviz.draw.outcome import difference, mean_of, what_is_measured
 from attnviz.draw.titles import amount, facts
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from attnviz.analyses.patch import check_positions
-from attnviz.data.patch import PatchReport
+from attnviz.commands.patch.record import PatchReport, check_positions
+from attnviz.commands.patch.rows import of_mean, of_patching
+from attnviz.commands.patch.run import Patching, patch_text
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
 from attnviz.kit.model import AnyModel, loaded, text_options
@@ -23,8 +24,6 @@ from attnviz.kit.values import (
     words_of,
 )
 from attnviz.records.interventions import SiteKind
-from attnviz.runs.patch import Patching, patch_text
-from attnviz.runs.results.patch import of_mean, of_patching
 
 
 @recorded

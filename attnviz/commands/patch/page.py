@@ -8,16 +8,17 @@ from html import escape
 
 import numpy as np
 
-from attnviz.data.patch import PatchEffect, PatchReport
+from attnviz.commands.patch.record import PatchEffect, PatchReport
+from attnviz.commands.patch.terminal import map_of, place_names, site_name
+from attnviz.commands.patch.titles import OVER_PAIRS, patch_ends, patching, ran, shares_of, unit_of
 from attnviz.draw.labels import PALE, fenced, signed_color
 from attnviz.draw.matrix import largest
-from attnviz.draw.page.document import filled, policy, source
+from attnviz.draw.page.document import COMMON, filled, policy, source
 from attnviz.errors import readable
 from attnviz.records.metrics import Estimate
 from attnviz.records.tokens import Token
-from attnviz.renderers.patch import map_of, place_names, site_name
-from attnviz.renderers.patch_titles import OVER_PAIRS, patch_ends, patching, ran, shares_of, unit_of
 
+FOLDER = "commands/patch/page"
 STEPS = 20
 """Shades of each sign."""
 SHOWN = 12
@@ -26,7 +27,7 @@ LEGEND = '<p class="hint">underlined: where the texts differ, or are not aligned
 
 def page(report: PatchReport) -> list[str]:
     """The page, as one piece."""
-    style = source("common.css", "patch/patch.css") + _shades()
+    style = source(f"{COMMON}.css", f"{FOLDER}/patch.css") + _shades()
     title = patching(report)
     values = {
         "policy": escape(policy(style, "")),
@@ -43,7 +44,7 @@ def page(report: PatchReport) -> list[str]:
         "largest": "\n".join(_largest(report)),
         "errors": OVER_PAIRS if (report.lines or 1) > 1 else "",
     }
-    return [filled(source("patch/patch.html"), values)]
+    return [filled(source(f"{FOLDER}/patch.html"), values)]
 
 
 def _shades() -> str:
