@@ -16,7 +16,6 @@ Importing the package loads no torch; the first `capture` or `load_model` does.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnviz.api.ablate import ablate
     from attnviz.api.capture import AttentionCapture, Link, capture, from_attention, load
     from attnviz.api.compare import compare
     from attnviz.api.explain import explain
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from attnviz.api.shown import Shown, ShowOptions
     from attnviz.api.verify import verify
     from attnviz.api.why import why, writes
+    from attnviz.commands.ablate.python import ablate
     from attnviz.commands.patch.python import patch
     from attnviz.commands.predict.python import predict
     from attnviz.errors import AttnvizError
@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "attnviz.api.ablate": ("ablate",),
+    "attnviz.commands.ablate.python": ("ablate",),
     "attnviz.api.capture": ("AttentionCapture", "Link", "capture", "from_attention", "load"),
     "attnviz.api.compare": ("compare",),
     "attnviz.api.explain": ("explain",),

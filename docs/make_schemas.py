@@ -20,11 +20,12 @@ from typing import (
 )
 
 from attnviz.commands import models, params
+from attnviz.commands.ablate import rows as ablate_rows
 from attnviz.commands.patch import rows as patch_rows
 from attnviz.commands.predict import rows as predict_rows
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
-from attnviz.renderers.rows import ablate, atlas, compare, explain, generate, heads, links, why
+from attnviz.renderers.rows import atlas, compare, explain, generate, heads, links, why
 
 FOLDER = Path(__file__).parents[1] / "attnviz" / "schemas"
 ROWS = Path(__file__).with_name("rows.md")
@@ -45,7 +46,7 @@ WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
     ),
     "predict": ([predict_rows.CandidateRow, predict_rows.AnswerRow, predict_rows.LogitPartRow], []),
     "generate": ([generate.ShareRow], []),
-    "ablate": ([ablate.EffectRow, ablate.TogetherRow], []),
+    "ablate": ([ablate_rows.EffectRow, ablate_rows.TogetherRow], []),
     "patch": ([patch_rows.PatchRow], []),
     "compare": ([compare.DifferenceRow, compare.SightRow, compare.MatchRow], []),
     "tokens": ([records_rows.TokenObject], []),

@@ -63,7 +63,7 @@ class Model(Loaded):
 
     def ablate(self, text: "str | Sequence[str]", **options: Any) -> "Result[Any]":
         """`attnviz.ablate` with this model."""
-        from attnviz.api.ablate import ablate
+        from attnviz.commands.ablate.python import ablate
 
         return ablate(text, self, **options)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from attnviz.data.ablate import BeforeAfter
+from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.records.capture import Capture
 from attnviz.tui.scene import Scene, Slot, Toggles
 

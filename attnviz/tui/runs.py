@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from attnviz.data.ablate import BeforeAfter
+from attnviz.commands.ablate.record import BeforeAfter
+from attnviz.commands.ablate.run import Ablating, Targets, ablate_together
 from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.records.capture import Capture, KeepEverything, LayerPattern, PatternBlock
 from attnviz.records.heads import Head, every_head
-from attnviz.runs.ablate import Ablating, Targets, ablate_together
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

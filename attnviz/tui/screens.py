@@ -9,9 +9,9 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from attnviz.commands.ablate.record import BeforeAfter
+from attnviz.commands.ablate.terminal import render_together
 from attnviz.console import Display
-from attnviz.data.ablate import BeforeAfter
-from attnviz.renderers.terminal.ablate import render_together
 
 HELP = """\
 [b]Navigation[/b]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from inside import report
 
-from attnviz.data.ablate import link_named
+from attnviz.commands.ablate.record import link_named
+from attnviz.commands.ablate.run import Ablating, Targets, ablate_each
 from attnviz.kit.prepare import TextOptions
 from attnviz.models.catalog import Source, load
-from attnviz.runs.ablate import Ablating, Targets, ablate_each
 
 folder, text, engine, *what = sys.argv[1:]
 model = load(Source(folder, engine=engine))  # type: ignore[arg-type]

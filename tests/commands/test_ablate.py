@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.analyses.ablate import effect_on_tokens
+from attnviz.commands.ablate.record import effect_on_tokens
 from attnviz.console import Display
 from attnviz.draw.terminal.colors import signed_style
 from attnviz.draw.terminal.grid import head_grid

@@ -18,15 +18,15 @@ from textual.events import Key
 from textual.widgets import TextArea
 from textual.worker import WorkerCancelled
 
+from attnviz.commands.ablate.record import BeforeAfter
+from attnviz.commands.ablate.run import Ablating, Targets, ablate_together
 from attnviz.console import Display
-from attnviz.data.ablate import BeforeAfter
 from attnviz.errors import InputError
 from attnviz.kit.prepare import HeadOptions, TextOptions, load_model
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
-from attnviz.runs.ablate import Ablating, Targets, ablate_together
 from attnviz.tui.app import ExploreApp
 from attnviz.tui.runs import Cancelled, GaveWay, Opened, Runs, SoFar
 from attnviz.tui.scene import scene_of

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from textual.worker import WorkerCancelled
 
-from attnviz.data.ablate import BeforeAfter
+from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.errors import ModelError
 from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
@@ -299,7 +299,7 @@ def test_queued_ablations_are_never_begun(
     model: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began, go = list[str](), threading.Event()
-    from attnviz.runs.ablate import ablate_together
+    from attnviz.commands.ablate.run import ablate_together
 
     def slowly(*given: object) -> BeforeAfter:
         began.append(str(given[3].heads.heads))  # type: ignore[attr-defined]

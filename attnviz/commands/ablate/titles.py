@@ -1,6 +1,6 @@
 """Sentences about an ablation: what was replaced, and what is measured."""
 
-from attnviz.data.ablate import AblationReport
+from attnviz.commands.ablate.record import AblationReport
 from attnviz.draw.labels import fenced
 from attnviz.draw.outcome import difference, mean_of, named
 from attnviz.draw.titles import amount, facts, probability

@@ -1,12 +1,22 @@
 """What a model loses without some of its parts, as rows."""
 
-from collections.abc import Sequence
-from typing import Annotated, Literal, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
+from attnviz.commands.ablate.record import AblationReport, BeforeAfter, Effect, Found, mean_of
+from attnviz.console import Display
 from attnviz.draw.outcome import AnswerName, Exact, OwnChanges, Unit, VersusName, exact, own_changes
+from attnviz.draw.titles import facts
+from attnviz.kit.result import Result
 from attnviz.records.interventions import Candidate, Replacement
+from attnviz.records.predict import NextTokens
 from attnviz.records.rows import Error, LineOrMean, ModelName
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from attnviz.draw.picture.canvas import Drawn
+
 
 AblatedKind = Literal["head", "mlp", "layer"]
 
@@ -139,3 +149,77 @@ def together_rows(both: BeforeAfter, line: int | None = 1) -> list[TogetherRow]:
         for when, candidates in pairs
         for rank, candidate in enumerate(candidates, start=1)
     ]
+
+
+# Ablations as results.
+
+
+SHOWN = 10
+"""Parts that the terminal names."""
+
+
+def of_ablation(
+    report: AblationReport, top: int | None = None, line: int | None = 1
+) -> Result[AblationReport]:
+    """The effects of single parts, of the `top` that matter most; None: all, as rows.
+
+    `line`: the number of the input line; None: the mean over all.
+    """
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.ablate import terminal as table
+
+        return table.render(report, report.strongest[: top or SHOWN], display)
+
+    def draw(**look: Any) -> "Drawn":
+        from attnviz.commands.ablate import picture
+
+        return picture.draw(report, **look)
+
+    about = facts(report.capture)
+    return Result(
+        "ablate",
+        report,
+        about,
+        (EffectRow,),
+        lambda: effect_rows(report, report.strongest[:top], line),
+        shown,
+        draw,
+        captures=(report.capture,),
+    )
+
+
+def of_together(both: BeforeAfter, line: int | None = 1) -> Result[BeforeAfter]:
+    """The next tokens with some parts and without them; `line` as for `of_ablation`."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.ablate import terminal as table
+
+        return table.render_together(both, display)
+
+    about = facts(both.report.capture)
+    return Result(
+        "ablate",
+        both,
+        about,
+        (TogetherRow,),
+        lambda: together_rows(both, line),
+        shown,
+        captures=(both.report.capture,),
+    )
+
+
+def of_found(found: Found, top: int | None = None, line: int | None = 1) -> Result[Any]:
+    """Whichever of the two it is."""
+    if isinstance(found, BeforeAfter):
+        return of_together(found, line)
+    return of_ablation(found, top, line)
+
+
+def of_mean(found: Sequence[Found], top: int | None = None) -> Result[Any]:
+    """The mean over several texts, of single parts or of all of them together."""
+    report = mean_of([f.report if isinstance(f, BeforeAfter) else f for f in found])
+    if isinstance(found[0], BeforeAfter):
+        nothing = NextTokens(0, None, ())
+        return of_together(BeforeAfter(report, nothing, nothing), None)
+    return of_ablation(report, top, None)

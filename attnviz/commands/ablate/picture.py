@@ -1,12 +1,12 @@
 """A picture of what ablating each part does: layers down; heads, MLP and layer across."""
 
-from attnviz.data.ablate import AblationReport
+from attnviz.commands.ablate.record import AblationReport
+from attnviz.commands.ablate.titles import change_of, mean_of_texts, measured, replaced
 from attnviz.draw.labels import DIVERGING
 from attnviz.draw.matrix import OTHER_PARTS, by_part, digits_for, largest
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.titles import caption
-from attnviz.renderers.ablate_titles import change_of, mean_of_texts, measured, replaced
 
 
 def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from attnviz.analyses.ablate import KeepFollowed, effect_on_answer, effect_on_tokens
-from attnviz.data.ablate import AblationReport, BeforeAfter, LinkNames
+from attnviz.commands.ablate.record import (
+    AblationReport,
+    BeforeAfter,
+    KeepFollowed,
+    LinkNames,
+    effect_on_answer,
+    effect_on_tokens,
+)
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.intervene import Progress, intervene, likely, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from attnviz.data.ablate import Found, link_named
+from attnviz.commands.ablate.record import Found, link_named
+from attnviz.commands.ablate.rows import SHOWN, of_found, of_mean
+from attnviz.commands.ablate.run import Ablating, Targets, ablate_each, ablate_together
 from attnviz.errors import UsageError
 from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.prepare import Truncation
@@ -21,8 +23,6 @@ from attnviz.kit.values import (
     words_of,
 )
 from attnviz.records.interventions import Replacement
-from attnviz.runs.ablate import Ablating, Targets, ablate_each, ablate_together
-from attnviz.runs.results.ablate import SHOWN, of_found, of_mean
 
 
 @recorded

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from attnviz.commands.ablate.record import AblationReport, BeforeAfter, Effect
+from attnviz.commands.ablate.titles import ablate_heading
 from attnviz.console import Display
-from attnviz.data.ablate import AblationReport, BeforeAfter, Effect
 from attnviz.draw.labels import distinct_labels, fenced
 from attnviz.draw.matrix import by_part, largest
 from attnviz.draw.outcome import LEGEND, difference, named, own_cells, own_columns
@@ -18,7 +19,6 @@ from attnviz.draw.titles import probability
 from attnviz.errors import readable
 from attnviz.records.heads import every_head
 from attnviz.records.predict import NextTokens
-from attnviz.renderers.ablate_titles import ablate_heading
 
 
 def render(

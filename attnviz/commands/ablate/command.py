@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from attnviz.data.ablate import Found, LinkNames, link_named
+from attnviz.commands.ablate.record import Found, LinkNames, link_named
+from attnviz.commands.ablate.rows import of_found, of_mean
+from attnviz.commands.ablate.run import Ablating, Targets, ablate_each, ablate_together
 from attnviz.errors import IdleOption, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver_result, destination_of
@@ -24,8 +26,6 @@ from attnviz.kit.lines import (
 from attnviz.kit.option import command, option_field
 from attnviz.kit.session import Session, progress
 from attnviz.records.interventions import Replacement
-from attnviz.runs.ablate import Ablating, Targets, ablate_each, ablate_together
-from attnviz.runs.results.ablate import of_found, of_mean
 
 EPILOG = r"""
 Examples
