@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from attnviz.api.show import show
     from attnviz.api.shown import Shown, ShowOptions
     from attnviz.api.verify import verify
-    from attnviz.api.why import why, writes
     from attnviz.commands.ablate.python import ablate
     from attnviz.commands.patch.python import patch
     from attnviz.commands.predict.python import predict
+    from attnviz.commands.why.python import why, writes
     from attnviz.errors import AttnvizError
     from attnviz.kit.result import Calculation, Result
     from attnviz.records.tokens import Token
@@ -82,7 +82,7 @@ _HOME = {
     "attnviz.api.show": ("show",),
     "attnviz.api.shown": ("ShowOptions", "Shown"),
     "attnviz.api.verify": ("verify",),
-    "attnviz.api.why": ("why", "writes"),
+    "attnviz.commands.why.python": ("why", "writes"),
     "attnviz.records.tokens": ("Token",),
     "attnviz.records.trace": ("Verified",),
     "attnviz.errors": ("AttnvizError",),

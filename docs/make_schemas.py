@@ -23,9 +23,10 @@ from attnviz.commands import models, params
 from attnviz.commands.ablate import rows as ablate_rows
 from attnviz.commands.patch import rows as patch_rows
 from attnviz.commands.predict import rows as predict_rows
+from attnviz.commands.why import rows as why_rows
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
-from attnviz.renderers.rows import atlas, compare, explain, generate, heads, links, why
+from attnviz.renderers.rows import atlas, compare, explain, generate, heads, links
 
 FOLDER = Path(__file__).parents[1] / "attnviz" / "schemas"
 ROWS = Path(__file__).with_name("rows.md")
@@ -38,7 +39,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
     "show": ([links.LinkRow, links.ScoreRow], [links.ShowObject]),
     "explain": ([], [explain.TraceObject, explain.EmbeddingsObject, explain.WorkedObject]),
-    "why": ([why.PairRow, why.ReaderRow], [why.WhyObject, why.WriteObject]),
+    "why": ([why_rows.PairRow, why_rows.ReaderRow], [why_rows.WhyObject, why_rows.WriteObject]),
     "heads": ([heads.HeadRow, heads.RetrievalRow, heads.CircuitRow, heads.LabelRow], []),
     "atlas": (
         [atlas.AtlasRow, atlas.HeadPartRow, atlas.ScatterRow, atlas.DevelopmentRow],

@@ -95,7 +95,7 @@ class Model(Loaded):
 
     def why(self, text: str, **options: Any) -> "Result[Why]":
         """`attnviz.why` with this model."""
-        from attnviz.api.why import why
+        from attnviz.commands.why.python import why
 
         return why(text, self, **options)
 
@@ -107,7 +107,7 @@ class Model(Loaded):
 
     def writes(self, text: str, **options: Any) -> "Result[Write]":
         """`attnviz.writes` with this model."""
-        from attnviz.api.why import writes
+        from attnviz.commands.why.python import writes
 
         return writes(text, self, **options)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from inside import report
 
+from attnviz.commands.why.run import Question, ask_why
 from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
-from attnviz.runs.why import Question, ask_why
 
 folder, text, engine, step = sys.argv[1:]
 model = load_model(Source(folder, engine=engine))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.commands.why.terminal import render, render_write
 from attnviz.console import Display, plain_text
 from attnviz.errors import ExitStatus
-from attnviz.renderers.terminal.why import render, render_write
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature roamed . the creature was"

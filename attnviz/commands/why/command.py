@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from attnviz.commands.why.rows import of_why, of_write
+from attnviz.commands.why.run import Question, ask_why, what_it_writes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver_result, destination_of
@@ -9,8 +11,6 @@ from attnviz.kit.lines import note_texts, text_alone
 from attnviz.kit.option import command, option_field
 from attnviz.kit.session import Session
 from attnviz.records.parts import Group
-from attnviz.runs.results.why import of_why, of_write
-from attnviz.runs.why import Question, ask_why, what_it_writes
 
 EPILOG = """
 Examples

@@ -1,12 +1,12 @@
 """`attnviz.why` and `attnviz.writes`: why a head attends, and what it does with it."""
 
+from attnviz.commands.why.rows import of_why, of_write
+from attnviz.commands.why.run import Question, ask_why, what_it_writes
 from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.result import Result
 from attnviz.kit.values import HeadName, check_one_of, check_text, head_names, one_name, recorded
 from attnviz.records.parts import Group, Why, Write
-from attnviz.runs.results.why import of_why, of_write
-from attnviz.runs.why import Question, ask_why, what_it_writes
 
 
 @recorded

@@ -1,10 +1,12 @@
 """A score taken apart, and what a head writes, as rows."""
 
-from collections.abc import Sequence
-from typing import Annotated, Literal, NotRequired, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
 
+from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.parts import part_name
+from attnviz.kit.result import Result
 from attnviz.records.parts import Group, Pair, PartKind, Side, Why, Write
 from attnviz.records.rows import (
     HeadNumber,
@@ -14,7 +16,14 @@ from attnviz.records.rows import (
     ModelObject,
     TokenObject,
     Versions,
+    why_to_dict,
+    write_to_dict,
 )
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from attnviz.draw.picture.canvas import Drawn
 
 
 class PairRow(TypedDict):
@@ -228,3 +237,53 @@ class WriteObject(TypedDict):
     lengths: list[float]
     logits: list[MovedObject]
     readers: list[ReaderObject]
+
+
+# A score taken apart, and what a head writes, as results.
+
+
+def of_why(why: Why, top: int) -> Result[Why]:
+    """A contrast of a head's scores, in its `top` strongest parts."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.why import terminal as table
+
+        return table.render(why, top, display)
+
+    def draw(**look: Any) -> "Drawn":
+        from attnviz.commands.why import picture
+
+        return picture.draw(why, **look)
+
+    return Result(
+        "why",
+        why,
+        why.about,
+        (PairRow,),
+        lambda: pair_rows(why),
+        shown,
+        draw,
+        lambda: why_to_dict(why),
+        captures=(why.capture,),
+    )
+
+
+def of_write(write: Write) -> Result[Write]:
+    """What a head writes."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.why import terminal as table
+
+        return table.render_write(write, display)
+
+    return Result(
+        "why",
+        write,
+        write.about,
+        (ReaderRow,),
+        lambda: reader_rows(write),
+        shown,
+        None,
+        lambda: write_to_dict(write),
+        captures=(write.capture,),
+    )
