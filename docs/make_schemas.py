@@ -21,12 +21,13 @@ from typing import (
 
 from attnviz.commands import models, params
 from attnviz.commands.ablate import rows as ablate_rows
+from attnviz.commands.compare import rows as compare_rows
 from attnviz.commands.patch import rows as patch_rows
 from attnviz.commands.predict import rows as predict_rows
 from attnviz.commands.why import rows as why_rows
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
-from attnviz.renderers.rows import atlas, compare, explain, generate, heads, links
+from attnviz.renderers.rows import atlas, explain, generate, heads, links
 
 FOLDER = Path(__file__).parents[1] / "attnviz" / "schemas"
 ROWS = Path(__file__).with_name("rows.md")
@@ -49,7 +50,7 @@ WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
     "generate": ([generate.ShareRow], []),
     "ablate": ([ablate_rows.EffectRow, ablate_rows.TogetherRow], []),
     "patch": ([patch_rows.PatchRow], []),
-    "compare": ([compare.DifferenceRow, compare.SightRow, compare.MatchRow], []),
+    "compare": ([compare_rows.DifferenceRow, compare_rows.SightRow, compare_rows.MatchRow], []),
     "tokens": ([records_rows.TokenObject], []),
     "models": ([models.ModelRow, models.CardRow], []),
     "params": ([params.MatrixRow, params.CountRow], []),

@@ -77,7 +77,7 @@ class Model(Loaded):
 
     def compare(self, *texts: str, **options: Any) -> "Result[Any]":
         """`attnviz.compare` with this model."""
-        from attnviz.api.compare import compare
+        from attnviz.commands.compare.python import compare
 
         return compare(*texts, model=self, **options)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.analyses.compare import divergence, mean_cosine, shares_of, similarities
+from attnviz.commands.compare.record import divergence, mean_cosine, shares_of, similarities
 from tests.factories import random_patterns
 
 

@@ -10,11 +10,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel, GPT2LMHeadModel
 
-from attnviz.data.compare import ModelComparison
+from attnviz.commands.compare.record import ModelComparison
+from attnviz.commands.compare.titles import about_models
 from attnviz.errors import ExitStatus
 from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head
-from attnviz.renderers.compare_titles import about_models
 from tests.builtin import FOLDER, HEADS, NAMED
 from tests.conftest import Run, bytes_tokenizer
 from tests.factories import make_capture

@@ -1,9 +1,9 @@
 """Comparisons as rows: heads by how differently they attend, or by the head most like them."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-from attnviz.data.compare import (
+from attnviz.commands.compare.record import (
     By,
     HeadDifference,
     HeadMatch,
@@ -12,6 +12,11 @@ from attnviz.data.compare import (
     Sight,
     TextComparison,
 )
+from attnviz.commands.compare.run import models_beside, texts_beside
+from attnviz.commands.compare.titles import about_models, about_texts, texts_title
+from attnviz.console import Display
+from attnviz.draw.titles import amount
+from attnviz.kit.result import Result
 from attnviz.records.capture import Capture
 from attnviz.records.rows import (
     SCHEMA,
@@ -23,6 +28,12 @@ from attnviz.records.rows import (
     model_to_dict,
 )
 from attnviz.records.transforms import transform_to_dict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from attnviz.draw.picture.canvas import Drawn
+
 
 Transforms = Annotated[list[dict[str, Any]], "The transforms of the patterns, each with a kind."]
 Difference = Annotated[float, "From 0 (the head attends alike) to 1 (disjoint)."]
@@ -195,3 +206,74 @@ def _transforms(*captures: Capture) -> list[dict[str, Any]]:
     """The transforms of the captures, each once."""
     every = dict.fromkeys(each for captured in captures for each in captured.transforms)
     return [transform_to_dict(each) for each in every]
+
+
+# Comparisons as results.
+
+
+SHOWN = 8
+"""Heads that the terminal shows."""
+
+
+def of_texts(comparison: TextComparison, top: int | None = None) -> Result[TextComparison]:
+    """Several texts through one model; of the `top` heads that differ most."""
+    head = comparison.heads[0].head
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.compare import terminal as table
+
+        alone = texts_beside(comparison, head) if len(comparison.heads) == 1 else None
+        return table.render_texts(comparison, comparison.heads[: top or SHOWN], alone, display)
+
+    def draw(**look: Any) -> "Drawn":
+        from attnviz.commands.compare.picture import draw_beside
+
+        said = texts_title(comparison), about_texts(comparison)
+        return draw_beside(texts_beside(comparison, head), *said, **look)
+
+    model = comparison.captures[0].model.name
+    about = f"{model}, {amount(len(comparison.captures), 'text')}"
+    return Result(
+        "compare",
+        comparison,
+        about,
+        (DifferenceRow, SightRow),
+        lambda: difference_rows(comparison, top),
+        shown,
+        draw,
+        captures=comparison.captures,
+    )
+
+
+def of_models(comparison: ModelComparison, top: int | None = None) -> Result[ModelComparison]:
+    """One text through two models; of the `top` pairs of heads."""
+    best = comparison.matches[0]
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.compare import terminal as table
+
+        alone = models_beside(comparison, best) if len(comparison.matches) == 1 else None
+        return table.render_models(comparison, comparison.matches[: top or SHOWN], alone, display)
+
+    def draw(**look: Any) -> "Drawn":
+        if len(comparison.heads) > 1:
+            from attnviz.commands.compare import picture as compare_picture
+
+            return compare_picture.draw_models(comparison, **look)
+        from attnviz.commands.compare.picture import draw_beside
+
+        title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
+        return draw_beside(models_beside(comparison, best), title, about_models(comparison), **look)
+
+    ours, theirs = (captured.model.name for captured in comparison.captures)
+    return Result(
+        "compare",
+        comparison,
+        f"{ours} and {theirs}",
+        (MatchRow,),
+        lambda: match_rows(comparison, comparison.matches[:top]),
+        shown,
+        draw,
+        _archive=lambda: (comparison_facts(comparison), {"similarity": comparison.similarity}),
+        captures=comparison.captures,
+    )

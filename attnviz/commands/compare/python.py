@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from attnviz.data.compare import Pairing
+from attnviz.commands.compare.record import Pairing
+from attnviz.commands.compare.rows import of_models, of_texts
+from attnviz.commands.compare.run import compare_models, compare_texts
 from attnviz.errors import UsageError
 from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.prepare import Truncation
@@ -18,8 +20,6 @@ from attnviz.kit.values import (
     transforms,
     which_heads,
 )
-from attnviz.runs.compare import compare_models, compare_texts
-from attnviz.runs.results.compare import of_models, of_texts
 
 
 @recorded

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.analyses.compare import divergence, mean_cosine, shares_of, similarities
-from attnviz.data.compare import (
+from attnviz.commands.compare.record import (
     By,
     HeadDifference,
     HeadMatch,
@@ -23,6 +22,10 @@ from attnviz.data.compare import (
     SideBySide,
     Sight,
     TextComparison,
+    divergence,
+    mean_cosine,
+    shares_of,
+    similarities,
 )
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.prepare import HeadOptions, TextOptions, prepare

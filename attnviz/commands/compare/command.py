@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-from attnviz.data.compare import Pairing
+from attnviz.commands.compare.record import Pairing
+from attnviz.commands.compare.rows import SHOWN, of_models, of_texts
+from attnviz.commands.compare.run import compare_models, compare_texts
 from attnviz.errors import UsageError, option
 from attnviz.kit import completion
 from attnviz.kit import options as g
@@ -13,8 +15,6 @@ from attnviz.kit.deliver import Destination, deliver_result, destination_of
 from attnviz.kit.lines import note_strange, note_texts, text_alone
 from attnviz.kit.option import command, option_field
 from attnviz.kit.session import Session
-from attnviz.runs.compare import compare_models, compare_texts
-from attnviz.runs.results.compare import SHOWN, of_models, of_texts
 
 EPILOG = """
 Examples

@@ -7,8 +7,7 @@ from math import isnan
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.console import Display
-from attnviz.data.compare import (
+from attnviz.commands.compare.record import (
     HeadDifference,
     HeadMatch,
     ModelComparison,
@@ -16,6 +15,8 @@ from attnviz.data.compare import (
     SideBySide,
     TextComparison,
 )
+from attnviz.commands.compare.titles import about_models, about_texts
+from attnviz.console import Display
 from attnviz.draw.labels import fenced, names_of
 from attnviz.draw.matrix import by_head
 from attnviz.draw.terminal import heatmap as terminal_heatmap
@@ -26,7 +27,6 @@ from attnviz.errors import readable
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, HeadMap
 from attnviz.records.transforms import Difference
-from attnviz.renderers.compare_titles import about_models, about_texts
 
 LABEL = 16  # cells of a key at most
 BY = {

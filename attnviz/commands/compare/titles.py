@@ -1,6 +1,6 @@
 """Sentences about comparisons of texts, and of models."""
 
-from attnviz.data.compare import ModelComparison, TextComparison
+from attnviz.commands.compare.record import ModelComparison, TextComparison
 from attnviz.draw.labels import fenced
 from attnviz.draw.titles import caption, facts, transform_title
 from attnviz.errors import readable
