@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from attnviz.api.capture import AttentionCapture, Link, capture, from_attention, load
-    from attnviz.api.explain import explain
     from attnviz.api.generate import AttentionAnswer, generate
     from attnviz.api.heads import heads
     from attnviz.api.model import Model, load_model
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from attnviz.api.verify import verify
     from attnviz.commands.ablate.python import ablate
     from attnviz.commands.compare.python import compare
+    from attnviz.commands.explain.python import explain
     from attnviz.commands.patch.python import patch
     from attnviz.commands.predict.python import predict
     from attnviz.commands.why.python import why, writes
@@ -72,7 +72,7 @@ _HOME = {
     "attnviz.commands.ablate.python": ("ablate",),
     "attnviz.api.capture": ("AttentionCapture", "Link", "capture", "from_attention", "load"),
     "attnviz.commands.compare.python": ("compare",),
-    "attnviz.api.explain": ("explain",),
+    "attnviz.commands.explain.python": ("explain",),
     "attnviz.api.generate": ("AttentionAnswer", "generate"),
     "attnviz.api.heads": ("heads",),
     "attnviz.api.model": ("Model", "load_model"),

@@ -22,12 +22,13 @@ from typing import (
 from attnviz.commands import models, params
 from attnviz.commands.ablate import rows as ablate_rows
 from attnviz.commands.compare import rows as compare_rows
+from attnviz.commands.explain import run as explain_run
 from attnviz.commands.patch import rows as patch_rows
 from attnviz.commands.predict import rows as predict_rows
 from attnviz.commands.why import rows as why_rows
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
-from attnviz.renderers.rows import atlas, explain, generate, heads, links
+from attnviz.renderers.rows import atlas, generate, heads, links
 
 FOLDER = Path(__file__).parents[1] / "attnviz" / "schemas"
 ROWS = Path(__file__).with_name("rows.md")
@@ -39,7 +40,10 @@ the lines of `jsonl` and the columns of `csv` and `tsv`; [formats.md](formats.md
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
     "show": ([links.LinkRow, links.ScoreRow], [links.ShowObject]),
-    "explain": ([], [explain.TraceObject, explain.EmbeddingsObject, explain.WorkedObject]),
+    "explain": (
+        [],
+        [explain_run.TraceObject, explain_run.EmbeddingsObject, explain_run.WorkedObject],
+    ),
     "why": ([why_rows.PairRow, why_rows.ReaderRow], [why_rows.WhyObject, why_rows.WriteObject]),
     "heads": ([heads.HeadRow, heads.RetrievalRow, heads.CircuitRow, heads.LabelRow], []),
     "atlas": (

@@ -83,7 +83,7 @@ class Model(Loaded):
 
     def explain(self, text: str, **options: Any) -> "Calculation[Any]":
         """`attnviz.explain` with this model."""
-        from attnviz.api.explain import explain
+        from attnviz.commands.explain.python import explain
 
         return explain(text, self, **options)
 

@@ -10,8 +10,8 @@ import pytest
 from rich.cells import cell_len
 
 import attnviz
+from attnviz.commands.explain.examples import KEYS
 from attnviz.errors import ExitStatus
-from attnviz.inputs.matrices import KEYS
 from tests.builtin import HEADS
 from tests.conftest import Run
 
@@ -356,11 +356,11 @@ def test_a_narrow_terminal_shows_the_mask_too(run: Run) -> None:
 def test_plain_ascii_is_written_where_nothing_else_can_be(run: Run) -> None:
     from rich.console import Console
 
+    from attnviz.commands.explain.others import render_worked
+    from attnviz.commands.explain.run import RandomInit, work_example
+    from attnviz.commands.explain.sheet import Sheet
     from attnviz.console import Display
     from attnviz.records.trace import Way
-    from attnviz.renderers.calculation.sheet import Sheet
-    from attnviz.renderers.calculation.worked import render_worked
-    from attnviz.runs.explain import RandomInit, work_example
 
     worked = work_example("multi-head", Way("scaled-dot"), RandomInit())
     sheet = Sheet(Display(80, unicode=False))

@@ -9,6 +9,8 @@ import pytest
 import torch
 import transformers
 
+from attnviz.commands.explain.sheet import Sheet
+from attnviz.commands.explain.steps import render
 from attnviz.console import Display
 from attnviz.errors import ModelError
 from attnviz.kit.prepare import TextOptions, prepare
@@ -21,8 +23,6 @@ from attnviz.models.scratch.translator import NativeTranslator
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace
-from attnviz.renderers.calculation.explain import render
-from attnviz.renderers.calculation.sheet import Sheet
 from tests.conftest import bytes_tokenizer
 from tests.traces import check_trace
 

@@ -9,6 +9,8 @@ import pytest
 import torch
 import transformers
 
+from attnviz.commands.explain.sheet import Sheet
+from attnviz.commands.explain.steps import render
 from attnviz.console import Display
 from attnviz.errors import ModelError, UsageError
 from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
@@ -20,8 +22,6 @@ from attnviz.models.reducing import other_row
 from attnviz.models.scratch.native import load_native
 from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace
-from attnviz.renderers.calculation.explain import render
-from attnviz.renderers.calculation.sheet import Sheet
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.conftest import bytes_tokenizer
 from tests.factories import recorded_heads

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.inputs.examples import CHARACTERS, HEADS, WIDTH, three_inputs
+from attnviz.commands.explain.examples import CHARACTERS, HEADS, WIDTH, three_inputs
 from attnviz.models.scratch.tracing import _rounded, random_matrices, work_out
 from attnviz.records.trace import Initialisation, Matrices, Similarity, Way
 

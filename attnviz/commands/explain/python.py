@@ -4,9 +4,21 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from attnviz.commands.explain.examples import Example, read_matrices
+from attnviz.commands.explain.run import (
+    RandomInit,
+    Subject,
+    Telling,
+    explain_embeddings,
+    of_embeddings,
+    of_example,
+    of_head,
+    of_matrices,
+    work_example,
+    work_matrices,
+)
+from attnviz.commands.explain.run import explain as trace_head
 from attnviz.errors import UsageError
-from attnviz.inputs.examples import Example
-from attnviz.inputs.matrices import read_matrices
 from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.result import Calculation
@@ -24,15 +36,6 @@ from attnviz.kit.values import (
 )
 from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import Initialisation, Similarity, Way
-from attnviz.runs.explain import (
-    RandomInit,
-    Subject,
-    explain_embeddings,
-    work_example,
-    work_matrices,
-)
-from attnviz.runs.explain import explain as trace_head
-from attnviz.runs.results.explain import Telling, of_embeddings, of_example, of_head, of_matrices
 
 if TYPE_CHECKING:
     from attnviz.models.scratch.tracing import EmbeddingModel

@@ -8,9 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from attnviz.commands.explain.examples import Example, read_matrices
+from attnviz.commands.explain.run import (
+    RandomInit,
+    Subject,
+    Telling,
+    explain_embeddings,
+    of_embeddings,
+    of_example,
+    of_head,
+    of_matrices,
+    work_example,
+    work_matrices,
+)
+from attnviz.commands.explain.run import explain as trace_head
 from attnviz.errors import UsageError, option
-from attnviz.inputs.examples import Example
-from attnviz.inputs.matrices import read_matrices
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver, destination_of
 from attnviz.kit.lines import note_texts, text_alone
@@ -19,15 +31,6 @@ from attnviz.kit.result import Calculation
 from attnviz.kit.session import Session, as_flag
 from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way, Worked
-from attnviz.runs.explain import (
-    RandomInit,
-    Subject,
-    explain_embeddings,
-    work_example,
-    work_matrices,
-)
-from attnviz.runs.explain import explain as trace_head
-from attnviz.runs.results.explain import Telling, of_embeddings, of_example, of_head, of_matrices
 
 if TYPE_CHECKING:
     from attnviz.models.scratch.tracing import EmbeddingModel

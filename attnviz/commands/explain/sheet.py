@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.labels import ascii_only, fenced
+from attnviz.draw.labels import ascii_only, distinct_labels, fenced
 from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
 from attnviz.draw.titles import bar_of
-from attnviz.records.trace import Similarity
+from attnviz.records.capture import FloatArray
+from attnviz.records.trace import HeadTrace, OtherRow, Similarity
 
 INDENT = "   "
 LABEL = 16  # cells that a label may take
@@ -267,3 +268,132 @@ def _side_by_side(widths: Sequence[int], room: int) -> list[list[int]]:
 def shape(array: Array) -> str:
     """`(9, 128)`, as numpy writes it."""
     return f"({', '.join(map(str, array.shape))})"
+
+
+# A head's trace on its way to a sheet: what every step of the calculation looks up.
+
+
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A trace on a sheet, with the labels of its tokens, which tell repeated ones apart.
+
+    `labels`: of the queries; `key_labels`: of the keys, which are the same for one sequence.
+    """
+
+    trace: HeadTrace
+    sheet: Sheet
+    labels: tuple[str, ...]
+    key_labels: tuple[str, ...]
+    other: OtherRow | None = None
+
+    @property
+    def query(self) -> str:
+        return self.labels[self.trace.query]
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.labels)
+
+    @property
+    def n_keys(self) -> int:
+        return len(self.key_labels)
+
+    @property
+    def cross(self) -> bool:
+        """Whether keys and values are made of another text than the queries."""
+        return self.trace.kind == "cross"
+
+    @property
+    def queried(self) -> str:
+        """The letter of what queries are made of: behind the norm it wears a hat."""
+        return "x̂" if self.trace.kinds.norm else "x"
+
+    @property
+    def read(self) -> str:
+        """The letter of what keys and values are made of."""
+        return "m" if self.cross else self.queried
+
+    @property
+    def seen(self) -> list[int]:
+        """The keys that the query may attend to, or the strongest of very many."""
+        return strongest_keys(self.trace.scores[self.trace.query])
+
+    @property
+    def head(self) -> str:
+        return f"L{self.trace.layer}H{self.trace.head}"
+
+    def vectors(self, name: str, array: FloatArray, of: Sequence[int]) -> Iterator[Text]:
+        """`q(fluffy) [...]` for each of these queries."""
+        yield from self.sheet.vectors([(f"{name}({self.labels[i]})", array[i]) for i in of])
+
+    def key_vectors(self, name: str, array: FloatArray) -> Iterator[Text]:
+        """`k(fluffy) [...]` for each key that the query may attend to."""
+        yield from self.sheet.vectors(
+            [(f"{name}({self.key_labels[i]})", array[i]) for i in self.seen]
+        )
+
+
+def left_out(e: Explained) -> Iterator[Text]:
+    """How many keys are not told, where there are very many."""
+    allowed = int(np.isfinite(e.trace.scores[e.trace.query]).sum())
+    if allowed > len(e.seen):
+        more = allowed - len(e.seen)
+        every = e.sheet.display.speller("format", "json")
+        yield from e.sheet.say(f"… and {more} weaker keys; {every} has all of them.")
+
+
+# One row of attention told as a look-up: a soft one, beside the exact one of a dictionary.
+
+
+def render(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterator[Text]:
+    """The query, every key with similarity, weight and value, and what comes out."""
+    labels, key_labels = distinct_labels(trace.query_tokens), distinct_labels(trace.key_tokens)
+    query, row = trace.query, trace.pattern[trace.query]
+    keys = np.flatnonzero(np.isfinite(trace.scores[query]))
+    shown = strongest_keys(trace.scores[query])
+    title = f"L{trace.layer}H{trace.head} as a look-up: “{labels[query]}” asks"
+    yield from sheet.title(title, about)
+    yield from sheet.heading(1, "The query")
+    yield from sheet.vectors([(f"q({labels[query]})", trace.q[query])])
+    yield from sheet.heading(2, "The keys: each is compared with the query and gets a weight")
+    yield from sheet.table(
+        ["key", "similarity", "weight"],
+        [(key_labels[i], [float(trace.scores[query, i]), float(row[i])]) for i in shown],
+    )
+    if len(keys) > len(shown):
+        yield from sheet.say(f"… and {len(keys) - len(shown)} weaker keys.")
+    yield from sheet.heading(3, "The values behind the keys")
+    yield from sheet.vectors([(f"v({key_labels[i]})", trace.v[i]) for i in shown])
+    yield from _exact(trace, sheet, key_labels, keys.tolist())
+    yield from _soft(trace, sheet, labels[query], [key_labels[i] for i in shown], shown)
+
+
+def _exact(
+    trace: HeadTrace, sheet: Sheet, labels: tuple[str, ...], keys: list[int]
+) -> Iterator[Text]:
+    """What a dictionary would have returned."""
+    query = trace.query
+    equal = [i for i in keys if np.array_equal(trace.q[query], trace.k[i])]
+    best = max(keys, key=lambda i: float(trace.pattern[query, i]))
+    yield from sheet.heading(4, "An exact look-up, as in a dictionary")
+    if equal:
+        yield from sheet.line(f"The key of “{labels[equal[0]]}” equals the query:")
+        yield from sheet.vectors([(f"v({labels[equal[0]]})", trace.v[equal[0]])])
+        return
+    yield from sheet.line("No key equals the query: a dictionary returns nothing.")
+    yield from sheet.line(f"The nearest key alone, “{labels[best]}”, would return:")
+    yield from sheet.vectors([(f"v({labels[best]})", trace.v[best])])
+
+
+def _soft(
+    trace: HeadTrace, sheet: Sheet, query: str, keys: list[str], shown: list[int]
+) -> Iterator[Text]:
+    """What attention returns instead."""
+    row = trace.pattern[trace.query]
+    yield from sheet.heading(5, "The soft look-up: the weighted sum of all values")
+    terms = [(float(row[i]), f"v({key})") for key, i in zip(keys, shown, strict=True)]
+    yield from sheet.line(f"z({query}) = {sheet.sum(terms)}   {shape(trace.z[0])}")
+    yield from sheet.vectors([(f"z({query})", trace.z[trace.query])])

@@ -8,13 +8,122 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from rich.text import Text
 
+from attnviz.commands.explain import others
+from attnviz.commands.explain.sheet import (
+    FORMULAS,
+    MOST_KEYS,
+    TOLERANCE,
+    Explained,
+    Sheet,
+    left_out,
+    shape,
+)
 from attnviz.draw.labels import distinct_labels, name_of
 from attnviz.records.capture import FloatArray
 from attnviz.records.trace import HeadTrace, OtherRow, Projection
-from attnviz.renderers.calculation import pair
-from attnviz.renderers.calculation.explained import TOLERANCE, Explained, left_out
-from attnviz.renderers.calculation.scores import scores
-from attnviz.renderers.calculation.sheet import Sheet, shape
+
+# The third step of a head's calculation: scores, mask, softmax, and what the row sums to.
+
+
+SINK = 1e-3  # a row that sums to less than 1 by this leaves something to a sink
+
+
+def scores(e: Explained) -> Iterator[Text]:
+    """Step 3: how the keys compare with the query, and the weights that come of it."""
+    t, sheet = e.trace, e.sheet
+    yield from sheet.heading(3, f"Scores, {'mask' if t.masks else 'no mask'}, softmax")
+    d_k = t.q.shape[1]
+    scaled = _scaling(t.scale, d_k)
+    biased = " + bias" if t.bias is not None else ""
+    n, m = e.n_queries, e.n_keys
+    yield from sheet.formula(
+        f"scores = q·kᵀ{scaled}{biased}   ({n}, {d_k})·({d_k}, {m}) = ({n}, {m})",
+        f"scoresᵀ = k·qᵀ{scaled}{biased}   ({m}, {d_k})·({d_k}, {n}) = ({m}, {n})",
+    )
+    yield from sheet.say(_meaning(e))
+    yield from sheet.say_columns(f"the row of “{e.query}” below is a column there.")
+    hidden = [i for i in range(m) if not np.isfinite(t.scores[t.query, i])]
+    shown = sorted([*e.seen, *hidden[:MOST_KEYS]])
+    more = [*([] if t.bias is None else ["bias"]), *(["masked"] if t.masks else [])]
+    header = ["key", "q·k", scaled.strip() or "unscaled", *more, "softmax"]
+    rows = [(e.key_labels[i], _score_row(t, i)) for i in shown]
+    yield from sheet.table(header, rows)
+    yield from left_out(e)
+    if hidden[MOST_KEYS:]:
+        yield from sheet.say(f"… and {len(hidden) - MOST_KEYS} more masked keys.")
+    yield from _sum(e)
+    if e.other:
+        yield from _compared(e, e.other)
+
+
+def _meaning(e: Explained) -> str:
+    """What a score says, and what the mask does to it, where there is one."""
+    if e.trace.masks:
+        return (
+            "How well each key matches the query. The mask sets later keys to −∞, which softmax "
+            "turns into 0."
+        )
+    whom = "every token of the text that is read" if e.cross else "every token, before and after"
+    return f"How well each key matches the query. There is no mask: a query attends to {whom}."
+
+
+def _scaling(scale: float, d_k: int) -> str:
+    if np.isclose(scale, 1.0):
+        return ""
+    return f" / √{d_k}" if np.isclose(scale, d_k**-0.5) else f" · {scale:.6g}"
+
+
+def _score_row(t: HeadTrace, key: int) -> list[float]:
+    product, scaled = float(t.products[t.query, key]), float(t.scaled[t.query, key])
+    bias = [] if t.bias is None else [float(t.bias[t.query, key])]
+    masked = [float(t.scores[t.query, key])] if t.masks else []
+    return [product, scaled, *bias, *masked, float(t.pattern[t.query, key])]
+
+
+def _compared(e: Explained, other: OtherRow) -> Iterator[Text]:
+    """The row by another similarity beside the model's own."""
+    t, sheet = e.trace, e.sheet
+    formula = FORMULAS[other.kind]
+    if other.kind == "general":  # what the projections read
+        formula = f"{e.queried}·(W_Q·W_Kᵀ)·{e.read}ᵀ"
+    yield from sheet.formula(f"the same vectors by {other.kind}: softmax({formula})")
+    if other.kind == "general":
+        yield from sheet.say("This leaves out the model's biases and scaling, if it has them.")
+    own = t.pattern[t.query]
+    rows = [
+        (e.key_labels[i], [float(other.scores[i]), float(own[i]), float(other.weights[i])])
+        for i in e.seen
+    ]
+    yield from sheet.table(["key", "score", "the model", other.kind], rows)
+    away = float(np.abs(own - other.weights).max())
+    if away > TOLERANCE:
+        yield from sheet.say(
+            f"The last column is not what the model computes (largest difference {away:.2g})."
+        )
+    else:
+        yield from sheet.say("The last column equals the model's own row.")
+
+
+def _sum(e: Explained) -> Iterator[Text]:
+    """What the row sums to; where the model does more than the formula, that is said."""
+    pattern = e.trace.pattern[e.trace.query].astype(np.float64)
+    total = float(pattern.sum())
+    yield from e.sheet.say(f"Sum of the row: {e.sheet.number(total)}.")
+    if total < 1 - SINK:
+        yield from e.sheet.say(
+            f"The other {e.sheet.number(1 - total)} goes to a sink: an additional score in this "
+            "model's softmax that has no value vector."
+        )
+    row = e.trace.scores[e.trace.query].astype(np.float64)
+    exponentials = np.exp(row - row.max())
+    expected = exponentials / exponentials.sum() * total
+    away = np.abs(expected - pattern).max()
+    if away > TOLERANCE:
+        yield from e.sheet.say(
+            f"The model's own row differs from this softmax by up to {away:.2g}: it computes more "
+            "than the formula above, such as a soft cap."
+        )
+
 
 STEPS = range(1, 8)
 
@@ -30,7 +139,7 @@ def render(
     """The lines of the explanation: a heading, then the steps that are asked for."""
     labels, key_labels = distinct_labels(trace.query_tokens), distinct_labels(trace.key_tokens)
     explained = Explained(trace, sheet, labels, key_labels, other)
-    yield from sheet.title(pair.title(explained), about, pair.written(trace))
+    yield from sheet.title(others.title(explained), about, others.written(trace))
     for number in only:
         yield from _STEPS[number](explained)
 
@@ -38,20 +147,20 @@ def render(
 def _tokens(e: Explained) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     if e.cross:
-        yield from pair.two_texts(e)
+        yield from others.two_texts(e)
     elif t.embedding is not None:
         yield from sheet.heading(1, "From tokens to the vectors that attention reads")
-        yield from pair.listed(e)
+        yield from others.listed(e)
         yield from _embedded(e)
     elif t.layer == 0:
         yield from sheet.heading(1, "From tokens to the vectors that attention reads")
-        yield from pair.listed(e)
+        yield from others.listed(e)
         yield from sheet.formula(f"x = output of the embedding layer {shape(t.x)}: (n, d_model)")
         yield from sheet.say("The sum of token and position embeddings, scaled or normalised.")
         yield from e.vectors("x", t.x, [t.query])
     else:
         yield from sheet.heading(1, f"The input of layer {t.layer}")
-        yield from pair.listed(e)
+        yield from others.listed(e)
         yield from sheet.formula(f"x = the residual stream {shape(t.x)}: (n, d_model)")
         yield from sheet.say("Each token's vector, with everything that earlier layers added.")
         yield from e.vectors("x", t.x, [t.query])
@@ -286,7 +395,7 @@ def _prediction(e: Explained) -> Iterator[Text]:
         if not left
         else f"{left} more layer{'s' if left > 1 else ''} follow{'' if left > 1 else 's'}."
     )
-    yield from sheet.say(f"{ahead} {pair.ending(e)}")
+    yield from sheet.say(f"{ahead} {others.ending(e)}")
     if t.next_tokens:
         yield from sheet.weights([(name_of(p.label), p.score) for p in t.next_tokens])
 

@@ -1,1 +1,0 @@
-"""A calculation, written out number by number."""
