@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from attnviz.api.capture import AttentionCapture, Link, capture, from_attention, load
     from attnviz.api.generate import AttentionAnswer, generate
-    from attnviz.api.heads import heads
     from attnviz.api.model import Model, load_model
     from attnviz.api.scan import ScanAtlas, atlas, scan
     from attnviz.api.show import show
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from attnviz.commands.ablate.python import ablate
     from attnviz.commands.compare.python import compare
     from attnviz.commands.explain.python import explain
+    from attnviz.commands.heads.python import heads
     from attnviz.commands.patch.python import patch
     from attnviz.commands.predict.python import predict
     from attnviz.commands.why.python import why, writes
@@ -74,7 +74,7 @@ _HOME = {
     "attnviz.commands.compare.python": ("compare",),
     "attnviz.commands.explain.python": ("explain",),
     "attnviz.api.generate": ("AttentionAnswer", "generate"),
-    "attnviz.api.heads": ("heads",),
+    "attnviz.commands.heads.python": ("heads",),
     "attnviz.api.model": ("Model", "load_model"),
     "attnviz.commands.patch.python": ("patch",),
     "attnviz.commands.predict.python": ("predict",),

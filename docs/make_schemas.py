@@ -23,12 +23,13 @@ from attnviz.commands import models, params
 from attnviz.commands.ablate import rows as ablate_rows
 from attnviz.commands.compare import rows as compare_rows
 from attnviz.commands.explain import run as explain_run
+from attnviz.commands.heads import rows as heads_rows
 from attnviz.commands.patch import rows as patch_rows
 from attnviz.commands.predict import rows as predict_rows
 from attnviz.commands.why import rows as why_rows
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
-from attnviz.renderers.rows import atlas, generate, heads, links
+from attnviz.renderers.rows import atlas, generate, links
 
 FOLDER = Path(__file__).parents[1] / "attnviz" / "schemas"
 ROWS = Path(__file__).with_name("rows.md")
@@ -45,7 +46,10 @@ WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
         [explain_run.TraceObject, explain_run.EmbeddingsObject, explain_run.WorkedObject],
     ),
     "why": ([why_rows.PairRow, why_rows.ReaderRow], [why_rows.WhyObject, why_rows.WriteObject]),
-    "heads": ([heads.HeadRow, heads.RetrievalRow, heads.CircuitRow, heads.LabelRow], []),
+    "heads": (
+        [heads_rows.HeadRow, heads_rows.RetrievalRow, heads_rows.CircuitRow, heads_rows.LabelRow],
+        [],
+    ),
     "atlas": (
         [atlas.AtlasRow, atlas.HeadPartRow, atlas.ScatterRow, atlas.DevelopmentRow],
         [atlas.HeadAtlasObject],

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from tokenizers import Tokenizer
 
-from attnviz.data.retrieval import Needles
+from attnviz.commands.heads.retrieval import Needles, measure_retrieval
 from attnviz.data.train import TrainingProgress
 from attnviz.kit.prepare import TextOptions
 from attnviz.models.catalog import Source, load
@@ -24,7 +24,6 @@ from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.tokenizer import END
-from attnviz.runs.retrieval import measure_retrieval
 from attnviz.training.bar import progress_bar
 from attnviz.training.loop import train
 from making import tokenizer as tokenizers

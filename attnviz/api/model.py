@@ -51,7 +51,7 @@ class Model(Loaded):
 
     def heads(self, text: str | None = None, **options: Any) -> "Result[Any]":
         """`attnviz.heads` with this model."""
-        from attnviz.api.heads import heads
+        from attnviz.commands.heads.python import heads
 
         return heads(text, self, **options)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from attnviz.analyses.check import check_of
 from attnviz.analyses.shares import column_of_answer, columns_of_prompt
+from attnviz.commands.heads.retrieval import heads_for_answers
 from attnviz.data.check import Check
 from attnviz.data.shares import Column
 from attnviz.draw.titles import beams_note
@@ -32,7 +33,6 @@ from attnviz.records.rows import versions_now
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import How
 from attnviz.runs.answer import Answer
-from attnviz.runs.known import heads_for_answers
 from attnviz.runs.writing import KeepRows, NewToken, Tell
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import pytest
 import torch
 import transformers
 
+from attnviz.commands.heads.circuits import circuits_of
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.frozen.circuits import compositions, copying, weights_of
@@ -18,7 +19,6 @@ from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.intervening import freeze_gpt
 from attnviz.records.heads import Head
 from attnviz.records.parts import Through
-from attnviz.runs.circuits import circuits_of
 from tests.conftest import Run
 from tests.frozen import heads_of, model_of
 from tests.models.test_frozen import named, small_gpt

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.data.retrieval import Needles
+from attnviz.commands.heads.retrieval import (
+    Needles,
+    haystacks,
+    heads_for_answers,
+    keep,
+    kept_in,
+    known,
+    measure_retrieval,
+)
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.inputs.prompts import cut_prompt
 from attnviz.kit.prepare import HeadOptions, TextOptions
@@ -18,8 +26,6 @@ from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.scratch.gpt import GPT
 from attnviz.records.heads import Head
 from attnviz.runs.generate import Writing, answering
-from attnviz.runs.known import heads_for_answers, keep, kept_in, known
-from attnviz.runs.retrieval import haystacks, measure_retrieval
 from attnviz.runs.writing import NewToken, Tell, streamed
 from tests.conftest import Run, bytes_tokenizer
 

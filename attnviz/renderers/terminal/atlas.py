@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from attnviz.commands.heads.terminal import SHORT
 from attnviz.console import Display
 from attnviz.data.atlas import SCORES, Atlas
 from attnviz.draw.terminal.colors import folded
 from attnviz.draw.terminal.listing import Column, listing
 from attnviz.renderers.atlas_titles import atlas_title
-from attnviz.renderers.terminal.heads import SHORT
 
 SMALL = ("distance", "distance_variance")
 

@@ -5,6 +5,7 @@ from math import isnan
 
 from rich.text import Text
 
+from attnviz.commands.heads.terminal import SHORT
 from attnviz.console import Display
 from attnviz.data.atlas import SCORES
 from attnviz.data.development import Change, Development
@@ -14,7 +15,6 @@ from attnviz.draw.titles import amount
 from attnviz.errors import readable
 from attnviz.renderers.atlas_titles import development_title
 from attnviz.renderers.terminal.atlas_head import letters, score_number
-from attnviz.renderers.terminal.heads import SHORT
 
 LISTED_HEADS = 3
 NAME = 12  # cells of a checkpoint's name

@@ -7,13 +7,13 @@ from types import MappingProxyType
 from rich.console import RenderableType
 from rich.text import Text
 
+from attnviz.commands.heads.titles import heads_title, untold
 from attnviz.console import Display
 from attnviz.draw.terminal.colors import folded
 from attnviz.draw.terminal.listing import Column, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import Speller, readable
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport
-from attnviz.renderers.heads_titles import heads_title, untold
 
 SHORT: Mapping[str, str] = MappingProxyType(
     {

@@ -3,19 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from attnviz.data.retrieval import Needles
+from attnviz.commands.heads.circuits import circuits_of
+from attnviz.commands.heads.labels import LabelRun, read_labels
+from attnviz.commands.heads.retrieval import Needles, keep, measure_retrieval
+from attnviz.commands.heads.rows import of_circuits, of_labels, of_retrieval
 from attnviz.errors import ExitStatus, InputError, UsageError
-from attnviz.inputs.labels import read_labels
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver_result
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.session import Session, as_flag
 from attnviz.models.catalog import Source
-from attnviz.runs.circuits import circuits_of
-from attnviz.runs.known import keep
-from attnviz.runs.labels import LabelRun
-from attnviz.runs.results.heads import of_circuits, of_labels, of_retrieval
-from attnviz.runs.retrieval import measure_retrieval
 
 OF_TEXTS = "file", "probe", "sort", "role"
 """Options of a text's, or the probe's, metrics."""

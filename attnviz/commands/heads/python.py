@@ -5,10 +5,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from attnviz.data.labels import LabelledText
-from attnviz.data.retrieval import Needles
+from attnviz.commands.heads.circuits import circuits_of
+from attnviz.commands.heads.labels import LabelledText, LabelRun, labelled, read_labels
+from attnviz.commands.heads.retrieval import Needles, measure_retrieval
+from attnviz.commands.heads.rows import of_circuits, of_labels, of_report, of_retrieval
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.labels import labelled, read_labels
 from attnviz.inputs.text import Stdin
 from attnviz.kit.model import AnyModel, Loaded, loaded, text_options
 from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
@@ -27,10 +28,6 @@ from attnviz.kit.values import (
 )
 from attnviz.records.metrics import HeadReport, Metric, RoleName
 from attnviz.records.transforms import Transforms
-from attnviz.runs.circuits import circuits_of
-from attnviz.runs.labels import LabelRun
-from attnviz.runs.results.heads import of_circuits, of_labels, of_report, of_retrieval
-from attnviz.runs.retrieval import measure_retrieval
 
 Convention: TypeAlias = Literal["second", "whole"]
 

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from attnviz.commands import measured
+from attnviz.commands.heads import measured
+from attnviz.commands.heads.labels import LabelRun
+from attnviz.commands.heads.rows import of_report
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
@@ -17,8 +19,6 @@ from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import HeadReport, Metric, RoleName
 from attnviz.records.transforms import Transforms
-from attnviz.runs.labels import LabelRun
-from attnviz.runs.results.heads import of_report
 
 EPILOG = """
 Examples

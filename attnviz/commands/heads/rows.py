@@ -1,15 +1,23 @@
 """What `attnviz heads` measures, as rows: metrics, retrieval, circuits, labelled links."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-from attnviz.data.labels import LabelReport, LabelScore
-from attnviz.data.retrieval import Retrieval
+from attnviz.commands.heads.labels import LabelReport, LabelScore
+from attnviz.commands.heads.retrieval import Retrieval
+from attnviz.commands.heads.titles import heads_title
+from attnviz.console import Display
+from attnviz.draw.titles import amount
+from attnviz.kit.result import Result
 from attnviz.records.metrics import HeadMetrics, HeadReport
 from attnviz.records.parts import Circuits
 from attnviz.records.rows import Error, HeadNumber, LayerNumber, ModelName, measured
-from attnviz.renderers.heads_titles import heads_title
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from attnviz.draw.picture.canvas import Drawn
 
 
 class HeadRow(TypedDict):
@@ -192,3 +200,104 @@ def label_rows(report: LabelReport, top: int | None = None) -> list[LabelRow]:
         }
         for score in scores
     ]
+
+
+# What is measured of heads, as results.
+
+
+def of_report(report: HeadReport) -> Result[HeadReport]:
+    """The metrics of heads."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.heads import terminal as table
+
+        return table.render(report, display)
+
+    def draw(**look: Any) -> "Drawn":
+        from attnviz.commands.heads import picture
+
+        return picture.draw(report, **look)
+
+    about = f"{report.capture.model.name}, {amount(len(report.heads), 'head')}"
+    return Result(
+        "heads",
+        report,
+        about,
+        (HeadRow,),
+        lambda: head_rows(report),
+        shown,
+        draw,
+        captures=(report.capture,),
+    )
+
+
+def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retrieval]:
+    """How heads copy; of the `top` that copy most."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.heads import retrieval as table
+
+        return table.render(retrieval, retrieval.ranked[:top], display)
+
+    about = f"{retrieval.model.name}, retrieval"
+    return Result(
+        "heads",
+        retrieval,
+        about,
+        (RetrievalRow,),
+        lambda: retrieval_rows(retrieval, top),
+        shown,
+        models=(retrieval.model,),
+    )
+
+
+def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
+    """What the weights say; of the `top` of each kind."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.heads import circuits as table
+
+        return table.render(circuits, top, display)
+
+    def draw(**look: Any) -> "Drawn":
+        from attnviz.commands.heads import circuits as picture
+
+        return picture.draw(circuits, **look)
+
+    about = f"{circuits.model.name}, circuits"
+    return Result(
+        "heads",
+        circuits,
+        about,
+        (CircuitRow,),
+        lambda: circuit_rows(circuits, top),
+        shown,
+        draw,
+        models=(circuits.model,),
+    )
+
+
+def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport]:
+    """The scores on labelled links, of the `top` best heads."""
+
+    def shown(display: Display) -> "Iterable[RenderableType]":
+        from attnviz.commands.heads import labels as table
+
+        return table.render(report, report.scores[:top], display)
+
+    def draw(**look: Any) -> "Drawn":
+        from attnviz.commands.heads import labels as picture
+
+        return picture.draw(report, **look)
+
+    about = f"{report.model.name}, {amount(report.texts, 'labelled text')}"
+    return Result(
+        "heads",
+        report,
+        about,
+        (LabelRow,),
+        lambda: label_rows(report, top),
+        shown,
+        draw,
+        captures=report.runs,
+    )

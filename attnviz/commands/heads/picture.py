@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from attnviz.commands.heads.titles import heads_title, untold
 from attnviz.draw.labels import SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn
@@ -9,7 +10,6 @@ from attnviz.draw.picture.panes import draw_panes, score_pane
 from attnviz.draw.titles import amount, caption
 from attnviz.errors import readable
 from attnviz.records.metrics import METRICS, HeadReport
-from attnviz.renderers.heads_titles import heads_title, untold
 
 
 def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:

@@ -1,0 +1,242 @@
+"""Retrieval heads: those that look at the token that is copied."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.draw.terminal.colors import bar_style, folded
+from attnviz.draw.titles import amount, bar_of
+from attnviz.errors import OutputError, UsageError, readable
+from attnviz.kit.prepare import TextOptions, prepare_tokens
+from attnviz.kit.write import make_folder, write_bytes
+from attnviz.records.capture import ModelIdentity, PatternBlock
+from attnviz.records.heads import Head, every_head, listed
+from attnviz.records.rows import model_to_dict, to_json
+from attnviz.records.tokens import Token, numbered
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+
+RETRIEVES = 0.1
+"""The least score of a retrieval head (Wu et al. 2024)."""
+MOST = 16
+"""So many of them, the strongest, are joined where an answer's rows are shown."""
+
+
+@dataclass(frozen=True)
+class Needles:
+    """How retrieval is measured.
+
+    A needle, a name with `length` random tokens, stands at each of `depths` (shares of the filler)
+    in a filler of `filler` tokens; the text ends with the name again. `samples` are drawn anew for
+    each depth, from `seed` on.
+    """
+
+    length: int = 8
+    filler: int = 192
+    depths: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
+    samples: int = 4
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """The score of each head: the share of copied tokens that its strongest key is."""
+
+    model: ModelIdentity
+    needles: Needles
+    scores: tuple[tuple[Head, float], ...]
+
+    @property
+    def ranked(self) -> Sequence[tuple[Head, float]]:
+        """Every head with its score, the strongest first."""
+        return sorted(self.scores, key=lambda each: (-each[1], each[0]))
+
+    @property
+    def heads(self) -> Sequence[Head]:
+        """The retrieval heads, strongest first."""
+        return [head for head, score in self.ranked if score >= RETRIEVES][:MOST]
+
+
+# Which heads retrieve: a needle in a haystack, and the heads that look at the token copied.
+#
+# Wu et al. 2024, "Retrieval Head Mechanistically Explains Long-Context Factuality", arXiv
+# 2404.15574. There the model writes the answer; here it is given, so that heads of models that
+# would not write it can be measured, too. Needle and filler are random tokens, which no model knows
+# by heart.
+
+
+NAME = 2
+"""Tokens that stand before the needle's random ones, and at the end of the text."""
+
+
+@dataclass(frozen=True)
+class Haystack:
+    """The ids of a text, the queries that predict the answer, and the key that each copies."""
+
+    ids: tuple[int, ...]
+    queries: tuple[int, ...]
+    keys: tuple[int, ...]
+
+
+def measure_retrieval(model: "LoadedModel", needles: Needles, options: TextOptions) -> Retrieval:
+    """Score every head of a model.
+
+    Raises:
+        UsageError: the model does not attend to what it reads itself, or has too short a context.
+    """
+    if model.kind != "self" or not model.causal:
+        raise UsageError(
+            f"{model.identity.name} does not go on with a text, so no head can copy from it",
+            "use a model that does",
+        )
+    heads = every_head(model.identity.heads_per_layer)
+    hits = dict.fromkeys(heads, 0.0)
+    stacks = list(haystacks(model, needles))
+    for stack in stacks:
+        tokens = numbered(Token(0, id_, model.tokenizer.label(id_), 0, 0) for id_ in stack.ids)
+        copied = dict(zip(stack.queries, stack.keys, strict=True))
+
+        def count(block: PatternBlock, copied: dict[int, int] = copied) -> None:
+            strongest = block.weights.argmax(axis=2)  # (heads, rows)
+            keys = np.array([copied[query] for query in block.queries.tolist()])
+            for head, share in zip(block.heads, (strongest == keys).mean(axis=1), strict=True):
+                rows = len(keys) / len(copied)
+                hits[Head(block.layer, head)] += float(share) * rows
+
+        prepare_tokens(model, tokens, options).run(heads, count, stack.queries)
+    scores = tuple((head, hit / len(stacks)) for head, hit in hits.items())
+    return Retrieval(model.identity, needles, scores)
+
+
+def haystacks(model: "LoadedModel", needles: Needles) -> Iterator[Haystack]:
+    """Every sample at every depth, in a context that is as long as the model's at most."""
+    tokenizer = model.tokenizer
+    first, _ = tokenizer.ends(tokenizer.bos)
+    ordinary = np.array(tokenizer.ordinary_ids())
+    beside = len(first) + 2 * NAME + 2 * needles.length
+    filler = min(needles.filler, tokenizer.context - beside)
+    if filler < needles.length or len(ordinary) < needles.length + NAME + 1:
+        raise UsageError(
+            f"the context of {tokenizer.context} tokens, or the vocabulary, is too small",
+            "use another model",
+        )
+    for number in range(needles.samples):
+        draw = np.random.default_rng((needles.seed, number))
+        needle = draw.choice(ordinary, NAME + needles.length, replace=False)
+        rest = draw.choice(np.setdiff1d(ordinary, needle), filler)
+        for depth in needles.depths:
+            yield _haystack([token.id for token in first], needle.tolist(), rest.tolist(), depth)
+
+
+def _haystack(first: list[int], needle: list[int], filler: list[int], depth: float) -> Haystack:
+    """The name and its tokens at a depth of the filler; at the end both again."""
+    at = round(depth * len(filler))
+    begin = len(first) + at
+    ids = [*first, *filler[:at], *needle, *filler[at:], *needle[:-1]]
+    end, length = len(ids) - len(needle) + 1, len(needle) - NAME
+    queries = tuple(end + NAME - 1 + i for i in range(length))
+    return Haystack(tuple(ids), queries, tuple(begin + NAME + i for i in range(length)))
+
+
+# Each head's share of copied tokens that it looks at, as a person reads it.
+
+
+BAR = 20
+
+
+def render(
+    retrieval: Retrieval, scores: Sequence[tuple[Head, float]], display: Display
+) -> Iterator[Text]:
+    """What was measured, the heads with a score, and which of them retrieve."""
+    needles = retrieval.needles
+    runs = len(needles.depths) * needles.samples
+    said = (
+        f"{readable(retrieval.model.name)}, retrieval: {needles.length} random tokens copied from "
+        f"a haystack of random tokens, {amount(runs, 'text')}; share of the copied tokens that "
+        "are the head's strongest key"
+    )
+    yield from folded(Text(said, "dim"), display.width)
+    yield Text()
+    for head, score in scores:
+        if score > 0:
+            line = Text(f"{head!s:<8}{score:.2f} ")
+            line.append(bar_of(score, BAR, display.unicode), bar_style(score, display))
+            line.rstrip()
+            yield line
+    found = retrieval.heads
+    yield Text()
+    yield from folded(
+        Text(
+            f"retrieval heads ({RETRIEVES} or more): {listed(found)}"
+            if found
+            else f"no head reaches {RETRIEVES}, so none is a retrieval head"
+        ),
+        display.width,
+    )
+
+
+# Retrieval scores, kept in the user's cache so that a model is measured once.
+
+
+SCHEMA = "attnviz-retrieval/1"
+
+
+def cache_folder() -> Path:
+    """Where programs keep what they can make again (XDG Base Directory Specification)."""
+    kept = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(kept) if os.path.isabs(kept) else Path("~/.cache").expanduser()
+    return base / "attnviz"
+
+
+def kept_in(model: "LoadedModel") -> Path:
+    """The file for this model, of this revision, with these weights."""
+    folder = model.tokenizer.folder
+    files = sorted(folder.iterdir()) if folder else []
+    states = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()]
+    about = json.dumps([SCHEMA, model_to_dict(model.identity), str(folder), states])
+    return cache_folder() / f"retrieval-{hashlib.sha256(about.encode()).hexdigest()[:32]}.json"
+
+
+def keep(model: "LoadedModel", retrieval: Retrieval) -> Path | None:
+    """Keep the scores; None where the user's cache cannot be written."""
+    path = kept_in(model)
+    content = {
+        "schema": SCHEMA,
+        "model": model_to_dict(retrieval.model),
+        "needles": asdict(retrieval.needles),
+        "scores": {str(head): score for head, score in retrieval.scores},
+    }
+    with suppress(OutputError):
+        make_folder(path.parent)
+        write_bytes(path, f"{to_json(content)}\n".encode())
+        return path
+    return None
+
+
+def known(model: "LoadedModel") -> Retrieval | None:
+    """The scores of an earlier measurement; None where there is none that can be read."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        content: Any = json.loads(kept_in(model).read_text(encoding="utf-8"))
+        heads = every_head(model.identity.heads_per_layer)
+        scores = tuple((head, float(content["scores"][str(head)])) for head in heads)
+        needles = Needles(**{**content["needles"], "depths": tuple(content["needles"]["depths"])})
+        if content["schema"] == SCHEMA and all(0 <= score <= 1 for _, score in scores):
+            return Retrieval(model.identity, needles, scores)
+    return None
+
+
+def heads_for_answers(model: "LoadedModel") -> tuple[Head, ...]:
+    """The heads whose rows say most about an answer: those of the card, else those measured."""
+    measured = None if model.card.retrieval else known(model)
+    return model.card.retrieval or tuple(sorted(measured.heads if measured else ()))
