@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from attnviz.api.capture import AttentionCapture, Link, capture, from_attention, load
-    from attnviz.api.generate import AttentionAnswer, generate
     from attnviz.api.model import Model, load_model
     from attnviz.api.scan import ScanAtlas, atlas, scan
     from attnviz.api.show import show
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from attnviz.commands.ablate.python import ablate
     from attnviz.commands.compare.python import compare
     from attnviz.commands.explain.python import explain
+    from attnviz.commands.generate.python import AttentionAnswer, generate
     from attnviz.commands.heads.python import heads
     from attnviz.commands.patch.python import patch
     from attnviz.commands.predict.python import predict
@@ -73,7 +73,7 @@ _HOME = {
     "attnviz.api.capture": ("AttentionCapture", "Link", "capture", "from_attention", "load"),
     "attnviz.commands.compare.python": ("compare",),
     "attnviz.commands.explain.python": ("explain",),
-    "attnviz.api.generate": ("AttentionAnswer", "generate"),
+    "attnviz.commands.generate.python": ("AttentionAnswer", "generate"),
     "attnviz.commands.heads.python": ("heads",),
     "attnviz.api.model": ("Model", "load_model"),
     "attnviz.commands.patch.python": ("patch",),

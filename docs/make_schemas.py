@@ -23,13 +23,14 @@ from attnviz.commands import models, params
 from attnviz.commands.ablate import rows as ablate_rows
 from attnviz.commands.compare import rows as compare_rows
 from attnviz.commands.explain import run as explain_run
+from attnviz.commands.generate import shown as generate_shown
 from attnviz.commands.heads import rows as heads_rows
 from attnviz.commands.patch import rows as patch_rows
 from attnviz.commands.predict import rows as predict_rows
 from attnviz.commands.why import rows as why_rows
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
-from attnviz.renderers.rows import atlas, generate, links
+from attnviz.renderers.rows import atlas, links
 
 FOLDER = Path(__file__).parents[1] / "attnviz" / "schemas"
 ROWS = Path(__file__).with_name("rows.md")
@@ -55,7 +56,7 @@ WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
         [atlas.HeadAtlasObject],
     ),
     "predict": ([predict_rows.CandidateRow, predict_rows.AnswerRow, predict_rows.LogitPartRow], []),
-    "generate": ([generate.ShareRow], []),
+    "generate": ([generate_shown.ShareRow], []),
     "ablate": ([ablate_rows.EffectRow, ablate_rows.TogetherRow], []),
     "patch": ([patch_rows.PatchRow], []),
     "compare": ([compare_rows.DifferenceRow, compare_rows.SightRow, compare_rows.MatchRow], []),

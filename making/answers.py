@@ -15,11 +15,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from attnviz.commands.generate.run import Writing, answering
 from attnviz.inputs.prompts import Prompt, cut_prompt
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.records.prompt import Segment
-from attnviz.runs.generate import Writing, answering
 from making.world.text import Text
 from making.world.texts import texts
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
     from attnviz.api.capture import AttentionCapture
-    from attnviz.api.generate import AttentionAnswer
     from attnviz.api.shown import Shown
+    from attnviz.commands.generate.python import AttentionAnswer
     from attnviz.kit.result import Calculation, Result
     from attnviz.records.parts import Why, Write
     from attnviz.records.trace import Verified
@@ -89,7 +89,7 @@ class Model(Loaded):
 
     def generate(self, prompt: Any, **options: Any) -> "AttentionAnswer":
         """`attnviz.generate` with this model."""
-        from attnviz.api.generate import generate
+        from attnviz.commands.generate.python import generate
 
         return generate(prompt, self, **options)
 

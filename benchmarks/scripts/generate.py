@@ -8,11 +8,11 @@ from pathlib import Path
 
 from inside import report
 
+from attnviz.commands.generate.run import Writing, answering
 from attnviz.inputs.prompts import Document, with_documents
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.records.prompt import Sampling
-from attnviz.runs.generate import Writing, answering
 
 folder, text, new, engine = sys.argv[1:]
 model = load(Source(folder, engine=engine))  # type: ignore[arg-type]

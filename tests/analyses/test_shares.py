@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.analyses.check import check_of, correlation_of_ranks
-from attnviz.analyses.shares import columns_of, shares_of, shares_of_heads
-from attnviz.data.shares import Row
+from attnviz.commands.generate.answer import (
+    Row,
+    check_of,
+    columns_of,
+    correlation_of_ranks,
+    shares_of,
+    shares_of_heads,
+)
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head

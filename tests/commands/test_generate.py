@@ -9,14 +9,14 @@ import pytest
 from tokenizers import Tokenizer, normalizers
 
 import attnviz
+from attnviz.commands.generate.outputs import AnswerLook, pieces_of
+from attnviz.commands.generate.run import Writing, answering
 from attnviz.draw.titles import beginning
 from attnviz.errors import ExitStatus
 from attnviz.inputs.prompts import Document, cut_prompt, with_documents
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head
-from attnviz.runs.answers import AnswerLook, pieces_of
-from attnviz.runs.generate import Writing, answering
 from tests.builtin import HEADS
 from tests.conftest import Run
 from tests.reading import head_of, rows_of

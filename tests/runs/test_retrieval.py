@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.commands.generate.run import NewToken, Tell, Writing, answering, streamed
 from attnviz.commands.heads.retrieval import (
     Needles,
     haystacks,
@@ -25,8 +26,6 @@ from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.scratch.gpt import GPT
 from attnviz.records.heads import Head
-from attnviz.runs.generate import Writing, answering
-from attnviz.runs.writing import NewToken, Tell, streamed
 from tests.conftest import Run, bytes_tokenizer
 
 if TYPE_CHECKING:

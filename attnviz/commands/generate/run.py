@@ -6,18 +6,24 @@ The prompt is read once. Only the rows of new tokens are kept: the mean of the c
 for a capture, each of them.
 """
 
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from attnviz.analyses.check import check_of
-from attnviz.analyses.shares import column_of_answer, columns_of_prompt
+from attnviz.commands.generate.answer import (
+    Answer,
+    Check,
+    Column,
+    check_of,
+    column_of_answer,
+    columns_of_prompt,
+)
 from attnviz.commands.heads.retrieval import heads_for_answers
-from attnviz.data.check import Check
-from attnviz.data.shares import Column
 from attnviz.draw.titles import beams_note
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt
@@ -25,18 +31,95 @@ from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.kit.budget import Budget
 from attnviz.kit.prepare import HeadOptions, TextOptions, encode, fit, loss_of, unknown_words
 from attnviz.records.call import asked
-from attnviz.records.capture import Capture, FloatArray, LayerPattern, Wanted
+from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted
 from attnviz.records.exhibit import Choice
-from attnviz.records.heads import by_layer, choose_heads
+from attnviz.records.heads import Head, by_layer, choose_heads
 from attnviz.records.prompt import RESTS, TEMPLATE, Chat, Sampling, partition, segment_of
 from attnviz.records.rows import versions_now
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import How
-from attnviz.runs.answer import Answer
-from attnviz.runs.writing import KeepRows, NewToken, Tell
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
+
+
+# The tokens that a model writes, each as soon as it is there, with its rows.
+
+
+@dataclass
+class KeepRows:
+    """Keeps each new token's row: of the heads joined, or of each one.
+
+    `rows`: for each new token (1 or heads, keys). `how`: None keeps each head. `keys` says how many
+    keys the row of a new token has. `first`: the query that is the row of the first one.
+    """
+
+    heads: tuple[Head, ...]
+    how: How | None
+    keys: Callable[[int], int]
+    first: int = 0
+    rows: list[FloatArray] = field(default_factory=list)
+
+    def __call__(self, block: PatternBlock) -> None:
+        places, kept = self._kept(block)
+        for i, query in enumerate((block.queries - self.first).tolist()):
+            seen = kept[:, i, : self.keys(query)]
+            if query == len(self.rows):
+                size = 1 if self.how else len(self.heads)
+                self.rows.append(np.zeros((size, seen.shape[1]), np.float32))
+            row = self.rows[query]
+            row[places] = np.maximum(row[places], seen) if self.how == "max" else row[places] + seen
+
+    def _kept(self, block: PatternBlock) -> tuple[list[int], FloatArray]:
+        """Where the rows of a block belong, and these (1 or heads, queries, keys)."""
+        if self.how is None:
+            return [self.heads.index(Head(block.layer, h)) for h in block.heads], block.weights
+        if self.how == "max":
+            return [0], block.weights.max(axis=0, keepdims=True)
+        return [0], block.weights.sum(axis=0, keepdims=True) / len(self.heads)
+
+
+@dataclass(frozen=True)
+class NewToken:
+    """A token that was written, and its row: the weights (1 or heads, keys)."""
+
+    id: int
+    row: FloatArray
+
+
+Tell: TypeAlias = Callable[[NewToken], bool]
+"""Is told of each new token; says whether the model is to write another one."""
+
+
+def streamed(write: Callable[[Tell], object]) -> Iterator[NewToken]:
+    """What `write` tells of, each token as soon as it is there.
+
+    It runs in a thread of its own, which ends with this iterator. There, allocating is slower: who
+    wants the whole answer calls `write` without.
+    """
+    said, stopped = SimpleQueue[NewToken | BaseException | None](), False
+
+    def tell(new: NewToken) -> bool:
+        said.put(new)
+        return not stopped
+
+    def work() -> None:
+        try:
+            write(tell)
+            said.put(None)
+        except BaseException as error:  # a panic of a compiled library is no Exception
+            said.put(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while (new := said.get()) is not None:
+            if isinstance(new, BaseException):
+                raise new
+            yield new
+    finally:
+        stopped = True
+        thread.join()
 
 
 @dataclass(frozen=True)

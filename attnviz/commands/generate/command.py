@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from attnviz.data.shares import Unit, View
+from attnviz.commands.generate.answer import Unit, View
+from attnviz.commands.generate.outputs import WHOLE, AnswerLook, pieces_of
+from attnviz.commands.generate.run import Writing, answering, chat_prompt
 from attnviz.draw.titles import full_note, run_notes
 from attnviz.errors import ExitStatus, InputError, UsageError, option
 from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, read_chat, with_documents
@@ -19,8 +21,6 @@ from attnviz.kit.session import Session, as_flag
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.prompt import Chat, Sampling
 from attnviz.records.transforms import How
-from attnviz.runs.answers import WHOLE, AnswerLook, pieces_of
-from attnviz.runs.generate import Writing, answering, chat_prompt
 
 EPILOG = """
 Examples

@@ -7,17 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from attnviz.commands.generate.answer import Shares, Unit, View
+from attnviz.commands.generate.run import Answering, NewToken, streamed
+from attnviz.commands.generate.shown import by_segment, share_rows
 from attnviz.console import Display
-from attnviz.data.shares import Shares, Unit, View
 from attnviz.kit.formats import PICTURES, Piece
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.rows import made_to_dict
-from attnviz.renderers.answers import by_segment
-from attnviz.renderers.rows.generate import share_rows
-from attnviz.runs.generate import Answering
-from attnviz.runs.writing import NewToken, streamed
 
 Watch: TypeAlias = Callable[[], object]
 """Is called at each new token."""
@@ -70,8 +68,8 @@ def pieces_of(
         return
     shares, check = answer.shares(look.unit), asked.check(answer) if look.check else None
     if look.format == "txt":
+        from attnviz.commands.generate.shown import render
         from attnviz.draw.terminal.around import line_heading
-        from attnviz.renderers.terminal.answer import render
 
         yield from [] if line is None else [line_heading(line, first=first)]
         yield from render(shares, check, look.display, look.view)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attnviz.api.capture import AttentionCapture
-from attnviz.data.check import Check
-from attnviz.data.shares import Unit
+from attnviz.commands.generate.answer import Answer, Check, Unit
+from attnviz.commands.generate.run import Answering, Writing, answering, chat_prompt
+from attnviz.commands.generate.shown import ShareRow, by_segment, share_rows
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
 from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, with_documents
@@ -33,10 +34,6 @@ from attnviz.records.prompt import Chat, Sampling
 from attnviz.records.rows import shortest
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import How
-from attnviz.renderers.answers import by_segment
-from attnviz.renderers.rows.generate import ShareRow, share_rows
-from attnviz.runs.answer import Answer
-from attnviz.runs.generate import Answering, Writing, answering, chat_prompt
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,375 @@
+"""An answer, and the parts that it is made of: tokens, words and sentences."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import ceil
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.inputs.prompts import cut
+from attnviz.records.capture import Capture, FloatArray, IntArray
+from attnviz.records.exhibit import Choice
+from attnviz.records.heads import Head
+from attnviz.records.positions import groups_of
+from attnviz.records.prompt import Segment, segment_of
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import How
+
+# The shares of a prompt's segments in what an answer attended to.
+
+
+Part: TypeAlias = Literal["sink", "segment", "special", "answer"]
+"""The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
+Unit: TypeAlias = Literal["token", "word", "sentence", "head"]
+"""What a row of shares is of: a part of the answer, or the whole answer in one head."""
+View: TypeAlias = Literal["table", "heatmap", "text"]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A part of what can be attended to: its name, and the positions of its keys (n).
+
+    `segment`: which of the capture's segments it is.
+    """
+
+    name: str
+    part: Part
+    keys: IntArray
+    segment: int | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A part of the answer: its text, and its tokens from `first` up to, and without, `after`.
+
+    `head`: the row is of the whole answer in this head, whose name is `text`.
+    """
+
+    text: str
+    first: int
+    after: int
+    head: Head | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """What each part of an answer attended to.
+
+    `shares` (rows, columns): the mean over the tokens of a row of the weight on the keys of a
+    column; each row sums to 1. `weights` (new tokens, keys): what they were made of. `capture`: the
+    run. `choice`: the heads whose rows were joined, and `how`. `lookback` (rows): where the rows
+    are heads, the lookback ratio of each; NaN where the answer is one token.
+    """
+
+    capture: Capture
+    choice: Choice
+    how: How
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    shares: FloatArray
+    weights: FloatArray
+    lookback: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """An answer, with the joined rows of the chosen heads.
+
+    `capture`: the run, with the rows of each head where they are kept. `weights` (new tokens,
+    keys): the rows joined. `choice` and `how`: the heads whose rows were joined, and how.
+    `columns`: what can be attended to.
+    """
+
+    text: str
+    capture: Capture
+    weights: FloatArray
+    choice: Choice
+    how: How
+    columns: tuple[Column, ...]
+
+    def mean_shares(self) -> list[tuple[Column, float]]:
+        """The share of each column in the whole answer."""
+        whole = [Row("", 0, len(self.weights))]
+        shares = self._shares(whole)
+        return list(zip(shares.columns, shares.shares[0].tolist(), strict=True))
+
+    def shares(self, unit: Unit, some: slice = slice(None)) -> Shares:
+        """The shares of the segments in each token, word or sentence, or in each head.
+
+        Args:
+            unit: what a row is of.
+            some: which of the parts of the answer; of heads, all.
+
+        Raises:
+            TypeError: of heads, where their rows are not kept, which is a mistake of the program.
+        """
+        if unit == "head":
+            if not self.capture.layers:
+                raise TypeError("the rows of each head were not kept")
+            return shares_of_heads(self.capture, self.choice, self.how)
+        return self._shares(self.rows(unit)[some])
+
+    def _shares(self, rows: Sequence[Row]) -> Shares:
+        return shares_of(self.capture, self.weights, rows, self.choice, self.how, self.columns)
+
+    def rows(self, unit: Unit) -> list[Row]:
+        """The parts of the answer, each with its tokens: its tokens, words or sentences."""
+        tokens, text = self.capture.query_tokens, self.capture.texts[0]
+        if unit == "token":
+            return [Row(token.label, i, i + 1) for i, token in enumerate(tokens)]
+        if unit == "word":
+            groups = groups_of(self.capture, "words")[0]
+            return [_row(tokens, text, group.start, group.stop) for group in groups]
+        begin = len(text) - len(self.text)
+        ends = [begin + end for _, end in cut(self.text, "sentence")]
+        firsts = [0]
+        for end in ends[:-1]:
+            later = range(firsts[-1], len(tokens))
+            starts = (i for i in later if tokens[i].start >= end and not tokens[i].special)
+            firsts.append(next(starts, len(tokens)))
+        return [_row(tokens, text, a, b) for a, b in pairwise([*firsts, len(tokens)]) if a < b]
+
+
+def _row(tokens: Sequence[Token], text: str, first: int, after: int) -> Row:
+    said = text[tokens[first].start : tokens[after - 1].end].strip()
+    return Row(said or tokens[first].label, first, after)
+
+
+# Of each row of an answer's attention the shares of the prompt's segments, which sum to 1.
+#
+# The sink is a column of its own: the first token, which models use for attention that must go
+# somewhere (Xiao et al. 2024, arXiv 2309.17453), and what a learned sink takes. So are the answer
+# and special tokens.
+
+
+def shares_of(
+    capture: Capture,
+    weights: FloatArray,
+    rows: Sequence[Row],
+    choice: Choice,
+    how: How,
+    columns: tuple[Column, ...] | None = None,
+) -> Shares:
+    """The shares of an answer's rows.
+
+    Args:
+        capture: of an answer, or of the attention from an answer to its source.
+        weights: (n_queries, n_keys), those of a head or the mean over several.
+        rows: the parts of the answer.
+        choice: the heads.
+        how: how their rows were joined.
+        columns: those of the capture, where they are known.
+    """
+    columns = columns or columns_of(capture)
+    of_rows = [_share(weights[row.first : row.after], columns, capture) for row in rows]
+    shares = np.array(of_rows, np.float32)
+    return Shares(capture, choice, how, columns, tuple(rows), shares, weights)
+
+
+def _share(weights: FloatArray, columns: Sequence[Column], capture: Capture) -> list[float]:
+    """The mean over some tokens (tokens, n_keys) of the weight on each column."""
+    mean = weights.mean(axis=0, dtype=np.float64)  # (n_keys,)
+    shares = [float(mean[column.keys].sum()) for column in columns]
+    if capture.sinks and columns[0].part == "sink":
+        shares[0] += max(0.0, 1 - float(mean.sum()))
+    return shares
+
+
+def shares_of_heads(capture: Capture, choice: Choice, how: How) -> Shares:
+    """The shares of the whole answer in each head of its capture, and each head's lookback ratio.
+
+    The lookback ratio is the mean weight on a key of the prompt, as a share of that mean and the
+    mean weight on a key of the answer so far; the mean over the new tokens but the first, which
+    sees nothing of the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071, section 2.
+    """
+    rows = [Row(str(head), 0, len(capture.query_tokens), head) for head in capture.heads]
+    of_heads = [
+        shares_of(capture, capture.weights(head), [row], choice, how)
+        for head, row in zip(capture.heads, rows, strict=True)
+    ]
+    ratios = np.array([_lookback(capture, capture.weights(h)) for h in capture.heads], np.float32)
+    joined = np.concatenate([each.shares for each in of_heads])
+    return replace(of_heads[0], rows=tuple(rows), shares=joined, lookback=ratios)
+
+
+def _lookback(capture: Capture, weights: FloatArray) -> float:
+    if capture.kind == "cross" or len(weights) < 2:
+        return float("nan")
+    n = len(capture.key_tokens) + 1 - len(weights)
+    ratios = []
+    for new, row in enumerate(weights[1:], start=1):
+        prompt, answer = row[:n].mean(dtype=np.float64), row[n : n + new].mean(dtype=np.float64)
+        if prompt + answer > 0:  # a learned sink may take all of a row
+            ratios.append(prompt / (prompt + answer))
+    return float(np.mean(ratios)) if ratios else float("nan")
+
+
+def columns_of(capture: Capture) -> tuple[Column, ...]:
+    """The sink, the segments in order, special tokens, the answer; of these, what there is.
+
+    Every key belongs to one column.
+    """
+    crossed, n = capture.kind == "cross", len(capture.key_tokens)
+    prompt = n if crossed else n + 1 - len(capture.query_tokens)
+    tokens, text = capture.key_tokens[:prompt], capture.text
+    columns = columns_of_prompt(
+        tokens, capture.segments, text, crossed=crossed, sinks=capture.sinks
+    )
+    return columns if crossed else (*columns, column_of_answer(prompt, n))
+
+
+def column_of_answer(first: int, after: int) -> Column:
+    """The column of an answer, whose keys stand behind those of its prompt."""
+    return Column("answer", "answer", np.arange(first, after))
+
+
+def columns_of_prompt(
+    tokens: Sequence[Token],
+    segments: Sequence[Segment],
+    text: str,
+    *,
+    crossed: bool,
+    sinks: bool,
+) -> tuple[Column, ...]:
+    """The columns without the answer's, or those of segments that were cut off.
+
+    Args:
+        tokens: of the prompt.
+        segments: of its text.
+        text: the prompt, or what begins with it.
+        crossed: the answer attends to its source; its first token is no sink.
+        sinks: the model has a learned sink.
+    """
+    first = 0 if crossed else 1
+    keys: dict[int | None, list[int]] = {}
+    for key, segment in enumerate(segment_of(tokens[first:], segments, text), start=first):
+        keys.setdefault(segment, []).append(key)
+    named: list[tuple[str, Part, Sequence[int], int | None]] = [
+        (s.name, "segment", keys[i], i) for i, s in enumerate(segments) if i in keys
+    ]
+    if sinks or first:
+        named.insert(0, ("sink", "sink", range(first), None))
+    if None in keys:
+        named.append(("special", "special", keys[None], None))
+    return tuple(
+        Column(name, part, np.fromiter(own, np.int64), segment)
+        for name, part, own, segment in named
+    )
+
+
+# What the deletion of segments does to an answer.
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A segment's share of the attention, and the change in log-probability (nats) without it.
+
+    `changes` (new tokens): the change of each token of the answer; they sum to `change`.
+    """
+
+    segment: str
+    share: float
+    changes: tuple[float, ...]
+
+    @property
+    def change(self) -> float:
+        """Of the whole answer."""
+        return sum(self.changes)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The change without the `size` segments with the most attention, and without random ones."""
+
+    size: int
+    top: float
+    random: float
+
+
+@dataclass(frozen=True)
+class Check:
+    """The log-probability of the whole answer (nats), and what deletions change of it.
+
+    `kept`: the segment that was not deleted, as it asks for the answer, and its share; None where
+    every one was. `sink`: the segment with which the first token was deleted, which takes the
+    attention that must go somewhere; None where a BOS stands before all segments. `correlation`:
+    Spearman's ρ between the shares and how much less probable the answer becomes; it and `group`
+    are None where there are too few segments.
+    """
+
+    log_probability: float
+    effects: tuple[Effect, ...]
+    correlation: float | None
+    group: Group | None
+    kept: tuple[str, float] | None = None
+    sink: str | None = None
+
+
+# Is what was attended to what mattered? Segments are deleted, and the answer's loss compared.
+#
+# The idea of ContextCite (Cohen-Wang et al. 2024, arXiv 2409.00729), with one segment at a time.
+
+
+LEAST = 5
+"""So many segments must there be for a correlation of ranks."""
+DIGITS = 5
+"""What differs later, behind the decimal point, is the rounding of float32."""
+DRAWS, SEED = 10, 0
+
+
+def check_of(
+    names: Sequence[str],
+    attention: Sequence[float],
+    without: Callable[[Collection[int]], FloatArray],
+) -> Check:
+    """What the deletion of each segment does to an answer.
+
+    Args:
+        names: of the s segments.
+        attention: the share of each of the s segments.
+        without: the log-probabilities in nats (new tokens) of the answer without some segments.
+    """
+    whole = np.asarray(without(()), np.float64)
+
+    def change(some: Collection[int]) -> NDArray[np.float64]:
+        return np.asarray(without(some), np.float64) - whole
+
+    changes = [tuple(change((i,)).tolist()) for i in range(len(attention))]
+    effects = tuple(Effect(*each) for each in zip(names, attention, changes, strict=True))
+    if len(attention) < LEAST:
+        return Check(float(whole.sum()), effects, None, None)
+    lost = -np.array([effect.change for effect in effects])
+    correlation = correlation_of_ranks(np.array(attention), lost)
+    group = _group(attention, lambda some: float(change(some).sum()))
+    return Check(float(whole.sum()), effects, correlation, group)
+
+
+def _group(attention: Sequence[float], change: Callable[[Collection[int]], float]) -> Group:
+    """The segments with the most attention, a fifth of them, against as many random ones."""
+    size = ceil(len(attention) / 5)
+    top = np.argsort(-np.array(attention), kind="stable")[:size].tolist()
+    draw = np.random.default_rng(SEED)
+    drawn = [draw.choice(len(attention), size, replace=False).tolist() for _ in range(DRAWS)]
+    return Group(size, change(top), float(np.mean([change(some) for some in drawn])))
+
+
+def correlation_of_ranks(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
+    """Spearman's ρ, with mean ranks of ties; None where one of them does not vary.
+
+    Values that differ by rounding alone are ties.
+    """
+    ranks = np.stack([_ranks(np.round(each, DIGITS)) for each in (a, b)])
+    if not (ranks.std(axis=1) > 0).all():
+        return None
+    one, other = ranks - ranks.mean(axis=1, keepdims=True)
+    return float((one @ other) / np.sqrt((one @ one) * (other @ other)))
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    below = (values[:, None] > values).sum(axis=1)
+    same = (values[:, None] == values).sum(axis=1)
+    ranks: NDArray[np.float64] = below + (same - 1) / 2
+    return ranks
