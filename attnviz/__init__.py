@@ -16,11 +16,8 @@ Importing the package loads no torch; the first `capture` or `load_model` does.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnviz.api.capture import AttentionCapture, Link, capture, from_attention, load
     from attnviz.api.model import Model, load_model
     from attnviz.api.scan import ScanAtlas, atlas, scan
-    from attnviz.api.show import show
-    from attnviz.api.shown import Shown, ShowOptions
     from attnviz.api.verify import verify
     from attnviz.commands.ablate.python import ablate
     from attnviz.commands.compare.python import compare
@@ -29,6 +26,9 @@ if TYPE_CHECKING:
     from attnviz.commands.heads.python import heads
     from attnviz.commands.patch.python import patch
     from attnviz.commands.predict.python import predict
+    from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
+    from attnviz.commands.show.python import show
+    from attnviz.commands.show.shown import Shown, ShowOptions
     from attnviz.commands.why.python import why, writes
     from attnviz.errors import AttnvizError
     from attnviz.kit.result import Calculation, Result
@@ -70,7 +70,13 @@ __all__ = [
 
 _HOME = {
     "attnviz.commands.ablate.python": ("ablate",),
-    "attnviz.api.capture": ("AttentionCapture", "Link", "capture", "from_attention", "load"),
+    "attnviz.commands.show.capture": (
+        "AttentionCapture",
+        "Link",
+        "capture",
+        "from_attention",
+        "load",
+    ),
     "attnviz.commands.compare.python": ("compare",),
     "attnviz.commands.explain.python": ("explain",),
     "attnviz.commands.generate.python": ("AttentionAnswer", "generate"),
@@ -79,8 +85,8 @@ _HOME = {
     "attnviz.commands.patch.python": ("patch",),
     "attnviz.commands.predict.python": ("predict",),
     "attnviz.api.scan": ("ScanAtlas", "atlas", "scan"),
-    "attnviz.api.show": ("show",),
-    "attnviz.api.shown": ("ShowOptions", "Shown"),
+    "attnviz.commands.show.python": ("show",),
+    "attnviz.commands.show.shown": ("ShowOptions", "Shown"),
     "attnviz.api.verify": ("verify",),
     "attnviz.commands.why.python": ("why", "writes"),
     "attnviz.records.tokens": ("Token",),

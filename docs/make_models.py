@@ -18,13 +18,13 @@ import transformers
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from attnviz.commands.show.outputs import Show
+from attnviz.commands.show.run import show_text
 from attnviz.errors import ModelError
 from attnviz.kit.prepare import HeadOptions, TextOptions, load_model, verify
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.placement import Placement
-from attnviz.runs.outputs import Show
-from attnviz.runs.show import show_text
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.exactness import exactness_of
 from tests.frozen import EXPERTS, frozen, worst_sum

@@ -27,10 +27,11 @@ from attnviz.commands.generate import shown as generate_shown
 from attnviz.commands.heads import rows as heads_rows
 from attnviz.commands.patch import rows as patch_rows
 from attnviz.commands.predict import rows as predict_rows
+from attnviz.commands.show import rows as show_rows
 from attnviz.commands.why import rows as why_rows
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
-from attnviz.renderers.rows import atlas, links
+from attnviz.renderers.rows import atlas
 
 FOLDER = Path(__file__).parents[1] / "attnviz" / "schemas"
 ROWS = Path(__file__).with_name("rows.md")
@@ -41,7 +42,7 @@ the lines of `jsonl` and the columns of `csv` and `tsv`; [formats.md](formats.md
 """
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
-    "show": ([links.LinkRow, links.ScoreRow], [links.ShowObject]),
+    "show": ([show_rows.LinkRow, show_rows.ScoreRow], [show_rows.ShowObject]),
     "explain": (
         [],
         [explain_run.TraceObject, explain_run.EmbeddingsObject, explain_run.WorkedObject],

@@ -13,12 +13,12 @@ from typing import Annotated
 
 import typer
 
+from attnviz.commands.show.outputs import Show
+from attnviz.commands.show.run import show_text
 from attnviz.draw.headlines import about
 from attnviz.kit.prepare import TextOptions
 from attnviz.models.scratch.native import NativeModel, load_native
 from attnviz.records.exhibit import Exhibit
-from attnviz.runs.outputs import Show
-from attnviz.runs.show import show_text
 from making.sentences import (
     BEHAVIOURS,
     ENGLISH,

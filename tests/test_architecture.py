@@ -9,12 +9,12 @@ from pathlib import Path
 import typer
 
 from attnviz.cli import COMMANDS, command
+from attnviz.commands.show.outputs import OUTPUTS
 from attnviz.kit import options
 from attnviz.kit.formats import VIEWS
 from attnviz.kit.session import as_flag
 from attnviz.records.exhibit import Filters, Look
 from attnviz.records.transforms import Transforms
-from attnviz.runs.outputs import OUTPUTS
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attnviz.commands.show.outputs import Needs, Show
+from attnviz.commands.show.run import show_text
 from attnviz.errors import ExitStatus
 from attnviz.kit import budget
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
@@ -13,8 +15,6 @@ from attnviz.models import sampling
 from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.heads import Head
-from attnviz.runs.outputs import Needs, Show
-from attnviz.runs.show import show_text
 from tests.builtin import HEADS
 from tests.conftest import Run
 

@@ -15,9 +15,9 @@ from attnviz.records.capture import Kind, PairKind
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from attnviz.api.capture import AttentionCapture
-    from attnviz.api.shown import Shown
     from attnviz.commands.generate.python import AttentionAnswer
+    from attnviz.commands.show.capture import AttentionCapture
+    from attnviz.commands.show.shown import Shown
     from attnviz.kit.result import Calculation, Result
     from attnviz.records.parts import Why, Write
     from attnviz.records.trace import Verified
@@ -39,13 +39,13 @@ class Model(Loaded):
 
     def capture(self, text: str, **options: Any) -> "AttentionCapture":
         """`attnviz.capture` with this model."""
-        from attnviz.api.capture import capture
+        from attnviz.commands.show.capture import capture
 
         return capture(text, self, **options)
 
     def show(self, text: str, **options: Any) -> "Shown":
         """`attnviz.show` with this model."""
-        from attnviz.api.show import show
+        from attnviz.commands.show.python import show
 
         return show(text, self, **options)
 

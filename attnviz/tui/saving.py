@@ -3,13 +3,12 @@
 from pathlib import Path
 from threading import Lock
 
+from attnviz.commands.show.page import Start, page_of
+from attnviz.commands.show.run import pieces_of
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.transforms import Unit
-from attnviz.renderers.webpage import Start
-from attnviz.runs.show import pieces_of
-from attnviz.runs.webpage import page_of
 from attnviz.tui.scene import Scene, Toggles
 
 _ONE_AT_A_TIME = Lock()

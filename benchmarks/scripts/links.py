@@ -8,12 +8,12 @@ from pathlib import Path
 
 from inside import report
 
+from attnviz.commands.show.outputs import Needs, Show
+from attnviz.commands.show.run import show_text
 from attnviz.kit import budget
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.records.exhibit import Filters
-from attnviz.runs.outputs import Needs, Show
-from attnviz.runs.show import show_text
 
 folder, text = sys.argv[1:]
 budget.SMALL = 0  # short texts are reduced as they come, too

@@ -137,7 +137,7 @@ def test_an_interruption_ends_with_130_and_leaves_the_old_file(
 
     target = tmp_path / "x.csv"
     target.write_text("old")
-    monkeypatch.setattr("attnviz.commands.show.show_text", interrupted)
+    monkeypatch.setattr("attnviz.commands.show.command.show_text", interrupted)
     ended = run("show", "a", "-o", str(target))
     assert ended.status is ExitStatus.INTERRUPTED
     assert target.read_text() == "old"

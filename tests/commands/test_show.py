@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.commands.show import page as show_page
+from attnviz.commands.show import run as show_run
 from attnviz.errors import ExitStatus
 from attnviz.kit.prepare import Prepared
-from attnviz.runs import show, webpage
 from tests.conftest import Run
 
 TEXT = "two words"
@@ -296,7 +297,7 @@ def test_a_page_too_large_for_a_browser_is_refused_before_the_model_runs(
 ) -> None:
     target, saved = tmp_path / "page.html", tmp_path / "capture.npz"
     assert run("show", TEXT, "-o", str(saved)).status is ExitStatus.OK
-    monkeypatch.setattr(webpage, "MOST_WEIGHTS", 45)
+    monkeypatch.setattr(show_page, "MOST_WEIGHTS", 45)
     assert run("show", TEXT, "-H", "0.0", "-o", str(target)).status is ExitStatus.OK
     target.unlink()
     with monkeypatch.context() as patched:
@@ -317,7 +318,7 @@ def test_a_file_that_takes_long_to_write_is_announced(
 ) -> None:
     arguments = ("show", TEXT, "-o", str(tmp_path / f"all.{suffix}"))
     assert run(*arguments).err == ""
-    monkeypatch.setattr(show, "HEAVY", 270)
+    monkeypatch.setattr(show_run, "HEAVY", 270)
     assert run(*arguments).err == (
         "note: this file holds 270 weights, and takes a while to write\n"
     )

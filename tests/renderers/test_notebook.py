@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import nbformat
 import pytest
 
-from attnviz.runs.webpage import framed
+from attnviz.commands.show.page import framed
 from tests.factories import make_capture
 from tests.renderers.browsing import until
 

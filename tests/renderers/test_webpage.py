@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from attnviz.commands.show.page import Start, page_of
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.page import document
 from attnviz.errors import ExitStatus
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, HeadMap
 from attnviz.records.heads import Head
-from attnviz.renderers.webpage import Start
-from attnviz.runs.webpage import page_of
 from tests.builtin import HEADS, NAMED
 from tests.conftest import Run
 from tests.factories import make_capture, make_tokens

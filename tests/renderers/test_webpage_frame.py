@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attnviz.commands.show.page import FRAME, framed
 from attnviz.records.capture import Capture
 from attnviz.records.transforms import Scores
-from attnviz.runs.webpage import FRAME, framed
 from tests.factories import make_capture
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from attnviz.commands.show.page import page_of
 from attnviz.draw.labels import LUMA, MARK
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
-from attnviz.runs.webpage import page_of
 from tests.conftest import Run
 from tests.factories import make_capture
 from tests.renderers.browsing import Open, until

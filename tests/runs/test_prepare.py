@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnviz
+from attnviz.commands.show.outputs import Show
+from attnviz.commands.show.run import show_capture
 from attnviz.errors import InputError, UsageError
 from attnviz.kit.choose import plan_capture
 from attnviz.kit.prepare import HeadOptions, TextOptions, encode, load_model, prepare
@@ -16,8 +18,6 @@ from attnviz.models.catalog import Source
 from attnviz.models.scratch.native import NativeModel
 from attnviz.records.exhibit import Filters
 from attnviz.records.heads import every_head
-from attnviz.runs.outputs import Show
-from attnviz.runs.show import show_capture
 from tests.factories import recorded_heads
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.commands.show.rows import json_chunks
 from attnviz.records.capture import Capture, TextLoss
 from attnviz.records.exhibit import Exhibit, Finding, FoundLink, HeadMap, Tendency
 from attnviz.records.heads import Head, NamedHead
-from attnviz.writers.json_object import json_chunks
 from tests.factories import make_capture, make_exhibit, make_tokens
 
 

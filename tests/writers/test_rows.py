@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.commands.show import rows as show_rows
+from attnviz.commands.show.rows import COLUMNS, EXACT, row_chunks
 from attnviz.kit import formats
 from attnviz.kit.formats import cell, record_chunks
 from attnviz.records.exhibit import Exhibit, links_of
 from attnviz.records.heads import Head
 from attnviz.records.rows import to_json
-from attnviz.writers import rows
-from attnviz.writers.rows import COLUMNS, EXACT, row_chunks
 from tests.factories import make_capture, make_exhibit
 
 PIECES = st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=5)
@@ -160,7 +160,7 @@ def test_a_cell_is_text_and_never_a_formula(text: str, expected: str) -> None:
 def test_rows_come_in_pieces_so_that_a_reader_may_leave_early(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rows, "CHUNK", 10)
+    monkeypatch.setattr(show_rows, "CHUNK", 10)
     exhibit = make_exhibit()
     chunks = list(row_chunks(exhibit, "jsonl"))
     assert [chunk.count("\n") for chunk in chunks] == [10, 10, 10, 6]  # 8 tokens: 36 links

@@ -123,6 +123,6 @@ def _whole(captured: Capture, format: str) -> Iterable[Piece]:
         from attnviz.inputs.captures import npz_chunks
 
         return npz_chunks(captured)
-    from attnviz.runs.webpage import page_of
+    from attnviz.commands.show.page import page_of
 
     return page_of(whole_exhibit(captured))

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from attnviz.api.capture import AttentionCapture
 from attnviz.commands.generate.answer import Answer, Check, Unit
 from attnviz.commands.generate.run import Answering, Writing, answering, chat_prompt
 from attnviz.commands.generate.shown import ShareRow, by_segment, share_rows
+from attnviz.commands.show.capture import AttentionCapture
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
 from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, with_documents

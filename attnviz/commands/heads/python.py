@@ -32,7 +32,7 @@ from attnviz.records.transforms import Transforms
 Convention: TypeAlias = Literal["second", "whole"]
 
 if TYPE_CHECKING:
-    from attnviz.api.capture import AttentionCapture
+    from attnviz.commands.show.capture import AttentionCapture
 
 
 @recorded

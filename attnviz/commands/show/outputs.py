@@ -218,14 +218,14 @@ _NO_CHOICE = (
     | _refuse("a page shows whole patterns", *_names(Filters, "queries", "least"))
     | _refuse(f"a page is of weights; {option('view', 'heatmap')} shows scores", "scores")
 )
-_TERMINAL = "attnviz.renderers.terminal"
+_TERMINAL = "attnviz.draw.terminal"
 
 
 def _view(name: str, needs: Callable[[Request], Needs], **more: Any) -> Output:
-    """A view of the terminal: the module of its name in `renderers/terminal/`."""
+    """A view of the terminal: the module of its name in `draw/terminal/`, or of this command."""
     usual = _NO_PICTURE if more.get("turns") else _NO_TURN
     more = {"shows_signed": False, **more, "refuses": usual | more.get("refuses", {})}
-    make = f"{_TERMINAL}.{name}", "render"
+    make = more.pop("make", f"{_TERMINAL}.{name}"), "render"
     return Output(("txt",), name, make, "terminal", needs, **more)
 
 
@@ -246,7 +246,7 @@ OUTPUTS: tuple[Output, ...] = (
     _view("heatmap", _whole, turns=True, shows_signed=True),
     _view("grid", _blocks_of_grid, every_head=True, turns=True),
     _view("text", _one_row),
-    _view("links", _links_of_table, every_head=True),
+    _view("links", _links_of_table, every_head=True, make="attnviz.commands.show.terminal"),
     _picture("heatmap"),
     _picture("grid", every_head=True),
     _file(*ROWS, writer="rows", needs=_links),
@@ -348,7 +348,7 @@ SHOWN_OF_SCORES = ("scores", *_names(Filters, "least"), *_names(Look, "color_sca
 
 def rows(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
     """Links as rows."""
-    from attnviz.writers.rows import row_chunks
+    from attnviz.commands.show.rows import row_chunks
 
     line, first = setting.line or 1, setting.first
     return row_chunks(exhibit, setting.request.format, line=line, header=first)
@@ -356,7 +356,7 @@ def rows(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
 
 def json_object(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
     """The exhibit as one JSON object."""
-    from attnviz.writers.json_object import json_chunks
+    from attnviz.commands.show.rows import json_chunks
 
     notes = [spelled(note, as_argument) for note in text_notes(exhibit.capture)]
     return json_chunks(exhibit, about=about(exhibit), notes=notes, line=setting.line)
@@ -371,7 +371,7 @@ def saved(exhibit: Exhibit, _setting: Setting) -> Iterable[Piece]:
 
 def page(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
     """A page of whole patterns, which opens as it was asked to."""
-    from attnviz.runs.webpage import page_of, start_of
+    from attnviz.commands.show.page import page_of, start_of
 
     request = setting.request
     return page_of(exhibit, start_of(exhibit, switches(request.transforms), request.filters))

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING, Unpack
 
-from attnviz.api.shown import Shown, ShowOptions, show_of, shown_of, viewed_as
+from attnviz.commands.show.run import show_text
+from attnviz.commands.show.shown import Shown, ShowOptions, show_of, shown_of, viewed_as
 from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.values import check_choices, check_text, recorded
-from attnviz.runs.show import show_text
 
 if TYPE_CHECKING:
-    from attnviz.api.capture import AttentionCapture
+    from attnviz.commands.show.capture import AttentionCapture
 
 
 @recorded

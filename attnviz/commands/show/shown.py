@@ -6,6 +6,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
+from attnviz.commands.show.outputs import Needs, Request, Setting, Show, choose_output
+from attnviz.commands.show.rows import link_columns
+from attnviz.commands.show.run import make, show_capture
 from attnviz.console import Display, plain_text
 from attnviz.draw.titles import text_notes
 from attnviz.errors import UsageError, as_argument, option, spelled
@@ -24,9 +27,6 @@ from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import ColorScale, Exhibit, Filters, Look, Orient
 from attnviz.records.transforms import How, Over, Transforms
-from attnviz.renderers.rows.links import link_columns
-from attnviz.runs.outputs import Needs, Request, Setting, Show, choose_output
-from attnviz.runs.show import make, show_capture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+from attnviz.commands.show.outputs import Output, Request, Setting, Show, choose_output
+from attnviz.commands.show.run import Made, make, show_capture, show_text
 from attnviz.draw.titles import MERGED
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
 from attnviz.inputs.text import read_lines
@@ -18,8 +20,6 @@ from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
 from attnviz.records.positions import check_names
 from attnviz.records.trace import FromExact, Verified
-from attnviz.runs.outputs import Output, Request, Setting, Show, choose_output
-from attnviz.runs.show import Made, make, show_capture, show_text
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

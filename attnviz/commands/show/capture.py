@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from attnviz.api.shown import Shown, ShowOptions, shown_of, viewed_as
+from attnviz.commands.show.run import pieces_of
+from attnviz.commands.show.shown import Shown, ShowOptions, shown_of, viewed_as
 from attnviz.draw.titles import amount, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.arrays import capture_of
@@ -22,7 +23,6 @@ from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import links_of
 from attnviz.records.heads import Head, listed
 from attnviz.records.tokens import Token
-from attnviz.runs.show import pieces_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +82,7 @@ class AttentionCapture:
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: the page, in a frame that can reach nothing outside."""
-        from attnviz.runs.webpage import framed
+        from attnviz.commands.show.page import framed
 
         return framed(self.record)
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from attnviz.commands.show.outputs import Output, Request, Setting, Show, choose_output, for_signed
+from attnviz.commands.show.page import check_page
 from attnviz.console import Display
 from attnviz.draw.picture.paint import options_of
 from attnviz.draw.terminal.around import line_heading
@@ -39,8 +41,6 @@ from attnviz.records.capture import Capture, Consumer, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, Look
 from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN
-from attnviz.runs.outputs import Output, Request, Setting, Show, choose_output, for_signed
-from attnviz.runs.webpage import check_page
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -1,0 +1,386 @@
+"""One self-contained interactive page: every head, its pattern, the text itself.
+
+The sources in `show/` are put together with the parts that pages share and with the data, and
+nothing else: no server, no network. Weights have one byte each (two where the page stays
+small) on a square-root scale, so that small ones survive, and are compressed head by head; the page
+unpacks a head when it is shown.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from itertools import accumulate
+from math import isnan
+from types import MappingProxyType
+
+from attnviz.draw.headlines import head_title, map_title
+from attnviz.draw.labels import BLUES, BLUES_ON_DARK, distinct_labels, fenced, told_apart
+from attnviz.draw.page import document
+from attnviz.draw.page.document import COMMON, filled, policy, safe_json, source
+from attnviz.draw.titles import amount, beginning, facts, text_notes
+from attnviz.errors import AttnvizError, InputError, UsageError, option, readable, spelled
+from attnviz.inputs.prompts import cut
+from attnviz.kit.choose import found, start_choice, telling_query, told_query
+from attnviz.kit.prepare import HeadOptions
+from attnviz.kit.scores import score_capture
+from attnviz.records.apply import EVERYTHING, queries_of, whole_exhibit
+from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Choice, Exhibit, Filters, Finding, HeadMap, whole_map
+from attnviz.records.heads import Head
+from attnviz.records.metrics import HeadMetrics
+from attnviz.records.patterns import merged
+from attnviz.records.positions import groups_of
+from attnviz.records.tokens import Token
+from attnviz.records.transforms import PLAIN, KeysDropped, SpecialDropped, Transforms, Unit
+
+FOLDER = "commands/show/page"
+STYLES = (f"{COMMON}.css", f"{FOLDER}/page.css")
+SCRIPTS = (
+    f"{COMMON}.js",
+    *(
+        f"{FOLDER}/{name}.js"
+        for name in ("state", "weights", "overview", "heatmap", "map_input", "lines", "text")
+    ),
+    *(f"{FOLDER}/{name}.js" for name in ("answer", "exports", "frame", "page")),
+)
+NOTHING_KNOWN: Mapping[Head, HeadMetrics] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class PageWords:
+    """Which tokens are pieces of one word: ranges of query and of key positions.
+
+    `query_pieces` and `key_pieces`: the same of one letter. `sentences`: slices of the text of the
+    queries, where these are an answer.
+    """
+
+    queries: Sequence[range]
+    keys: Sequence[range]
+    query_pieces: Sequence[range]
+    key_pieces: Sequence[range]
+    sentences: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a page shows at first: a head (None: the first of the exhibit), and how.
+
+    `sink`: without the first token. `unit` is what tokens are merged to (None: nothing), and
+    `query` the position that is pinned among these. Links under `least` are hidden. `choice` is
+    why the head is shown, where a rule picked it, and `finding` what it does on the text.
+    """
+
+    head: Head | None = None
+    sink: bool = False
+    unit: Unit | None = None
+    query: int | None = None
+    least: float = 0.0
+    choice: Choice | None = None
+    finding: Finding | None = None
+
+
+AT_FIRST = Start()
+
+
+def page_chunks(
+    exhibit: Exhibit,
+    words: PageWords,
+    start: Start = Start(),  # frozen
+    metrics: Mapping[Head, HeadMetrics] = NOTHING_KNOWN,
+) -> Iterator[str]:
+    """The page, piece by piece: its beginning, then each head's weights, then its end.
+
+    Args:
+        exhibit: whole maps, none of them with a sign.
+        words: which tokens are pieces of one word.
+        start: what is shown at first.
+        metrics: those of the heads, where they are known.
+    """
+    maps = [whole_map(head_map) for head_map in exhibit.maps]
+    top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
+    size = document.bytes_of(exhibit, maps)
+    error = max((document.error(exhibit, m, top, size) for m in maps), default=0.0)
+    style, script, body = source(*STYLES), source(*SCRIPTS), source(f"{FOLDER}/page.html")
+    shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
+    facts_of_page = {
+        **_facts(exhibit, maps, words, top, error),
+        "bytes": size,
+        "heads": [_head(exhibit, m, metrics, start) for m in maps],
+        "initial": {
+            "heads": shown[:1] or [0],
+            "sink": start.sink,
+            "unit": start.unit or "tokens",
+            "threshold": min(max(start.least, 0.0), 1.0),
+            "pin": None if start.query is None else {"side": "q", "index": start.query},
+        },
+    }
+    before, after = body.split("{{weights}}")
+    values = {
+        "title": escape(
+            f"{beginning(exhibit.capture.text)}: {readable(exhibit.capture.model.name)}"
+        ),
+        "policy": policy(style, script),
+        "style": style,
+        "data": safe_json(facts_of_page),
+        "thumbnails": document.packed(document.thumbnails(exhibit, maps, top)),
+    }
+    yield filled(before, values)
+    for number, head_map in enumerate(maps):  # made only now: all at once they take gigabytes
+        some = document.packed(document.levels(exhibit, head_map, top, size))
+        yield f'<script type="text/plain" id="head-{number}">{some}</script>\n'
+    yield after.replace("{{script}}", script)
+
+
+def _facts(
+    exhibit: Exhibit, maps: Sequence[HeadMap], words: PageWords, top: float, error: float
+) -> Mapping[str, object]:
+    """Everything of the page but its weights."""
+    capture = exhibit.capture
+    queries, keys, answer = capture.query_tokens, capture.key_tokens, capture.kind == "answer"
+    texts = capture.texts
+    # an answer's text is the prompt with the answer behind it, of which the last token is no key
+    of_queries = (queries[0].start if answer else 0, len(texts[0]))
+    of_keys = (0, keys[-1].end if answer else len(texts[1]))
+    return {
+        "title": beginning(exhibit.capture.text),
+        "about": facts(capture),
+        "notes": [spelled(note, _named) for note in text_notes(capture)],
+        "causal": capture.causal,
+        "before": int(capture.allowed_count()[0]) - 1 if capture.causal else 0,
+        "cross": answer or capture.kind == "cross",
+        "top": top,
+        "error": error,
+        "thumbnail": list(document.thumbnail_shape(maps)),
+        "colors": {"light": BLUES, "dark": BLUES_ON_DARK},
+        "queries": _side(queries, texts[0], of_queries, words.queries, words.query_pieces),
+        "keys": _side(keys, texts[1], of_keys, words.keys, words.key_pieces),
+        "parts": {
+            "keys": _parts(
+                texts[1], [(a, b, s.name) for s in capture.segments for a, b in s.slices]
+            ),
+            "queries": _parts(texts[0], _sentences(words.sentences)),
+        },
+        "changed": bool(capture.transforms),
+        "dropped": capture.transformed_by(KeysDropped) or capture.transformed_by(SpecialDropped),
+    }
+
+
+def _named(name: str, value: str | None) -> str:
+    """An option as a page names it, which has none: by its value."""
+    return value or name
+
+
+def _head(
+    exhibit: Exhibit, head_map: HeadMap, metrics: Mapping[Head, HeadMetrics], start: Start
+) -> Mapping[str, object]:
+    """A head's place and names, its role and its metrics where they are known.
+
+    `name` says nothing of the weights, for where the page shows changed ones.
+    """
+    place = (head_map.layer, head_map.head)
+    if start.choice is not None and start.finding is not None and place == start.head:
+        title = head_title(start.choice, start.finding, exhibit.capture)
+    else:
+        title = map_title(exhibit, head_map)
+    known = None
+    if head_map.layer is not None and head_map.head is not None:
+        known = metrics.get(Head(head_map.layer, head_map.head))
+    numbers = known.metrics.items() if known else ()
+    return {
+        "layer": head_map.layer,
+        "head": head_map.head,
+        "label": head_map.label,
+        "title": fenced(title),
+        "name": fenced(map_title(replace(exhibit, choice=None), head_map)),
+        "role": known.role.name if known and known.role else "",
+        "scores": ", ".join(f"{name} {e.mean:.2f}" for name, e in numbers if not isnan(e.mean)),
+    }
+
+
+def _side(
+    tokens: Sequence[Token],
+    text: str,
+    shown: tuple[int, int],
+    words: Sequence[range],
+    pieces: Sequence[range],
+) -> Mapping[str, object]:
+    """The tokens of one side: their labels, where they stand in their text, and their words.
+
+    `shown` are the characters of the text from which, and up to which, it is shown.
+    """
+    units = _units(text)
+    return {
+        "labels": [fenced(label) for label in distinct_labels(tokens)],
+        "text": text,
+        "shown": [units[place] for place in shown],
+        "spans": [[units[token.start], units[token.end]] for token in tokens],
+        "special": [token.special for token in tokens],
+        "units": {"words": _merged(tokens, text, words), "chars": _merged(tokens, text, pieces)},
+    }
+
+
+def _merged(tokens: Sequence[Token], text: str, groups: Sequence[range]) -> Mapping[str, object]:
+    """Which tokens are merged to one, and what each of these is called."""
+    names = [_word(tokens[group.start], tokens[group.stop - 1], text) for group in groups]
+    return {
+        "groups": [[group.start, group.stop] for group in groups],
+        "labels": [fenced(label) for label in told_apart(names)],
+    }
+
+
+def _units(text: str) -> list[int]:
+    """For each character of a text, and its end, the units of UTF-16 before it."""
+    return [0, *accumulate(2 if ord(letter) > 0xFFFF else 1 for letter in text)]
+
+
+def _parts(text: str, slices: Iterable[tuple[int, int, str]]) -> Sequence[Sequence[object]]:
+    """Named slices of a text, in order: name, start and end, in units of UTF-16."""
+    units = _units(text)
+    return [[readable(name), units[start], units[end]] for start, end, name in sorted(slices)]
+
+
+def _sentences(slices: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+    """The sentences of an answer, by number where there are several."""
+    for number, (start, end) in enumerate(slices, start=1):
+        yield start, end, f"answer {number}" if len(slices) > 1 else "answer"
+
+
+def _word(first: Token, last: Token, text: str) -> str:
+    """A word as a person reads it, as merging calls it; pieces of one letter hold all of it."""
+    return first.label if first.special else readable(text[first.start : last.end]) or "␣"
+
+
+# A capture to a page: the words of its text, the head to begin with, and each head's metrics.
+
+
+MOST_WEIGHTS = 400_000_000
+"""Chromium opened a page with nearly so many, of 484 MB, in 11 seconds; more is not promised."""
+
+
+def check_page(captured: Capture, heads: int) -> None:
+    """Check that a browser can open a page of so many heads; their patterns may be yet to come.
+
+    Raises:
+        InputError: that is doubtful.
+    """
+    weights = heads * int(captured.allowed_count().sum())
+    if weights > MOST_WEIGHTS:
+        raise InputError(
+            f"a page of {amount(heads, 'head')} would hold {weights:,} weights, and a browser "
+            f"should not be given more than {MOST_WEIGHTS:,}",
+            f"choose fewer heads with {option('heads')}, or a part of the text",
+        )
+
+
+def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
+    """The page of an exhibit of whole patterns, piece by piece.
+
+    Without `start`, it begins with the head and the word that tell most about the text.
+
+    Raises:
+        InputError: it is doubtful that a browser opens it.
+        UsageError: it would show scores.
+    """
+    captured = exhibit.capture
+    if captured.signed:
+        raise UsageError(
+            "a page shows weights, and this capture holds scores",
+            f"use {option('view', 'heatmap')}, or capture the text again",
+        )
+    check_page(captured, len(exhibit.maps))
+    pieces = *groups_of(captured, "words"), *groups_of(captured, "chars")
+    words = PageWords(*pieces, sentences=_sentence_slices(captured))
+    plain = exhibit.origin or captured
+    # a capture that was saved changed has no metrics of its own
+    metrics = {} if plain.transforms else _metrics(plain)
+    return page_chunks(exhibit, words, start or start_of(exhibit), metrics)
+
+
+def start_of(
+    exhibit: Exhibit, switched: Transforms = PLAIN, filters: Filters = EVERYTHING
+) -> Start:
+    """What a page shows at first, by what was asked.
+
+    The head is the one that tells most about the text as the model computed it, whatever is
+    merged or left out. The word is the one that was named, or the one that tells most.
+
+    Args:
+        exhibit: whole patterns.
+        switched: which of the page's switches are on.
+        filters: the query whose first occurrence is pinned, and the least weight that is shown.
+
+    Raises:
+        UsageError: several queries, or one that is not in the text.
+    """
+    start = _telling_start(exhibit)
+    query, merged_to = start.query, switched.merge
+    if switched.chars is None and any(token.part for token in exhibit.capture.query_tokens):
+        merged_to = merged_to or "chars"  # as for all that people read
+    if filters.queries:
+        captured = replace(exhibit.capture, layers=())
+        tokens = (merged(captured, merged_to) if merged_to else captured).query_tokens
+        if len(filters.queries) > 1:
+            raise UsageError("a page pins one query", f"give {option('queries')} once")
+        query = queries_of(tokens, filters)[0]
+    elif query is not None and merged_to:
+        groups, _ = groups_of(exhibit.capture, merged_to)
+        query = next(n for n, group in enumerate(groups) if query in group)
+    return replace(start, sink=switched.drop_sink, unit=merged_to, query=query, least=filters.least)
+
+
+def _sentence_slices(captured: Capture) -> Sequence[tuple[int, int]]:
+    """The slices of an answer's sentences in its text; none of what is no answer."""
+    if not captured.segments:
+        return ()
+    text, begin = captured.texts[0], captured.query_tokens[0].start
+    return [(begin + start, begin + end) for start, end in cut(text[begin:], "sentence")]
+
+
+def _telling_start(exhibit: Exhibit) -> Start:
+    """The head that tells most about the text, what it does there, and a word that shows it."""
+    if not exhibit.maps or exhibit.capture.signed:
+        return AT_FIRST
+    choice = start_choice(exhibit.origin or exhibit.capture)
+    maps = [m for m in exhibit.maps if choice and (m.layer, m.head) == choice.heads[0]]
+    if choice is None or not maps:
+        return Start(query=telling_query(exhibit, exhibit.maps[0]))
+    (head,) = choice.heads
+    finding = found(replace(exhibit, choice=choice), head).finding
+    query = told_query(finding)
+    query = telling_query(exhibit, maps[0]) if query is None else query
+    return Start(head, query=query, choice=choice, finding=finding)
+
+
+FRAME = """\
+<script>
+addEventListener("message", ({ data, source }) => {
+  const height = Number(data && data.attnvizHeight);
+  for (const frame of document.querySelectorAll("iframe[data-attnviz]"))
+    if (frame.contentWindow === source && height > 0)
+      frame.style.height = `${Math.min(height, 4000)}px`;
+});
+</script>
+"""
+"""By which a frame is as tall as its page says. The page can say that, and do nothing else: it has
+no origin, and only a number is taken from it. Where no script runs, the frame can be pulled taller,
+and its page scrolled."""
+
+
+def framed(captured: Capture) -> str:
+    """A capture's page as an element of another page, with a script that fits its height."""
+    if captured.signed:
+        return "<p>This capture holds scores. A page shows weights.</p>"
+    page = "".join(page_of(whole_exhibit(captured)))
+    return (
+        f"{FRAME}<iframe data-attnviz "
+        f'sandbox="allow-scripts allow-downloads" srcdoc="{escape(page)}" '
+        'style="width: 100%; height: 48rem; border: 0; resize: vertical"></iframe>'
+    )
+
+
+def _metrics(captured: Capture) -> Mapping[Head, HeadMetrics]:
+    try:
+        report = score_capture(captured, HeadOptions(everything=True))
+    except AttnvizError:  # too short a text to tell anything
+        return {}
+    return {each.head: each for each in report.heads}
