@@ -19,11 +19,11 @@ from typing import Annotated
 import typer
 from textual.pilot import Pilot
 
+from attnviz.commands.explore.app import ExploreApp
+from attnviz.commands.explore.running import Opened
 from attnviz.console import Display
 from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
-from attnviz.tui.app import ExploreApp
-from attnviz.tui.runs import Opened
 from benchmarks.jobs import PYTHON
 from benchmarks.measure import run
 

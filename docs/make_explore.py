@@ -7,11 +7,11 @@ import asyncio
 import re
 from pathlib import Path
 
+from attnviz.commands.explore.app import ExploreApp
+from attnviz.commands.explore.running import Opened
 from attnviz.console import Display
 from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
-from attnviz.tui.app import ExploreApp
-from attnviz.tui.runs import Opened
 
 TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
 HERE = Path(__file__).parent

@@ -10,11 +10,11 @@ from textual.content import Content
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from attnviz.commands.explore.app import ExploreApp
+from attnviz.commands.explore.pane import ScenePane
+from attnviz.commands.explore.running import Opened
 from attnviz.console import Display
 from attnviz.kit.session import as_flag
-from attnviz.tui.app import ExploreApp
-from attnviz.tui.pane import ScenePane
-from attnviz.tui.runs import Opened
 
 Does = Callable[["Visit"], Awaitable[None]]
 COLORS = Display(80, color=True)

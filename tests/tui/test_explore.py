@@ -20,6 +20,9 @@ from textual.worker import WorkerCancelled
 
 from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.ablate.run import Ablating, Targets, ablate_together
+from attnviz.commands.explore.app import HELP, AblationScreen, ExploreApp, HelpScreen
+from attnviz.commands.explore.running import Cancelled, GaveWay, Opened, Runs, SoFar
+from attnviz.commands.explore.scene import scene_of
 from attnviz.console import Display
 from attnviz.errors import InputError
 from attnviz.kit.prepare import HeadOptions, TextOptions, load_model
@@ -27,10 +30,6 @@ from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
-from attnviz.tui.app import ExploreApp
-from attnviz.tui.runs import Cancelled, GaveWay, Opened, Runs, SoFar
-from attnviz.tui.scene import scene_of
-from attnviz.tui.screens import HELP, AblationScreen, HelpScreen
 from tests.builtin import HEADS, NAMED
 from tests.factories import make_capture
 from tests.tui.app import Visit, explore
@@ -286,7 +285,7 @@ def test_who_moves_while_a_transform_is_made_stays_where_they_went(
         made.set()
         return scene_of(*given, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("attnviz.tui.running.scene_of", slowly)
+    monkeypatch.setattr("attnviz.commands.explore.running.scene_of", slowly)
 
     async def does(there: Visit) -> None:
         await there.pilot.press("s", "j", "l")
@@ -492,7 +491,9 @@ def test_the_next_key_stops_the_run_of_an_older_text(monkeypatch: pytest.MonkeyP
         await there.pilot.press("b")
         while not runs.running.is_set():
             await there.pilot.pause(0.02)
-        monkeypatch.setattr("attnviz.tui.running.PAUSE", 60)  # and not only the run that follows
+        monkeypatch.setattr(
+            "attnviz.commands.explore.running.PAUSE", 60
+        )  # and not only the run that follows
         await there.press("c")
         for _ in range(250):  # the older run sees that it is stopped in a thread of its own
             if not runs.stopped:
@@ -731,7 +732,7 @@ def test_a_text_that_is_deleted_meanwhile_stays_deleted(monkeypatch: pytest.Monk
         return scene_of(*given, **options)  # type: ignore[arg-type]
 
     async def does(there: Visit) -> None:
-        monkeypatch.setattr("attnviz.tui.running.scene_of", slowly)
+        monkeypatch.setattr("attnviz.commands.explore.running.scene_of", slowly)
         await there.press("e")
         await there.pilot.press("b")
         while not made.is_set():

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from hypothesis import given, settings
 
+from attnviz.commands.explore.running import Opened
 from attnviz.draw.labels import MARK
 from attnviz.records.heads import Head, NamedHead
-from attnviz.tui.runs import Opened
 from tests.factories import awkward_pieces, make_capture
 from tests.test_harmless import EVIL
 from tests.tui.app import Visit, explore, plain

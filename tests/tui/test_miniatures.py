@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attnviz.commands.explore.pattern import Miniatures, miniatures_of, shape_of
+from attnviz.commands.explore.running import Opened
+from attnviz.commands.explore.scene import Scene, Toggles, scene_of
 from attnviz.console import Display
 from attnviz.draw.terminal.colors import color_of
 from attnviz.records.heads import Head
-from attnviz.tui.miniatures import Miniatures, miniatures_of, shape_of
-from attnviz.tui.runs import Opened
-from attnviz.tui.scene import Scene, Toggles, scene_of
 from tests.factories import make_capture
 from tests.tui.app import Visit, explore
 from tests.tui.test_running import reach, until
@@ -160,7 +160,7 @@ def test_miniatures_stand_any_size(size: tuple[int, int]) -> None:
 def test_many_weights_are_reduced_in_a_thread_and_a_newer_scene_stops_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("attnviz.tui.miniatures.AT_ONCE", 0)
+    monkeypatch.setattr("attnviz.commands.explore.pattern.AT_ONCE", 0)
     began, stopped, go = list[Scene](), list[Scene](), threading.Event()
 
     def slowly(scene: Scene, side: int, display: Display, between: object) -> Miniatures:
@@ -172,7 +172,7 @@ def test_many_weights_are_reduced_in_a_thread_and_a_newer_scene_stops_that(
             raise
         return miniatures_of(scene, side, display)
 
-    monkeypatch.setattr("attnviz.tui.miniatures.miniatures_of", slowly)
+    monkeypatch.setattr("attnviz.commands.explore.pattern.miniatures_of", slowly)
 
     async def does(there: Visit) -> None:
         await there.pilot.press("g")

@@ -11,6 +11,8 @@ import pytest
 from textual.worker import WorkerCancelled
 
 from attnviz.commands.ablate.record import BeforeAfter
+from attnviz.commands.explore.running import Cancelled, GaveWay, Opened, Runs, SoFar
+from attnviz.commands.explore.scene import Toggles, scene_of
 from attnviz.errors import ModelError
 from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
@@ -19,8 +21,6 @@ from attnviz.records.apply import exhibit_of, whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from attnviz.records.transforms import Transforms
-from attnviz.tui.runs import Cancelled, GaveWay, Opened, Runs, SoFar
-from attnviz.tui.scene import Toggles, scene_of
 from tests.factories import make_capture
 from tests.tui.app import Visit, explore
 
@@ -98,7 +98,7 @@ def during(steps: Steps, does: Callable[[Visit], object], text: str = TEXT) -> N
 
 @pytest.fixture(autouse=True)
 def every_step_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attnviz.tui.running.STEP", 0)
+    monkeypatch.setattr("attnviz.commands.explore.running.STEP", 0)
 
 
 def test_the_text_and_its_tokens_are_there_before_any_pattern() -> None:
@@ -195,7 +195,7 @@ def test_an_error_in_a_later_layer_leaves_what_was_shown() -> None:
 def test_an_older_text_stays_in_sight_until_the_first_step_of_a_newer_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("attnviz.tui.running.STEP", 60)
+    monkeypatch.setattr("attnviz.commands.explore.running.STEP", 60)
     steps = Steps(free=["a blue cat"])
 
     async def does(there: Visit) -> None:
@@ -265,7 +265,7 @@ def test_a_newer_key_stops_a_transform_and_the_older_picture_stays_usable(
                 raise
         return scene_of(capture, toggles, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("attnviz.tui.running.scene_of", slowly)
+    monkeypatch.setattr("attnviz.commands.explore.running.scene_of", slowly)
 
     async def does(there: Visit) -> None:
         await there.pilot.press("w")
@@ -306,7 +306,7 @@ def test_queued_ablations_are_never_begun(
         until(go.is_set)
         return ablate_together(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("attnviz.tui.runs.ablate_together", slowly)
+    monkeypatch.setattr("attnviz.commands.explore.running.ablate_together", slowly)
 
     async def does(there: Visit) -> None:
         there.app.on_ablation_done = lambda event: None  # type: ignore[method-assign]

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attnviz.commands.explore.app import matches_of
+from attnviz.commands.explore.scene import Scene, Toggles, scene_of
 from attnviz.errors import UsageError
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.patterns import merged, rollout
 from attnviz.records.tokens import Token
-from attnviz.tui.find import matches_of
-from attnviz.tui.scene import Scene, Toggles, scene_of
 from tests.factories import make_capture
 
 TEXT = "a fluffy blue creature roamed the verdant forest"

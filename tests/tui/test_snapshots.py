@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attnviz.commands.explore.running import Opened
 from attnviz.console import Display
 from attnviz.records.heads import Head, NamedHead
-from attnviz.tui.runs import Opened
 from tests.factories import make_capture
 from tests.tui.app import Visit, explore
 

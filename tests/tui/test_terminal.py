@@ -18,7 +18,7 @@ import pytest
 
 import attnviz
 from attnviz.cli import main
-from attnviz.commands.explore import _run
+from attnviz.commands.explore.command import _run
 from attnviz.console import Environment
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
@@ -141,12 +141,12 @@ def test_what_could_not_be_saved_before_leaving_is_told_after_it(
     tmp_path: Path, capture_file: str
 ) -> None:
     before = (
-        "import time, attnviz.tui.app\n"
+        "import time, attnviz.commands.explore.app\n"
         "from attnviz.errors import OutputError\n"
         "def full(*_):\n"
         "    time.sleep(0.3)\n"
         "    raise OutputError('the disk is full', 'make room')\n"
-        "attnviz.tui.app.save_page = full"
+        "attnviz.commands.explore.app.save_page = full"
     )
     ended = in_terminal(tmp_path, capture_file, keys=b"oq", before=before)
     assert ended.status == ExitStatus.OUTPUT
@@ -202,8 +202,8 @@ def test_after_a_bug_the_terminal_is_as_it_was_and_one_line_says_so(
     module, _, method = where.rpartition(".")
     before = (
         "def broken(*_): raise RuntimeError('it broke')\n"
-        "import attnviz.tui.app, attnviz.tui.pattern\n"
-        f"attnviz.commands.explore.{module}.{method} = broken"
+        "import attnviz.commands.explore.app, attnviz.commands.explore.pattern\n"
+        f"attnviz.commands.explore.command.{module}.{method} = broken"
     )
     until = b"\x1b[?1049h" if module.startswith("pattern") else b"heads: top"
     ended = in_terminal(tmp_path, capture_file, keys=b"?", until=until, before=before)
@@ -217,8 +217,8 @@ def test_after_a_bug_the_terminal_is_as_it_was_and_one_line_says_so(
 def test_a_bug_in_a_thread_ends_it_no_worse(tmp_path: Path, capture_file: str) -> None:
     before = (
         "def broken(*_): raise RuntimeError('it broke')\n"
-        "import attnviz.tui.app\n"
-        "attnviz.tui.app.save_page = broken"
+        "import attnviz.commands.explore.app\n"
+        "attnviz.commands.explore.app.save_page = broken"
     )
     ended = in_terminal(tmp_path, capture_file, keys=b"o", before=before)
     assert ended.status == ExitStatus.BUG
@@ -257,7 +257,9 @@ def test_without_its_extra_one_line_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in [
-        name for name in sys.modules if name.startswith(("textual", "attnviz.commands.explore"))
+        name
+        for name in sys.modules
+        if name.startswith(("textual", "attnviz.commands.explore.command"))
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "textual", None)

@@ -14,8 +14,8 @@ from attnviz.kit.session import Session, as_flag
 from attnviz.records.capture import Capture
 
 if TYPE_CHECKING:
-    from attnviz.tui.app import ExploreApp
-    from attnviz.tui.runs import Opened
+    from attnviz.commands.explore.app import ExploreApp
+    from attnviz.commands.explore.running import Opened
 
 EPILOG = """
 Examples
@@ -103,8 +103,8 @@ def _textual(display: Display, session: Session) -> tuple[type["ExploreApp"], ty
     if not display.color:
         os.environ["NO_COLOR"] = "1"
     try:
-        from attnviz.tui.app import ExploreApp
-        from attnviz.tui.runs import Opened
+        from attnviz.commands.explore.app import ExploreApp
+        from attnviz.commands.explore.running import Opened
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise

@@ -5,14 +5,11 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import ContentSwitcher, TextArea
 
+from attnviz.commands.explore.pane import HeadsPane, LinksPane
+from attnviz.commands.explore.pattern import MiniaturesPane, PatternPane, WordsPane
+from attnviz.commands.explore.scene import Scene
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
-from attnviz.tui.heads import HeadsPane
-from attnviz.tui.links import LinksPane
-from attnviz.tui.miniatures import MiniaturesPane
-from attnviz.tui.pattern import PatternPane
-from attnviz.tui.scene import Scene
-from attnviz.tui.words import WordsPane
 
 
 class Panes(Vertical):

@@ -1,1 +1,0 @@
-"""The terminal app: panes that show one text's patterns."""
