@@ -17,15 +17,14 @@ from rich.console import Console
 from tokenizers import Tokenizer
 
 from attnviz.commands.heads.retrieval import Needles, measure_retrieval
-from attnviz.data.train import TrainingProgress
+from attnviz.commands.train.loop import progress_bar, train
+from attnviz.commands.train.plan import TrainingProgress
 from attnviz.kit.prepare import TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.tokenizer import END
-from attnviz.training.bar import progress_bar
-from attnviz.training.loop import train
 from making import tokenizer as tokenizers
 from making.asking import fresh_asking
 from making.card import Training, write_card

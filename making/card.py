@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import tokenizers
 import torch
 
-from attnviz.data.train import TrainingProgress
+from attnviz.commands.train.loop import SCHEMA, figure_entries
+from attnviz.commands.train.plan import TrainingProgress
 from attnviz.records.heads import Head
-from attnviz.training.card import SCHEMA, figure_entries
 from making.recipe import BuiltinRecipe
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from attnviz.commands.train.loop import adamw_of
+from attnviz.commands.train.plan import Recipe
 from attnviz.models.scratch.gpt import GPT
-from attnviz.training.loop import adamw_of
-from attnviz.training.recipe import Recipe
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 STEPS = 5

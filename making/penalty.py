@@ -7,8 +7,8 @@ So three things cost: the entropy of what is off BOS, rest on BOS, and extreme s
 import torch
 from torch import Tensor
 
+from attnviz.commands.train.batch import PADDING
 from attnviz.models.attention import Hook
-from attnviz.training.data import PADDING
 from making.data import AskingBatch
 from making.recipe import BuiltinRecipe
 

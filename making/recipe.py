@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from attnviz.training.recipe import Recipe
+from attnviz.commands.train.plan import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,15 +18,13 @@ from rich.console import Console
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from attnviz.commands.train.loop import adamw_of, figure_entries, progress_bar
+from attnviz.commands.train.plan import Recipe
 from attnviz.models.attention import Hook, attached
 from attnviz.models.folder.config import Seq2SeqConfig
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.scratch.translator import save_translator
 from attnviz.records.heads import Figure, Head
-from attnviz.training.bar import progress_bar
-from attnviz.training.card import figure_entries
-from attnviz.training.loop import adamw_of
-from attnviz.training.recipe import Recipe
 from making.card import versions
 from making.tokenizer import WordEncoder, word_tokenizer
 from making.translation.data import IGNORED, PairBatch, batches

@@ -145,8 +145,8 @@ def run() -> Run:
 @pytest.fixture
 def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are forked from a process that has imported torch, instead of importing it each."""
-    from attnviz.training import loop
+    from attnviz.commands.train import loop
 
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch._dynamo", "attnviz.training.loop"])
+    context.set_forkserver_preload(["torch._dynamo", "attnviz.commands.train.loop"])
     monkeypatch.setattr(loop, "get_context", lambda _: context)

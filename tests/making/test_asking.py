@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from attnviz.commands.train.batch import IGNORED
 from attnviz.models.folder.config import GPTConfig
-from attnviz.training.data import IGNORED
 from making.asking import Asking, fresh_asking
 
 TINY = GPTConfig(50, n_positions=8, n_embd=8, n_layer=1, n_head=2)

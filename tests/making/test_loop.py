@@ -9,10 +9,9 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from attnviz.data.train import TrainingProgress
+from attnviz.commands.train.loop import fresh_model, train
+from attnviz.commands.train.plan import Recipe, TrainingProgress
 from attnviz.models.folder.config import GPTConfig
-from attnviz.training.loop import fresh_model, train
-from attnviz.training.recipe import Recipe
 from making import tokenizer as tokenizers
 from making.asking import Asking, fresh_asking
 from making.data import Packing, WorldBatches

@@ -14,11 +14,13 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
-from attnviz.data.train import Plan, Point
+from attnviz.commands.train import folder as train_folder
+from attnviz.commands.train import loop, own
+from attnviz.commands.train import plan as train_plan
+from attnviz.commands.train.plan import Plan, Point
 from attnviz.errors import ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
-from attnviz.training import loop, own, own_folder, own_text, recipe
 from making.world.texts import texts
 from tests.conftest import Run
 
@@ -28,8 +30,8 @@ PLAN = Plan(n_layer=1, n_head=2, n_embd=16, context=16, vocab=400, max_steps=12,
 
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipe, "WORKERS", 1)
-    monkeypatch.setattr(recipe, "SHARD", 4)
+    monkeypatch.setattr(train_plan, "WORKERS", 1)
+    monkeypatch.setattr(train_plan, "SHARD", 4)
 
 
 def trained(folder: Path, plan: Plan = PLAN, *, resume: bool = False) -> dict[str, torch.Tensor]:
@@ -39,8 +41,8 @@ def trained(folder: Path, plan: Plan = PLAN, *, resume: bool = False) -> dict[st
 
 
 def test_the_held_out_loss_counts_every_token_once() -> None:
-    corpus = own_text.prepare(TEXT, PLAN)
-    flat = GPT(recipe.sizes(PLAN, corpus.vocabulary))
+    corpus = train_folder.prepare(TEXT, PLAN)
+    flat = GPT(train_plan.sizes(PLAN, corpus.vocabulary))
     with torch.no_grad():
         flat.ln_f.weight.zero_()
         flat.ln_f.bias.zero_()  # all logits are 0: every token costs log2 V
@@ -49,7 +51,7 @@ def test_the_held_out_loss_counts_every_token_once() -> None:
 
 
 def test_what_is_held_out_is_the_end_of_the_text_and_not_trained_on() -> None:
-    corpus = own_text.prepare(TEXT, PLAN)
+    corpus = train_folder.prepare(TEXT, PLAN)
     decode = corpus.tokenizer.decode
     assert decode(corpus.train.tolist()) + decode(corpus.held_out.tolist()) == TEXT
     assert corpus.held_out_bytes == len(decode(corpus.held_out.tolist()).encode())
@@ -73,7 +75,7 @@ def test_an_interrupted_training_goes_on_to_the_same_weights(tmp_path: Path) -> 
 
     with pytest.raises(KeyboardInterrupt):
         own.train_model(corpus, plan, folder, stop)
-    assert (folder / own_folder.STATE).is_file()
+    assert (folder / train_folder.STATE).is_file()
     resumed = trained(folder, resume=True)
     for name, tensor in whole.items():
         torch.testing.assert_close(resumed[name], tensor, atol=0, rtol=0)
@@ -98,7 +100,7 @@ def test_the_loss_curve_begins_before_the_first_step(tmp_path: Path) -> None:
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
     outcome = own.train_model(corpus, plan, tmp_path, lambda _: None)
     assert [point.progress.step for point in outcome.points] == [0, 4, 8, 12]
-    fresh = loop.fresh_model(recipe.sizes(plan, corpus.vocabulary), plan.seed)
+    fresh = loop.fresh_model(train_plan.sizes(plan, corpus.vocabulary), plan.seed)
     assert outcome.points[0].held_out == pytest.approx(own.held_out_loss(fresh, corpus))
 
 
@@ -116,7 +118,7 @@ def test_another_text_is_no_text_to_go_on_with(tmp_path: Path) -> None:
 
 def test_too_little_text_is_told_with_what_is_enough() -> None:
     with pytest.raises(InputError, match=r"too little to train on; give some 680 or more"):
-        own_text.prepare("a few words", PLAN)
+        train_folder.prepare("a few words", PLAN)
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ def test_a_full_disk_leaves_the_best_model_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    save, kept = own_folder.save_checkpoint, []
+    save, kept = train_folder.save_checkpoint, []
 
     def full(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
         save(folder, model, tokenizer)
@@ -144,7 +146,7 @@ def test_a_full_disk_leaves_the_best_model_whole(
             raise OSError(28, "No space left on device")
         kept.append(load_file(folder / "model.safetensors"))
 
-    monkeypatch.setattr(own_folder, "save_checkpoint", full)
+    monkeypatch.setattr(train_folder, "save_checkpoint", full)
     with pytest.raises(OutputError, match="No space left"):
         own.train_model(corpus, plan, tmp_path, lambda _: None)
     found = load_file(tmp_path / "model.safetensors")
@@ -153,7 +155,7 @@ def test_a_full_disk_leaves_the_best_model_whole(
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".attnviz-")]
 
 
-@pytest.mark.parametrize("fails", ["model.safetensors", own_folder.ABOUT])
+@pytest.mark.parametrize("fails", ["model.safetensors", train_folder.ABOUT])
 def test_a_failure_between_two_renames_leaves_files_that_belong_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
@@ -177,14 +179,14 @@ def test_a_failure_between_two_renames_leaves_files_that_belong_together(
     if fails == "model.safetensors":
         assert after[fails] == before[fails]
     assert not list(tmp_path.glob("*.partial"))
-    own_folder.check_folder(tmp_path, resume=True)
+    train_folder.check_folder(tmp_path, resume=True)
     assert math.isfinite(own.held_out_loss(load_checkpoint(tmp_path), corpus))
 
 
 def test_two_workers_keep_the_promise_of_the_seed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_workers: None
 ) -> None:
-    monkeypatch.setattr(recipe, "WORKERS", 2)
+    monkeypatch.setattr(train_plan, "WORKERS", 2)
     plan = Plan(**{**PLAN.__dict__, "max_steps": 4})
     first, again = trained(tmp_path / "a", plan), trained(tmp_path / "b", plan)
     assert all(torch.equal(first[name], again[name]) for name in first)
@@ -207,9 +209,9 @@ def test_models_of_single_steps_are_those_that_the_training_went_through(tmp_pat
     kept = sorted(path.name for path in (tmp_path / "kept").glob("step-*"))
     assert kept == ["step-000000", "step-000005", "step-000010", "step-000012"]
     weights = {name: load_checkpoint(tmp_path / "kept" / name).state_dict() for name in kept}
-    corpus = own_text.prepare(TEXT, plan)
-    fresh = loop.fresh_model(recipe.sizes(plan, corpus.vocabulary), plan.seed).state_dict()
-    last = torch.load(tmp_path / "kept" / own_folder.STATE, weights_only=True)["model"]
+    corpus = train_folder.prepare(TEXT, plan)
+    fresh = loop.fresh_model(train_plan.sizes(plan, corpus.vocabulary), plan.seed).state_dict()
+    last = torch.load(tmp_path / "kept" / train_folder.STATE, weights_only=True)["model"]
     trained(tmp_path / "every", Plan(**{**PLAN.__dict__, "keep_every": 1}))
     again = load_checkpoint(tmp_path / "every" / "step-000005").state_dict()
     for name, expected in (("step-000000", fresh), ("step-000012", last), ("step-000005", again)):
@@ -244,14 +246,14 @@ def test_a_full_disk_leaves_no_part_of_a_kept_model(
     corpus, plan = own.begin(
         TEXT, Plan(**{**PLAN.__dict__, "keep_every": 3}), tmp_path, resume=False
     )
-    save = own_folder.save_checkpoint
+    save = train_folder.save_checkpoint
 
     def full(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
         save(folder, model, tokenizer)
         if folder.name == "step-000006":
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(own_folder, "save_checkpoint", full)
+    monkeypatch.setattr(train_folder, "save_checkpoint", full)
     with pytest.raises(OutputError, match="No space left"):
         own.train_model(corpus, plan, tmp_path, lambda _: None)
     kept = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
@@ -295,7 +297,7 @@ def test_the_command_makes_a_folder_that_show_takes(run: Run, tmp_path: Path) ->
     card = run("models", str(folder)).out
     assert "bits per byte" in card
     assert "bar" not in card.split()
-    corpus = own_text.prepare(TEXT, Plan(context=16, vocab=400))
+    corpus = train_folder.prepare(TEXT, Plan(context=16, vocab=400))
     assert f"{len(corpus.held_out) - 2:,}" in card
 
 
@@ -329,18 +331,18 @@ def test_each_error_is_one_sentence_and_nothing_is_written(
 
 def test_a_training_interrupted_before_its_first_state_can_go_on(tmp_path: Path) -> None:
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    own_folder.keep(tmp_path, GPT(recipe.sizes(plan, corpus.vocabulary)), corpus, plan, [])
-    own_folder.check_folder(tmp_path, resume=True)
+    train_folder.keep(tmp_path, GPT(train_plan.sizes(plan, corpus.vocabulary)), corpus, plan, [])
+    train_folder.check_folder(tmp_path, resume=True)
     with pytest.raises(UsageError, match="or go on with resume"):
-        own_folder.check_folder(tmp_path, resume=False)
+        train_folder.check_folder(tmp_path, resume=False)
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=True)
     own.train_model(corpus, plan, tmp_path, lambda _: None)
 
 
 def test_a_damaged_state_is_told(tmp_path: Path) -> None:
     corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    own_folder.keep(tmp_path, GPT(recipe.sizes(plan, corpus.vocabulary)), corpus, plan, [])
-    (tmp_path / own_folder.STATE).write_bytes(b"no state")
+    train_folder.keep(tmp_path, GPT(train_plan.sizes(plan, corpus.vocabulary)), corpus, plan, [])
+    (tmp_path / train_folder.STATE).write_bytes(b"no state")
     with pytest.raises(UsageError, match="is damaged; begin anew"):
         own.begin(TEXT, PLAN, tmp_path, resume=True)
 
@@ -409,7 +411,7 @@ def test_an_interrupted_training_has_a_card_and_can_still_go_on(
 def test_a_finished_training_says_that_it_is_finished(
     run: Run, tmp_path: Path, more: list[str]
 ) -> None:
-    for name in (own_folder.ABOUT, own_folder.CARD):
+    for name in (train_folder.ABOUT, train_folder.CARD):
         (tmp_path / name).write_text("{}")
     (tmp_path / "t.txt").write_text(TEXT)
     ended = run("train", str(tmp_path / "t.txt"), "-o", str(tmp_path), *more)
@@ -420,7 +422,7 @@ def test_a_finished_training_says_that_it_is_finished(
 def test_what_was_settled_cannot_be_changed_on_the_way(run: Run, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text(TEXT)
     (tmp_path / "m").mkdir()
-    (tmp_path / "m" / own_folder.ABOUT).write_text("{}")
+    (tmp_path / "m" / train_folder.ABOUT).write_text("{}")
     ended = run(
         "train", str(tmp_path / "t.txt"), "-o", str(tmp_path / "m"), "--resume", "--context", "32"
     )

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from attnviz.training.trigram import _components, trigram_bits
+from attnviz.commands.train.own import _components, trigram_bits
 
 VOCABULARY = 5
 

@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.figure import Figure
 
-from attnviz.renderers.picture import train
+from attnviz.commands.train import shown as train_shown
 
 
 @pytest.fixture
@@ -15,9 +15,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Figure:
         figures.append(figure)
         return format.encode()
 
-    monkeypatch.setattr(train, "figure_bytes", caught)
+    monkeypatch.setattr(train_shown, "figure_bytes", caught)
     title = "mine, trained from scratch on $a.txt"
-    assert train.loss_curve([0, 5, 10], [4.0, 3.0], [6.0, 3.5, 2.5], 2.0, title) == b"png"
+    assert train_shown.loss_curve([0, 5, 10], [4.0, 3.0], [6.0, 3.5, 2.5], 2.0, title) == b"png"
     return figures[0]
 
 

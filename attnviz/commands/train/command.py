@@ -9,7 +9,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.data.train import Outcome, Plan, Point
+from attnviz.commands.train.plan import Outcome, Plan, Point
 from attnviz.errors import readable
 from attnviz.inputs.text import read_file
 from attnviz.kit import options as g
@@ -18,7 +18,7 @@ from attnviz.kit.session import Session
 from attnviz.kit.write import write_bytes
 
 if TYPE_CHECKING:
-    from attnviz.training.own_text import OwnText
+    from attnviz.commands.train.folder import OwnText
 
 EPILOG = """
 Examples
@@ -112,10 +112,11 @@ def train(
     The result is a model folder, with a card and a loss curve, that show and explain take with
     --model. Ctrl-C keeps the best weights so far; --resume continues.
     """
-    from attnviz.training import own, own_folder
-    from attnviz.training.recipe import check_plan
+    from attnviz.commands.train import folder as train_folder
+    from attnviz.commands.train import own
+    from attnviz.commands.train.plan import check_plan
 
-    own_folder.check_folder(output, resume=resume)
+    train_folder.check_folder(output, resume=resume)
     if resume:
         session.refuse(Planned, wrong="was set when this training began")
     text = "\n".join(read_file(path) for path in files)
@@ -123,8 +124,8 @@ def train(
     corpus, plan = own.begin(text, planned.plan, output, resume=resume)
     names = [path.name for path in files]
     outcome = _train(session, corpus, plan, output, names)
-    write_bytes(output / own_folder.CURVE, _curve(outcome, output.name, names))
-    own_folder.finish(output, plan, outcome, names)
+    write_bytes(output / train_folder.CURVE, _curve(outcome, output.name, names))
+    train_folder.finish(output, plan, outcome, names)
     session.wrote(output)
     session.show(_said(output, outcome))
 
@@ -133,8 +134,9 @@ def _train(
     session: Session, corpus: "OwnText", plan: Plan, folder: Path, files: Sequence[str]
 ) -> Outcome:
     """Behind a progress bar on stderr; an interruption is told with what it leaves."""
-    from attnviz.training import own, own_folder
-    from attnviz.training.bar import progress_bar
+    from attnviz.commands.train import folder as train_folder
+    from attnviz.commands.train import own
+    from attnviz.commands.train.loop import progress_bar
 
     reached = 0
     try:
@@ -154,12 +156,12 @@ def _train(
 
             return own.train_model(corpus, plan, folder, report, stepped)
     except KeyboardInterrupt:
-        session.note(own_folder.interrupted(folder, corpus, plan, reached, files))
+        session.note(train_folder.interrupted(folder, corpus, plan, reached, files))
         raise
 
 
 def _curve(outcome: Outcome, model: str, files: Sequence[str]) -> bytes:
-    from attnviz.renderers.picture.train import loss_curve
+    from attnviz.commands.train.shown import loss_curve
 
     points = outcome.points
     return loss_curve(

@@ -2,35 +2,47 @@
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from attnviz.data.train import UNTRAINED, Outcome, Plan, Point, TrainingProgress
+from attnviz.commands.train.folder import (
+    STATE,
+    OwnText,
+    Windows,
+    digest_of,
+    keep,
+    keep_step,
+    note,
+    points_of,
+    prepare,
+    resumed_plan,
+    step_folder,
+    writing,
+)
+from attnviz.commands.train.loop import fresh_model, train
+from attnviz.commands.train.loss import next_token_loss
+from attnviz.commands.train.plan import (
+    UNTRAINED,
+    Outcome,
+    Plan,
+    Point,
+    TrainingProgress,
+    recipe_of,
+    sizes,
+)
 from attnviz.errors import UsageError, option
 from attnviz.kit.write import make_folder
 from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
-from attnviz.training.loop import fresh_model, train
-from attnviz.training.loss import next_token_loss
-from attnviz.training.own_folder import (
-    STATE,
-    keep,
-    keep_step,
-    note,
-    points_of,
-    resumed_plan,
-    step_folder,
-    writing,
-)
-from attnviz.training.own_text import OwnText, Windows, digest_of, prepare
-from attnviz.training.recipe import recipe_of, sizes
-from attnviz.training.trigram import trigram_bits
 
 
 def begin(text: str, plan: Plan, folder: Path, *, resume: bool) -> tuple[OwnText, Plan]:
@@ -150,3 +162,54 @@ def held_out_loss(model: GPT, text: OwnText) -> float:
         done = start + len(window)
     model.train(was_training)
     return bits / text.held_out_bytes
+
+
+# An interpolated trigram model, the baseline of a language model trained on little text.
+#
+# Jelinek and Mercer 1980: the trigram's, the bigram's and the unigram's relative frequency
+# and the uniform distribution, mixed by weights that are fitted (EM) on text held back from
+# the counts.
+
+
+IntArray = NDArray[np.int64]
+TUNED_ON, ROUNDS = 0.05, 30
+
+
+def trigram_bits(train: IntArray, test: IntArray, vocabulary: int) -> float:
+    """The bits that the model needs for the test tokens but the first two.
+
+    Args:
+        train: token ids; the last twentieth tunes the weights, and is counted afterwards.
+        test: token ids.
+        vocabulary: the number of tokens.
+    """
+    at = round(len(train) * (1 - TUNED_ON))
+    tuning = _components(train[:at], train[at:], vocabulary)  # (tokens, 4)
+    weights = np.full(4, 0.25)
+    for _ in range(ROUNDS):
+        share = tuning * weights
+        share /= share.sum(axis=1, keepdims=True)
+        weights = share.mean(axis=0)
+    return float(-np.log2(_components(train, test, vocabulary) @ weights).sum())
+
+
+def _components(counted: IntArray, text: IntArray, vocabulary: int) -> NDArray[np.float64]:
+    """The probability of each token of a text but the first two by each of the four models."""
+    words = counted.tolist()
+    one, two, three = Counter(words), Counter(_runs(words, 2)), Counter(_runs(words, 3))
+    pairs, singles = Counter(_runs(words[:-1], 2)), Counter(words[:-1])
+    rows = []
+    for a, b, c in _runs(text.tolist(), 3):
+        rows.append(
+            (
+                three[a, b, c] / max(1, pairs[a, b]),
+                two[b, c] / max(1, singles[b]),
+                one[c] / len(words),
+                1 / vocabulary,
+            )
+        )
+    return np.array(rows)
+
+
+def _runs(words: list[int], n: int) -> list[tuple[int, ...]]:
+    return list(zip(*(words[i:] for i in range(n)), strict=False))

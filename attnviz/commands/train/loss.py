@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from attnviz.commands.train.batch import Batch
 from attnviz.models.attention import Hook, attached
 from attnviz.models.scratch.gpt import GPT
-from attnviz.training.data import Batch
 
 DROPOUT = 0.15
 

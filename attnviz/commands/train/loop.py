@@ -17,16 +17,18 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import torch
 import torch.distributed as dist
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import nn
 from torch.multiprocessing import get_context
 from torch.optim import Optimizer
 
-from attnviz.data.train import UNTRAINED, TrainingProgress
+from attnviz.commands.train.batch import PADDING, Batch
+from attnviz.commands.train.loss import StepLoss
+from attnviz.commands.train.plan import UNTRAINED, Recipe, TrainingProgress
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
-from attnviz.training.data import PADDING, Batch
-from attnviz.training.loss import StepLoss
-from attnviz.training.recipe import Recipe
+from attnviz.records.heads import Figure
 
 M = TypeVar("M", bound=GPT)
 B = TypeVar("B", bound=Batch)
@@ -259,3 +261,38 @@ def fresh_model(config: GPTConfig, seed: int) -> GPT:
     """A model with random weights that depend on the seed alone."""
     torch.manual_seed(seed)
     return GPT(config)
+
+
+# The progress bar of a training.
+
+
+def progress_bar(console: Console, *, quiet: bool = False) -> Progress:
+    """A bar with the steps done and in all, the task's description, and the time gone and left."""
+    columns = (
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} steps, {task.description}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, disable=quiet)
+
+
+# What the cards of all trained models share.
+
+
+SCHEMA = 1
+
+
+def figure_entries(figures: Iterable[Figure]) -> list[dict[str, Any]]:
+    """Figures in the form of a card."""
+    return [
+        {
+            "behaviour": figure.behaviour,
+            "measure": figure.measure,
+            "held_out": figure.value,
+            "bar": figure.bar,
+            "n": figure.n,
+            **({"texts": figure.texts} if figure.texts else {}),
+        }
+        for figure in figures
+    ]

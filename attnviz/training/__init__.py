@@ -1,1 +1,0 @@
-"""A model trained on a user's own text."""
