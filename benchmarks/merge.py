@@ -18,9 +18,15 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from attnviz.data.record import Record, empty_record, merged, units
+from attnviz.commands.atlas.record import (
+    Record,
+    empty_record,
+    merged,
+    record_of_bytes,
+    record_to_bytes,
+    units,
+)
 from attnviz.records.metrics import BINS, SUMS
-from attnviz.scanning.files import record_of_bytes, record_to_bytes
 from attnviz.scanning.plan import AT_ONCE
 from attnviz.scanning.values import Sums, record_of_documents, record_of_windows
 from attnviz.scanning.windows import Window

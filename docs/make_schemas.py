@@ -21,6 +21,7 @@ from typing import (
 
 from attnviz.commands import models, params
 from attnviz.commands.ablate import rows as ablate_rows
+from attnviz.commands.atlas import rows as atlas_rows
 from attnviz.commands.compare import rows as compare_rows
 from attnviz.commands.explain import run as explain_run
 from attnviz.commands.generate import shown as generate_shown
@@ -31,7 +32,6 @@ from attnviz.commands.show import rows as show_rows
 from attnviz.commands.why import rows as why_rows
 from attnviz.records import rows as records_rows
 from attnviz.records.rows import SCHEMA
-from attnviz.renderers.rows import atlas
 
 FOLDER = Path(__file__).parents[1] / "attnviz" / "schemas"
 ROWS = Path(__file__).with_name("rows.md")
@@ -53,8 +53,13 @@ WRITTEN: dict[str, tuple[list[Any], list[Any]]] = {
         [],
     ),
     "atlas": (
-        [atlas.AtlasRow, atlas.HeadPartRow, atlas.ScatterRow, atlas.DevelopmentRow],
-        [atlas.HeadAtlasObject],
+        [
+            atlas_rows.AtlasRow,
+            atlas_rows.HeadPartRow,
+            atlas_rows.ScatterRow,
+            atlas_rows.DevelopmentRow,
+        ],
+        [atlas_rows.HeadAtlasObject],
     ),
     "predict": ([predict_rows.CandidateRow, predict_rows.AnswerRow, predict_rows.LogitPartRow], []),
     "generate": ([generate_shown.ShareRow], []),

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from attnviz.analyses.atlas import one_head, scatter_of, two_scores
-from attnviz.data.atlas import Atlas, HeadAtlas
-from attnviz.data.scan import Split
+from attnviz.commands.atlas.folder import Request, Store
+from attnviz.commands.atlas.headlines import one_head, scatter_of, two_scores
+from attnviz.commands.atlas.record import Atlas, HeadAtlas, Split
+from attnviz.commands.atlas.tables import import_parquet, read_atlas, read_head
 from attnviz.draw.titles import amount, model_notes
 from attnviz.kit.model import AnyModel, check_as_it_is, loaded, placement_of
 from attnviz.kit.values import FilePath, HeadNames, path_of, which_heads
@@ -17,10 +18,7 @@ from attnviz.records.capture import Kind
 from attnviz.scanning.estimate import Estimated
 from attnviz.scanning.executors import HowRun
 from attnviz.scanning.plan import make_plan
-from attnviz.scanning.request import Request
 from attnviz.scanning.run import run_scan
-from attnviz.scanning.store import Store
-from attnviz.scanning.tables import import_parquet, read_atlas, read_head
 from attnviz.scanning.tasks import Done
 
 if TYPE_CHECKING:
@@ -88,10 +86,10 @@ class ScanAtlas:
             UsageError: these are not two scores, or no such colour map.
         """
         if plot is None:
-            from attnviz.renderers.picture import atlas as grids
+            from attnviz.commands.atlas import picture as grids
 
             return grids.draw(self._atlas, **look).figure
-        from attnviz.renderers.picture import scatter
+        from attnviz.commands.atlas import scatter
 
         return scatter.draw(self._atlas, scatter_of(self._atlas, *two_scores(plot)), **look).figure
 

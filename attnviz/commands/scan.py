@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnviz.data.scan import Split
+from attnviz.commands.atlas.folder import Request, Store, asked_by
+from attnviz.commands.atlas.record import Split
+from attnviz.commands.atlas.tables import import_parquet
 from attnviz.draw.titles import amount, duration, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.inputs.corpus.listing import check_field, corpus_files
@@ -22,12 +24,8 @@ from attnviz.kit.write import make_folder
 from attnviz.models.placement import written
 from attnviz.scanning.estimate import Estimated
 from attnviz.scanning.executors import HowRun
-from attnviz.scanning.manifest import asked_by
 from attnviz.scanning.plan import make_plan
-from attnviz.scanning.request import Request
 from attnviz.scanning.run import run_scan
-from attnviz.scanning.store import Store
-from attnviz.scanning.tables import import_parquet
 from attnviz.scanning.tasks import Done
 
 if TYPE_CHECKING:

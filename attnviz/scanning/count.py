@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.data.record import NOWHERE, FloatArray64, Origin, Record, empty_record, merged, units
-from attnviz.data.scan import Document, Skipped
+from attnviz.commands.atlas.record import (
+    NOWHERE,
+    Document,
+    FloatArray64,
+    Origin,
+    Record,
+    Skipped,
+    empty_record,
+    merged,
+    units,
+)
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.records.heads import Head, by_layer
 from attnviz.records.metrics import SUMS, WindowSums

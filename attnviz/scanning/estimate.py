@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnviz.data.scan import files_of
+from attnviz.commands.atlas.record import files_of
 from attnviz.inputs.corpus.documents import READ, longest_texts
 from attnviz.inputs.corpus.units import LONGEST
 from attnviz.models.placement import SHARE, free_bytes

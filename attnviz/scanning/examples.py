@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnviz.data.record import SCALE, WEIGHTS, in_fixed_point
-from attnviz.data.scan import Document
+from attnviz.commands.atlas.record import SCALE, WEIGHTS, Document, in_fixed_point
 from attnviz.errors import ModelError
 from attnviz.records.capture import IntArray
 from attnviz.records.heads import Head

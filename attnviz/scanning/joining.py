@@ -4,10 +4,10 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from attnviz.commands.atlas.folder import Store
+from attnviz.commands.atlas.tables import GROUP, SAID, between, columns, import_parquet
 from attnviz.errors import InputError
 from attnviz.records.heads import Head
-from attnviz.scanning.store import Store
-from attnviz.scanning.tables import GROUP, SAID, between, columns, import_parquet
 
 HEADS = 256
 """Heads whose rows are in memory at a time."""

@@ -17,19 +17,22 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attnviz.data.record import Record, merged
-from attnviz.data.scan import Shard, Skipped
+from attnviz.commands.atlas.folder import AGAIN, Request, Store, digest_of, manifest_of
+from attnviz.commands.atlas.record import (
+    Record,
+    Shard,
+    Skipped,
+    merged,
+    record_of_bytes,
+    skipped_of_bytes,
+)
+from attnviz.commands.atlas.tables import part_of
 from attnviz.errors import InputError, OutputError, UsageError
 from attnviz.inputs.corpus.documents import documents_of
 from attnviz.inputs.corpus.listing import corpus_files
 from attnviz.inputs.corpus.shards import SHARD, shards_of
 from attnviz.kit.write import as_output_error, make_folder
 from attnviz.models.catalog import Source, files_of_model, state_of_memory
-from attnviz.scanning.files import record_of_bytes, skipped_of_bytes
-from attnviz.scanning.manifest import AGAIN, digest_of, manifest_of
-from attnviz.scanning.request import Request
-from attnviz.scanning.store import Store
-from attnviz.scanning.tables import part_of
 from attnviz.scanning.tasks import CountShard, Lasting, part_name, tasks_of_windows
 from attnviz.scanning.worker import Job
 

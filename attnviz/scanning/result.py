@@ -2,16 +2,14 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from attnviz.data.atlas import SCORES
-from attnviz.data.record import SCALE, WEIGHTS, Record, estimate, units
+from attnviz.commands.atlas.folder import Store, finish, made_of
+from attnviz.commands.atlas.record import SCALE, SCORES, WEIGHTS, Record, estimate, units
+from attnviz.commands.atlas.tables import table_bytes
 from attnviz.records.heads import Head, head_named
 from attnviz.records.metrics import BINS, EDGES
 from attnviz.records.rows import to_json
 from attnviz.scanning.joining import joined
-from attnviz.scanning.manifest import finish, made_of
 from attnviz.scanning.plan import PARTS, Plan
-from attnviz.scanning.store import Store
-from attnviz.scanning.tables import table_bytes
 from attnviz.scanning.tasks import CountShard, tasks_of_windows
 
 

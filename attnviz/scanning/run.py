@@ -8,18 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from attnviz.data.scan import files_of
+from attnviz.commands.atlas.folder import Store, keep_manifest, lost_files, read_manifest
+from attnviz.commands.atlas.record import files_of
+from attnviz.commands.atlas.tables import read_atlas
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, option
 from attnviz.inputs.corpus.listing import check_unchanged
 from attnviz.records.capture import ModelIdentity
 from attnviz.scanning.estimate import Estimated, estimated
 from attnviz.scanning.executors import Executor, HowRun, workers_of
-from attnviz.scanning.manifest import keep_manifest, lost_files, read_manifest
 from attnviz.scanning.plan import Plan, locked
 from attnviz.scanning.result import remove_parts, write_result, write_skipped
-from attnviz.scanning.store import Store
-from attnviz.scanning.tables import read_atlas
 from attnviz.scanning.tasks import CountShard, Done
 
 ENOUGH = 1000

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from attnviz.data.record import NONE, Record
-from attnviz.data.scan import Shard
+from attnviz.commands.atlas.record import NONE, Record, Shard
 
 EXAMPLE_WINDOWS, SAMPLE_HEADS = 128, 256
 """How many windows make a task of examples; how many heads one of tokens."""

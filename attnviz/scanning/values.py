@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.data.atlas import SCORES
-from attnviz.data.record import (
+from attnviz.commands.atlas.record import (
     NONE,
     PER_BIN,
     SAMPLE,
+    SCORES,
     TOP,
     WEIGHTS,
     FloatArray64,

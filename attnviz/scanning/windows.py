@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
 
-from attnviz.data.scan import Document
-from attnviz.scanning.request import BATCH
+from attnviz.commands.atlas.folder import BATCH
+from attnviz.commands.atlas.record import Document
 
 if TYPE_CHECKING:
     from attnviz.models.tokenizer import TextTokenizer

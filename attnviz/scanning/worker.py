@@ -8,8 +8,16 @@ from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from attnviz.data.record import Origin
-from attnviz.data.scan import Document, Shard, Skipped, files_of
+from attnviz.commands.atlas.folder import Request, Store, read_manifest
+from attnviz.commands.atlas.record import (
+    Document,
+    Origin,
+    Shard,
+    Skipped,
+    files_of,
+    record_to_bytes,
+)
+from attnviz.commands.atlas.tables import table_bytes
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
 from attnviz.inputs.corpus.documents import documents_of
 from attnviz.inputs.corpus.listing import check_unchanged
@@ -18,11 +26,6 @@ from attnviz.models.catalog import Source
 from attnviz.records.heads import choose_heads
 from attnviz.scanning.count import Counter
 from attnviz.scanning.examples import example_rows, token_rows
-from attnviz.scanning.files import record_to_bytes
-from attnviz.scanning.manifest import read_manifest
-from attnviz.scanning.request import Request
-from attnviz.scanning.store import Store
-from attnviz.scanning.tables import table_bytes
 from attnviz.scanning.tasks import (
     CountShard,
     Done,

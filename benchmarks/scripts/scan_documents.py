@@ -6,12 +6,11 @@ python scan_documents.py DOCUMENTS
 import sys
 from itertools import islice
 
-from attnviz.data.scan import Document
+from attnviz.commands.atlas.record import Document, record_to_bytes
 from attnviz.models.catalog import Source, load
 from attnviz.models.reducing import use_threads
 from attnviz.records.heads import every_head
 from attnviz.scanning.count import Counter
-from attnviz.scanning.files import record_to_bytes
 from making.world.texts import texts
 
 SHARD = 1000

@@ -9,7 +9,7 @@ import sys
 from inside import report
 from texts import LONGEST, WORLD, documents
 
-from attnviz.data.scan import Document
+from attnviz.commands.atlas.record import Document
 from attnviz.models.catalog import Source, load
 from attnviz.models.reducing import use_threads
 from attnviz.records.heads import every_head

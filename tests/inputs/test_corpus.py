@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from attnviz.data.scan import CorpusFile, Document, Piece, Skipped, Split
+from attnviz.commands.atlas.record import CorpusFile, Document, Piece, Skipped, Split
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError
 from attnviz.inputs.corpus import documents as documents_module
 from attnviz.inputs.corpus import tables as tables_module
@@ -315,7 +315,7 @@ import resource
 import sys
 sys.path.insert(0, {root!r})
 import pyarrow.parquet
-from attnviz.data.scan import Skipped
+from attnviz.commands.atlas.record import Skipped
 from attnviz.inputs.corpus import corpus_files, documents_of, shards_of
 held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for shard in shards_of(corpus_files([sys.argv[1]]), sys.argv[2], 1 << 28):

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
+from attnviz.commands.atlas import page as atlas_page
+from attnviz.commands.atlas.page import (
+    AtlasStart,
+    Search,
+    head_json,
+    page_chunks,
+    page_of,
+    scan_id,
+    start_of,
+    write_page,
+)
+from attnviz.commands.atlas.record import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
 from attnviz.errors import ExitStatus, OutputError, UsageError
-from attnviz.renderers.webpage.atlas import AtlasStart, Search, head_json, page_chunks, scan_id
-from attnviz.scanning import webpage
-from attnviz.scanning.webpage import page_of, start_of, write_page
 from tests.conftest import Run
 from tests.renderers.browsing import Open
 from tests.scanning.atlases import made_scan
@@ -99,7 +107,7 @@ def one_file(atlas: Atlas | None = None, words: Sequence[str] = WORDS, path: str
 
 def several_files(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str = "atlas.html") -> Path:
     """The page and its folder, as they are written where one file would be too large."""
-    monkeypatch.setattr(webpage, "LARGEST", 3000)
+    monkeypatch.setattr(atlas_page, "LARGEST", 3000)
     atlas = atlas_of(induction=0.7)
     assert write_page(atlas, iter(heads_of(atlas)), folder / name) is not None
     return folder / name
@@ -143,9 +151,9 @@ def test_the_limit_is_that_of_the_whole_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size, atlas = len(one_file(atlas_of()).encode()), atlas_of()
-    monkeypatch.setattr(webpage, "LARGEST", size)
+    monkeypatch.setattr(atlas_page, "LARGEST", size)
     assert write_page(atlas, heads_of(atlas), tmp_path / "p.html") is None
-    monkeypatch.setattr(webpage, "LARGEST", size - 1)
+    monkeypatch.setattr(atlas_page, "LARGEST", size - 1)
     assert write_page(atlas, heads_of(atlas), tmp_path / "p.html") == tmp_path / "p_heads"
     assert len(list((tmp_path / "p_heads").iterdir())) == LAYERS * ACROSS
     with pytest.raises(UsageError, match="would be several files"):
@@ -156,7 +164,7 @@ def test_heads_of_a_page_with_a_folder_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When a head is asked for, the one before the last is on the disk already."""
-    monkeypatch.setattr(webpage, "LARGEST", 1)
+    monkeypatch.setattr(atlas_page, "LARGEST", 1)
     atlas, written = atlas_of(), []
 
     def come() -> Any:
@@ -259,7 +267,7 @@ def test_the_page_opens_on_a_telling_head(fixed: dict[str, float], score: str) -
 
 def test_the_page_opens_on_the_first_head_where_nothing_tells_of_any() -> None:
     atlas = atlas_of()
-    bare = [{**row, **dict.fromkeys(webpage.TELLING)} for row in atlas.rows]
+    bare = [{**row, **dict.fromkeys(atlas_page.TELLING)} for row in atlas.rows]
     assert start_of(Atlas("m", bare)) == AtlasStart(0, "entropy")
 
 
@@ -284,7 +292,7 @@ def test_atlas_writes_the_page(run: Run, tmp_path: Path) -> None:
 def test_atlas_says_what_belongs_to_the_page(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webpage, "LARGEST", 1000)
+    monkeypatch.setattr(atlas_page, "LARGEST", 1000)
     folder, out = made_scan(tmp_path / "scan"), tmp_path / "atlas.html"
     ended = run("atlas", str(folder), "-o", str(out))
     assert ended.status is ExitStatus.OK

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attnviz.data.atlas import SCORES
+from attnviz.commands.atlas.folder import ADDED, MANIFEST, SCHEMA, Store, finish
+from attnviz.commands.atlas.record import SCORES
+from attnviz.commands.atlas.tables import columns, write_table
 from attnviz.records.capture import ModelIdentity
 from attnviz.records.heads import Head
 from attnviz.records.rows import made_to_dict
-from attnviz.scanning.manifest import ADDED, MANIFEST, SCHEMA, finish
-from attnviz.scanning.store import Store
-from attnviz.scanning.tables import columns, write_table
 
 HEADS = tuple((layer, head) for layer in (2, 3) for head in range(3))
 EDGES = (0, 1, 2, 4, 8, 16, 32, 64)

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import attnviz
+from attnviz.commands.atlas.tables import read_atlas
 from attnviz.errors import InputError, UsageError
-from attnviz.scanning.tables import read_atlas
 from tests.conftest import bytes_tokenizer
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scan.md"

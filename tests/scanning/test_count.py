@@ -18,21 +18,25 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import attnviz
-from attnviz.data.atlas import SCORES
-from attnviz.data.record import (
+from attnviz.commands.atlas.record import (
     NONE,
     SCALE,
+    SCORES,
     TOP,
+    Document,
     Origin,
     Record,
+    Skipped,
     empty_record,
     estimate,
     least,
     merged,
     moments,
+    record_of_bytes,
+    record_to_bytes,
+    skipped_of_bytes,
     units,
 )
-from attnviz.data.scan import Document, Skipped
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel
@@ -41,7 +45,6 @@ from attnviz.records.heads import Head, every_head
 from attnviz.records.metrics import EDGES, HeadLinks
 from attnviz.scanning.count import Counter
 from attnviz.scanning.examples import TokenMass, run_again
-from attnviz.scanning.files import record_of_bytes, record_to_bytes, skipped_of_bytes
 from attnviz.scanning.windows import Window, Windows, batches
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.conftest import Run

@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.commands.atlas.folder import MANIFEST, Request, Store, keep_manifest
+from attnviz.commands.atlas.tables import read_atlas, read_heads
 from attnviz.errors import AttnvizError, ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.catalog import Source
 from attnviz.scanning.executors import HowRun
 from attnviz.scanning.local import local_workers
-from attnviz.scanning.manifest import MANIFEST, keep_manifest
 from attnviz.scanning.plan import Plan, locked, make_plan
-from attnviz.scanning.request import Request
 from attnviz.scanning.run import run_scan
-from attnviz.scanning.store import Store
-from attnviz.scanning.tables import read_atlas, read_heads
 from tests.conftest import Run
 from tests.scanning.test_run import TEXTS, Watched
 from tests.scanning.test_same import contents

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from attnviz.data.atlas import SCORES, Atlas
-from attnviz.errors import ExitStatus, OutputError
-from attnviz.scanning.tables import read_atlas, read_heads
-from attnviz.writers.headvis import (
+from attnviz.commands.atlas.headvis import (
     corpus_of,
     file_name,
     head_object,
@@ -19,6 +16,9 @@ from attnviz.writers.headvis import (
     sequence_object,
     write_headvis,
 )
+from attnviz.commands.atlas.record import SCORES, Atlas
+from attnviz.commands.atlas.tables import read_atlas, read_heads
+from attnviz.errors import ExitStatus, OutputError
 from tests.conftest import Run
 from tests.scanning.atlases import HEADS, LINKS, TOKENS, made_scan
 
@@ -226,7 +226,7 @@ def test_heads_are_taken_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Monke
             events.append(f"read {head.head}")
             yield head
 
-    import attnviz.writers.headvis as writer
+    import attnviz.commands.atlas.headvis as writer
 
     monkeypatch.setattr(writer, "_write", lambda path, _: events.append(f"wrote {path.stem}"))
     write_headvis(tmp_path / "tree", atlas, heads())
@@ -247,6 +247,6 @@ def test_an_export_needs_a_folder_and_takes_no_other_option(run: Run, tmp_path: 
 
 
 def test_every_score_has_a_name_and_a_meaning() -> None:
-    from attnviz.writers.headvis import MEANINGS, NAMES
+    from attnviz.commands.atlas.headvis import MEANINGS, NAMES
 
     assert set(NAMES) == set(MEANINGS) == set(SCORES)

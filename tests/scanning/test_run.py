@@ -15,17 +15,15 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import attnviz
-from attnviz.data.record import empty_record, merged
+from attnviz.commands.atlas.folder import Request, Store, asked_by, keep_manifest
+from attnviz.commands.atlas.record import empty_record, merged
+from attnviz.commands.atlas.tables import read_atlas, read_head
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.models.catalog import Source
 from attnviz.scanning.estimate import Estimated
 from attnviz.scanning.executors import HowRun
-from attnviz.scanning.manifest import asked_by, keep_manifest
 from attnviz.scanning.plan import Plan, locked, make_plan, shard_size
-from attnviz.scanning.request import Request
 from attnviz.scanning.run import run_scan
-from attnviz.scanning.store import Store
-from attnviz.scanning.tables import read_atlas, read_head
 from attnviz.scanning.tasks import Done
 from tests.conftest import Run
 

@@ -28,9 +28,9 @@ import sys
 from attnviz.models.catalog import Source
 from attnviz.scanning.executors import HowRun
 from attnviz.scanning.plan import make_plan
-from attnviz.scanning.request import Request
+from attnviz.commands.atlas.folder import Request
 from attnviz.scanning.run import run_scan
-from attnviz.scanning.store import Store
+from attnviz.commands.atlas.folder import Store
 
 class Silent:
     def expect(self, estimate): pass

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from attnviz.commands.atlas import tables
+from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads, write_table
 from attnviz.errors import InputError
 from attnviz.records.heads import Head
-from attnviz.scanning import tables
-from attnviz.scanning.tables import read_atlas, read_head, read_heads, write_table
 from tests.scanning.atlases import HEADS, examples, made_scan, sealed
 
 

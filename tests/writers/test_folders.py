@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.commands.atlas.headvis import new_folder
 from attnviz.errors import OutputError
-from attnviz.writers.folders import new_folder
 
 
 def own(name: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from attnviz.data.scan import CorpusFile
+from attnviz.commands.atlas.record import CorpusFile
 from attnviz.errors import InputError
 from attnviz.inputs.places import file_system, form_of, is_result, is_url, reading
 

@@ -6,7 +6,7 @@ from heapq import nlargest
 from math import inf
 from typing import BinaryIO
 
-from attnviz.data.scan import CorpusFile, Document, Piece, Skipped, Split
+from attnviz.commands.atlas.record import CorpusFile, Document, Piece, Skipped, Split
 from attnviz.errors import InputError
 from attnviz.inputs import text as inputs_text
 from attnviz.inputs.corpus.tables import rows_of, too_long

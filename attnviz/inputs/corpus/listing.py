@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import Path
 
-from attnviz.data.scan import CorpusFile
+from attnviz.commands.atlas.record import CorpusFile
 from attnviz.errors import InputError, option
 from attnviz.inputs.corpus.distant import distant_files, state_of
 from attnviz.inputs.places import (

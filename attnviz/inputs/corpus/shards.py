@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from attnviz.data.scan import CorpusFile, Piece, Shard, Split
+from attnviz.commands.atlas.record import CorpusFile, Piece, Shard, Split
 from attnviz.errors import InputError
 from attnviz.inputs.corpus.tables import cuts_of
 from attnviz.inputs.places import named_form

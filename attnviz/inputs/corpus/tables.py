@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from attnviz.data.scan import Document, Piece, Skipped
+from attnviz.commands.atlas.record import Document, Piece, Skipped
 from attnviz.errors import InputError
 from attnviz.inputs.corpus.units import LONGEST
 from attnviz.inputs.places import BUFFER, opened, reading, shown

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from math import nan
 
-from attnviz.data.atlas import SCORES, Atlas
+from attnviz.commands.atlas.headlines import atlas_title
+from attnviz.commands.atlas.record import SCORES, Atlas
 from attnviz.draw.labels import SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import draw_panes, score_pane
 from attnviz.records.heads import Head
-from attnviz.renderers.atlas_titles import atlas_title
 
 
 def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:

@@ -8,13 +8,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from attnviz.data.atlas import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
+from attnviz.commands.atlas.folder import AGAIN, TABLES, Store, is_whole, read_manifest
+from attnviz.commands.atlas.record import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
 from attnviz.errors import InputError, missing
 from attnviz.kit.write import write_bytes
 from attnviz.records.heads import Head
 from attnviz.records.restore import model_of_dict
-from attnviz.scanning.manifest import AGAIN, TABLES, is_whole, read_manifest
-from attnviz.scanning.store import Store
 
 AT_ONCE = {"histograms": 1 << 12, "tokens": 1 << 12, "examples": 16}
 """How many rows are in memory while a table is read head by head; an example is large."""

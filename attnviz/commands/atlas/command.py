@@ -1,28 +1,34 @@
-"""What `attnviz atlas` shows besides its table: one head, two scores, several scans, a tree."""
+"""`attnviz atlas`: the result of a scan."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from attnviz.analyses.atlas import one_head, scatter_of, two_scores
-from attnviz.analyses.development import develop
-from attnviz.data.atlas import SCORES, Atlas
+import typer
+
+from attnviz.commands.atlas import terminal as table
+from attnviz.commands.atlas.development import develop
+from attnviz.commands.atlas.headlines import one_head, scatter_of, two_scores
+from attnviz.commands.atlas.record import SCORES, Atlas
+from attnviz.commands.atlas.rows import AtlasRow, DevelopmentRow, HeadPartRow, ScatterRow
+from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
 from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
-from attnviz.kit.deliver import Destination, deliver, deliver_result
+from attnviz.kit.deliver import Destination, deliver, deliver_result, destination_of
 from attnviz.kit.lines import say
-from attnviz.kit.option import option_field
+from attnviz.kit.option import command, option_field
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.records.call import Asked, asked
 from attnviz.records.rows import made_to_dict
-from attnviz.renderers.rows.atlas import DevelopmentRow, HeadPartRow, ScatterRow
-from attnviz.scanning.tables import read_atlas, read_head, read_heads
 
 if TYPE_CHECKING:
     from attnviz.draw.picture.canvas import Drawn
+
+
+# What `attnviz atlas` shows besides its table: one head, two scores, several scans, a tree.
 
 
 @dataclass(frozen=True)
@@ -100,8 +106,8 @@ def show_head(session: Session, to: Destination, folder: str, name: str, top: in
         InputError: the result is damaged.
         OutputError: the file or the stream cannot take it.
     """
-    from attnviz.renderers.terminal import atlas_head
-    from attnviz.writers.atlas import head_chunks, head_rows
+    from attnviz.commands.atlas import terminal as atlas_terminal
+    from attnviz.commands.atlas.rows import head_chunks, head_rows
 
     if to.format.picture or to.format.name == "html":
         raise UsageError(
@@ -118,7 +124,7 @@ def show_head(session: Session, to: Destination, folder: str, name: str, top: in
         str(found.head),
         (HeadPartRow,),
         lambda: head_rows(found, top),
-        lambda display: atlas_head.render_head(whole, found, top, display),
+        lambda display: atlas_terminal.render_head(whole, found, top, display),
     )
     deliver_result(session, to, result)
 
@@ -132,12 +138,12 @@ def show_plot(
         UsageError: these are not two scores.
         OutputError: the file or the stream cannot take it.
     """
-    from attnviz.renderers.terminal import scatter as table
+    from attnviz.commands.atlas import scatter as table
 
     scatter = scatter_of(whole, *two_scores(names))
 
     def draw(**look: Any) -> "Drawn":
-        from attnviz.renderers.picture import scatter as picture
+        from attnviz.commands.atlas import scatter as picture
 
         return picture.draw(whole, scatter, top=top, **look)
 
@@ -169,7 +175,7 @@ def show_development(
         UsageError: the scans cannot be compared, or have no such head.
         OutputError: the file or the stream cannot take it.
     """
-    from attnviz.renderers.terminal import development as table
+    from attnviz.commands.atlas import development_shown as table
 
     if to.format.name == "html":
         raise UsageError("a page is of one scan", "give one folder")
@@ -179,7 +185,7 @@ def show_development(
     found = found.only(heads, SCORES if score is None else (score,))
 
     def draw(**look: Any) -> "Drawn":
-        from attnviz.renderers.picture import development as picture
+        from attnviz.commands.atlas import development_shown as picture
 
         return picture.draw(found, top=top, **look)
 
@@ -204,7 +210,7 @@ def export_tree(session: Session, folder: str, tree: Path | None) -> None:
         InputError: the result is damaged.
         OutputError: the tree cannot be written.
     """
-    from attnviz.writers.headvis import write_headvis
+    from attnviz.commands.atlas.headvis import write_headvis
 
     if tree is None:
         raise UsageError(
@@ -214,3 +220,160 @@ def export_tree(session: Session, folder: str, tree: Path | None) -> None:
     whole = read_scan(session, folder)
     written = write_headvis(tree, whole, read_heads(folder, whole.rows))
     session.wrote(written)
+
+
+EPILOG = """
+Examples
+
+attnviz atlas scanned
+
+attnviz atlas scanned --sort induction --top 5
+
+attnviz atlas scanned --head L1H2
+
+attnviz atlas scanned -o atlas.png
+
+attnviz atlas scanned -o atlas.html
+
+attnviz atlas scanned --plot previous,induction -o plot.png
+
+attnviz atlas step-100 step-400 step-1600 -o development.png
+
+attnviz atlas scanned --export headvis -o tree
+"""
+COMMON = "head sort top plot format output quiet".split()
+"""The options that the short help lists."""
+Score: TypeAlias = Literal[
+    "entropy",
+    "normalised",
+    "distance",
+    "distance_variance",
+    "previous",
+    "first",
+    "self",
+    "duplicate",
+    "induction",
+]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Which heads are listed, and in which order."""
+
+    sort: Score | None = option_field(
+        g.LOOK,
+        None,
+        "--sort",
+        help="Sort by this score, largest first. Default: by layer and head. With several "
+        "folders: show this score only.",
+    )
+    top: int | None = option_field(
+        g.LOOK,
+        None,
+        "--top",
+        metavar="K",
+        min=1,
+        help="Show only the first K heads; of one head, K tokens of each side and K windows. In a "
+        "plot: name K heads at most.",
+    )
+
+
+@command
+def atlas(
+    session: Session,
+    *,
+    folders: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FOLDER",
+            help="The folder of a scan; several: scans of one model's checkpoints.",
+            show_default=False,
+        ),
+    ],
+    listed: Listed,
+    viewed: Viewed,
+    canvas: g.Canvas,
+    screen: g.Screen,
+    output: g.PageOutput,
+    noise: g.Noise,
+) -> None:
+    """Show what a scan found: every head's scores, the means over documents."""
+    check_views(session, folders, viewed)
+    folder, top = folders[0], listed.top
+    if viewed.export is not None:
+        export_tree(session, folder, output.output)
+        return
+    to = destination_of(session, output)
+    if len(folders) > 1:
+        show_development(session, to, folders, viewed.head, listed.sort, top, canvas)
+        return
+    if viewed.head is not None:
+        show_head(session, to, folder, viewed.head, top)
+        return
+    whole = read_scan(session, folder)
+    if to.format.name == "html":
+        show_page(session, to, folder, whole, listed.sort, viewed.plot)
+        return
+    if viewed.plot is not None:
+        show_plot(session, to, whole, viewed.plot, top, canvas)
+        return
+    _show_scores(session, to, whole, listed, canvas)
+
+
+def _show_scores(
+    session: Session, to: Destination, whole: Atlas, listed: Listed, canvas: g.Canvas
+) -> None:
+    """The scores of every head."""
+    found = whole.sorted_by(listed.sort, listed.top)
+
+    def draw(**look: Any) -> "Drawn":
+        from attnviz.commands.atlas import picture
+
+        return picture.draw(whole, **look)
+
+    result = Result(
+        "atlas",
+        found,
+        whole.model,
+        (AtlasRow,),
+        lambda: list(found.rows),
+        lambda display: table.render_atlas(found, display),
+        draw,
+        _made=made_of_scans([whole]),
+    )
+    deliver_result(session, to, result, canvas)
+
+
+# `attnviz atlas -o FILE.html`: the result of a scan as a page.
+
+
+def show_page(
+    session: Session,
+    to: Destination,
+    folder: str,
+    whole: Atlas,
+    sort: str | None,
+    plot: str | None,
+) -> None:
+    """The page of a scan, which opens on the head with the most of a score, or on two scores.
+
+    Raises:
+        UsageError: these are not two scores, or the page is too large for a stream.
+        InputError: the result is damaged.
+        OutputError: a file cannot be written.
+    """
+    from attnviz.commands.atlas.page import page_of, start_of, write_page
+
+    session.refuse("top", wrong="does nothing for html", hint="a page shows every head")
+    start = start_of(whole, sort)
+    heads = session.progress(read_heads(folder, whole.rows), "head")
+    if plot is not None:
+        x, y = two_scores(plot)
+        start = replace(start, x=x, y=y)
+    if to.output is None or (to.output.exists() and not to.output.is_file()):
+        deliver(session, to, [(None, [page_of(whole, heads, start)])])
+        return
+    beside = write_page(whole, heads, to.output, start)
+    session.wrote(to.output)
+    if beside is not None:
+        session.note(f"the heads are in {str(beside)!r}, which has to stay beside the page")

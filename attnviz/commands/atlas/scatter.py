@@ -1,25 +1,74 @@
-"""Two scores of every head as a picture: a point for each, in the colour of its layer."""
+"""Two scores of the heads that stand out, as a table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from rich.text import Text
 
-from attnviz.data.atlas import Atlas
-from attnviz.data.scatter import HeadPoint, Scatter
+from attnviz.commands.atlas.headlines import HeadPoint, Scatter, outliers_said, scatter_title
+from attnviz.commands.atlas.record import Atlas
+from attnviz.commands.atlas.terminal import letters, score_number
+from attnviz.console import Display
 from attnviz.draw.labels import LAYERS
 from attnviz.draw.picture.canvas import Drawn, place, renderer_of
 from attnviz.draw.picture.frame import GREY, sheet, write_line
 from attnviz.draw.picture.names import Box, place_names
 from attnviz.draw.picture.panes import axis_label, draw_layers, layer_scale
-from attnviz.renderers.atlas_titles import outliers_said, scatter_title
+from attnviz.draw.terminal.colors import folded
+from attnviz.draw.terminal.listing import Column, listing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
+
+
+HEADS = 12
+
+
+def render(atlas: Atlas, scatter: Scatter, top: int | None, display: Display) -> Iterator[Text]:
+    """The heads farthest from the median, and the rule.
+
+    Args:
+        atlas: the scan.
+        scatter: two of its scores.
+        top: how many heads are named; None for 12.
+        display: where it is shown.
+    """
+    shown = scatter.outliers[: top or HEADS]
+    title = letters(scatter_title(atlas, scatter), display)
+    yield from folded(Text(title, "dim"), display.width)
+    yield Text()
+    if shown:
+        columns = [Column("head")]
+        for name in (scatter.x, scatter.y):
+            columns += [Column(name.replace("_", " "), right=True)]
+            columns += [Column(letters("± error", display), right=True)]
+        columns.append(Column("distance", right=True))
+        rows = [
+            [
+                str(point.head),
+                letters(score_number(scatter.x, point.x), display),
+                letters(score_number(scatter.x, point.x_error), display),
+                letters(score_number(scatter.y, point.y), display),
+                letters(score_number(scatter.y, point.y_error), display),
+                f"{point.distance:.1f}",
+            ]
+            for point in shown
+        ]
+        yield from listing(columns, rows, display.width)
+        yield Text()
+    said = letters(outliers_said(scatter, len(shown)), display)
+    yield from folded(Text(said, "dim"), display.width)
+    picture = display.speller("output", "FILE.png")
+    yield from folded(Text(f"{picture} draws all heads", "dim"), display.width)
+
+
+# Two scores of every head as a picture: a point for each, in the colour of its layer.
+
 
 WIDTH, HEIGHT = 5.6, 4.2  # inches
 NAMED = 12

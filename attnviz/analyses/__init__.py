@@ -1,1 +1,0 @@
-"""Records to results: pure functions."""

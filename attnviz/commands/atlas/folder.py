@@ -1,0 +1,519 @@
+"""The folder of a scan, on this machine or where a URL points to; every file is written whole."""
+
+import errno
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import secrets
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, get_args
+
+from attnviz.commands.atlas.record import Origin, Split, record_of_bytes
+from attnviz.errors import InputError, OutputError, UsageError, option
+from attnviz.inputs.places import as_local
+from attnviz.kit.prepare import HeadOptions
+from attnviz.kit.write import as_output_error, make_folder, write_bytes
+from attnviz.models.catalog import Source
+from attnviz.models.placement import Placement
+from attnviz.records.call import Asked
+from attnviz.records.rows import made_to_dict
+
+TRIAL = ".attnviz-trial"
+LARGEST = 1 << 30
+"""The most bytes of a file that is read whole: a manifest, or the record of a shard."""
+PART = 1 << 20
+"""Bytes that are read of any other at a time."""
+
+OBJECTS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory", "oci", "r2")
+"""File systems in which an upload appears whole; in others a file is renamed."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder, `s3://bucket/folder` or a path; it can be sent to another process."""
+
+    where: str
+
+    def __post_init__(self) -> None:
+        if not self.where:
+            raise UsageError("the folder of a scan has no name", "name one, as in scanned")
+
+    @classmethod
+    def at(cls, where: str) -> "Store":
+        """The folder at a path or a URL; a path is made a full one, for workers elsewhere."""
+        local = as_local(where)
+        return cls(os.path.abspath(local) if local and "://" not in local else local)
+
+    @property
+    def remote(self) -> bool:
+        """Whether another file system than that of this machine holds it."""
+        return "://" in self.where
+
+    def write(self, name: str, data: bytes | Iterable[bytes]) -> None:
+        """Write a file, or chunks as they come, which is then complete or untouched.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        if not self.remote:
+            path = Path(self.where) / name
+            make_folder(path.parent)
+            with as_output_error(path):
+                if path.exists():
+                    check_regular(path)
+            write_bytes(path, data)
+            return
+        with self._told(OutputError, name):
+            whole = data if isinstance(data, bytes) else b"".join(data)
+            system = self._system
+            if self.where.partition("://")[0] in OBJECTS:
+                system.pipe_file(self.url(name), whole)  # one PUT, which nobody sees half done
+            else:
+                partial = f"{self.url(name)}.{secrets.token_hex(4)}.partial"
+                system.makedirs(system._parent(partial), exist_ok=True)
+                system.pipe_file(partial, whole)
+                system.mv(partial, self.url(name))
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file; None where there is none.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        with self._told(InputError, name):
+            try:
+                if self.remote:
+                    return bytes(self._system.cat_file(self.url(name)))  # in one request
+                with self.open(name) as file:
+                    data = file.read(LARGEST + 1)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            if len(data) > LARGEST:
+                raise OSError(f"it has more than {LARGEST >> 30} GB")
+            return data
+
+    def has(self, name: str) -> bool:
+        """Whether a file, or anything else, is there.
+
+        Raises:
+            InputError: it cannot be seen.
+        """
+        with self._told(InputError, name):
+            if self.remote:
+                return bool(self._system.exists(self.url(name)))
+            return os.path.lexists(Path(self.where) / name)
+
+    def state(self, name: str) -> dict[str, Any] | None:
+        """The bytes of a file, and their digest; None where there is none.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        size, digest = 0, blake2b(digest_size=16)
+        with self._told(InputError, name):
+            try:
+                with self.open(name) as file:
+                    while data := file.read(PART):
+                        size += len(data)
+                        digest.update(data)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+        return {"bytes": size, "blake2b": digest.hexdigest()}
+
+    def open(self, name: str) -> BinaryIO:
+        """A file, to be read in parts.
+
+        Raises:
+            OSError: there is none, or it cannot be read.
+        """
+        if self.remote:
+            opened: BinaryIO = self._system.open(self.url(name), "rb")
+            return opened
+        path = Path(self.where) / name
+        check_regular(path)
+        return path.open("rb")
+
+    def names(self, folder: str) -> set[str]:
+        """The files of a folder within this one, as `folder/name`.
+
+        Raises:
+            InputError: it cannot be listed.
+        """
+        with self._told(InputError, folder):
+            try:
+                if self.remote:
+                    self._system.invalidate_cache()  # others write there, too
+                    found = self._system.ls(self.url(folder), detail=False)
+                else:
+                    found = [path.name for path in (Path(self.where) / folder).iterdir()]
+            except (FileNotFoundError, NotADirectoryError):
+                return set()
+        return {f"{folder}/{str(each).rsplit('/', 1)[-1]}" for each in found}
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder within this one, and the files in it.
+
+        Raises:
+            OutputError: it cannot be removed.
+        """
+        import shutil
+
+        with self._told(OutputError, folder):
+            if not self.remote:
+                shutil.rmtree(Path(self.where) / folder, ignore_errors=True)
+            elif self.names(folder):
+                self._system.rm(self.url(folder), recursive=True)
+
+    def try_writing(self) -> None:
+        """See that a file can be written.
+
+        Raises:
+            OutputError: it cannot.
+        """
+        name = f"{TRIAL}-{secrets.token_hex(4)}"  # others may try at the same time
+        self.write(name, b"attnviz")
+        with self._told(OutputError, name):
+            if self.remote:
+                self._system.rm_file(self.url(name))
+            else:
+                (Path(self.where) / name).unlink()
+
+    def url(self, name: str) -> str:
+        """The address of a file as its file system takes it."""
+        return f"{self.where.rstrip('/')}/{name}"
+
+    @property
+    def _system(self) -> Any:
+        import fsspec
+
+        try:
+            return fsspec.core.url_to_fs(self.where)[0]
+        except (ImportError, ValueError) as error:
+            raise UsageError(
+                f"{self.where!r} cannot be opened: {error}", "install what it names"
+            ) from None
+
+    @contextmanager
+    def _told(self, kind: type[InputError | OutputError], name: str) -> Iterator[None]:
+        """Raise one sentence in place of whatever a file system raises."""
+        try:
+            yield
+        except (UsageError, InputError, OutputError):
+            raise
+        except Exception as error:  # each file system has errors of its own
+            known = error.strerror if isinstance(error, OSError) else None
+            said = " ".join((known or str(error)).split()) or type(error).__name__
+            verb = "written" if kind is OutputError else "read"
+            raise kind(f"{self.url(name)!r} cannot be {verb}: {said}", "see that it can") from None
+
+
+def check_regular(path: Path) -> None:
+    """See that a file that is there is one with an end, as a pipe would be waited for.
+
+    Raises:
+        OSError: it is none, or not there.
+    """
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise OSError("it is not a regular file")
+
+
+# What a scan is asked to do.
+
+
+BATCH = 4096
+"""The most tokens of a batch, but for a window that is longer by itself."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked: the corpus, how it is cut, and which heads are counted.
+
+    `paths`: files, folders, patterns or URLs; `key`: where a JSON object, or a row of Parquet,
+    holds its text; `length`: the most tokens of a window; `shard`: about how many bytes are counted
+    at a time, None: as many as a corpus of this size wants; `documents`: how many are read, None:
+    all; `seed`: which windows are drawn as examples.
+
+    Raises:
+        UsageError: there is no corpus, or a value cannot be meant.
+    """
+
+    paths: tuple[str, ...]
+    split: Split = "file"
+    key: str = "text"
+    length: int = 512
+    shard: int | None = None
+    documents: int | None = None
+    seed: int = 0
+    heads: HeadOptions = field(default_factory=HeadOptions)
+
+    def __post_init__(self) -> None:
+        if not self.paths:
+            raise UsageError("there is no corpus", "name files or folders of text")
+        if self.split not in get_args(Split):
+            known = ", ".join(get_args(Split))
+            raise UsageError(f"{option('split', self.split)} is not known", f"use {known}")
+        for name, value, least in (("length", self.length, 8), ("max_docs", self.documents, 1)):
+            if value is not None and value < least:
+                raise UsageError(f"{option(name, value)} is too small", f"give at least {least}")
+
+
+# The manifest of a scan: what was asked, over what, with what.
+#
+# A scan goes on where its folder holds the same manifest, and is refused where it holds another
+# one: a result never mixes two corpora, models, versions or kinds of processor. Beside what was
+# asked it holds the scan's name, which is its digest, and when all is written, how the result was
+# made, and the size and digest of every file of it: without them, a scan is not finished.
+#
+# The weights of a model that is loaded by its name are no part of it, as a plan is made without
+# them: their fingerprint stands in every record (`Origin`), and records of other weights are not
+# merged.
+
+
+SCHEMA = "attnviz-scan/4"
+MANIFEST = "manifest.json"
+TABLES = ("heads", "histograms", "tokens", "examples")
+FILES = (*(f"{table}.parquet" for table in TABLES), "skipped.jsonl")
+"""The files of a result."""
+ADDED = ("scan", "result")
+"""What the manifest holds besides what was asked: the name of the scan, and its files."""
+AGAIN = "scan the same corpus into it again: what is whole stays, and the rest is made again"
+ANOTHER = f"give another folder with {option('output')}, or remove this one"
+
+
+def manifest_of(
+    request: Request,
+    source: Source,
+    files: Sequence[Sequence[Any]],
+    corpus: Sequence[Sequence[Any]],
+    shards: int,
+) -> dict[str, Any]:
+    """All on which a bit of the result depends; `files`, `corpus`: name, size and mark of each.
+
+    `files` are those of the model.
+    """
+    asked = {**asdict(request), "heads": asdict(request.heads), "paths": list(request.paths)}
+    return {
+        "schema": SCHEMA,
+        "model": source.name,
+        "revision": source.revision,
+        "files": [list(each) for each in files],
+        "kind": source.kind,
+        "engine": source.engine,
+        "device": source.placement.device,
+        "dtype": source.placement.dtype,
+        **asked,
+        "corpus": [list(each) for each in corpus],
+        "shards": shards,
+        "versions": {
+            name: importlib.metadata.version(name)
+            for name in ("attnviz", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
+        },
+        "processor": processor(),
+        "threads": 1,
+        "batch": BATCH,
+    }
+
+
+def processor() -> str:
+    """The kind of processor, as far as it chooses how numbers are computed."""
+    try:
+        told = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        told = ""
+    vendor = re.search(r"vendor_id\s*:\s*(\S+)", told)
+    widest = next((name for name in ("avx512f", "avx2") if name in told.split()), "")
+    return " ".join(filter(None, (platform.machine(), vendor[1] if vendor else "", widest)))
+
+
+def digest_of(manifest: Mapping[str, Any]) -> str:
+    """The name of a scan, by which its records are known: a digest of what was asked."""
+    asked = {name: value for name, value in manifest.items() if name not in ADDED}
+    written = json.dumps(asked, sort_keys=True).encode()
+    return blake2b(written, digest_size=8).hexdigest()
+
+
+def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest, or see that the one that is there is the same.
+
+    One under which nothing was counted is replaced. One that is lost or damaged is written again
+    where all shards are of this scan.
+
+    Raises:
+        UsageError: it is another one; the difference, or what is lost, is named.
+        OutputError: it cannot be written.
+    """
+    found, scan = _found(store), digest_of(manifest)
+    if found is not None and _is_intact(found) and found["scan"] == scan:
+        return
+    shards = store.names("shards")
+    counted = shards or any(store.has(f"{table}.parquet") for table in TABLES)
+    if counted or (found or {}).get("result"):
+        if found is None or (found.get("schema") == SCHEMA and not _is_intact(found)):
+            _check_orphans(store, shards, scan)
+        else:
+            _refuse_other(store, found, manifest)
+    elif not str((found or {}).get("schema")).startswith(SCHEMA.partition("/")[0]):
+        _check_empty(store)
+    for folder in ("examples", "sampled"):
+        store.remove(folder)  # they are of whatever was there before
+    _write(store, {**manifest, "scan": scan})
+
+
+def made_of(manifest: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
+    """How the result of a scan was made: the same for the same scan, whoever ran it, and when."""
+    asked = {
+        **{"corpus": manifest["paths"], "field": manifest["key"]},
+        **{name: manifest[name] for name in ("split", "length", "kind", "engine", "device")},
+        **{"dtype": manifest["dtype"], "max_docs": manifest["documents"], "bos": origin.bos},
+        **{name: manifest["heads"][name] for name in ("layers", "heads")},
+    }
+    models = () if origin.model is None else (origin.model,)
+    made = made_to_dict((), models, Asked(asked, manifest["seed"]))
+    return {**made, "versions": manifest["versions"]}
+
+
+def finish(
+    store: Store, manifest: Mapping[str, Any], made: Mapping[str, Any], **counted: int
+) -> None:
+    """Write the manifest of a finished scan: with how it was made, what it counted, and its files.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    files = {name: store.state(name) for name in FILES}
+    result = {**counted, "made": made, "files": files}
+    _write(store, {**manifest, "scan": digest_of(manifest), "result": result})
+
+
+def lost_files(store: Store, manifest: Mapping[str, Any]) -> set[str]:
+    """The files of a result that are not as the scan wrote them; all while it is not finished.
+
+    Raises:
+        InputError: one cannot be read.
+    """
+    return {name for name in FILES if not is_whole(store, manifest, name)}
+
+
+def is_whole(store: Store, manifest: Mapping[str, Any], name: str) -> bool:
+    """Whether a file of a result is as the scan wrote it; raises as `lost_files`."""
+    written = manifest["result"]["files"].get(name) if "result" in manifest else None
+    return written is not None and store.state(name) == written
+
+
+def _write(store: Store, manifest: Mapping[str, Any]) -> None:
+    store.write(MANIFEST, f"{json.dumps(manifest, indent=2)}\n".encode())
+
+
+def _check_empty(store: Store) -> None:
+    """See that the folder has nothing of another program's that a scan would replace.
+
+    Raises:
+        UsageError: it has.
+    """
+    there = [MANIFEST] if store.has(MANIFEST) else []
+    there += [folder for folder in ("examples", "sampled") if store.names(folder)]
+    if there:
+        raise UsageError(
+            f"{store.where!r} has {there[0]!r}, which attnviz scan did not write", ANOTHER
+        )
+
+
+def _check_orphans(store: Store, shards: Iterable[str], scan: str) -> None:
+    """See that shards without a manifest are of this scan.
+
+    Raises:
+        UsageError: they are not, or there are none.
+    """
+    found = set[str]()
+    for name in shards:
+        with suppress(ValueError):
+            found.add(record_of_bytes(store.read(name) or b"").origin.scan)
+    if found != {scan}:
+        kept = "shards of another scan" if found else "tables without their shards"
+        raise UsageError(f"{store.where!r} has lost its manifest, and holds {kept}", ANOTHER)
+
+
+def _refuse_other(store: Store, found: Mapping[str, Any], manifest: Mapping[str, Any]) -> NoReturn:
+    names = [name for name in manifest if found.get(name) != manifest[name]]
+    told = ", ".join(_difference(name, found.get(name), manifest[name]) for name in names)
+    raise UsageError(f"{store.where!r} holds another scan ({told})", ANOTHER)
+
+
+def _difference(name: str, old: object, new: object) -> str:
+    """What differs, with both values where they are short."""
+    parameters = {"key": "field", "documents": "max_docs"}
+    if isinstance(old, list | dict) or isinstance(new, list | dict):
+        return {"files": "another model", "paths": "other paths"}.get(name, f"another {name}")
+    return f"{parameters.get(name, name)} was {old}, is {new}"
+
+
+def read_manifest(store: Store) -> Mapping[str, Any]:
+    """The manifest of a scan.
+
+    Raises:
+        InputError: the folder holds none, or a damaged one, or that of another version.
+    """
+    found = _found(store)
+    if found is None and not store.has(MANIFEST):
+        raise InputError(
+            f"{store.where!r} holds no scan", "give the folder that attnviz scan wrote"
+        )
+    if found is not None and _is_intact(found):
+        return found
+    schema = None if found is None else found.get("schema")
+    if schema != SCHEMA and re.fullmatch(r"attnviz-scan/\d{1,3}", str(schema)):
+        raise InputError(
+            f"{store.where!r} holds a scan of another version ({schema}, not {SCHEMA})",
+            "scan the corpus again into another folder",
+        )
+    raise InputError(f"the manifest in {store.where!r} is damaged", AGAIN)
+
+
+def asked_by(store: Store) -> tuple[Request, Source]:
+    """What the scan of a folder was asked to do, and with which model.
+
+    Raises:
+        InputError: the folder holds no scan, or a damaged one.
+    """
+    found = read_manifest(store)
+    names = ("split", "key", "length", "shard", "documents", "seed")
+    try:
+        heads = HeadOptions(**found["heads"])
+        request = Request(tuple(found["paths"]), heads=heads, **{n: found[n] for n in names})
+        placement = Placement(found["device"], found["dtype"])
+        named = {name: found[name] for name in ("revision", "kind", "engine")}
+        return request, Source(found["model"], placement=placement, **named)
+    except (KeyError, TypeError):
+        raise InputError(f"the manifest in {store.where!r} is damaged", AGAIN) from None
+
+
+def _found(store: Store) -> dict[str, Any] | None:
+    """What the file of a manifest holds; None where there is none, or no object in it."""
+    try:
+        found = json.loads(store.read(MANIFEST) or b"")
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _is_intact(found: Mapping[str, Any]) -> bool:
+    """Whether a manifest is of this version, and as it was written."""
+    result = found.get("result", {"files": {}, "made": {}, "skipped": 0})
+    return (
+        found.get("schema") == SCHEMA
+        and found.get("scan") == digest_of(found)
+        and isinstance(result, dict)
+        and isinstance(result.get("files"), dict)
+        and isinstance(result.get("made"), dict)
+        and isinstance(result.get("skipped"), int)
+    )

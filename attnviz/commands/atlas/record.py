@@ -1,0 +1,474 @@
+"""What was counted of a shard, or of a whole corpus: integers, which merge exactly.
+
+Values of documents are rounded to fixed point and summed as integers, so that no order of
+documents, shards or workers changes a bit of the result. Letters in the shapes:
+
+    H heads   M metrics   W windows
+"""
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from hashlib import blake2b
+from math import nan, sqrt
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.records.capture import FloatArray, IntArray, ModelIdentity
+from attnviz.records.heads import Head
+from attnviz.records.metrics import BINS, METRICS, Estimate
+from attnviz.records.restore import model_of_dict
+from attnviz.records.rows import model_to_dict, to_json
+
+FloatArray64: TypeAlias = NDArray[np.float64]
+SCALE = 1 << 30
+"""A value of 1 in fixed point."""
+LIMB = 15
+"""A value in fixed point is cut after so many bits, so that 64 bits hold sums of its square."""
+WEIGHTS = 20
+"""Bins of equal width for the largest weight of a window."""
+TOP, PER_BIN, SAMPLE = 8, 2, 64
+"""Examples of a head: windows with the largest weight between two tokens, and drawn ones of each
+bin of the largest weight of all. Windows over which the tokens of all heads are counted."""
+NONE = np.iinfo(np.int64).max
+"""In place of a window that is not there."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the numbers of a record come from; only those of one origin are merged.
+
+    `scan`: a digest of the manifest; `device`: what the model ran on; `length`: the most tokens of
+    a window, as the model takes them; `model`: as it was loaded, with the fingerprint of its
+    weights; `bos`: whether a beginning token stood in front of each window.
+    """
+
+    scan: str = ""
+    device: str = ""
+    length: int = 0
+    model: ModelIdentity | None = None
+    bos: bool = False
+
+
+NOWHERE = Origin()
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Integers of H heads, named as in L5H1; `documents`, `windows`, `tokens`: of how much.
+
+    `bad`: how many documents could not be read.
+
+    `totals`, `counts` (H, M): the sum of each metric over documents, and how many have it;
+    `squares` (H, M, 3): the sums of its square's three parts. `distances`, `positions` (H, BINS):
+    the mean mass per query, summed over documents. `largest` (H, WEIGHTS): windows by their
+    largest weight, the first row and column left out.
+
+    Windows are named (shard, ordinal), behind the number by which they were chosen, the least
+    first: `best` (H, TOP, 3) by the largest weight between two
+    tokens, negative; `drawn` (H, WEIGHTS, PER_BIN, 3) and
+    `sample` (SAMPLE, 3) by their hash. NONE where there are not so many.
+    """
+
+    heads: tuple[str, ...]
+    totals: IntArray
+    squares: IntArray
+    counts: IntArray
+    distances: IntArray
+    positions: IntArray
+    largest: IntArray
+    best: IntArray
+    drawn: IntArray
+    sample: IntArray
+    documents: int = 0
+    windows: int = 0
+    tokens: int = 0
+    bad: int = 0
+    origin: Origin = NOWHERE
+
+
+SUMMED = ("totals", "squares", "counts", "distances", "positions", "largest")
+CHOSEN = ("best", "drawn", "sample")
+NUMBERS = ("documents", "windows", "tokens", "bad")
+
+
+def shapes(heads: int) -> Mapping[str, tuple[int, ...]]:
+    """The shape of each array of a record of so many heads."""
+    metrics = len(SCORES)
+    return {
+        "totals": (heads, metrics),
+        "squares": (heads, metrics, 3),
+        "counts": (heads, metrics),
+        "distances": (heads, BINS),
+        "positions": (heads, BINS),
+        "largest": (heads, WEIGHTS),
+        "best": (heads, TOP, 3),
+        "drawn": (heads, WEIGHTS, PER_BIN, 3),
+        "sample": (SAMPLE, 3),
+    }
+
+
+def empty_record(heads: Sequence[str], origin: Origin = NOWHERE) -> Record:
+    """A record of nothing."""
+    of = shapes(len(heads))
+    arrays: dict[str, Any] = {
+        **{name: np.zeros(of[name], np.int64) for name in SUMMED},
+        **{name: np.full(of[name], NONE) for name in CHOSEN},
+    }
+    return Record(tuple(heads), **arrays, origin=origin)
+
+
+def merged(records: Sequence[Record]) -> Record:
+    """Several records as one; the same for any order of them, and for any tree of merges.
+
+    Raises:
+        ValueError: they are of other heads, or of another origin.
+    """
+    first = records[0]
+    if any((r.heads, r.origin) != (first.heads, first.origin) for r in records):
+        raise ValueError("they were counted with another model, or on another kind of device")
+    summed: dict[str, Any] = {
+        name: sum(getattr(record, name) for record in records) for name in (*SUMMED, *NUMBERS)
+    }
+    chosen: dict[str, Any] = {
+        name: least(
+            np.concatenate([getattr(record, name) for record in records], axis=-2),
+            getattr(first, name).shape[-2],
+        )
+        for name in CHOSEN
+    }
+    return replace(first, **summed, **chosen)
+
+
+def least(windows: IntArray, most: int) -> IntArray:
+    """The first windows (..., most, 3) of (..., W, 3) by their number, then shard and ordinal."""
+    order = np.lexsort((windows[..., 2], windows[..., 1], windows[..., 0]), axis=-1)
+    kept = np.take_along_axis(windows, order[..., :most, None], axis=-2)
+    missing = [(0, 0)] * (kept.ndim - 2) + [(0, most - kept.shape[-2]), (0, 0)]
+    return np.pad(kept, missing, constant_values=NONE)
+
+
+def units(length: int) -> FloatArray64:
+    """What a value of each metric is divided by in fixed point (M), so that it is 1 at most.
+
+    `length`: the most tokens of a window. Entropy, in nats, is less than 16.
+    """
+    of = {"entropy": 16.0, "distance": float(length), "distance_variance": float(length) ** 2}
+    return np.array([of.get(score, 1.0) for score in SCORES])
+
+
+def in_fixed_point(values: FloatArray64) -> IntArray:
+    """Values as integers, rounded to the nearest; not-a-number is 0."""
+    return np.rint(np.nan_to_num(values) * SCALE).astype(np.int64)
+
+
+def moments(values: FloatArray64) -> tuple[IntArray, IntArray, IntArray]:
+    """The totals, squares and counts of documents' values (documents, H, M), NaN where none."""
+    fixed = in_fixed_point(values)
+    high, low = fixed >> LIMB, fixed & ((1 << LIMB) - 1)
+    squares = np.stack([high * high, 2 * high * low, low * low], axis=-1).sum(axis=0)
+    return fixed.sum(axis=0), squares, np.isfinite(values).sum(axis=0)
+
+
+def estimate(record: Record, head: int, metric: int, unit: float) -> Estimate:
+    """The mean of a metric over documents, with its standard error where there are several."""
+    n, total = int(record.counts[head, metric]), int(record.totals[head, metric])
+    if not n:
+        return Estimate(nan, None)
+    mean = total / n / SCALE * unit
+    if n < 2:
+        return Estimate(mean, None)
+    high, middle, low = map(int, record.squares[head, metric])
+    squares = (high << 2 * LIMB) + (middle << LIMB) + low
+    # in whole numbers up to the division: no difference of large floats
+    spread = (squares * n - total * total) / (n * (n - 1))
+    return Estimate(mean, sqrt(max(0.0, spread) / n) / SCALE * unit)
+
+
+def arrays_of(record: Record) -> dict[str, IntArray]:
+    """The arrays of a record, by name."""
+    return {f.name: getattr(record, f.name) for f in fields(record) if f.name in shapes(0)}
+
+
+# The result of a scan: a row for each head, and all that was found of one of them.
+#
+# FOLDER/heads.parquet         Atlas.rows
+# FOLDER/histograms.parquet    HeadAtlas.histograms
+# FOLDER/tokens.parquet        HeadAtlas.tokens
+# FOLDER/examples.parquet      HeadAtlas.examples
+
+
+SCORES = (*METRICS, "distance_variance")
+Histogram: TypeAlias = Literal["distance", "position", "largest"]
+"""`distance`, `position`: the mean mass per query on keys so far away, or at this position;
+`largest`: how many windows have their largest weight there."""
+Side: TypeAlias = Literal["query", "key", "pair"]
+
+
+@dataclass(frozen=True)
+class Bin:
+    """A bin of a histogram: from `start` up to, and without, `end`; None: it is open."""
+
+    start: float
+    end: float | None
+    value: float
+
+
+@dataclass(frozen=True)
+class TokenMass:
+    """A query token, a key token or a pair of them, and its mass over the sampled windows.
+
+    What a token attends to itself, and the first token of a window, are left out.
+    """
+
+    query: str | None
+    key: str | None
+    mass: float
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A window of the corpus, with the strongest links of one head in it.
+
+    `kind`: "top" where it is one of those with the largest weight between two tokens, "bin" where
+    it was drawn from the windows of its bin; `bin`: the number of the bin of `largest`, its largest
+    weight; `apart`: that between two tokens (both without the first row and column); `path`,
+    `start`: the document; `window`: which of its windows.
+    `queries`, `keys`, `weights` (n): the links, by query, at most 8 keys a row, 0.005 and more.
+    """
+
+    kind: Literal["top", "bin"]
+    bin: int
+    largest: float
+    apart: float
+    path: str
+    start: int
+    window: int
+    tokens: tuple[str, ...]
+    queries: IntArray
+    keys: IntArray
+    weights: FloatArray
+
+    @property
+    def strongest(self) -> tuple[int, int] | None:
+        """Query and key of the strongest link that tells something; None: there is no link.
+
+        First row and column are left out, and a token's attention to itself where there is other.
+        """
+        inner = (self.queries > 0) & (self.keys > 0)
+        for chosen in (inner & (self.queries != self.keys), inner):
+            found = np.flatnonzero(chosen)
+            if len(found):
+                best = found[np.argmax(self.weights[found])]
+                return int(self.queries[best]), int(self.keys[best])
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class HeadAtlas:
+    """All that a scan found of one head; `row` is that of `Atlas.rows`.
+
+    `sampled`: over how many windows the tokens were counted; each side's with the most mass first.
+    """
+
+    row: Mapping[str, Any]
+    histograms: Mapping[Histogram, Sequence[Bin]]
+    tokens: Mapping[Side, Sequence[TokenMass]]
+    examples: Sequence[Example]
+    sampled: int = 0
+
+    @property
+    def head(self) -> Head:
+        """Which head."""
+        return Head(self.row["layer"], self.row["head"])
+
+
+@dataclass(frozen=True, eq=False)
+class Atlas:
+    """The scores of every head, as `heads.parquet` has them; `model` is its name.
+
+    `asked`: the manifest of the scan; `identity`: the model as it was loaded.
+    """
+
+    model: str
+    rows: Sequence[Mapping[str, Any]]
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    identity: ModelIdentity | None = None
+
+    @property
+    def made(self) -> Mapping[str, Any]:
+        """How the scan was made, as every result of it carries it."""
+        made: Mapping[str, Any] = self.asked.get("result", {}).get("made", {})
+        return made
+
+    def sorted_by(self, score: str | None, top: int | None) -> "Atlas":
+        """The same heads in this order, the largest first; heads without the score last."""
+        rows = list(self.rows)
+        if score is not None:
+            rows.sort(key=lambda row: (row[score] is None, -(row[score] or 0.0)))
+        return replace(self, rows=rows[:top])
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The heads that were scanned, in the order of the rows."""
+        return tuple(Head(row["layer"], row["head"]) for row in self.rows)
+
+    def row(self, head: Head) -> Mapping[str, Any]:
+        """The row of a head that was scanned."""
+        return self.rows[self.heads.index(head)]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many documents and tokens were counted."""
+        return int(self.rows[0]["documents"]), int(self.rows[0]["tokens"])
+
+
+# What a scan reads: a corpus in shards, and the documents of each.
+
+
+Split: TypeAlias = Literal["file", "paragraph", "line"]
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A file of the corpus: its path or URL, its bytes, and a mark that changes with its content.
+
+    `mark`: the time of the last change in nanoseconds; of a URL, the checksum or the time that its
+    file system tells, or nothing. `inode`: its number in the file system of this machine.
+    """
+
+    path: str
+    size: int
+    mark: str
+    inode: int = 0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a corpus file: from the byte `start` up to, and without, `end`.
+
+    Documents that begin there belong to it; in Parquet, the row groups that begin there. `file`:
+    the file as it was when the corpus was listed; None: nobody looked.
+    """
+
+    path: str
+    start: int
+    end: int
+    file: CorpusFile | None = None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What one worker counts at a time; its record has its number.
+
+    `most`: how many documents of it are counted; None: all.
+    """
+
+    number: int
+    pieces: tuple[Piece, ...]
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text of the corpus, its file, and the byte at which it begins.
+
+    The byte is one of the decompressed file; in Parquet, `start` is the row, counted from 0.
+    """
+
+    path: str
+    start: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A document that could not be read, or all that is left of a piece, and why."""
+
+    path: str
+    start: int
+    why: str
+
+
+def files_of(shards: Iterable[Shard]) -> list[CorpusFile]:
+    """The files of some shards, each once."""
+    every = (piece.file for shard in shards for piece in shard.pieces)
+    return list(dict.fromkeys(file for file in every if file is not None))
+
+
+# A record of a shard as a file: arrays of integers, and a few lines of JSON.
+
+
+DIGEST = 16
+"""Bytes of a digest, which stand behind a record: a zip file has bytes that no checksum holds."""
+
+
+def record_to_bytes(record: Record, skipped: Sequence[Skipped] = (), shard: int = 0) -> bytes:
+    """A record as an NPZ file and its digest, the same bytes for the same counts.
+
+    `skipped`: its bad documents; `shard`: the number of what was counted.
+    """
+    model = record.origin.model
+    rest = {
+        "shard": shard,
+        "heads": record.heads,
+        "origin": {**vars(record.origin), "model": None if model is None else model_to_dict(model)},
+        **{name: getattr(record, name) for name in NUMBERS},
+        "skipped": [vars(each) for each in skipped],
+    }
+    made = io.BytesIO()
+    written: dict[str, Any] = {**arrays_of(record)}
+    written["rest"] = np.frombuffer(to_json(rest).encode(), np.uint8)
+    np.savez_compressed(made, **written)
+    return made.getvalue() + _digest(made.getvalue())
+
+
+def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
+    """The record that a file holds.
+
+    Raises:
+        ValueError: it holds none, or that of another shard than this one.
+    """
+    with _opened(data) as (found, rest):
+        if shard is not None and rest["shard"] != shard:
+            raise ValueError("shard")
+        heads = tuple(map(str, rest["heads"]))
+        arrays = {name: found[name] for name in shapes(len(heads))}
+        for name, shape in shapes(len(heads)).items():
+            if arrays[name].shape != shape or arrays[name].dtype != np.int64:
+                raise ValueError(name)
+        numbers: dict[str, Any] = {name: int(rest[name]) for name in NUMBERS}
+        return Record(heads, **arrays, **numbers, origin=_origin(rest["origin"]))
+
+
+def skipped_of_bytes(data: bytes) -> list[Skipped]:
+    """The documents of a record's shard that could not be read; raises as `record_of_bytes`."""
+    with _opened(data) as (_, rest):
+        return [Skipped(str(s["path"]), int(s["start"]), str(s["why"])) for s in rest["skipped"]]
+
+
+def _origin(entry: dict[str, Any]) -> Origin:
+    model = None if entry["model"] is None else model_of_dict(entry["model"])
+    scan, device, length = str(entry["scan"]), str(entry["device"]), int(entry["length"])
+    return Origin(scan, device, length, model, bool(entry["bos"]))
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[tuple[Any, Any]]:
+    """The arrays of a file, which are read when they are asked for, and the rest of it."""
+    try:
+        data, digest = data[:-DIGEST], data[-DIGEST:]
+        if digest != _digest(data):
+            raise ValueError("the digest is another one")
+        with np.load(io.BytesIO(data), allow_pickle=False) as found:
+            yield found, json.loads(found["rest"].tobytes())
+    except Exception as error:  # a damaged file fails in numpy, zlib, zipfile or tokenize
+        raise ValueError(str(error)) from None
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=DIGEST).digest()

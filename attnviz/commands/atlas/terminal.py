@@ -1,0 +1,363 @@
+"""The scores of a scan as a table."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+from rich.text import Text
+
+from attnviz.commands.atlas.headlines import atlas_head_title, atlas_title
+from attnviz.commands.atlas.record import (
+    SCORES,
+    Atlas,
+    Bin,
+    Example,
+    HeadAtlas,
+    Histogram,
+    Side,
+    TokenMass,
+)
+from attnviz.commands.heads.terminal import SHORT
+from attnviz.console import Display
+from attnviz.draw.labels import ascii_only, fenced, name_of, names_of_texts, told_apart
+from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, ramp, widest
+from attnviz.draw.terminal.listing import Column, listing, side_by_side
+from attnviz.draw.terminal.text import LEAST, TextPiece, piece_of, shaded
+from attnviz.draw.titles import amount, bar_of
+from attnviz.errors import readable
+from attnviz.records.tokens import SPECIAL_LABEL
+
+SMALL = ("distance", "distance_variance")
+
+
+def render_atlas(atlas: Atlas, display: Display) -> Iterator[Text]:
+    """The table, and the largest standard error."""
+    yield from folded(Text(atlas_title(atlas), "dim"), display.width)
+    yield Text()
+    names = [name for name in SCORES if name != "distance_variance"]
+    columns = [Column("head"), *(Column(SHORT[name], right=True) for name in names)]
+    rows = [
+        [str(head), *(_number(name, row[name]) for name in names)]
+        for head, row in zip(atlas.heads, atlas.rows, strict=True)
+    ]
+    yield from listing(columns, rows, display.width)
+    errors = [
+        row[f"{name}_error"]
+        for row in atlas.rows
+        for name in names
+        if name not in SMALL and row[f"{name}_error"] is not None
+    ]
+    if errors:
+        yield Text()
+        every = display.speller("format", "json")
+        said = f"standard errors over documents: at most {max(errors):.3f}, except for distances"
+        yield from folded(Text(f"{said} ({every} has all)", "dim"), display.width)
+
+
+def _number(name: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1f}" if name in SMALL else f"{value:.2f}"
+
+
+# All that a scan found of one head: scores, histograms, tokens and its strongest windows.
+
+
+TOKENS, EXAMPLES = 10, 3
+BAR, SHORT_BAR = 12, 8
+TOKEN = 20  # cells
+HISTOGRAMS: Mapping[Histogram, str] = MappingProxyType(
+    {
+        "distance": "weight by distance",
+        "position": "weight by key position",
+        "largest": "windows by largest weight",
+    }
+)
+SIDES: Mapping[Side, str] = MappingProxyType(
+    {"query": "query tokens", "key": "key tokens", "pair": "pairs"}
+)
+
+
+def render_head(atlas: Atlas, head: HeadAtlas, top: int | None, display: Display) -> Iterator[Text]:
+    """The head's scores, histograms, tokens and windows, and what their numbers are.
+
+    Args:
+        atlas: the scan.
+        head: one of its heads.
+        top: how many tokens of each side and how many windows; None for 10 and 3.
+        display: where it is shown.
+    """
+    width = display.width
+    yield from folded(Text(letters(atlas_head_title(atlas, head), display), "dim"), width)
+    yield Text()
+    histograms = [
+        _histogram(name, bins, display)
+        for name in HISTOGRAMS
+        if (bins := head.histograms.get(name))
+    ]
+    yield from side_by_side([_scores(head, display), *histograms], width)
+    sides = [
+        _tokens(side, found[: top or TOKENS], display)
+        for side in SIDES
+        if (found := head.tokens.get(side))
+    ]
+    if sides:
+        yield Text()
+        yield from side_by_side(sides, width)
+    shown = list(examples(head, top or EXAMPLES, display))
+    yield from shown or [Text()]
+    for line in _remarks(head):
+        yield from folded(Text(letters(line, display), "dim"), width)
+
+
+def letters(text: str, display: Display) -> str:
+    """The text in letters that the display has."""
+    return fenced(text) if display.unicode else ascii_only(text.translate(IN_ASCII))
+
+
+IN_ASCII = str.maketrans({"–": "-", "±": "+/-", "→": "->", "×": "x", "…": "...", "−": "-"})
+
+
+def score_number(score: str, value: float | None, *, signed: bool = False) -> str:
+    """A score, or a difference of it, with the decimals that it deserves; `–` where it is none."""
+    if value is None:
+        return "–"
+    return f"{value:{'+' if signed else ''},.{2 if score.startswith('distance') else 3}f}"
+
+
+def _scores(head: HeadAtlas, display: Display) -> list[Text]:
+    """The scores, and their documents where they are not all of the scan."""
+    row = head.row
+    part = any(row[f"{name}_documents"] != row["documents"] for name in SCORES)
+    columns = [Column("score"), Column("mean", right=True)]
+    columns.append(Column(letters("± error", display), right=True))
+    columns += [Column("documents", right=True)] if part else []
+    rows = [
+        [
+            name.replace("_", " "),
+            letters(score_number(name, row[name]), display),
+            letters(score_number(name, row[f"{name}_error"]), display),
+            *([f"{row[f'{name}_documents']:,}"] if part else []),
+        ]
+        for name in SCORES
+    ]
+    return list(listing(columns, rows, display.width))
+
+
+def _histogram(name: Histogram, bins: Sequence[Bin], display: Display) -> list[Text]:
+    """A line for each bin up to the last that is not empty."""
+    filled = [i for i, each in enumerate(bins) if each.value > 0] or [0]
+    shown = bins[filled[0] if name == "largest" else 0 : filled[-1] + 1]
+    if name == "largest":
+        labels = [f"{each.start:.2f}–{each.end or 1:.2f}" for each in shown]
+        values = [f"{each.value:,.0f}" for each in shown]
+    else:
+        labels = list(map(_tokens_apart, shown))
+        values = [f"{each.value:.3f}" for each in shown]
+    labels = [letters(label, display) for label in labels]
+    amounts = [each.value for each in shown]
+    return [Text(HISTOGRAMS[name], "bold"), *_bars(labels, values, amounts, BAR, display)]
+
+
+def _tokens_apart(each: Bin) -> str:
+    """`0`, `2–3`, `16,384 and more`."""
+    if each.end is None:
+        return f"{each.start:,.0f} and more"
+    last = each.end - 1
+    return f"{last:,.0f}" if last <= each.start else f"{each.start:,.0f}–{last:,.0f}"
+
+
+def _tokens(side: Side, found: Sequence[TokenMass], display: Display) -> list[Text]:
+    """A line for each of the tokens with the most weight."""
+    unicode = display.unicode
+    texts = {
+        end: names_of_texts([getattr(each, end) or "" for each in found], unicode=unicode)
+        for end in ("query", "key")
+    }
+    room = TOKEN if side != "pair" else min(TOKEN, (display.width - 24) // 2)
+    cells = {
+        end: [fenced(cut(name, room, unicode=unicode)) for name in names]
+        for end, names in texts.items()
+    }
+    if side == "pair":
+        arrow = letters(" → ", display)
+        wide = widest(cells["query"])
+        pairs = zip(cells["query"], cells["key"], strict=True)
+        labels = [f"{pad(query, wide)}{arrow}{key}" for query, key in pairs]
+    else:
+        labels = cells[side]
+    amounts = [each.mass for each in found]
+    values = [f"{mass:,.1f}" for mass in amounts]
+    return [Text(SIDES[side], "bold"), *_bars(labels, values, amounts, SHORT_BAR, display)]
+
+
+def _bars(
+    labels: Sequence[str],
+    values: Sequence[str],
+    amounts: Sequence[float],
+    longest: int,
+    display: Display,
+) -> Iterator[Text]:
+    """A line for each label, with its value and a bar; the largest bar is the longest."""
+    name, number, most = widest(labels), widest(values), max(amounts) or 1.0
+    for label, value, amount_ in zip(labels, values, amounts, strict=True):
+        line = Text(f"{pad(label, name)} {pad(value, number, right=True)} ", no_wrap=True)
+        share = amount_ / most
+        line.append(bar_of(share, longest, display.unicode), bar_style(share, display))
+        line.rstrip()
+        yield line
+
+
+def _remarks(head: HeadAtlas) -> Iterator[str]:
+    """What the numbers are."""
+    if head.histograms:
+        yield (
+            "weight by distance, by key position: the mean weight of a query on keys so far away, "
+            "at this position; windows: by their largest weight, without the first token"
+        )
+    if head.tokens:
+        yield (
+            f"tokens: the sum of their weights over {amount(head.sampled, 'window')}, without the "
+            "first token of each and what a token attends to itself (8 strongest keys of a query)"
+        )
+
+
+# The windows of a corpus with a head's strongest links, shaded as their query attends.
+
+
+AROUND = 8  # tokens before and behind those that are told of
+STRONGEST = 3
+INDENT = 2
+LONGEST = 24  # cells of a token
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """The query of a window's largest weight, and its links: `keys`, `weights`, strongest first."""
+
+    query: int
+    keys: tuple[int, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def largest(self) -> float:
+        """The largest weight, without the first token's."""
+        return next(w for key, w in zip(self.keys, self.weights, strict=True) if key > 0)
+
+    @property
+    def told(self) -> tuple[int, ...]:
+        """The strongest keys, without the first token, whose weight is no sign of the text."""
+        return tuple(key for key in self.keys if key > 0)[:STRONGEST]
+
+
+def strongest_row(example: Example) -> Row | None:
+    """The row of the largest weight, first row and column left out; None where there is no link."""
+    if example.strongest is None:
+        return None
+    query, _ = example.strongest
+    mine = np.flatnonzero(example.queries == query)
+    mine = mine[np.argsort(-example.weights[mine], kind="stable")]
+    return Row(query, tuple(example.keys[mine].tolist()), tuple(example.weights[mine].tolist()))
+
+
+def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
+    """The windows with the largest weights, at most so many, and what their shades are."""
+    top = [each for each in head.examples if each.kind == "top"]
+    texts: dict[tuple[str, ...], list[Example]] = {}
+    for each in top:
+        texts.setdefault(each.tokens, []).append(each)
+    found = [(alike, row) for alike in texts.values() if (row := strongest_row(alike[0]))][:most]
+    if not found:
+        return
+    yield Text()
+    said = (
+        "windows with the strongest links between two tokens, each as the query of its link attends"
+    )
+    yield from folded(Text(said, "bold"), display.width)
+    strongest = max(row.largest for _, row in found)
+    for n, (alike, row) in enumerate(found, start=1):
+        yield from _example(n, alike, row, strongest, display)
+    yield Text()
+    yield from _legend(strongest, display)
+
+
+def _example(
+    n: int, alike: Sequence[Example], row: Row, strongest: float, display: Display
+) -> Iterator[Text]:
+    example = alike[0]
+    arrow = "→" if display.unicode else "->"
+    named = _names(example.tokens, display)
+    weights = dict(zip(row.keys, row.weights, strict=True))
+    links = [f"{named[key]} {weights[key]:.2f}" for key in row.told if weights[key] >= LEAST]
+    line = Text().append(f"{n} ", "dim")
+    line.append(f"{named[row.query]} {arrow} {', '.join(links)}")
+    line.append(_place(example, len(alike), display), "dim")
+    yield from folded(line, display.width)
+    narrow = replace(display, width=display.width - INDENT)
+    for each in shaded(_pieces(example, row), narrow, strongest):
+        yield Text(" " * INDENT, no_wrap=True, overflow="crop").append_text(each)
+
+
+def _names(tokens: Sequence[str], display: Display) -> list[str]:
+    """What each token is called; one that occurs more than once has a number."""
+    told = told_apart([readable(token) or SPECIAL_LABEL for token in tokens])
+    plain = [name_of(name) for name in told]
+    unicode = display.unicode
+    written = plain if unicode else list(map(ascii_only, plain))
+    return [fenced(cut(name, LONGEST, unicode=unicode)) for name in written]
+
+
+def _place(example: Example, alike: int, display: Display) -> str:
+    """Where the window is: its file, the byte at which its document begins, and its number."""
+    path = readable(example.path)
+    said = f"  {path}, byte {example.start:,}"
+    said += f", window {example.window:,}" if example.window else ""
+    said += f"; {alike - 1:,} more of the same tokens" if alike > 1 else ""
+    return fenced(said) if display.unicode else ascii_only(said)
+
+
+def _pieces(example: Example, row: Row) -> Iterator[TextPiece]:
+    """The tokens near the query and its strongest keys; `…` stands for the others."""
+    weights = dict(zip(row.keys, row.weights, strict=True))
+    ahead = bool((example.keys > example.queries).any())  # the model is not causal
+    told = np.array([row.query, *row.told])
+    positions = np.arange(len(example.tokens))
+    near = (np.abs(positions[:, None] - told) <= AROUND).any(axis=1)
+    words = not any(" " in token for token in example.tokens)
+    gap = False
+    for at, token in enumerate(example.tokens):
+        if not near[at]:
+            gap = True
+            continue
+        if gap:
+            yield TextPiece("…", unseen=True, spaces=1)
+        unknown = 0.0 if at <= row.query or ahead else None
+        piece = _piece(token, weights.get(at, unknown), at == row.query)
+        apart = words or gap or (at == 1 and not example.tokens[0])
+        yield replace(piece, spaces=max(1, piece.spaces)) if apart else piece
+        gap = False
+    if gap:
+        yield TextPiece("…", unseen=True, spaces=1)
+
+
+def _piece(token: str, weight: float | None, query: bool) -> TextPiece:
+    """A token as part of one line: a line end is a space, and is written where it has weight."""
+    piece = piece_of(token or SPECIAL_LABEL)
+    if piece.lines:
+        told = query or (weight or 0.0) >= LEAST
+        ends = "\\n" * piece.lines if told and not piece.written else ""
+        piece = replace(piece, written=ends or piece.written, lines=0, spaces=1)
+    return replace(piece, weight=weight, query=query)
+
+
+def _legend(strongest: float, display: Display) -> Iterator[Text]:
+    """What shades or numbers are."""
+    if display.color:
+        text = ramp(display, strongest)
+        start = text.plain.index(f" {strongest:.2f}")
+        text.append(": the weight of the underlined query; the first token may have more")
+        text.stylize("dim", start)
+    else:
+        text = Text("below each word: the weight of the query (^) on it", "dim")
+    yield from folded(text, display.width)

@@ -1,1 +1,0 @@
-"""Frozen records that flow from room to room; numpy only."""

@@ -1,1 +1,0 @@
-"""Results to Rich renderables."""
