@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from attnviz.api.model import Model, load_model
-    from attnviz.api.scan import ScanAtlas, atlas, scan
     from attnviz.api.verify import verify
     from attnviz.commands.ablate.python import ablate
     from attnviz.commands.compare.python import compare
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from attnviz.commands.heads.python import heads
     from attnviz.commands.patch.python import patch
     from attnviz.commands.predict.python import predict
+    from attnviz.commands.scan.python import ScanAtlas, atlas, scan
     from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
     from attnviz.commands.show.python import show
     from attnviz.commands.show.shown import Shown, ShowOptions
@@ -84,7 +84,7 @@ _HOME = {
     "attnviz.api.model": ("Model", "load_model"),
     "attnviz.commands.patch.python": ("patch",),
     "attnviz.commands.predict.python": ("predict",),
-    "attnviz.api.scan": ("ScanAtlas", "atlas", "scan"),
+    "attnviz.commands.scan.python": ("ScanAtlas", "atlas", "scan"),
     "attnviz.commands.show.python": ("show",),
     "attnviz.commands.show.shown": ("ShowOptions", "Shown"),
     "attnviz.api.verify": ("verify",),

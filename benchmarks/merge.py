@@ -26,10 +26,9 @@ from attnviz.commands.atlas.record import (
     record_to_bytes,
     units,
 )
+from attnviz.commands.scan.plan import AT_ONCE
+from attnviz.commands.scan.windows import Sums, Window, record_of_documents, record_of_windows
 from attnviz.records.metrics import BINS, SUMS
-from attnviz.scanning.plan import AT_ONCE
-from attnviz.scanning.values import Sums, record_of_documents, record_of_windows
-from attnviz.scanning.windows import Window
 
 WINDOWS, LENGTH = 64, 512
 

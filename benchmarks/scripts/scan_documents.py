@@ -7,10 +7,10 @@ import sys
 from itertools import islice
 
 from attnviz.commands.atlas.record import Document, record_to_bytes
+from attnviz.commands.scan.windows import Counter
 from attnviz.models.catalog import Source, load
 from attnviz.models.reducing import use_threads
 from attnviz.records.heads import every_head
-from attnviz.scanning.count import Counter
 from making.world.texts import texts
 
 SHARD = 1000

@@ -10,10 +10,10 @@ from inside import report
 from texts import LONGEST, WORLD, documents
 
 from attnviz.commands.atlas.record import Document
+from attnviz.commands.scan.windows import Counter
 from attnviz.models.catalog import Source, load
 from attnviz.models.reducing import use_threads
 from attnviz.records.heads import every_head
-from attnviz.scanning.count import Counter
 
 folder, windows, length, *engine = sys.argv[1:]
 use_threads(1)

@@ -17,15 +17,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from attnviz.commands.atlas.record import CorpusFile, Document, Piece, Skipped, Split
+from attnviz.commands.scan import corpus as documents_module
+from attnviz.commands.scan import corpus as tables_module
+from attnviz.commands.scan import corpus as units_module
+from attnviz.commands.scan.corpus import Units, documents_of, longest_texts, spool
+from attnviz.commands.scan.shards import check_field, check_unchanged, corpus_files, shards_of
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError
-from attnviz.inputs.corpus import documents as documents_module
-from attnviz.inputs.corpus import tables as tables_module
-from attnviz.inputs.corpus import units as units_module
-from attnviz.inputs.corpus.documents import documents_of, longest_texts
-from attnviz.inputs.corpus.listing import check_field, check_unchanged, corpus_files
-from attnviz.inputs.corpus.shards import shards_of
-from attnviz.inputs.corpus.spool import spool
-from attnviz.inputs.corpus.units import Units
 from attnviz.inputs.text import Stdin
 
 SPLITS: tuple[Split, ...] = ("file", "paragraph", "line")
@@ -316,7 +313,7 @@ import sys
 sys.path.insert(0, {root!r})
 import pyarrow.parquet
 from attnviz.commands.atlas.record import Skipped
-from attnviz.inputs.corpus import corpus_files, documents_of, shards_of
+from attnviz.commands.scan.shards import corpus_files, documents_of, shards_of
 held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for shard in shards_of(corpus_files([sys.argv[1]]), sys.argv[2], 1 << 28):
     for piece in shard.pieces:

@@ -37,15 +37,14 @@ from attnviz.commands.atlas.record import (
     skipped_of_bytes,
     units,
 )
+from attnviz.commands.scan.windows import Counter, Window, Windows, batches
+from attnviz.commands.scan.worker import TokenMass, run_again
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.reducing import _entropies
 from attnviz.records.heads import Head, every_head
 from attnviz.records.metrics import EDGES, HeadLinks
-from attnviz.scanning.count import Counter
-from attnviz.scanning.examples import TokenMass, run_again
-from attnviz.scanning.windows import Window, Windows, batches
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.conftest import Run
 from tests.reading import head_of, rows_of
@@ -193,7 +192,7 @@ def test_documents_longer_than_a_group_are_counted_as_one(monkeypatch: pytest.Mo
     model = attnviz.load_model()._loaded
     texts = [Document("x", i, "the cat sat on the red mat . " * (3 + 9 * i)) for i in range(4)]
     whole = counted(model, texts)
-    monkeypatch.setattr("attnviz.scanning.count.GROUP_TOKENS", 40)
+    monkeypatch.setattr("attnviz.commands.scan.windows.GROUP_TOKENS", 40)
     parts = counted(model, texts)
     for name in ("counts", "largest"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
@@ -324,7 +323,7 @@ def test_a_document_that_turns_bad_late_is_not_counted_at_all(
     late = Document("late", 0, " ".join([*words, "w5"]))
     good = [Document("good", i, "w3 w4 w6 w7") for i in range(3)]
     alone = counted(model, good)
-    monkeypatch.setattr("attnviz.scanning.count.GROUP_TOKENS", 30)
+    monkeypatch.setattr("attnviz.commands.scan.windows.GROUP_TOKENS", 30)
     together = counted(model, [good[0], late, *good[1:]])
     assert (together.documents, together.windows, together.bad) == (3, 3, 1)
     np.testing.assert_array_equal(together.counts, alone.counts)

@@ -12,12 +12,11 @@ import pytest
 
 from attnviz.commands.atlas.folder import MANIFEST, Request, Store, keep_manifest
 from attnviz.commands.atlas.tables import read_atlas, read_heads
+from attnviz.commands.scan.executors import HowRun, local_workers
+from attnviz.commands.scan.plan import Plan, locked, make_plan
+from attnviz.commands.scan.run import run_scan
 from attnviz.errors import AttnvizError, ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.catalog import Source
-from attnviz.scanning.executors import HowRun
-from attnviz.scanning.local import local_workers
-from attnviz.scanning.plan import Plan, locked, make_plan
-from attnviz.scanning.run import run_scan
 from tests.conftest import Run
 from tests.scanning.test_run import TEXTS, Watched
 from tests.scanning.test_same import contents

@@ -18,13 +18,12 @@ import attnviz
 from attnviz.commands.atlas.folder import Request, Store, asked_by, keep_manifest
 from attnviz.commands.atlas.record import empty_record, merged
 from attnviz.commands.atlas.tables import read_atlas, read_head
+from attnviz.commands.scan.executors import HowRun
+from attnviz.commands.scan.plan import Estimated, Plan, locked, make_plan, shard_size
+from attnviz.commands.scan.run import run_scan
+from attnviz.commands.scan.tasks import Done
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.models.catalog import Source
-from attnviz.scanning.estimate import Estimated
-from attnviz.scanning.executors import HowRun
-from attnviz.scanning.plan import Plan, locked, make_plan, shard_size
-from attnviz.scanning.run import run_scan
-from attnviz.scanning.tasks import Done
 from tests.conftest import Run
 
 TEXTS = (

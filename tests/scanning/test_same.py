@@ -26,10 +26,10 @@ TEXTS = (
 SCRIPT = """
 import sys
 from attnviz.models.catalog import Source
-from attnviz.scanning.executors import HowRun
-from attnviz.scanning.plan import make_plan
+from attnviz.commands.scan.executors import HowRun
+from attnviz.commands.scan.plan import make_plan
 from attnviz.commands.atlas.folder import Request
-from attnviz.scanning.run import run_scan
+from attnviz.commands.scan.run import run_scan
 from attnviz.commands.atlas.folder import Store
 
 class Silent:

@@ -9,17 +9,16 @@ from attnviz.commands.atlas.folder import Request, Store
 from attnviz.commands.atlas.headlines import one_head, scatter_of, two_scores
 from attnviz.commands.atlas.record import Atlas, HeadAtlas, Split
 from attnviz.commands.atlas.tables import import_parquet, read_atlas, read_head
+from attnviz.commands.scan.executors import HowRun
+from attnviz.commands.scan.plan import Estimated, make_plan
+from attnviz.commands.scan.run import run_scan
+from attnviz.commands.scan.tasks import Done
 from attnviz.draw.titles import amount, model_notes
 from attnviz.kit.model import AnyModel, check_as_it_is, loaded, placement_of
 from attnviz.kit.values import FilePath, HeadNames, path_of, which_heads
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine
 from attnviz.records.capture import Kind
-from attnviz.scanning.estimate import Estimated
-from attnviz.scanning.executors import HowRun
-from attnviz.scanning.plan import make_plan
-from attnviz.scanning.run import run_scan
-from attnviz.scanning.tasks import Done
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

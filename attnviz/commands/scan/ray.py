@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from attnviz.commands.scan.tasks import Done, Task
+from attnviz.commands.scan.worker import Job, Worker
 from attnviz.errors import AttnvizError, ModelError, missing
-from attnviz.scanning.tasks import Done, Task
-from attnviz.scanning.worker import Job, Worker
 
 IN_FLIGHT = 2
 """Tasks that an actor has at a time, so that it need not wait for its next one."""

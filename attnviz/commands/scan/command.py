@@ -11,22 +11,20 @@ import typer
 from attnviz.commands.atlas.folder import Request, Store, asked_by
 from attnviz.commands.atlas.record import Split
 from attnviz.commands.atlas.tables import import_parquet
+from attnviz.commands.scan.corpus import LONGEST, spool
+from attnviz.commands.scan.executors import HowRun
+from attnviz.commands.scan.plan import Estimated, make_plan
+from attnviz.commands.scan.run import run_scan
+from attnviz.commands.scan.shards import check_field, corpus_files
+from attnviz.commands.scan.tasks import Done
 from attnviz.draw.titles import amount, duration, model_notes
 from attnviz.errors import UsageError, option
-from attnviz.inputs.corpus.listing import check_field, corpus_files
-from attnviz.inputs.corpus.spool import spool
-from attnviz.inputs.corpus.units import LONGEST
 from attnviz.kit import options as g
 from attnviz.kit.lines import say
 from attnviz.kit.option import command, option_field
 from attnviz.kit.session import Session
 from attnviz.kit.write import make_folder
 from attnviz.models.placement import written
-from attnviz.scanning.estimate import Estimated
-from attnviz.scanning.executors import HowRun
-from attnviz.scanning.plan import make_plan
-from attnviz.scanning.run import run_scan
-from attnviz.scanning.tasks import Done
 
 if TYPE_CHECKING:
     from rich.progress import Progress

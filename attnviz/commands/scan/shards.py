@@ -3,18 +3,21 @@
 import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
-from attnviz.commands.atlas.record import CorpusFile
+from attnviz.commands.atlas.record import CorpusFile, Piece, Shard, Split
+from attnviz.commands.scan.corpus import LONGEST, READ, cuts_of, documents_of, longest_texts, spool
 from attnviz.errors import InputError, option
-from attnviz.inputs.corpus.distant import distant_files, state_of
 from attnviz.inputs.places import (
     PLAIN,
     as_local,
     check_regular,
+    file_system,
     form_of,
     is_result,
     is_url,
@@ -22,6 +25,46 @@ from attnviz.inputs.places import (
     reading,
     shown,
 )
+
+# A corpus cut into shards.
+
+
+SHARD = 1 << 18
+"""About so many bytes make a shard."""
+
+
+def shards_of(files: Iterable[CorpusFile], split: Split, most: int = SHARD) -> Iterator[Shard]:
+    """The shards of a corpus: files below `most` bytes together, larger ones in parts.
+
+    A file that is one document is never cut, nor is a compressed file, nor a row group.
+    """
+    number, pieces, size = 0, list[Piece](), 0
+    for file in files:
+        for piece in _pieces(file, split, most):
+            pieces.append(piece)
+            size += piece.end - piece.start
+            if size >= most:
+                yield Shard(number, tuple(pieces))
+                number, pieces, size = number + 1, [], 0
+    if pieces:
+        yield Shard(number, tuple(pieces))
+
+
+def _pieces(file: CorpusFile, split: Split, most: int) -> Iterator[Piece]:
+    form = named_form(file.path)
+    whole = form.compression is not None or (form.kind == "text" and split == "file")
+    if whole or file.size <= most:
+        cuts: Iterable[int] = ()
+    elif form.kind == "table":
+        try:
+            cuts = cuts_of(file.path, most)
+        except InputError:
+            cuts = ()  # the documents tell
+    else:
+        cuts = range(most, file.size, most)
+    starts = [0, *cuts]
+    for start, end in zip(starts, [*starts[1:], file.size], strict=True):
+        yield Piece(file.path, start, end, file)
 
 
 def corpus_files(paths: Sequence[str], avoid: str | None = None) -> list[CorpusFile]:
@@ -211,3 +254,107 @@ def _key(state: os.stat_result) -> tuple[int, int]:
 
 def _file(path: str, state: os.stat_result) -> tuple[object, CorpusFile]:
     return _key(state), CorpusFile(path, state.st_size, str(state.st_mtime_ns), state.st_ino)
+
+
+# The files of a corpus behind a URL.
+
+
+MARKS = (
+    *("ETag", "etag", "sha256", "md5Hash", "content_md5", "md5", "checksum", "blob_id"),
+    *("LastModified", "last_modified", "Last-Modified", "mtime", "modified", "updated", "created"),
+)
+"""What file systems say of a file that changes with its content, the most exact first."""
+
+
+def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
+    """The file at a URL, the texts of the folder there, or the files that match, by name.
+
+    Args:
+        url: what fsspec opens.
+        avoid: a folder that is left out.
+
+    Raises:
+        InputError: there is nothing, or it cannot be reached.
+        UsageError: the URL is the folder to avoid, or a package is not installed.
+    """
+    system, path = file_system(url)
+    closed = _full(avoid) if avoid is not None and is_url(avoid) else None
+    if _full(url) == closed:
+        raise is_result(url)
+    with reading(url):
+        found = {system.unstrip_protocol(name): info for name, info in _found(system, path)}
+    if not found and glob.has_magic(path):
+        raise InputError(f"no file matches {url!r}", "see that the pattern is right")
+    for name in sorted(found):
+        if closed is not None and name.startswith(f"{closed}/"):
+            continue
+        size = found[name].get("size")
+        if size is None:
+            raise InputError(f"{name!r} does not say its size", "download it first")
+        yield CorpusFile(name, int(size), _mark(found[name]))
+
+
+def state_of(url: str) -> tuple[int | None, set[str]]:
+    """The bytes of a file as they are now, and all marks that its file system tells.
+
+    Raises:
+        FileNotFoundError: it is gone.
+    """
+    system, path = file_system(url)
+    system.invalidate_cache()
+    info = system.info(path)
+    return info.get("size"), set(_marks(info))
+
+
+def _full(url: str) -> str:
+    """The URL in the one spelling of its file system."""
+    system, path = file_system(url)
+    return str(system.unstrip_protocol(path))
+
+
+def _found(system: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if glob.has_magic(path) and not system.exists(path):
+        inside = system.glob(path, detail=True)
+    else:
+        info = system.info(path)
+        if info["type"] != "directory":
+            yield path, info
+            return
+        every = system.find(path, detail=True)
+        inside = {name: each for name, each in every.items() if _is_text(name, path)}
+    yield from ((name, each) for name, each in inside.items() if each["type"] == "file")
+
+
+def _is_text(name: str, folder: str) -> bool:
+    inside = name.removeprefix(folder).strip("/").split("/")
+    return form_of(name) is not None and not any(part.startswith(".") for part in inside)
+
+
+def _mark(info: Mapping[str, Any]) -> str:
+    return next(_marks(info), "")
+
+
+def _marks(info: Mapping[str, Any]) -> Iterator[str]:
+    for value in (info[name] for name in MARKS if info.get(name)):
+        # a listing may tell seconds where the file itself tells a date
+        yield str(value.timestamp() if isinstance(value, datetime) else value)
+
+
+# A corpus: files of text, JSON lines and Parquet, here or behind a URL, read in shards.
+#
+# A document belongs to the shard in which it begins, so that shards can be read in any order, by
+# any number of processes. Nothing that is read grows with the corpus but the list of its files.
+
+
+__all__ = [
+    "LONGEST",
+    "READ",
+    "SHARD",
+    "check_field",
+    "check_unchanged",
+    "corpus_files",
+    "documents_of",
+    "longest_texts",
+    "shards_of",
+    "spool",
+]

@@ -1,0 +1,466 @@
+"""The documents that begin in a piece of a file."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+from math import inf
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from attnviz.commands.atlas.record import CorpusFile, Document, Piece, Skipped, Split
+from attnviz.errors import InputError, OutputError, UsageError, option
+from attnviz.inputs import text as inputs_text
+from attnviz.inputs.places import BUFFER, Form, decompressed, named_form, opened, reading, shown
+from attnviz.inputs.text import (
+    BYTE_ORDER_MARK,
+    LOOKED_AT,
+    UTF16_MARKS,
+    Stdin,
+    as_input_error,
+    check_encodable,
+)
+
+# The lines and paragraphs that begin in a part of a stream, in memory that has a bound.
+
+
+LONGEST = 1 << 24
+"""The most bytes of a text; a tokenizer takes a hundred times as much memory."""
+PART = 1 << 20
+"""The most bytes of a line that are read at a time."""
+BLANK = (b"\n", b"\r\n")
+BEFORE = 3
+"""Bytes before a part that say whether a paragraph begins with it: the longest `\\n\\r\\n`."""
+
+
+@dataclass
+class Unit:
+    """A line or a paragraph, and the byte at which it begins; too long, it has no parts.
+
+    `most`: the bytes that are read of it.
+    """
+
+    at: int
+    most: int
+    parts: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+    @property
+    def too_long(self) -> bool:
+        """Whether it has more bytes than are read of it."""
+        return self.size > self.most
+
+    def add(self, data: bytes) -> None:
+        """Its next bytes; they are not kept where it is too long."""
+        self.size += len(data)
+        if self.too_long:
+            self.parts.clear()
+        else:
+            self.parts.append(data)
+
+
+class Units:
+    """Iterates over the units that begin from the byte `start` up to, and without, `end`.
+
+    Empty lines separate paragraphs. `most`: the bytes of the longest unit that is read. `at`: the
+    byte up to which all units were given, which is told where reading fails.
+
+    Raises:
+        InputError: during iteration, the stream cannot be read.
+    """
+
+    def __init__(
+        self,
+        stream: BinaryIO,
+        path: str,
+        start: int,
+        end: float,
+        *,
+        paragraphs: bool,
+        most: int,
+    ) -> None:
+        self._stream, self._path, self._paragraphs = stream, path, paragraphs
+        self._start, self._end, self._most = start, end, most
+        self.at = start
+
+    def __iter__(self) -> Iterator[Unit]:
+        unit: Unit | None = None
+        within = self._start > 0  # a unit that began before
+        for at, data, first in self._parts():
+            blank = self._paragraphs and first and data in BLANK
+            if first and (blank or not self._paragraphs):
+                if unit is not None:
+                    self.at = at
+                    yield unit
+                unit, within = None, False
+            if unit is None:
+                if at >= self._end:
+                    return
+                within = within or (not blank and at < self._start)
+                if within or blank:
+                    continue
+                unit = Unit(at, self._most)
+                self.at = at
+            elif unit.too_long and at >= self._end:
+                break  # the rest of it is of no use
+            unit.add(data)
+        if unit is not None:
+            yield unit
+
+    def _parts(self) -> Iterator[tuple[int, bytes, bool]]:
+        """Lines, in parts where they are long: the byte, the bytes, whether a line begins."""
+        at = max(0, self._start - BEFORE)
+        first = at == 0
+        with reading(self._path):
+            if at:
+                self._stream.seek(at, os.SEEK_SET)
+            while data := self._stream.readline(PART):
+                yield at, data, first
+                at, first = at + len(data), data.endswith(b"\n")
+
+
+READ = 1 << 27
+"""Bytes of a corpus that are read in a moment."""
+
+
+def documents_of(piece: Piece, split: Split, field: str) -> Iterator[Document | Skipped]:
+    """The documents that begin in a piece; blank ones are none.
+
+    A document that cannot be read is skipped with the reason. Where the file itself cannot be read
+    any further, the rest of the piece is skipped as one.
+
+    Args:
+        piece: the part of a file.
+        split: what a document of a text file is.
+        field: where a JSON object holds its text, or the column of a table.
+    """
+    form = named_form(piece.path)
+    if form.kind == "table":
+        yield from rows_of(piece, field)
+        return
+    why = _no_text(piece.path, form)
+    if why is not None:
+        if piece.start == 0:  # once for the file
+            yield Skipped(shown(piece.path), 0, why)
+        return
+    try:
+        yield from _of_stream(piece, form, split, field)
+    except InputError as error:
+        yield Skipped(shown(piece.path), piece.start, error.wrong)
+
+
+def longest_texts(files: Sequence[CorpusFile], split: Split, field: str, number: int) -> list[int]:
+    """The bytes of the longest texts of a corpus, the first `READ` bytes of which are read for it.
+
+    A file that is one text is not read: its size tells.
+    """
+    return nlargest(number, _lengths(files, split, field))
+
+
+def _lengths(files: Sequence[CorpusFile], split: Split, field: str) -> Iterator[int]:
+    left = READ
+    for file in files:
+        if named_form(file.path) == Form("text") and split == "file":
+            yield file.size if file.size <= LONGEST else 0
+        elif left > 0:
+            piece = Piece(file.path, 0, min(file.size, left))
+            left -= file.size
+            found = documents_of(piece, split, field)
+            yield from (len(d.text.encode()) for d in found if isinstance(d, Document))
+
+
+def _no_text(path: str, form: Form) -> str | None:
+    """Why the beginning of a file shows that it holds no text; None: it may hold some."""
+    try:
+        with decompressed(path, form) as stream, reading(path):
+            head = stream.read(LOOKED_AT)
+    except InputError:
+        return None  # it is told when the documents are read
+    if head.startswith(UTF16_MARKS):
+        return "UTF-16, and not UTF-8"
+    return "no text: it has zero bytes" if b"\0" in head else None
+
+
+def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[Document | Skipped]:
+    with decompressed(piece.path, form) as stream:
+        if form.kind == "text" and split == "file":
+            yield from _of_file(stream, piece.path)
+            return
+        end = inf if form.compression else piece.end
+        paragraphs = form.kind == "text" and split == "paragraph"
+        most = inputs_text.LARGEST if form.kind == "json" else LONGEST
+        units = Units(stream, piece.path, piece.start, end, paragraphs=paragraphs, most=most)
+        try:
+            for unit in units:
+                yield from _of_unit(piece.path, unit, field if form.kind == "json" else None)
+        except InputError as error:
+            yield Skipped(shown(piece.path), units.at, error.wrong)
+
+
+def _of_file(stream: BinaryIO, path: str) -> Iterator[Document | Skipped]:
+    unit = Unit(0, LONGEST)
+    with reading(path):
+        unit.add(stream.read(LONGEST + 1))
+    yield from _of_unit(path, unit, None)
+
+
+def _of_unit(path: str, unit: Unit, field: str | None) -> Iterator[Document | Skipped]:
+    """The text of a unit, or where a field is named, that of its JSON object."""
+    path = shown(path)
+    if unit.too_long:
+        yield too_long(path, unit.at, unit.most)
+        return
+    data = b"".join(unit.parts)
+    try:
+        text = data.decode("utf-8").removeprefix(BYTE_ORDER_MARK)
+    except UnicodeDecodeError as error:
+        yield Skipped(path, unit.at, f"not UTF-8 ({error.reason})")
+        return
+    if not text.strip():
+        return
+    if field is not None:
+        yield from _of_json(path, unit.at, text, field)
+    elif "\0" in text:
+        yield Skipped(path, unit.at, "no text: it has zero bytes")
+    else:
+        yield Document(path, unit.at, text.strip("\r\n"))
+
+
+def _of_json(path: str, start: int, line: str, field: str) -> Iterator[Document | Skipped]:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        yield Skipped(path, start, f"no JSON ({error})")
+        return
+    text = content.get(field) if isinstance(content, dict) else None
+    if not isinstance(text, str):
+        yield Skipped(path, start, f"no text under {field!r}")
+        return
+    try:
+        check_encodable(text)
+    except InputError as error:
+        yield Skipped(path, start, error.wrong)
+        return
+    if len(text.encode()) > LONGEST:
+        yield too_long(path, start)
+    elif text.strip():
+        yield Document(path, start, text)
+
+
+# The rows of a Parquet file, group by group, of one column.
+
+
+ROWS = 64
+"""Rows that are read at a time, where their row group is no longer than a text may be."""
+
+
+def cuts_of(path: str, most: int) -> list[int]:
+    """The bytes at which a table can be cut: row groups begin there, about `most` apart.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    import pyarrow.parquet as pq
+
+    with opened(path) as stream, reading(path):
+        file = pq.ParquetFile(stream)
+        starts = _starts(file)
+    cuts, last = list[int](), 0
+    for start in sorted(starts):
+        if start - last >= most:
+            cuts.append(start)
+            last = start
+    return cuts
+
+
+def rows_of(piece: Piece, column: str) -> Iterator[Document | Skipped]:
+    """The texts of the row groups that begin in a piece; a document's start is its row.
+
+    A group that is damaged is skipped from the first row that cannot be read.
+    """
+    import pyarrow.parquet as pq
+
+    path, at = piece.path, 0
+    try:
+        with opened(path) as stream:
+            with reading(path):
+                file = pq.ParquetFile(stream, buffer_size=BUFFER)
+                wrong = _wrong_column(file.schema_arrow, column)
+                starts = _starts(file)
+            if wrong:
+                yield Skipped(shown(path), 0, wrong)
+                return
+            for group, start in enumerate(starts):
+                if piece.start <= start < piece.end:
+                    yield from _group(file, path, group, at, column)
+                at += file.metadata.row_group(group).num_rows
+    except InputError as error:
+        yield Skipped(shown(path), at, error.wrong)
+
+
+def _starts(file: Any) -> list[int]:
+    """The byte at which each row group begins."""
+    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    starts = []
+    for group in groups:
+        column = group.column(0)
+        dictionary = column.dictionary_page_offset if column.has_dictionary_page else None
+        starts.append(max(0, min(dictionary or column.data_page_offset, column.data_page_offset)))
+    return starts
+
+
+def _wrong_column(schema: Any, column: str) -> str | None:
+    """Why no text can be in the column; None: it can."""
+    import pyarrow as pa
+
+    found = schema.get_all_field_indices(column)
+    if len(found) != 1:
+        return f"no column {column!r}" if not found else f"several columns {column!r}"
+    kind = schema.field(found[0]).type
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    texts = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary())
+    return None if inner in texts else f"the column {column!r} holds {kind}, and no text"
+
+
+def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[Document | Skipped]:
+    """The texts of a row group, whose first row has the number `at`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        with reading(path):
+            rows = 1 if _size(file, group, column) > LONGEST else ROWS
+            batches = file.iter_batches(
+                rows, row_groups=[group], columns=[column], use_threads=False
+            )
+        while True:
+            with reading(path):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                values = batch.column(0)
+                if pa.types.is_dictionary(values.type):
+                    values = values.dictionary_decode()
+                # as bytes: a value that is no UTF-8 is skipped, and not its batch
+                texts = values.cast(pa.large_binary())
+                long = pc.greater(pc.binary_length(texts), LONGEST)
+            for data, is_long in zip(texts, long.to_pylist(), strict=True):
+                if is_long:
+                    yield too_long(shown(path), at)
+                else:
+                    yield from _text(shown(path), at, data.as_py(), column)
+                at += 1
+    except InputError as error:
+        yield Skipped(shown(path), at, error.wrong)
+
+
+def _size(file: Any, group: int, column: str) -> int:
+    """The bytes of a column in a row group, when they are decompressed."""
+    content = file.metadata.row_group(group)
+    columns = map(content.column, range(content.num_columns))
+    return sum(c.total_uncompressed_size for c in columns if c.path_in_schema == column)
+
+
+def too_long(path: str, start: int, most: int = LONGEST) -> Skipped:
+    """A text that is skipped, as it has more than `most` bytes."""
+    return Skipped(path, start, f"more than {most >> 20} MB in one text")
+
+
+def _text(path: str, row: int, data: bytes | None, column: str) -> Iterator[Document | Skipped]:
+    if data is None:
+        yield Skipped(path, row, f"no text under {column!r}")
+        return
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        yield Skipped(path, row, f"not UTF-8 ({error.reason})")
+        return
+    if text.strip():
+        yield Document(path, row, text)
+
+
+# Standard input as a file, which can be cut into shards and read by several processes.
+
+
+def spool(stdin: Stdin, path: Path) -> Path:
+    """Write standard input into a file, complete or not at all.
+
+    Args:
+        stdin: it is read to its end.
+        path: the file without a suffix; JSON lines get `.jsonl`, everything else `.txt`.
+
+    Returns:
+        the file. One that holds the same bytes already stays as it is, so that its time is kept.
+
+    Raises:
+        InputError: standard input is a terminal or closed, or cannot be read.
+        UsageError: the file is there, with other bytes.
+        OutputError: it cannot be written.
+    """
+    if stdin.stream is None or stdin.is_terminal:
+        state = "closed" if stdin.stream is None else "a terminal"
+        raise InputError(f"standard input is {state}", "send the corpus through a pipe")
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with _writing(path):
+            partial.unlink(missing_ok=True)  # a pipe of this name would be waited for
+            with partial.open("xb") as file:
+                _copy(stdin.stream, file)
+        with _writing(path):
+            target = path.with_name(path.name + (".jsonl" if _is_json(partial) else ".txt"))
+            for old in (path.with_name(path.name + suffix) for suffix in (".jsonl", ".txt")):
+                if old.exists() and not (old == target and _same(old, partial)):
+                    raise UsageError(
+                        f"{str(old)!r} holds what another scan read from standard input",
+                        f"give another folder with {option('output')}",
+                    )
+            if not target.exists():
+                os.replace(partial, target)
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+    return target
+
+
+def _copy(stream: BinaryIO, file: BinaryIO) -> None:
+    while True:
+        with as_input_error(None):
+            data = stream.read(PART)
+        if not data:
+            return
+        file.write(data)
+
+
+def _is_json(path: Path) -> bool:
+    """Whether the first line that is not blank is a JSON object."""
+    with path.open("rb") as file:
+        while line := file.readline(inputs_text.LARGEST):
+            if line.strip():
+                try:
+                    return isinstance(json.loads(line), dict)
+                except (ValueError, RecursionError):
+                    return False
+    return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.stat().st_size != other.stat().st_size:
+        return False
+    with one.open("rb") as first, other.open("rb") as second:
+        while data := first.read(PART):
+            if data != second.read(PART):
+                return False
+    return True
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = (os.strerror(error.errno) if error.errno else str(error)).lower()
+        raise OutputError(
+            f"standard input cannot be kept as {str(path)!r}: {why}", "choose another place"
+        ) from error

@@ -1,0 +1,375 @@
+"""Documents to windows of tokens, and windows to batches, which depend on their shard alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.commands.atlas.folder import BATCH
+from attnviz.commands.atlas.record import (
+    NONE,
+    NOWHERE,
+    PER_BIN,
+    SAMPLE,
+    SCORES,
+    TOP,
+    WEIGHTS,
+    Document,
+    FloatArray64,
+    Origin,
+    Record,
+    Skipped,
+    empty_record,
+    in_fixed_point,
+    least,
+    merged,
+    moments,
+    units,
+)
+from attnviz.errors import AttnvizError, ModelError
+from attnviz.records.capture import IntArray
+from attnviz.records.heads import Head, by_layer
+from attnviz.records.metrics import BINS, SUMS, WindowSums
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+    from attnviz.models.tokenizer import TextTokenizer
+
+
+Ids: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of a document of a shard.
+
+    `ordinal`: its number in the shard; `document`: that of its document; `number`: which of the
+    document's windows it is; `ids`: its tokens; `chance`: a hash of a seed, of
+    `number`, and of the document: its text, its place and the name of its file.
+    """
+
+    ordinal: int
+    document: int
+    number: int
+    ids: Ids
+    chance: int
+
+
+class Windows:
+    """Cuts the documents of a shard into windows, each with the ends that the model knows."""
+
+    def __init__(self, tokenizer: "TextTokenizer", length: int, seed: int) -> None:
+        self._tokenizer, self._seed = tokenizer, seed
+        first, last = tokenizer.ends(tokenizer.bos)
+        self._first, self._last = (tuple(token.id for token in end) for end in (first, last))
+        self._step = max(1, length - len(first) - len(last))
+        self._ordinal = self._document = 0
+
+    def of(self, document: Document) -> list[Window]:
+        """The windows of the next document.
+
+        Raises:
+            ModelError: the tokenizer makes a token that the model does not know.
+        """
+        inner = self._tokenizer.ids(document.text)
+        made = []
+        name = f"{document.path.rsplit('/', 1)[-1]} {document.start} {document.text}"
+        digest = blake2b(name.encode()).hexdigest()
+        for number, at in enumerate(range(0, len(inner), self._step)):
+            ids = (*self._first, *inner[at : at + self._step], *self._last)
+            chance = self._chance(digest, number)
+            made.append(Window(self._ordinal, self._document, number, ids, chance))
+            self._ordinal += 1
+        self._document += 1
+        return made
+
+    def _chance(self, document: str, number: int) -> int:
+        hashed = blake2b(f"{self._seed} {number} {document}".encode(), digest_size=8)
+        return int.from_bytes(hashed.digest()) >> 1  # as a signed integer holds it
+
+
+def batches(windows: Sequence[Window]) -> Iterator[list[Window]]:
+    """Windows of one length each, so that nothing is padded; the shortest first."""
+    found: list[Window] = []
+    for window in sorted(windows, key=lambda w: (len(w.ids), w.ordinal)):
+        n = len(window.ids)
+        if found and (n != len(found[0].ids) or n * (len(found) + 1) > BATCH):
+            yield found
+            found = []
+        found.append(window)
+    if found:
+        yield found
+
+
+# A shard to its record.
+#
+# documents ─► windows ─► batches ─► sums of each window ─► values of each document ─► record
+
+
+GROUP_TOKENS, GROUP_VALUES = 1 << 16, 1 << 17
+"""Windows are run when they have so many tokens, or there are so many windows times heads."""
+
+
+class Counter:
+    """Counts the documents of a shard."""
+
+    def __init__(
+        self,
+        model: "LoadedModel",
+        heads: Sequence[Head],
+        length: int,
+        *,
+        shard: int = 0,
+        seed: int = 0,
+        origin: Origin = NOWHERE,
+    ) -> None:
+        self._model, self._heads, self._shard = model, by_layer(heads), shard
+        self._units, self._names = units(length), tuple(map(str, sorted(heads)))
+        exact = model.identity.dtype == "float32"
+        self._error = np.inf if model.sinks else 1e-3 if exact else 0.05
+        self._windows = Windows(model.tokenizer, length, seed)
+        self._waiting: list[Window] = []
+        self._tokens = 0
+        self._documents: dict[int, Document] = {}
+        self._bad: set[int] = set()
+        self._begun: Sums | None = None
+        self._held: list[Record] = []
+        self._record = empty_record(self._names, replace(origin, length=length))
+        self.skipped: list[Skipped] = []
+
+    def add(self, document: Document | Skipped) -> None:
+        """One document; one that the model cannot read is noted."""
+        if isinstance(document, Skipped):
+            self.skipped.append(document)
+            return
+        try:
+            made = self._windows.of(document)
+        except AttnvizError as error:
+            self.skipped.append(Skipped(document.path, document.start, error.wrong))
+            return
+        for window in made:
+            self._documents[window.document] = document
+            self._waiting.append(window)
+            self._tokens += len(window.ids)
+            values = len(self._waiting) * len(self._names)
+            if self._tokens >= GROUP_TOKENS or values >= GROUP_VALUES:
+                self._count(whole=window is made[-1])
+
+    def finish(self) -> Record:
+        """The record of all documents."""
+        if self._waiting:
+            self._count(whole=True)
+        return replace(self._record, bad=len(self.skipped))
+
+    def _count(self, *, whole: bool) -> None:
+        """Count the windows that wait; `whole`: the last one ends its document."""
+        windows, self._waiting, self._tokens = self._waiting, [], 0
+        values = np.zeros((len(windows), len(self._names), K))
+        largest = np.zeros((2, len(windows), len(self._names)))  # and between two tokens
+        places = {window.ordinal: place for place, window in enumerate(windows)}
+        for batch in batches(windows):
+            for some, sums in self._summed(batch):
+                at = [places[window.ordinal] for window in some]
+                values[at] = np.concatenate([sums.sums, sums.distances, sums.positions], axis=-1)
+                largest[:, at] = sums.largest, sums.apart
+        if windows[0].document in self._bad:
+            self._begun, self._held = None, []  # what there was of it is not counted
+        last = windows[-1].document
+        goes_on = None if whole or last in self._bad else last
+        good = [place for place, w in enumerate(windows) if w.document not in self._bad]
+        if good:
+            self._keep([windows[place] for place in good], values[good], largest[:, good], goes_on)
+        self._documents = {} if whole else {last: self._documents[last]}
+
+    def _summed(self, batch: Sequence[Window]) -> list[tuple[Sequence[Window], WindowSums]]:
+        """The sums of a batch; of its windows one by one where it cannot be run, or has others."""
+        from attnviz.models.reducing import sum_windows
+
+        try:
+            sums = sum_windows(self._model, [window.ids for window in batch], self._heads)
+        except ModelError as error:
+            if len(batch) > 1:
+                return [each for window in batch for each in self._summed([window])]
+            self._skip(batch[0], error.wrong)
+            return []
+        mass = sums.sums[..., SUMS.index("mass")] / len(batch[0].ids)  # (B, H)
+        for place, window in enumerate(batch):
+            if not np.isfinite(sums.sums[place]).all():
+                self._skip(window, "its attention is not a number (NaN or infinite)")
+            elif np.abs(mass[place] - 1).max() > self._error:
+                self._skip(window, "its attention has rows that do not sum to 1")
+        return [(batch, sums)]
+
+    def _skip(self, window: Window, why: str) -> None:
+        """Note, once, that a document cannot be run."""
+        if window.document not in self._bad:
+            self._bad.add(window.document)
+            document = self._documents[window.document]
+            self.skipped.append(Skipped(document.path, document.start, why))
+
+    def _keep(
+        self, windows: list[Window], values: FloatArray64, largest: FloatArray64, last: int | None
+    ) -> None:
+        """Add windows to the record; `last`: a document that goes on, which waits till it ends."""
+        documents = np.array([window.document for window in windows])
+        rows = np.array([rows_of(window.ids, causal=self._model.causal) for window in windows])
+        sums = together(self._begun, Sums(documents, values, rows)).by_document()
+        waits = documents == last
+        parts = [self._of_windows(windows, largest, ~waits)]
+        held = [self._of_windows(windows, largest, waits)]
+        if self._begun is None or self._begun.documents[0] != last:
+            parts += self._held  # the document that waited has ended
+        else:
+            held += self._held
+        ended = len(sums.documents) - bool(waits.any())
+        if ended:
+            own = sums.of(slice(ended))
+            parts.append(record_of_documents(self._record, own, self._units))
+        self._begun = sums.of(slice(ended, None)) if waits.any() else None
+        self._held = [merged(held)] if waits.any() else []
+        self._record = merged([self._record, *parts])
+
+    def _of_windows(
+        self, windows: Sequence[Window], largest: FloatArray64, chosen: NDArray[np.bool_]
+    ) -> Record:
+        """The record of some windows."""
+        own = [window for window, is_one in zip(windows, chosen, strict=True) if is_one]
+        return record_of_windows(self._record, own, largest[:, chosen], self._shard)
+
+
+# Sums over windows to the values of documents, and those to a record. Letters in the shapes:
+#
+# D documents   W windows   H heads   K sums: those of `SUMS`, then distances and positions
+
+
+K = len(SUMS) + 2 * BINS
+DISTANCES, POSITIONS = slice(len(SUMS), len(SUMS) + BINS), slice(len(SUMS) + BINS, K)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums of windows or of documents, which `documents` (D) numbers in rising order.
+
+    `values` (D, H, K); `rows` (D, metrics): how many rows of attention each metric is a mean over,
+    the same for all heads.
+    """
+
+    documents: IntArray
+    values: FloatArray64
+    rows: FloatArray64
+
+    def by_document(self) -> "Sums":
+        """The windows of one document added up, in order."""
+        numbers, starts = np.unique(self.documents, return_index=True)
+        return Sums(
+            numbers, np.add.reduceat(self.values, starts), np.add.reduceat(self.rows, starts)
+        )
+
+    def of(self, chosen: slice) -> "Sums":
+        """Some of these."""
+        return Sums(self.documents[chosen], self.values[chosen], self.rows[chosen])
+
+
+def together(first: Sums | None, then: Sums) -> Sums:
+    """Two sums, one behind the other."""
+    if first is None:
+        return then
+    return Sums(
+        np.concatenate([first.documents, then.documents]),
+        np.concatenate([first.values, then.values]),
+        np.concatenate([first.rows, then.rows]),
+    )
+
+
+def rows_of(ids: Sequence[int], *, causal: bool) -> list[float]:
+    """How many rows of a window can show each of SCORES; a distance is told by mass instead."""
+    tokens = np.array(ids)
+    n = len(tokens)
+    _, first, which = np.unique(tokens, return_index=True, return_inverse=True)
+    before = np.arange(n) - first[which]  # how far back its first copy stands
+    of = {
+        "normalised": n - 1 if causal else n * (n > 1),
+        "previous": n - 1,
+        "duplicate": int((before > 0).sum()),
+        "induction": int((before > 1).sum()),  # what followed a copy comes before the query
+    }
+    return [float(of.get(score, n)) for score in SCORES]
+
+
+def record_of_documents(like: Record, sums: Sums, unit: FloatArray64) -> Record:
+    """The record of some documents, without windows.
+
+    `like`: a record of the same heads and origin; `unit`: see `data.record.units`.
+    """
+    named = {name: sums.values[..., i] for i, name in enumerate(SUMS)}  # (D, H) each
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = named["distance"] / named["mass"]
+        # a sink takes a part of each row: variance is over what is left
+        variance = named["squares"] / named["mass"] - distance * distance
+        told = {"distance": distance, "distance_variance": np.maximum(0, variance)}
+        means = [
+            told[score] if score in told else named[score] / sums.rows[:, i, None]
+            for i, score in enumerate(SCORES)
+        ]
+    values = np.stack(means, axis=-1)  # (D, H, M)
+    values[~np.isfinite(values)] = np.nan
+    totals, squares, counts = moments(values / unit)
+    queries = sums.rows[:, SCORES.index("entropy"), None, None]
+    distances, positions = (
+        in_fixed_point(sums.values[..., part] / queries).sum(axis=0)
+        for part in (DISTANCES, POSITIONS)
+    )
+    return Record(
+        **{
+            **vars(empty_record(like.heads, like.origin)),
+            **{"totals": totals, "squares": squares, "counts": counts},
+            **{"distances": distances, "positions": positions, "documents": len(values)},
+        }
+    )
+
+
+def record_of_windows(
+    like: Record, windows: Sequence[Window], largest: FloatArray64, shard: int
+) -> Record:
+    """The record of windows, without documents.
+
+    `like`: as above; `largest` (2, W, H): their largest weight, and that between two tokens.
+    """
+    if not windows:
+        return empty_record(like.heads, like.origin)
+    heads = like.heads
+    names = np.array([(w.chance, shard, w.ordinal) for w in windows], np.int64)  # (W, 3)
+    bins = np.minimum(WEIGHTS - 1, (largest[0] * WEIGHTS).astype(int)).T  # (H, W)
+    counts = np.stack([(bins == b).sum(axis=1) for b in range(WEIGHTS)], axis=1)
+    weights = -in_fixed_point(largest[1].T)  # the least is the largest weight
+    best = np.empty((len(heads), len(windows), 3), np.int64)
+    best[..., 0], best[..., 1:] = weights, names[:, 1:]
+    return Record(
+        **{
+            **vars(empty_record(like.heads, like.origin)),
+            **{"largest": counts, "best": least(best, TOP), "sample": least(names, SAMPLE)},
+            **{"drawn": _drawn(least(names, len(names)), _sorted(bins, names))},
+            **{"windows": len(windows), "tokens": sum(len(w.ids) for w in windows)},
+        }
+    )
+
+
+def _sorted(bins: IntArray, names: IntArray) -> IntArray:
+    """The bins (H, W) of windows in the order in which they are drawn."""
+    return bins[:, np.lexsort((names[:, 2], names[:, 1], names[:, 0]))]
+
+
+def _drawn(names: IntArray, bins: IntArray) -> IntArray:
+    """The first windows of each bin (H, WEIGHTS, PER_BIN, 3); `names` (W, 3) are in order."""
+    drawn = np.full((len(bins), WEIGHTS, PER_BIN, 3), NONE)
+    for number in np.unique(bins):
+        inside = bins == number  # (H, W)
+        for place in range(PER_BIN):
+            at = inside.argmax(axis=1)
+            found = np.flatnonzero(inside.any(axis=1))
+            drawn[found, number, place] = names[at[found]]
+            inside[found, at[found]] = False
+    return drawn
