@@ -16,8 +16,7 @@ Importing the package loads no torch; the first `capture` or `load_model` does.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnviz.api.model import Model, load_model
-    from attnviz.api.verify import verify
+    from attnviz.api import Model, load_model
     from attnviz.commands.ablate.python import ablate
     from attnviz.commands.compare.python import compare
     from attnviz.commands.explain.python import explain
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
     from attnviz.commands.show.python import show
     from attnviz.commands.show.shown import Shown, ShowOptions
+    from attnviz.commands.verify import verify
     from attnviz.commands.why.python import why, writes
     from attnviz.errors import AttnvizError
     from attnviz.kit.result import Calculation, Result
@@ -81,13 +81,13 @@ _HOME = {
     "attnviz.commands.explain.python": ("explain",),
     "attnviz.commands.generate.python": ("AttentionAnswer", "generate"),
     "attnviz.commands.heads.python": ("heads",),
-    "attnviz.api.model": ("Model", "load_model"),
+    "attnviz.api": ("Model", "load_model"),
     "attnviz.commands.patch.python": ("patch",),
     "attnviz.commands.predict.python": ("predict",),
     "attnviz.commands.scan.python": ("ScanAtlas", "atlas", "scan"),
     "attnviz.commands.show.python": ("show",),
     "attnviz.commands.show.shown": ("ShowOptions", "Shown"),
-    "attnviz.api.verify": ("verify",),
+    "attnviz.commands.verify": ("verify",),
     "attnviz.commands.why.python": ("why", "writes"),
     "attnviz.records.tokens": ("Token",),
     "attnviz.records.trace": ("Verified",),

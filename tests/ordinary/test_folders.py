@@ -14,7 +14,7 @@ import transformers
 from transformers.models.auto import modeling_auto
 
 import attnviz
-from attnviz.api.model import Model
+from attnviz.api import Model
 from attnviz.errors import ModelError
 from attnviz.models import chat, rendering
 from attnviz.models.catalog import Source, tokenizer_of

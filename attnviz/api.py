@@ -101,7 +101,7 @@ class Model(Loaded):
 
     def verify(self, text: str, **options: Any) -> "Verified":
         """`attnviz.verify` with this model."""
-        from attnviz.api.verify import verify
+        from attnviz.commands.verify import verify
 
         return verify(text, self, **options)
 
