@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from attnviz.errors import ExitStatus
+from tests.commands.scan.atlases import made_scan
 from tests.conftest import Run
-from tests.scanning.atlases import made_scan
 
 ROOT = Path(__file__).parents[2]
 REDUCED = "How much a query attends", "What a pattern is of"

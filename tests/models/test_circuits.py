@@ -19,10 +19,10 @@ from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.intervening import freeze_gpt
 from attnviz.records.heads import Head
 from attnviz.records.parts import Through
+from tests.commands.heads.test_retrieval import WORDS, planted, saved
 from tests.conftest import Run
 from tests.frozen import heads_of, model_of
 from tests.models.test_frozen import named, small_gpt
-from tests.runs.test_retrieval import WORDS, planted, saved
 
 ONE = torch.tensor([[3]])
 

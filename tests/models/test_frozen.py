@@ -18,6 +18,7 @@ from attnviz.models.scratch.intervening import freeze_gpt
 from attnviz.records.heads import Head
 from attnviz.records.parts import Group, Part, Shares
 from tests.architectures import ARCHITECTURES, Architecture, N
+from tests.commands.heads.test_retrieval import planted
 from tests.frozen import (
     EXPERTS,
     IN_FLOAT32,
@@ -28,7 +29,6 @@ from tests.frozen import (
     model_of,
     worst_sum,
 )
-from tests.runs.test_retrieval import planted
 
 READ = [a for a in ARCHITECTURES if not a.fallback and not a.image]
 REFUSED = [a for a in ARCHITECTURES if a.fallback]

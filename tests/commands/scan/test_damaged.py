@@ -17,9 +17,9 @@ from attnviz.commands.scan.plan import Plan, locked, make_plan
 from attnviz.commands.scan.run import run_scan
 from attnviz.errors import AttnvizError, ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.catalog import Source
+from tests.commands.scan.test_run import TEXTS, Watched
+from tests.commands.scan.test_same import contents
 from tests.conftest import Run
-from tests.scanning.test_run import TEXTS, Watched
-from tests.scanning.test_same import contents
 
 Damage = Callable[[Path], object]
 

@@ -15,8 +15,8 @@ import pytest
 from attnviz.commands.explore.running import Opened
 from attnviz.console import Display
 from attnviz.records.heads import Head, NamedHead
+from tests.commands.explore.app import Visit, explore
 from tests.factories import make_capture
-from tests.tui.app import Visit, explore
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 

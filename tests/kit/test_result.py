@@ -16,8 +16,8 @@ import polars
 import pytest
 
 import attnviz
+from tests.commands.scan.atlases import made_scan
 from tests.conftest import Run
-from tests.scanning.atlases import made_scan
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from attnviz.commands.explore.running import Opened
 from attnviz.draw.labels import MARK
 from attnviz.records.heads import Head, NamedHead
+from tests.commands.explore.app import Visit, explore, plain
 from tests.factories import awkward_pieces, make_capture
 from tests.test_harmless import EVIL
-from tests.tui.app import Visit, explore, plain
 
 KEYS = ("down", "tab", "down", "tab", "right", "tab", "down", "w", "s", "slash")
 

@@ -12,9 +12,9 @@ from attnviz.commands.explore.scene import Scene, Toggles, scene_of
 from attnviz.console import Display
 from attnviz.draw.terminal.colors import color_of
 from attnviz.records.heads import Head
+from tests.commands.explore.app import Visit, explore
+from tests.commands.explore.test_running import reach, until
 from tests.factories import make_capture
-from tests.tui.app import Visit, explore
-from tests.tui.test_running import reach, until
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
 COLOR, PLAIN = Display(80, color=True), Display(80, color=False)

@@ -262,7 +262,7 @@ def test_matrices_that_do_not_fit_are_refused_with_their_shapes(
 def test_the_example_file_of_the_lessons_has_every_key_and_is_worked_out(
     run: Run, tmp_path: Path
 ) -> None:
-    lessons = (Path(__file__).parents[2] / "docs" / "lessons.md").read_text(encoding="utf-8")
+    lessons = (Path(__file__).parents[3] / "docs" / "lessons.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```json\n(.*?)```", lessons, re.DOTALL)
     assert set(json.loads(example)) == set(KEYS)
     (tmp_path / "m.json").write_text(example)

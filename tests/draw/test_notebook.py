@@ -9,8 +9,8 @@ import nbformat
 import pytest
 
 from attnviz.commands.show.page import framed
+from tests.draw.browsing import until
 from tests.factories import make_capture
-from tests.renderers.browsing import until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

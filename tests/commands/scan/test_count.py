@@ -46,9 +46,9 @@ from attnviz.models.reducing import _entropies
 from attnviz.records.heads import Head, every_head
 from attnviz.records.metrics import EDGES, HeadLinks
 from tests.architectures import ARCHITECTURES, Architecture
+from tests.commands.scan.oracle import Matrix, apart, histogram, largest, metrics_of, strongest
 from tests.conftest import Run
 from tests.reading import head_of, rows_of
-from tests.scanning.oracle import Matrix, apart, histogram, largest, metrics_of, strongest
 
 READERS = [a for a in ARCHITECTURES if a.kind == "self" and not a.image]
 LENGTH = 14

@@ -22,9 +22,9 @@ from attnviz.commands.atlas.page import (
 )
 from attnviz.commands.atlas.record import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
 from attnviz.errors import ExitStatus, OutputError, UsageError
+from tests.commands.scan.atlases import made_scan
 from tests.conftest import Run
-from tests.renderers.browsing import Open
-from tests.scanning.atlases import made_scan
+from tests.draw.browsing import Open
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

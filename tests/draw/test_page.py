@@ -19,8 +19,8 @@ from attnviz.records.exhibit import Exhibit, HeadMap
 from attnviz.records.heads import Head
 from tests.builtin import HEADS, NAMED
 from tests.conftest import Run
+from tests.draw.browsing import Open, until
 from tests.factories import make_capture, make_tokens
-from tests.renderers.browsing import Open, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

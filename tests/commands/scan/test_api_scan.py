@@ -14,7 +14,7 @@ from attnviz.commands.atlas.tables import read_atlas
 from attnviz.errors import InputError, UsageError
 from tests.conftest import bytes_tokenizer
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "scan.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "scan.md"
 
 
 @pytest.fixture(scope="module")

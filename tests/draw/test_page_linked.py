@@ -14,8 +14,8 @@ from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from tests.conftest import Run
+from tests.draw.browsing import Open, until
 from tests.factories import make_capture
-from tests.renderers.browsing import Open, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -21,8 +21,8 @@ from attnviz.records.apply import exhibit_of, whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from attnviz.records.transforms import Transforms
+from tests.commands.explore.app import Visit, explore
 from tests.factories import make_capture
-from tests.tui.app import Visit, explore
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
 

@@ -31,8 +31,8 @@ from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from tests.builtin import HEADS, NAMED
+from tests.commands.explore.app import Visit, explore
 from tests.factories import make_capture
-from tests.tui.app import Visit, explore
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
 PANES = ["heads", "links", "pattern", "words"]
