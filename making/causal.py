@@ -30,7 +30,7 @@ from attnviz.records.interventions import ChangedRun, Edit, Site
 from making.probe import WorldProbe
 from making.sentences import BEHAVIOURS
 
-FOLDER = Path("attnviz/models/builtin")
+FOLDER = Path("attnviz/builtin/gpt")
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_model_and_its_weights_are_at_most_20_mb(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
-    folder = "attnviz/models/builtin/"
+    folder = "attnviz/builtin/gpt/"
     for name in ("config.json", "model.safetensors", "tokenizer.json", "card.json"):
         assert sizes[folder + name] > 0
     assert sizes[folder + "model.safetensors"] <= 20 * MEGABYTE

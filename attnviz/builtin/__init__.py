@@ -1,1 +1,1 @@
-"""builtin"""
+"""The bundled models, their cards, and the words behind "known for"."""

@@ -1,1 +1,1 @@
-"""Commands, one a file: parse, call, render; no maths."""
+"""A folder for each command, and a file for a command that fits in one."""

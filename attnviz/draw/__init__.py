@@ -1,1 +1,1 @@
-"""draw"""
+"""What several commands draw: sentences, labels, grids, tables; it knows no command."""

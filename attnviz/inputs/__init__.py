@@ -1,1 +1,1 @@
-"""The sources of texts: an argument, a file, standard input, a stream of lines, a capture."""
+"""What is read: texts, lines, chats, pairs, arrays and saved captures, checked."""

@@ -1,1 +1,1 @@
-"""Models: torch and transformers live here (and in training) and nowhere else."""
+"""Models: torch and transformers live here (and in `commands/train/`) and nowhere else."""

@@ -1,1 +1,1 @@
-"""records"""
+"""What flows: tokens, captures, heads, traces, transforms and metrics, numpy only."""

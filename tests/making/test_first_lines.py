@@ -16,7 +16,7 @@ from making.first_lines import (
 )
 from making.loss_limit import best_limit
 
-BUILTIN = Path(attnviz.__path__[0]) / "models" / "builtin"
+BUILTIN = Path(attnviz.__path__[0]) / "builtin" / "gpt"
 SENTENCES = Path(__file__).parents[1] / "sentences" / "development"
 
 

@@ -1,1 +1,1 @@
-"""ablate"""
+"""`attnviz ablate`."""

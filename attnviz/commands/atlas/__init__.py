@@ -1,1 +1,1 @@
-"""atlas"""
+"""`attnviz atlas`."""

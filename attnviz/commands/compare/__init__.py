@@ -1,1 +1,1 @@
-"""compare"""
+"""`attnviz compare`."""

@@ -1,1 +1,1 @@
-"""explain"""
+"""`attnviz explain`."""

@@ -1,1 +1,1 @@
-"""explore"""
+"""`attnviz explore`."""

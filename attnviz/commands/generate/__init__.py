@@ -1,1 +1,1 @@
-"""generate"""
+"""`attnviz generate`."""

@@ -1,1 +1,1 @@
-"""heads"""
+"""`attnviz heads`."""

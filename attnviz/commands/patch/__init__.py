@@ -1,1 +1,1 @@
-"""patch"""
+"""`attnviz patch`."""

@@ -1,1 +1,1 @@
-"""predict"""
+"""`attnviz predict`."""

@@ -1,1 +1,1 @@
-"""scan"""
+"""`attnviz scan`."""

@@ -1,1 +1,1 @@
-"""show"""
+"""`attnviz show`."""

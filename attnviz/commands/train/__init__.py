@@ -1,1 +1,1 @@
-"""train"""
+"""`attnviz train`."""

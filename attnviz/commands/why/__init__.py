@@ -1,1 +1,1 @@
-"""why"""
+"""`attnviz why`."""

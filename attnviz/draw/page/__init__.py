@@ -1,1 +1,1 @@
-"""page"""
+"""What every interactive page is put together from."""

@@ -1,1 +1,1 @@
-"""picture"""
+"""Matplotlib figures."""

@@ -1,1 +1,1 @@
-"""terminal"""
+"""Rich renderables for a terminal."""

@@ -580,10 +580,10 @@ def test_reduced_heads_are_drawn_too() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["picture.figure", "picture.grid", "terminal.table", "terminal.heatmap", "terminal.text"],
+    ["picture.heatmap", "picture.grid", "terminal.table", "terminal.heatmap", "terminal.text"],
 )
 def test_importing_a_renderer_does_not_import_matplotlib(module: str) -> None:
-    code = f"import sys, attnviz.renderers.{module}; print('matplotlib' in sys.modules)"
+    code = f"import sys, attnviz.draw.{module}; print('matplotlib' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"
 
