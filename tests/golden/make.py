@@ -1,13 +1,10 @@
 """Write the golden files again: `python -m tests.golden.make`; read the difference."""
 
-import tempfile
-from pathlib import Path
-
 from tests.golden.surface import surfaces
 from tests.golden.transcript import EXPECTED, same, transcript, transcripts, workplace
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder, workplace(Path(folder)):
+    with workplace():
         for path in transcripts():
             old = path.read_text()
             new = transcript(old.splitlines()[0])

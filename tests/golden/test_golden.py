@@ -28,8 +28,8 @@ def printed(path: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def _workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with workplace(tmp_path_factory.mktemp("golden")):
+def _workplace() -> Iterator[None]:
+    with workplace():
         yield
 
 

@@ -16,6 +16,7 @@ import re
 import shlex
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -45,13 +46,16 @@ def transcripts() -> list[Path]:
 
 
 @contextlib.contextmanager
-def workplace(folder: Path) -> Iterator[Path]:
-    """The working folder of every case: the samples, the inputs, and a scan."""
-    shutil.copytree(SAMPLES, folder, dirs_exist_ok=True)
-    shutil.copytree(INPUTS, folder, dirs_exist_ok=True)
-    with contextlib.chdir(folder):
+def workplace() -> Iterator[None]:
+    """The working folder of every case: the samples, the inputs, and a scan.
+
+    Its path is short, so that no line which names it is shortened or broken.
+    """
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder, contextlib.chdir(folder):
+        shutil.copytree(SAMPLES, ".", dirs_exist_ok=True)
+        shutil.copytree(INPUTS, ".", dirs_exist_ok=True)
         transcript("$ attnviz scan moles.txt --split line --length 16 --workers 1 -o scanned")
-        yield folder
+        yield
 
 
 def transcript(line: str) -> str:
