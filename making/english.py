@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import attnviz.builtin
 import typer
+
+import attnviz.builtin
 
 INDEX = {"n": "index.noun", "v": "index.verb", "a": "index.adj", "r": "index.adv"}
 PART = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key
