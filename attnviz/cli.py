@@ -142,9 +142,7 @@ def _print_version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(
-    epilog='Try first\n\nattnviz show "a fluffy blue creature roamed the verdant forest"',
-)
+@app.callback(epilog='Try first\n\nattnviz show "a fluffy blue creature roamed the verdant forest"')
 def _main(
     version: Annotated[
         bool,

@@ -142,10 +142,7 @@ class OutputError(AttnvizError):
     status = ExitStatus.OUTPUT
 
 
-# Text from elsewhere, made harmless: what a terminal or a picture would obey is written out.
-#
-# Tokens, names, titles and paths can hold escape codes, which move a terminal's cursor and repaint
-# what stands there, and direction marks, which reorder what stands beside them.
+# Text from elsewhere, made harmless: escape codes and direction marks are written out.
 
 
 LAYOUT = "\n\u200e"
@@ -209,10 +206,7 @@ def _escaped(character: str) -> str:
     )
 
 
-# How to install what an extra needs, in the way in which attnviz itself was installed.
-#
-# Each way adds packages by another command: pipx and uv keep a program in an environment of its
-# own, into which pip would install behind their backs, or which has no pip.
+# How to install what an extra needs.
 
 
 NAME = "attnviz"

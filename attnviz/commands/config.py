@@ -94,11 +94,6 @@ Defaults: TypeAlias = dict[str, Default]
 
 
 def _commands(session: Session, name: str | None) -> list[str]:
-    """The commands to list.
-
-    Raises:
-        UsageError: there is no such command.
-    """
     names = session.root.command.list_commands(session.root)
     if name is not None and name not in names:
         raise UsageError(f"there is no command {name!r}", f"commands are {', '.join(names)}")
@@ -106,11 +101,7 @@ def _commands(session: Session, name: str | None) -> list[str]:
 
 
 def _defaults(session: Session, name: str) -> Defaults:
-    """The defaults of a command; what the file sets is tried as if the command were called.
-
-    Raises:
-        UsageError: the file sets what the command does not take.
-    """
+    """The defaults of a command; what the file sets is tried as if the command were called."""
     _, made, _ = session.root.command.resolve_command(session.root, [name])
     if session.misconfigured:
         raise session.misconfigured

@@ -144,7 +144,6 @@ def finding_title(finding: Finding, capture: Capture) -> str:
 
 
 def _names(tokens: Sequence[Token], words: Iterable[range], text: str) -> list[str]:
-    """The names of tokens beside numbers; where one is a piece of a word, the word's as well."""
     names = [name_of(_cut(label)) for label in distinct_labels(tokens)]
     for word in (word for word in words if len(word) > 1):
         whole = text[tokens[word[0]].start : tokens[word[-1]].end].strip()

@@ -147,11 +147,7 @@ def _first_line(error: Exception) -> str:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
-    """The bytes of a file as they are, closed at the end.
-
-    Raises:
-        InputError: it cannot be opened, or is a pipe or a device.
-    """
+    """The bytes of a file as they are, closed at the end."""
     with reading(path):
         if is_url(path):
             system, inside = file_system(path)
@@ -187,11 +183,7 @@ def check_regular(path: str, state: os.stat_result) -> None:
 
 @contextlib.contextmanager
 def decompressed(path: str, form: Form) -> Iterator[BinaryIO]:
-    """The bytes that are in a file, closed at the end.
-
-    Raises:
-        InputError: it cannot be opened.
-    """
+    """The bytes that are in a file, closed at the end."""
     with opened(path) as stream:
         if form.compression == "gzip":
             with gzip.GzipFile(fileobj=stream) as inner:

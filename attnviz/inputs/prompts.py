@@ -43,7 +43,6 @@ def cut(text: str, by: By) -> Iterator[Slice]:
 
 
 def _ends(text: str, by: By) -> Iterator[int]:
-    """Where the parts end, but for the last."""
     if by != "sentence":
         yield from (found.end() for found in _ENDS[by].finditer(text))
         return
@@ -62,7 +61,6 @@ def named(text: str, wanted: Sequence[str]) -> tuple[Segment, ...]:
 
     Raises:
         UsageError: one cannot be read.
-        InputError: one holds nothing of the text.
     """
     names = [each.partition("=")[0] for each in wanted]
     for name in names:
@@ -141,9 +139,6 @@ def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
 
     Line ends at the end of a document are dropped; the blank lines between count for none.
     Documents of the same name are numbered.
-
-    Raises:
-        InputError: a document is empty.
     """
     for document in documents:
         check_not_blank(document.text, f"the document {document.name!r}")
@@ -165,7 +160,6 @@ def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
 
     Raises:
         UsageError: both are asked for, or a segment cannot be read.
-        InputError: a segment holds nothing of the prompt, or two overlap.
     """
     if by and wanted:
         raise UsageError(
@@ -228,11 +222,7 @@ def chat_of(content: object, origin: str) -> Chat:
 
 
 def _check(message: Mapping[str, Any], where: str) -> None:
-    """See that a message has a role, and text or something else that a template writes.
-
-    Raises:
-        InputError: it does not; or it has images or sounds, which are not read.
-    """
+    """See that a message has a role, and text or something else that a template writes."""
     content = message.get("content")
     others = [k for k, value in message.items() if value and k not in ("role", "content")]
     if not isinstance(message.get("role"), str) or (content is None and not others):
@@ -319,11 +309,6 @@ def read_prompt(line: str) -> PromptLine:
 
 
 def _content(line: str) -> Any:
-    """What a line of JSON holds.
-
-    Raises:
-        InputError: it is none.
-    """
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:

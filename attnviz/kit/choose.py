@@ -60,9 +60,6 @@ def plan_heads(
         named: the heads that its card names.
         options: what the user asked for.
         held: the heads of a saved capture; None where the model is yet to run.
-
-    Raises:
-        UsageError: a head that the model does not have, or that the capture lacks.
     """
     every = every_head(identity.heads_per_layer) if held is None else tuple(held)
     if options.named:
@@ -115,13 +112,9 @@ def _check_held(heads: Sequence[Head], held: Sequence[Head]) -> None:
         )
 
 
-# The head to show when the user chose none.
-#
-# A head that the model's card names is shown where its behaviour is on this text: where the words
-# give evidence of it (`evidence.py`), and the head acts on them (`acting.py`). Of several such
-# heads the most specific behaviour is shown, as ordered in `ORDER`. Where none acts, and for any
-# other model, the head with the highest generic score is (`generic_head.py`). All of it is
-# deterministic, and uses nothing but the capture.
+# The head to show when the user chose none: a head that the model's card names, where the words
+# give evidence of its behaviour and the head acts on them; of several the most specific (`ORDER`).
+# Else the head with the highest generic score.
 
 
 ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "induction")
@@ -162,13 +155,9 @@ def _rank(behaviour: str) -> int:
     return next(rank for rank, each in enumerate(ORDER) if each == behaviour)
 
 
-# The most telling head of a model whose card names none.
-#
-# A head tells something where a query attends to a content token away from itself. Its measure,
-# which users read as its generic score, is the mean over the queries of the largest weight on a
-# key that is neither the query itself, nor the token just before it, nor the first token (which
-# takes the attention that has nowhere else to go). Of an answer, it is the mean weight on the keys
-# that are the token written: a row of an answer is that of the position before it.
+# The most telling head of a model whose card names none. Its generic score is the mean over the
+# queries of the largest weight on a key that is neither the query itself, nor the token just before
+# it, nor the first token (a sink); for an answer, the mean weight on keys that are the token written.
 
 
 @dataclass
@@ -229,10 +218,8 @@ def _strongest_away(weights: FloatArray, queries: IntArray, *, causal: bool) -> 
     return strongest
 
 
-# What a head does on a text, from what is shown of its pattern.
-#
-# Where the head was picked for a behaviour, its clearest rows; else what its rows have in common;
-# else its strongest links.
+# What a head does on a text: the clearest rows of the behaviour for which it was picked; else what
+# its rows have in common; else its strongest links.
 
 
 MOST_QUERIES, MOST_KEYS = 2, 3
@@ -368,9 +355,6 @@ def one_row(
     """The head with why it is this one, the query, and the head's pattern where a rule picked it.
 
     Without `query` it is the first one that is told of the head, or the last word.
-
-    Raises:
-        UsageError: more than one head or position, or one that is not there.
     """
     choice, shown = _head(prepared, head)
     told = told_query(shown.finding) if shown and query is None else None

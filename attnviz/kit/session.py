@@ -148,23 +148,14 @@ class Session:
         return display_of(self.consoles.out, as_flag)
 
     def show(self, parts: Iterable[RenderableType]) -> None:
-        """Print to stdout, as each part comes.
-
-        Raises:
-            OutputError: stdout cannot take it.
-            BrokenPipeError: its reader has gone; no error to a user.
-        """
+        """Print to stdout, as each part comes."""
         for part in parts:
             with as_stdout_error():
                 self.consoles.out.print(part)
                 self.environment.stdout.flush()
 
     def load(self, source: Source) -> "LoadedModel":
-        """Load the model, with a line on stderr about layers without attention.
-
-        Raises:
-            ModelError: it cannot be found, fetched or loaded.
-        """
+        """Load the model, with a line on stderr about layers without attention."""
         model = load_model(source)
         for said in model_notes(model.identity):
             self.note(said)

@@ -23,10 +23,6 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
     was. A replaced file keeps its permissions. A symbolic link stays, and its
     target is written. A path that is not a regular file (a pipe, `/dev/stdout`) is written to
     directly.
-
-    Raises:
-        OutputError: the file cannot be written.
-        BrokenPipeError: the path is a pipe whose reader has gone.
     """
     chunks = (data,) if isinstance(data, bytes) else data
     old = check_target(path)
@@ -122,11 +118,7 @@ def check_target(path: Path) -> os.stat_result | None:
 
 
 def check_folder(path: Path) -> None:
-    """Check early that a folder is there, or can be made; touches nothing.
-
-    Raises:
-        OutputError: it cannot.
-    """
+    """Check early that a folder is there, or can be made; touches nothing."""
     with as_output_error(path):
         nearest = path
         while not nearest.exists():
@@ -189,7 +181,6 @@ def _is_device(path: Path, old: os.stat_result | None) -> bool:
 
 
 def _set_mode(descriptor: int, mode: int | None) -> None:
-    """Give a file the permissions of the one that it replaces."""
     if mode is not None:
         with contextlib.suppress(OSError):  # a file system without permissions
             os.chmod(descriptor, stat.S_IMODE(mode))
@@ -252,10 +243,6 @@ def write_stream(stream: BinaryIO, chunks: Iterable[str | bytes]) -> None:
     """Write chunks to a stream as they come, text as UTF-8, and flush at the end.
 
     A stream of lines calls this once for each line, so that every answer leaves at once.
-
-    Raises:
-        BrokenPipeError: the reader has gone (`| head -1`), which is no error to a user.
-        OutputError: the stream cannot take more, for instance because the disk is full.
     """
     with as_stdout_error():
         for chunk in chunks:

@@ -44,7 +44,6 @@ EVERYTHING = Filters()
 
 
 def _maps_of(capture: Capture) -> tuple[HeadMap, ...]:
-    """Every head of a capture as a map."""
     return tuple(
         HeadMap(layer.layer, head, weights=weights)
         for layer in capture.layers
@@ -78,10 +77,6 @@ def exhibit_of(
         filters: what is shown of the result.
         one_query: exactly one query is shown; the last word's where none is named.
         between: called between the layers, as each transform takes a while on a long text.
-
-    Raises:
-        UsageError: a token that is not in the text, an ambiguous one where one position is
-            needed, or a transform that this capture cannot have.
     """
     _check_signed(captured, transforms)
     captured = weighted(captured) if transforms.weighted else captured
@@ -113,7 +108,6 @@ def _whole(captured: Capture, choice: Choice, filters: Filters) -> Exhibit:
 
 
 def _with(exhibit: Exhibit, maps: tuple[HeadMap, ...], transform: Transform) -> Exhibit:
-    """The exhibit with maps that a transform made."""
     captured = exhibit.capture
     named = replace(captured, transforms=(*captured.transforms, transform))
     return replace(exhibit, capture=named, maps=maps)
@@ -153,11 +147,6 @@ def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...], between: Between) 
 
 
 def _rolled_out(exhibit: Exhibit, layers: str | None, between: Between) -> tuple[HeadMap, ...]:
-    """The rollout to the layers that are named, or to the last.
-
-    Raises:
-        UsageError: no such layer; not all heads are there, or they attend to another text.
-    """
     captured = exhibit.capture
     if captured.transformed_by(NormBased):
         raise UsageError("rows that do not sum to 1 cannot be rolled out", "leave one of them out")
@@ -177,7 +166,6 @@ def _rolled_out(exhibit: Exhibit, layers: str | None, between: Between) -> tuple
 
 
 def _dropped_keys(tokens: Sequence[Token], transforms: Transforms) -> tuple[int, ...]:
-    """The positions of the keys that are left out."""
     others = find_positions(tokens, transforms.drop_keys, "drop_keys")
     if len(others) == len(tokens):
         raise UsageError(f"{option('drop_keys')} takes every key away", "leave at least one")
@@ -224,10 +212,7 @@ def distances_of(captured: Capture, filters: Filters) -> tuple[int, ...]:
     return filters.skip
 
 
-# What is kept of the blocks of rows that a model hands over: links, or cells of a picture.
-#
-# Each of these is the consumer of one run. Reduced, a long text takes memory for what is shown
-# of it and never for its n x n matrices.
+# Consumers of one run, which keep links or cells of a picture: memory never holds n x n matrices.
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,7 @@ from attnviz.records.prompt import Segment
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Difference, Scores, Transform
 
-# Blocks of query rows, as a model hands them over, and the two consumers that every run has.
-#
-# A consumer is called with the rows that were asked for, a block at a time. `KeepEverything` puts
-# whole patterns together; `Checked` checks each block before it passes it on.
+# Blocks of query rows, as a model hands them over, and the consumers that every run has.
 
 
 FloatArray: TypeAlias = NDArray[np.float32]

@@ -319,7 +319,6 @@ def links_of(exhibit: Exhibit, head_map: Map) -> Links:
 def _links_of_rows(
     exhibit: Exhibit, whole: HeadMap, asked: Sequence[int]
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Queries, keys and weights of the links of some rows."""
     queries, keys = np.array(asked, int), np.array(exhibit.keys, int)
     weights = whole.weights[np.ix_(queries, keys)]  # (rows, keys asked for)
     allowed = keys < exhibit.capture.allowed_count()[queries][:, None]

@@ -63,9 +63,6 @@ def choose_layers(n_layers: int, layers: str, parameter: str) -> tuple[int, ...]
     """The layers that a user's list such as `1`, `0-3`, `0,2` or `all` names, in order, each once.
 
     `parameter` is the Python name of the parameter that holds them, for messages.
-
-    Raises:
-        UsageError: it cannot be read, or is out of range.
     """
     return tuple(_numbers(layers, n_layers, "layer", parameter))
 
@@ -109,7 +106,6 @@ def _no_attention(layer: int, heads_per_layer: Sequence[int]) -> UsageError:
 def _numbers(
     spec: str, count: int, what: Literal["layer", "head"], parameter: str = ""
 ) -> list[int]:
-    """The numbers that `0-3`, `0,2` or `all` name, each below `count`."""
     numbers: list[int] = []
     for item in spec.split(","):
         limits = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", item.strip())

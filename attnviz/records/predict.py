@@ -171,7 +171,6 @@ def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
 
 
 def _asked(prediction: Prediction) -> Sequence[NextTokens]:
-    """What was asked of a text: the next token, or that of each mask."""
     return [*prediction.each, prediction.last] if prediction.fills else [prediction.last]
 
 

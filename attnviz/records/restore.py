@@ -62,11 +62,7 @@ def check_schema(meta: object) -> JsonObject:
 
 
 def layers_from(meta: JsonObject) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """The layers of a capture, each a number and its heads, in order.
-
-    Raises:
-        ValueError: one that the model does not have, or one that is repeated.
-    """
+    """The layers of a capture, each a number and its heads, in order."""
     per_layer = model_of_dict(_object(meta, "model")).heads_per_layer
     layers = []
     for entry in _objects(meta, "layers"):
@@ -81,11 +77,7 @@ def layers_from(meta: JsonObject) -> tuple[tuple[int, tuple[int, ...]], ...]:
 
 
 def tokens_from(meta: JsonObject) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
-    """The query tokens and the key tokens.
-
-    Raises:
-        ValueError: one cannot be read, or points outside the text.
-    """
+    """The query tokens and the key tokens."""
     text, target = len(_get(meta, "text", str)), len(_target(meta))
     of_queries = target if meta.get("kind") in ("cross", "decoder") else text
     of_keys = target if meta.get("kind") == "decoder" else text
@@ -101,9 +93,7 @@ def tokens_from(meta: JsonObject) -> tuple[tuple[Token, ...], tuple[Token, ...]]
 
 
 def capture_from(
-    meta: JsonObject,
-    arrays: Mapping[int, FloatArray],
-    extras: Mapping[str, FloatArray],
+    meta: JsonObject, arrays: Mapping[int, FloatArray], extras: Mapping[str, FloatArray]
 ) -> Capture:
     """The capture that `capture_to_dict` was given.
 
@@ -111,9 +101,6 @@ def capture_from(
         meta: an object that `check_schema` let pass.
         arrays: for each layer number, (heads, n_queries, n_keys).
         extras: the extra arrays, by name.
-
-    Raises:
-        ValueError: something in it cannot be.
     """
     queries, keys = tokens_from(meta)
     model = model_of_dict(_object(meta, "model"))
@@ -146,14 +133,12 @@ def capture_from(
 
 
 def _asked(meta: JsonObject) -> Asked:
-    """With which options it was made; older captures do not say."""
     seed = meta.get("seed")
     _check(seed is None or isinstance(seed, int), "seed")
     return Asked(_object(meta, "options") if "options" in meta else {}, seed)
 
 
 def _check_numbers(captured: Capture) -> None:
-    """Check that weights, scores and norms are in the range of what they are."""
     unbounded = captured.signed or captured.transformed_by(NormBased)
     low = -LARGEST if captured.signed else 0.0
     high = LARGEST if unbounded else LARGEST_WEIGHT
@@ -241,11 +226,7 @@ def _transforms(meta: JsonObject) -> tuple[Transform, ...]:
 
 
 def model_of_dict(entry: JsonObject) -> ModelIdentity:
-    """A model's identity, as `model_to_dict` writes it.
-
-    Raises:
-        ValueError: it cannot be one.
-    """
+    """A model's identity, as `model_to_dict` writes it."""
     per_layer = tuple(_list(entry, "heads_per_layer", int))
     _check(all(n >= 0 for n in per_layer), "heads_per_layer")
     _check(sum(per_layer) <= MOST_HEADS, "heads_per_layer")
@@ -264,7 +245,6 @@ def model_of_dict(entry: JsonObject) -> ModelIdentity:
 
 
 def _target(meta: JsonObject) -> str:
-    """What an encoder-decoder wrote; captures of other models may lack it."""
     return _get(meta, "target", str) if "target" in meta else ""
 
 
@@ -294,11 +274,7 @@ def _token(entry: JsonObject, size: int) -> Token:
 def _named(entry: JsonObject, per_layer: tuple[int, ...]) -> NamedHead:
     head = Head(_get(entry, "layer", int), _get(entry, "head", int))
     _check_head(head, per_layer)
-    return NamedHead(
-        behaviour=_name(entry, "behaviour"),
-        head=head,
-        title=_name(entry, "title"),
-    )
+    return NamedHead(behaviour=_name(entry, "behaviour"), head=head, title=_name(entry, "title"))
 
 
 def _check_head(head: Head, per_layer: tuple[int, ...]) -> None:

@@ -402,12 +402,7 @@ _ONE_AT_A_TIME = Lock()
 
 
 def save_picture(scene: Scene, folder: Path) -> Path:
-    """Draw the chosen head into a file with a free name.
-
-    Raises:
-        OutputError: the file cannot be written.
-        UsageError: nothing is left to draw.
-    """
+    """Draw the chosen head into a file with a free name."""
     with _ONE_AT_A_TIME:
         pieces = pieces_of(scene.one, "png")
         path = _free_name(folder, f"attnviz-{scene.map.label.replace(' ', '-')}", ".png")
@@ -416,11 +411,7 @@ def save_picture(scene: Scene, folder: Path) -> Path:
 
 
 def save_page(captured: Capture, scene: Scene, toggles: Toggles, folder: Path) -> Path:
-    """Write the page of all heads, which opens with the chosen head; it shows no rollout.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+    """Write the page of all heads, which opens with the chosen head; it shows no rollout."""
     unit: Unit | None = "words" if toggles.words else None
     start = Start(scene.head or captured.heads[0], toggles.sink, unit, scene.query)
     everything = whole_exhibit(captured)

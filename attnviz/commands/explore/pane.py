@@ -237,8 +237,6 @@ FAINT = 0.01  # weaker links are left out
 
 @dataclass(frozen=True)
 class _Row:
-    """A line: one end of a link with its weight, or a heading without a token."""
-
     said: str
     key: int | None = None
     query: int | None = None

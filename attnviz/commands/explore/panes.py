@@ -65,7 +65,6 @@ class Panes(Vertical):
         self._make_room()
 
     def _make_room(self) -> None:
-        """Give miniatures more of the width if they need it."""
         scene, miniatures = self._scene, self._miniatures
         on = scene is not None and self._heads_shown is miniatures
         self.set_class(on, "-miniatures")

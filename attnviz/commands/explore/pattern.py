@@ -76,7 +76,6 @@ class PatternPane(ScenePane):
         return Region(self._label + column * self._cell, self._top + row, self._cell, 1)
 
     def _place(self, scene: Scene) -> tuple[int, int]:
-        """The row and column of the chosen weight."""
         exhibit = scene.exhibit
         row = exhibit.queries.index(scene.query) if scene.query in exhibit.queries else 0
         return row, exhibit.keys.index(scene.key) if scene.key in exhibit.keys else 0
@@ -119,7 +118,6 @@ class PatternPane(ScenePane):
         return label.append(" "), cells
 
     def _header(self, first: int, last: int) -> list[str]:
-        """The lines of these columns' labels; their number is the same for all columns."""
         labels, indices = self._columns[first:last], range(first, last)
         if widest(self._columns) < self._cell:
             return column_labels(labels, indices, self._cell, self.display_here)
@@ -298,7 +296,6 @@ class MiniaturesPane(HeadsPane):
 
 
 def _widest(scene: Scene, width: int) -> int:
-    """The widest miniature where all heads share this width; 0 where the least has no room."""
     side = (width - _label_of(scene) - 1) // max(1, len(scene.grid.heads)) - 1
     return side if side >= _least(scene) else 0
 
@@ -385,7 +382,6 @@ class WordsPane(ScenePane):
         return Size(self.room.width, len(self._lines))
 
     def _lay_out_target(self, scene: Scene) -> None:
-        """The target, a word for each query, folded to the width."""
         line, places = Text(no_wrap=True), list[_Place]()
         for query in scene.exhibit.queries:
             label = fenced(cut(scene.capture.query_tokens[query].label, self.room.width))

@@ -59,13 +59,7 @@ class Runs:
     _one: Lock = field(default_factory=Lock)
 
     def capture(self, text: str, cancelled: Cancelled, so_far: SoFar) -> Capture:
-        """The patterns of all heads over a text; what there is of them goes to `so_far`.
-
-        Raises:
-            InputError: the text is blank, or longer than the model's context.
-            ModelError: the patterns do not fit into memory.
-            GaveWay: the run was cancelled.
-        """
+        """The patterns of all heads over a text; what there is of them goes to `so_far`."""
         with self._one:
             check(cancelled)
             prepared = prepare(self.model, text, self.options)
@@ -85,11 +79,7 @@ class Runs:
             return replace(prepared.empty, layers=keep.layers())
 
     def without(self, text: str, head: Head, cancelled: Cancelled) -> BeforeAfter:
-        """The next tokens with and without a head.
-
-        Raises:
-            GaveWay: it was cancelled; and the errors of `ablate_together`.
-        """
+        """The next tokens with and without a head."""
         with self._one:
             check(cancelled)
             options, chosen = self.options, Targets(HeadOptions(heads=str(head)))
@@ -237,7 +227,6 @@ class ThreadedApp(App[None]):
         """The reason why the last file that leaving waited for was not saved."""
 
     def _status(self) -> None:
-        """Show what the app is doing."""
         raise NotImplementedError
 
     @property
@@ -349,15 +338,12 @@ class RunningApp(ThreadedApp):
         self._presenting = Lock()
 
     def _show(self, scene: Scene | None) -> None:
-        """Show another scene, or nothing."""
         raise NotImplementedError
 
     def _show_editor(self) -> None:
-        """Show the text in the editor, if nothing else is shown."""
         raise NotImplementedError
 
     def _open(self) -> None:
-        """Begin with what the app opens with, which is not blank."""
         if self._opened.capture is not None:
             self._capture = self._opened.capture
             self._present()
@@ -367,7 +353,6 @@ class RunningApp(ThreadedApp):
     # ---- runs ----
 
     def _edited(self, text: str) -> None:
-        """The user has changed the text."""
         self._text, self._problem = text, ""
         for group in ("run", "present", "ablate"):  # their results are about the old text
             self.workers.cancel_group(self, group)
@@ -376,7 +361,6 @@ class RunningApp(ThreadedApp):
         self._waiting = self.set_timer(PAUSE, self._run)
 
     def _run(self) -> None:
-        """Run the current text; an older run gives way."""
         text, runs = self._text, self._opened.runs
         if runs is None:
             return

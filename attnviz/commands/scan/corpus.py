@@ -66,20 +66,10 @@ class Units:
 
     Empty lines separate paragraphs. `most`: the bytes of the longest unit that is read. `at`: the
     byte up to which all units were given, which is told where reading fails.
-
-    Raises:
-        InputError: during iteration, the stream cannot be read.
     """
 
     def __init__(
-        self,
-        stream: BinaryIO,
-        path: str,
-        start: int,
-        end: float,
-        *,
-        paragraphs: bool,
-        most: int,
+        self, stream: BinaryIO, path: str, start: int, end: float, *, paragraphs: bool, most: int
     ) -> None:
         self._stream, self._path, self._paragraphs = stream, path, paragraphs
         self._start, self._end, self._most = start, end, most
@@ -257,11 +247,7 @@ ROWS = 64
 
 
 def cuts_of(path: str, most: int) -> list[int]:
-    """The bytes at which a table can be cut: row groups begin there, about `most` apart.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """The bytes at which a table can be cut: row groups begin there, about `most` apart."""
     import pyarrow.parquet as pq
 
     with opened(path) as stream, reading(path):
@@ -397,7 +383,6 @@ def spool(stdin: Stdin, path: Path) -> Path:
     Raises:
         InputError: standard input is a terminal or closed, or cannot be read.
         UsageError: the file is there, with other bytes.
-        OutputError: it cannot be written.
     """
     if stdin.stream is None or stdin.is_terminal:
         state = "closed" if stdin.stream is None else "a terminal"

@@ -67,9 +67,6 @@ def train(
     """Train in place, from `state_file` if it exists; the progress at the end.
 
     `source`, `loss` and `optimizers` are pickled for the other workers.
-
-    Raises:
-        ValueError: the state was made by another recipe.
     """
     course = _Course(source, recipe, loss, optimizers)
     state = read_state(state_file, recipe)
@@ -89,7 +86,6 @@ class _Course(Generic[M, B]):
 
 @contextlib.contextmanager
 def _others(model: M, course: _Course[M, B], state_file: Path | None) -> Iterator[None]:
-    """Run the other workers, if any; this process is the first of their group."""
     workers = course.recipe.workers
     if workers == 1:
         yield
@@ -121,7 +117,6 @@ def _work(
     course: _Course[M, B],
     state_file: Path | None,
 ) -> None:
-    """Everything that another worker does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first worker answers Ctrl-C
     torch.set_num_threads(1)
     # before the group meets, and so before the first worker overwrites it
@@ -186,7 +181,6 @@ def _train_on(
     course: _Course[M, B],
     now: TrainingProgress,
 ) -> TrainingProgress:
-    """One step for each batch; the progress after them."""
     recipe = course.recipe
     started = time.perf_counter()
     tokens = sum(int((b.documents != PADDING).sum()) for b in shard)
@@ -208,7 +202,6 @@ def _train_on(
 
 
 def _descend(model: GPT, optimizers: list[Optimizer], loss: StepLoss, recipe: Recipe) -> None:
-    """One step of the optimizers, along the mean gradient of all workers."""
     loss.total.backward()  # type: ignore[no-untyped-call]
     if recipe.workers > 1:
         _average_gradients(model, recipe.workers)

@@ -46,13 +46,7 @@ from attnviz.models.scratch.gpt import GPT
 
 
 def begin(text: str, plan: Plan, folder: Path, *, resume: bool) -> tuple[OwnText, Plan]:
-    """The text in tokens, and the plan; to resume, with the folder's tokenizer and plan.
-
-    Raises:
-        InputError: the text is too short.
-        UsageError: the folder's training had another text.
-        OutputError: the folder cannot be made.
-    """
+    """The text in tokens, and the plan; to resume, with the folder's tokenizer and plan."""
     if not resume:
         prepared = prepare(text, plan)
         make_folder(folder)
@@ -72,10 +66,6 @@ def train_model(
 
     `report` gets every held-out loss, `stepped` the number of every step. The models of single
     steps that the plan keeps are there before the step is told.
-
-    Raises:
-        OutputError: the folder cannot be written; its files stay whole.
-        UsageError: the held-out loss is not finite, because the learning rate is too high.
     """
     torch.set_num_threads(1)  # as in every worker: sums are made in the same order everywhere
     model = fresh_model(sizes(plan, text.vocabulary), plan.seed)

@@ -49,7 +49,6 @@ _EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC
 
 
 def _packages(letters: Iterable[str]) -> list[str]:
-    """Fonts that have these letters, and the packages that they are in."""
     east = {unicodedata.name(letter, "").startswith(_EAST_ASIAN) for letter in letters}
     return [_NOTO["CJK" if which else ""] for which in sorted(east, reverse=True)]
 
@@ -124,7 +123,6 @@ def _other_fonts(region: str) -> list[tuple[str, str]]:
 
 
 def _letters_of(path: str, wanted: frozenset[str]) -> frozenset[str]:
-    """The wanted letters for which the font file has a shape."""
     from matplotlib.font_manager import get_font
 
     try:

@@ -254,11 +254,7 @@ LETTERS, SMALL_LETTERS = 12, 15  # of a line of text, in an inch
 
 @contextmanager
 def sheet(texts: Iterable[str], *, dpi: int, cmap: str) -> Iterator[tuple["Figure", Lettering]]:
-    """An empty figure, and letters for these texts; at the end it is as large as what is on it.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """An empty figure, and letters for these texts; at the end it is as large as what is on it."""
     check_dpi(dpi)
     with drawing():
         check_cmap(cmap)

@@ -136,7 +136,6 @@ def _pane_inches(grid: Grid, tokens: int, dpi: int) -> float:
 
 
 def _measure(grid: Grid, pane: tuple[int, ...], size: float, dpi: int, titled: bool) -> Mosaic:
-    """Cells of whole pixels, and gaps that leave room for the titles of the panes."""
     down, across = (max(1, int(min(LARGEST_CELL, size / n) * dpi)) / dpi for n in pane)
     room = (PANE_TITLE + 7) / POINTS if titled else 0.09
     gap = max(1, -int(-room // down)), max(1, -int(-0.09 // across))
@@ -169,7 +168,6 @@ def _repeated(ticks: Ticks, starts: Sequence[int]) -> Ticks:
 def _write_titles(
     axes: "Axes", mosaic: Mosaic, slots: Sequence[tuple[int, int]], words: Lettered
 ) -> None:
-    """`L1H2` over each pane, and what its head is known for where that fits."""
     from matplotlib.font_manager import FontProperties
 
     figure = axes.get_figure(root=True)

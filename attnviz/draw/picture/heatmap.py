@@ -95,7 +95,6 @@ def _cell(n: int, dpi: int) -> float:
 
 
 def _draw_cells(axes: "Axes", scale: Scale, cells: Cells) -> None:
-    """Draw the cells so that axes count tokens, however many of them a cell stands for."""
     bottom, right = (
         step * blocks for step, blocks in zip(cells.block, cells.values.shape, strict=True)
     )
@@ -136,10 +135,7 @@ def _write_numbers(
     return bool(small.any())
 
 
-# Pictures: one head as a heatmap, several as a mosaic, for PNG, SVG and PDF.
-#
-# Queries are rows and keys are columns, unless `key-rows` asks for the other way round.
-# A link that the mask forbids is hatched grey, never the colour of zero.
+# One head as a heatmap, several as a mosaic; a link that the mask forbids is hatched grey.
 
 
 def most_cells(maps: Sequence[Place], tokens: int, options: PictureOptions) -> int:

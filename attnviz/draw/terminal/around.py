@@ -116,7 +116,6 @@ def _listed(heads: Sequence[str]) -> str:
 
 
 def _whole(exhibit: Exhibit) -> bool:
-    """Whether nothing was filtered out, neither queries nor keys nor links."""
     every_query = len(exhibit.queries) == len(exhibit.capture.query_tokens)
     return every_query and _every_key(exhibit) and not exhibit.filtered
 

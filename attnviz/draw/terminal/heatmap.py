@@ -41,8 +41,6 @@ LEVEL = 10  # cells from this width on have level labels, even if some are cut
 
 @dataclass(frozen=True)
 class _Side:
-    """The tokens along one side: their indices in the text, and their labels."""
-
     what: str
     indices: tuple[int, ...]
     labels: tuple[str, ...]
@@ -91,7 +89,6 @@ def render(
 
 
 def _by_row(matrix: FloatArray, orient: Orient) -> FloatArray:
-    """Each query's weights as shares of its strongest."""
     return per_row(matrix) if orient == "query-rows" else per_row(matrix.T).T
 
 
@@ -115,7 +112,6 @@ def _layout(rows: _Side, columns: _Side, display: Display) -> _Layout:
 
 
 def _header(columns: _Side, layout: _Layout, display: Display) -> Iterator[Text]:
-    """The lines above the cells."""
     shown, margin = slice(layout.columns), " " * (layout.label + 1)
     labels, indices = columns.labels[shown], columns.indices[shown]
     for line in column_labels(labels, indices, layout.cell, display):
@@ -243,7 +239,6 @@ def _less(difference: float, cell: int) -> str:
 
 
 def _left_out(columns: _Side, layout: _Layout, display: Display) -> Text:
-    """The line that says which columns did not fit, and how to see them."""
     rest: Sequence[int] = columns.indices[layout.columns :]
     what = "keys" if columns.what == "key" else "queries"
     which = (

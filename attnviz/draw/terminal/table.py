@@ -171,7 +171,6 @@ def _block(exhibit: Exhibit, rows: list[Row], display: Display) -> Iterator[Text
 def _fit(
     exhibit: Exhibit, rows: list[Row], keys: tuple[str, ...], room: int, display: Display
 ) -> tuple[list[Row], Columns]:
-    """The keys to show of each row, and the columns that they fit into."""
     numbers: Sequence[int] = SIDE_BY_SIDE
     if not exhibit.weakest_left_out:
         stacked = [row.strongest(STACKED, FAINT_STACKED) for row in rows]

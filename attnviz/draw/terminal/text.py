@@ -256,7 +256,6 @@ def _readable(pieces: list[TextPiece], display: Display) -> list[TextPiece]:
 
 
 def _wrapped(pieces: list[TextPiece], display: Display) -> Iterator[list[tuple[int, TextPiece]]]:
-    """Lines of (cells of space in front, piece); a word whose pieces fit a line stays whole."""
     line: list[tuple[int, TextPiece]] = []
     used = 0
     for n, word in enumerate(words_of(pieces)):
@@ -281,7 +280,6 @@ def _wrapped(pieces: list[TextPiece], display: Display) -> Iterator[list[tuple[i
 
 
 def _cells(piece: TextPiece, display: Display) -> int:
-    """How wide the piece is with what stands below it."""
     wide = cell_len(piece.written)
     return wide if display.color else max(wide, len(below(piece)))
 
@@ -300,7 +298,6 @@ def _colored(line: list[tuple[int, TextPiece]], most: float, display: Display) -
 
 
 def _least(most: float) -> float:
-    """The smallest weight that gets a background."""
     return max(LEAST, FAINT * most)
 
 
@@ -357,7 +354,6 @@ def _query(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> s
 def _legend(
     exhibit: Exhibit, query: str, most: float, display: Display, *, shared: bool
 ) -> list[Text]:
-    """What colours, or the numbers below words, stand for."""
     why = left_out(exhibit)
     if display.color:
         least = _least(most)
