@@ -156,8 +156,9 @@ def _rank(behaviour: str) -> int:
 
 
 # The most telling head of a model whose card names none. Its generic score is the mean over the
-# queries of the largest weight on a key that is neither the query itself, nor the token just before
-# it, nor the first token (a sink); for an answer, the mean weight on keys that are the token written.
+# queries of the largest weight on a key that is neither the query itself, nor the token just
+# before it, nor the first token (a sink); for an answer, the mean weight on keys that are the token
+# written.
 
 
 @dataclass

@@ -13,7 +13,6 @@ import numpy as np
 
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.text import check_encodable, check_not_blank
-from attnviz.kit.budget import Budget
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import freezing
 from attnviz.models.placement import BUILTIN
@@ -36,6 +35,7 @@ from attnviz.records.trace import HeadTrace, Verified
 from attnviz.records.transforms import Scores
 
 if TYPE_CHECKING:
+    from attnviz.kit.budget import Budget
     from attnviz.models.frozen.sums import Sums
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
@@ -171,7 +171,7 @@ class Prepared:
     target: tuple[Token, ...]
     empty: Capture
     """The capture to be, without any pattern."""
-    budget: Budget
+    budget: "Budget"
 
     @property
     def ids(self) -> list[int]:
@@ -273,6 +273,8 @@ def _prepared(
     target: tuple[Token, ...],
     max_memory: int | None,
 ) -> Prepared:
+    from attnviz.kit.budget import Budget
+
     source = fitted.tokens
     sequences = rows_and_columns(model.kind, source, target)
     empty = Capture(

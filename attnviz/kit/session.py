@@ -16,13 +16,13 @@ from attnviz.draw.titles import model_notes
 from attnviz.errors import ExitStatus, UsageError, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.kit.defaults import Configuration
-from attnviz.kit.intervene import Progress
 from attnviz.kit.prepare import load_model
 from attnviz.kit.write import as_stdout_error
 from attnviz.models.catalog import Source
 from attnviz.records.call import ELSEWHERE, begin
 
 if TYPE_CHECKING:
+    from attnviz.kit.intervene import Progress
     from attnviz.models.loaded import LoadedModel
 
 
@@ -220,7 +220,7 @@ def session_of(context: typer.Context) -> Session:
 
 
 @contextmanager
-def progress(session: Session, doing: str) -> Iterator[Progress | None]:
+def progress(session: Session, doing: str) -> Iterator["Progress | None"]:
     """A bar on stderr, where that is a terminal; None where nobody would see it."""
     if session.quiet or not session.environment.stderr.isatty():
         yield None

@@ -142,6 +142,9 @@ def listed(heads: Sequence[Head]) -> str:
 
 # A model's card: its named heads, and the figures measured on held-out texts.
 
+LONGEST_NAME = 1 << 12
+"""The most characters of a name, a label or a title."""
+
 
 @dataclass(frozen=True)
 class NamedHead:

@@ -16,7 +16,7 @@ from attnviz.records.capture import (
     ModelIdentity,
     TextLoss,
 )
-from attnviz.records.heads import Head, NamedHead
+from attnviz.records.heads import LONGEST_NAME, Head, NamedHead
 from attnviz.records.prompt import Segment
 from attnviz.records.rows import CAPTURE_SCHEMA, CAPTURE_VERSION
 from attnviz.records.tokens import SPECIAL_LABEL, Token
@@ -25,8 +25,6 @@ from attnviz.records.transforms import SENTENCES, NormBased, Transform, transfor
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]
 MOST_HEADS = 1 << 16  # more than any model has; a forged file could ask for any number
-LONGEST_NAME = 1 << 12
-"""The most characters of a name, a label or a title."""
 LARGEST_WEIGHT = 2.0
 """Weights of merged words are sums, and those of models in half precision are rounded."""
 MOST_TRANSFORMS = 64
