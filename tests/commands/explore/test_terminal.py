@@ -203,7 +203,7 @@ def test_after_a_bug_the_terminal_is_as_it_was_and_one_line_says_so(
     before = (
         "def broken(*_): raise RuntimeError('it broke')\n"
         "import attnviz.commands.explore.app, attnviz.commands.explore.pattern\n"
-        f"attnviz.commands.explore.command.{module}.{method} = broken"
+        f"attnviz.commands.explore.{module}.{method} = broken"
     )
     until = b"\x1b[?1049h" if module.startswith("pattern") else b"heads: top"
     ended = in_terminal(tmp_path, capture_file, keys=b"?", until=until, before=before)
