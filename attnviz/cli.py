@@ -178,7 +178,7 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     except SystemExit as ended:
         return _exited(ended)
     except Exception as error:
-        if _lacks_memory(error):
+        if isinstance(error, MemoryError) or _REFUSED.search(str(error)):
             return _ended(session, NO_MEMORY, ExitStatus.MODEL)
         what = f"{type(error).__name__}: {error}".rstrip(".")
         hint = f"please report it at {ISSUES} with the output of the same command and --debug"
@@ -186,11 +186,6 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     if returned == ExitStatus.INTERRUPTED:  # typer returns what it raised Exit with
         return _ended(session, "interrupted", ExitStatus.INTERRUPTED)
     return ExitStatus(returned) if isinstance(returned, int) else session.status
-
-
-def _lacks_memory(error: Exception) -> bool:
-    """Whether the system gave no memory: to Python, to PyTorch, or for its libraries."""
-    return isinstance(error, MemoryError) or bool(_REFUSED.search(str(error)))
 
 
 def _exited(ended: SystemExit) -> ExitStatus:

@@ -75,7 +75,10 @@ def config(
         content = {
             "path": None if path is None else str(path),
             "set": session.configuration.values,
-            "defaults": {each: _values(options) for each, options in defaults.items()},
+            "defaults": {
+                each: {key: default.value for key, default in options.items()}
+                for each, options in defaults.items()
+            },
         }
         pieces = [f"{to_json(content)}\n"]
     deliver(session, to, [(None, pieces)])
@@ -122,10 +125,6 @@ def _defaults(session: Session, name: str) -> Defaults:
     return {
         key_of(p): Default(found.get(key_of(p), p.default), key_of(p) in found) for p in options
     }
-
-
-def _values(options: Defaults) -> dict[str, Any]:
-    return {key: each.value for key, each in options.items()}
 
 
 def _shown(

@@ -36,7 +36,9 @@ def capture_of(
     text, queries = _tokens(tokens, "tokens")
     source, keys = (text, queries) if key_tokens is None else _tokens(key_tokens, "key_tokens")
     sums = [_row_sums(number, array, queries, keys) for number, array in layers]
-    masked = key_tokens is None and all(_is_masked(array) for _, array in layers)
+    masked = key_tokens is None and all(
+        np.triu(array, 1).max(initial=0.0) <= NOTHING for _, array in layers
+    )
     if causal and not masked:
         raise UsageError(
             "these weights are not causal: a query attends to a later token",
@@ -132,11 +134,6 @@ def _row_sums(
             "give the weights after softmax",
         )
     return sums
-
-
-def _is_masked(array: FloatArray) -> bool:
-    """Whether no query attends to a later token."""
-    return bool(np.triu(array, 1).max(initial=0.0) <= NOTHING)
 
 
 # Tokens from how a tokenizer spells them: `Ġcat`, `▁cat`, `##s`, `[CLS]`.

@@ -4,7 +4,6 @@ The layout is in `docs/formats.md`; `writers/npz.py` writes it.
 """
 
 import contextlib
-import io
 import json
 import struct
 import zipfile
@@ -185,7 +184,8 @@ def archive_chunks(arrays: Iterable[tuple[str, Entry]]) -> Iterator[bytes]:
             info.compress_type = zipfile.ZIP_DEFLATED  # the masked half shrinks to nothing
             info.external_attr = 0o644 << 16
             with archive.open(info, "w", force_zip64=array.nbytes > BIG) as entry:
-                entry.write(_header(array))
+                header = np.lib.format.header_data_from_array_1_0(array)
+                np.lib.format.write_array_header_1_0(entry, header)
                 rest = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
                 for start in range(0, len(rest), WRITTEN_AT_ONCE):
                     entry.write(rest[start : start + WRITTEN_AT_ONCE])
@@ -205,12 +205,6 @@ def _arrays(capture: Capture) -> Iterator[tuple[str, Entry]]:
 def plain(array: FloatArray) -> FloatArray:
     """The same numbers as little-endian float32 in C order."""
     return np.ascontiguousarray(array, dtype="<f4").reshape(array.shape)
-
-
-def _header(array: Entry) -> bytes:
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    return header.getvalue()
 
 
 class _Sink:

@@ -125,7 +125,7 @@ def default_head(capture: Capture) -> Choice:
     """The head that tells most about this text, among the heads of the capture."""
     acting = acting_heads(capture)
     if acting:
-        first = min(acting, key=lambda named: _rank(named.behaviour))
+        first = next(named for each in ORDER for named in acting if named.behaviour == each)
         return Choice((first.head,), "acts", first)
     only = only_named(capture.named_heads)
     if only is not None and only.head in capture.heads:
@@ -149,10 +149,6 @@ def acting_heads(capture: Capture) -> tuple[NamedHead, ...]:
         and named.head in capture.heads
         and acts_of(capture.weights(named.head), occasions)
     )
-
-
-def _rank(behaviour: str) -> int:
-    return next(rank for rank, each in enumerate(ORDER) if each == behaviour)
 
 
 # The most telling head of a model whose card names none. Its generic score is the mean over the
@@ -311,7 +307,9 @@ def _tendency(exhibit: Exhibit, strongest: Sequence[FoundLink]) -> Tendency | No
             tokens = capture.query_tokens
             counts["previous", None] += key == query - 1
             counts["self", None] += key == query
-            counts["followers", None] += 0 < key <= query - 1 and _same(tokens, key - 1, query)
+            before, word = tokens[key - 1], tokens[query]
+            alike = not before.special and before.label.lower() == word.label.lower()
+            counts["followers", None] += 0 < key < query and alike
     order: tuple[Habit, ...] = ("previous", "followers", "self", "one key")
     (habit, shared), rows = max(
         counts.items(), key=lambda item: (item[1], -order.index(item[0][0]))
@@ -321,10 +319,6 @@ def _tendency(exhibit: Exhibit, strongest: Sequence[FoundLink]) -> Tendency | No
     seen = capture.allowed_count()
     able = [link for link in strongest if shared is None or shared < seen[link.query]]
     return Tendency(habit, rows, len(able), shared)
-
-
-def _same(tokens: Sequence[Token], one: int, other: int) -> bool:
-    return tokens[one].label.lower() == tokens[other].label.lower() and not tokens[one].special
 
 
 def _telling(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:

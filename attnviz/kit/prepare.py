@@ -82,7 +82,6 @@ class HeadOptions:
 
     @property
     def named(self) -> bool:
-        """Whether the user named layers or heads."""
         return self.layers is not None or self.heads is not None
 
 
@@ -175,7 +174,6 @@ class Prepared:
 
     @property
     def ids(self) -> list[int]:
-        """The ids of the tokens that it reads."""
         return [token.id for token in self.source]
 
     @property

@@ -9,7 +9,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -237,31 +236,29 @@ class KeepLinks:
     skip: tuple[int, ...] = ()
     _kept: dict[Head, _Rows] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._keys = np.array(self.keys, np.int64)
+
     def __call__(self, block: PatternBlock) -> None:
         apart = block.queries[:, None] - np.arange(block.weights.shape[2])
         hidden = np.isin(apart, self.skip) if self.skip else None
-        keys, weights = _strongest(block.weights, self._asked, self.top, hidden)
+        keys, weights = _strongest(block.weights, self._keys, self.top, hidden)
         if self.causal:  # a first row sees fewer keys than `top`
             weights[keys > block.queries[:, None]] = -1
         for i, head in enumerate(block.heads):
-            rows = self._rows(Head(block.layer, head))
+            rows = self._kept.get(Head(block.layer, head))
+            if rows is None:
+                shape = self.n_queries, self.top
+                rows = self._kept[Head(block.layer, head)] = _Rows(
+                    keys=np.full(shape, -1),
+                    weights=np.full(shape, -1, np.float32),
+                    totals=np.zeros(self.n_queries, np.float32),
+                )
             rows.keys[block.queries, : keys.shape[2]] = keys[i]
             rows.weights[block.queries, : keys.shape[2]] = weights[i]
             rows.totals[block.queries] = block.sums[i]
 
-    @cached_property
-    def _asked(self) -> IntArray:
-        return np.array(self.keys, np.int64)
-
-    def _rows(self, head: Head) -> _Rows:
-        if head not in self._kept:
-            shape = self.n_queries, self.top
-            nothing = np.full(shape, -1), np.full(shape, -1, np.float32)
-            self._kept[head] = _Rows(*nothing, np.zeros(self.n_queries, np.float32))
-        return self._kept[head]
-
     def maps(self) -> tuple[LinkMap, ...]:
-        """A map for each head."""
         return tuple(self._map(head, rows) for head, rows in sorted(self._kept.items()))
 
     def _map(self, head: Head, rows: _Rows) -> LinkMap:
@@ -337,7 +334,6 @@ class KeepCells:
         return math.ceil(len(self.queries) / down), math.ceil(len(self.keys) / across)
 
     def maps(self) -> tuple[CellMap, ...]:
-        """A map for each head."""
         hidden = self._hidden()
         return tuple(
             CellMap(

@@ -100,7 +100,6 @@ class KeepEverything:
         self._kept[block.layer][1][:, block.queries, :columns] = block.weights
 
     def layers(self) -> tuple[LayerPattern, ...]:
-        """What was kept."""
         return tuple(LayerPattern(layer, *kept) for layer, kept in sorted(self._kept.items()))
 
 
@@ -134,7 +133,8 @@ class Checked:
         if self.empty.signed:  # nothing more can be said of scores
             self.consume(block)
             return
-        if not self.empty.sinks and np.abs(block.sums - 1).max() > self._sum_error:
+        tolerance = 1e-3 if self.empty.model.dtype == "float32" else 0.05
+        if not self.empty.sinks and np.abs(block.sums - 1).max() > tolerance:
             raise self._no_pattern(block.layer, "has rows that do not sum to 1")
         if self.empty.causal and _looks_ahead(block):
             raise self._no_pattern(block.layer, "attends to later tokens")
@@ -167,10 +167,6 @@ class Checked:
         """Causal blocks may end behind the last key that their queries see."""
         n, keys = block.weights.shape[2], len(self.empty.key_tokens)
         return n == keys or (self.empty.causal and int(block.queries[-1]) < n < keys)
-
-    @property
-    def _sum_error(self) -> float:
-        return 1e-3 if self.empty.model.dtype == "float32" else 0.05
 
     @property
     def _architecture(self) -> str:
@@ -307,7 +303,6 @@ class Capture:
 
     @property
     def heads(self) -> tuple[Head, ...]:
-        """The heads that this capture holds, in order."""
         return tuple(Head(layer.layer, head) for layer in self.layers for head in layer.heads)
 
     @property
@@ -327,7 +322,6 @@ class Capture:
         return self.transformed_by(Scores) or self.transformed_by(Difference)
 
     def transformed_by(self, kind: type[Transform]) -> bool:
-        """Whether a transform of this kind was applied."""
         return any(isinstance(transform, kind) for transform in self.transforms)
 
     def named(self, layer: int | None, head: int | None) -> tuple[NamedHead, ...]:

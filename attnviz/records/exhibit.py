@@ -30,7 +30,6 @@ class Occasion:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The positions of all keys, in order."""
         return tuple(sorted({position for key in self.keys for position in key}))
 
 
@@ -136,7 +135,6 @@ class Links:
         return len(self.weight)
 
     def rows(self) -> Iterator[tuple[int, int, float]]:
-        """Each link as (query, key, weight)."""
         return zip(self.query.tolist(), self.key.tolist(), self.weight.tolist(), strict=True)
 
 

@@ -128,10 +128,6 @@ def _numbers(
     return sorted(set(numbers))
 
 
-def _full_names(what: str) -> str:
-    return ", a name (L1H2 or 1.2)" if what == "head" else ""
-
-
 def listed(heads: Sequence[Head]) -> str:
     """`L0H1, L2H3`, or `L0H0 to L3H3 (16 heads)` where there are many."""
     names = [str(head) for head in heads]

@@ -71,7 +71,6 @@ class Attribution:
 
     @property
     def logit(self) -> float:
-        """The logit, or the difference."""
         return float(self.shares.total[0]) + self.bias
 
 
@@ -152,30 +151,26 @@ class KeepNextTokens:
 
 def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
     """The mean over several texts, with standard errors."""
-    sure = [fmean(map(_likeliest, _asked(prediction))) for prediction in predictions]
+    fills = predictions[0].fills
+    sure = [
+        fmean(each.candidates[0].probability for each in (*(one.each if fills else ()), one.last))
+        for one in predictions
+    ]
     followed = [
         fmean(each.followed.probability for each in prediction.each if each.followed)
         for prediction in predictions
         if prediction.each and not prediction.fills
     ]
-    name = predictions[0].capture.model.name
-    mean = Estimate.of(followed) if followed else None
-    fills = predictions[0].fills
     asked = [prediction.asked for prediction in predictions if prediction.asked]
     return PredictionMean(
-        *(name, len(predictions), Estimate.of(sure), mean),
-        asked[0].question if asked else None,
-        Estimate.of([each.outcome.measured for each in asked]) if asked else None,
-        fills,
+        model=predictions[0].capture.model.name,
+        texts=len(predictions),
+        likeliest=Estimate.of(sure),
+        followed=Estimate.of(followed) if followed else None,
+        question=asked[0].question if asked else None,
+        measured=Estimate.of([each.outcome.measured for each in asked]) if asked else None,
+        fills=fills,
     )
-
-
-def _asked(prediction: Prediction) -> Sequence[NextTokens]:
-    return [*prediction.each, prediction.last] if prediction.fills else [prediction.last]
-
-
-def _likeliest(next_tokens: NextTokens) -> float:
-    return next_tokens.candidates[0].probability
 
 
 def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -102,7 +102,7 @@ def capture_from(
     """
     queries, keys = tokens_from(meta)
     model = model_of_dict(_object(meta, "model"))
-    layers = layers_from(meta)
+    layers, versions = layers_from(meta), _object(meta, "versions")
     captured = Capture(
         text=_get(meta, "text", str),
         query_tokens=queries,
@@ -115,7 +115,7 @@ def capture_from(
         target=_target(meta),
         causal=_get(meta, "causal", bool),
         sinks="sinks" in meta and _get(meta, "sinks", bool),  # older captures do not say
-        versions=_texts(_object(meta, "versions")),
+        versions={name: _name(versions, name) for name in versions},
         transforms=_transforms(meta),
         extras=extras,
         named_heads=tuple(
@@ -278,10 +278,6 @@ def _named(entry: JsonObject, per_layer: tuple[int, ...]) -> NamedHead:
 def _check_head(head: Head, per_layer: tuple[int, ...]) -> None:
     known = 0 <= head.layer < len(per_layer) and 0 <= head.head < per_layer[head.layer]
     _check(known, f"the head {head}")
-
-
-def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _name(entry, name) for name in entry}
 
 
 def _name(entry: JsonObject, name: str) -> str:

@@ -58,7 +58,6 @@ class Transforms(SavedTransforms):
 
     @property
     def merge(self) -> Unit | None:
-        """The unit that tokens are merged to."""
         return "words" if self.words else "chars" if self.chars else None
 
     @property

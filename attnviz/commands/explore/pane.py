@@ -54,7 +54,6 @@ class ScenePane(ScrollView, can_focus=True):
         return height - self.styles.scrollbar_size_horizontal
 
     def show(self, scene: Scene | None) -> None:
-        """Show another scene, or nothing yet."""
         self.scene = scene
         self._lay_out()
 
@@ -79,7 +78,6 @@ class ScenePane(ScrollView, can_focus=True):
             )
 
     def action_move(self, down: int, across: int) -> None:
-        """Go in a direction."""
         self.post_message(Step(partial(self.step, down, across)))
 
     covered = (0, 0, 0, 0)

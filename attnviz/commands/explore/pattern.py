@@ -127,7 +127,6 @@ class PatternPane(ScenePane):
         return [""] * (self._tallest - len(lines)) + lines
 
     def step(self, down: int, across: int) -> Chosen | None:
-        """To the next query, or to the next key."""
         if self.scene is None:
             return None
         row, column = self._place(self.scene)
@@ -411,7 +410,6 @@ class WordsPane(ScenePane):
         return self._lines[y] if y < len(self._lines) else Text()
 
     def step(self, down: int, across: int) -> Chosen | None:
-        """To the next token, or to the one above or below."""
         if self.scene is None:
             return None
         if across:

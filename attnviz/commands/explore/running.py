@@ -79,18 +79,15 @@ class Runs:
             return replace(prepared.empty, layers=keep.layers())
 
     def without(self, text: str, head: Head, cancelled: Cancelled) -> BeforeAfter:
-        """The next tokens with and without a head."""
         with self._one:
             check(cancelled)
-            options, chosen = self.options, Targets(HeadOptions(heads=str(head)))
+            targets = Targets(HeadOptions(heads=str(head)))
+
+            def progress(done: int, of: int) -> None:
+                check(cancelled)
+
             return ablate_together(
-                self.model,
-                text,
-                options,
-                chosen,
-                Ablating(),
-                CANDIDATES,
-                lambda _done, _of: check(cancelled),
+                self.model, text, self.options, targets, Ablating(), CANDIDATES, progress
             )
 
 
@@ -207,19 +204,31 @@ class Said(Message):
     wrong: bool = False
 
 
-# An app that works in threads: errors become sentences, and leaving waits for files.
-
-
 SAVE = "save"
 """The group of the threads that write files."""
+PAUSE = 0.25
+"""Seconds without a key before an edited text is run."""
+STEP = 0.3
+"""Seconds between two pictures of a run that goes on; a shorter run shows its end alone."""
 
 
-class ThreadedApp(App[None]):
-    """The threads, notifications and end of an app; `spell` writes parameters in messages."""
+class RunningApp(App[None]):
+    """The text, its runs in threads, and the scene; `spell` writes parameters in messages."""
 
-    def __init__(self, spell: Speller, *, ansi_color: bool | None) -> None:
+    def __init__(self, opened: Opened, spell: Speller, *, ansi_color: bool | None) -> None:
         super().__init__(ansi_color=ansi_color)
         self._spell = spell
+        self._opened, self._text = opened, opened.text
+        self._capture: Capture | None = None
+        """The patterns of the text, once all of them are there."""
+        self._presented: Capture | None = None
+        self.scene: Scene | None = None
+        self.toggles = self._wanted = Toggles()
+        self._moved = False
+        """Whether the user has gone somewhere; until then each text opens at what it tells."""
+        self._problem = ""
+        self._waiting: Timer | None = None
+        self._presenting = Lock()
         self._leaving = False
         self.saved: list[str] = []
         """What was saved, for the caller to say once the terminal is back."""
@@ -227,6 +236,12 @@ class ThreadedApp(App[None]):
         """The reason why the last file that leaving waited for was not saved."""
 
     def _status(self) -> None:
+        raise NotImplementedError
+
+    def _show(self, scene: Scene | None) -> None:
+        raise NotImplementedError
+
+    def _show_editor(self) -> None:
         raise NotImplementedError
 
     @property
@@ -305,7 +320,6 @@ class ThreadedApp(App[None]):
 
     @property
     def failure(self) -> BaseException | None:
-        """The bug that ended the app, if any."""
         error = self._exception
         return error.error if isinstance(error, WorkerFailed) else error
 
@@ -313,35 +327,7 @@ class ThreadedApp(App[None]):
         """End without Textual's own traceback: the caller of the app raises `failure`."""
         self._close_messages_no_wait()
 
-
-PAUSE = 0.25
-"""Seconds without a key before an edited text is run."""
-STEP = 0.3
-"""Seconds between two pictures of a run that goes on; a shorter run shows its end alone."""
-
-
-class RunningApp(ThreadedApp):
-    """The text, its runs, and the scene on show."""
-
-    def __init__(self, opened: Opened, spell: Speller, *, ansi_color: bool | None) -> None:
-        super().__init__(spell, ansi_color=ansi_color)
-        self._opened, self._text = opened, opened.text
-        self._capture: Capture | None = None
-        """The patterns of the text, once all of them are there."""
-        self._presented: Capture | None = None
-        self.scene: Scene | None = None
-        self.toggles = self._wanted = Toggles()
-        self._moved = False
-        """Whether the user has gone somewhere; until then each text opens at what it tells."""
-        self._problem = ""
-        self._waiting: Timer | None = None
-        self._presenting = Lock()
-
-    def _show(self, scene: Scene | None) -> None:
-        raise NotImplementedError
-
-    def _show_editor(self) -> None:
-        raise NotImplementedError
+    # ---- runs ----
 
     def _open(self) -> None:
         if self._opened.capture is not None:
@@ -349,8 +335,6 @@ class RunningApp(ThreadedApp):
             self._present()
         else:
             self._run()
-
-    # ---- runs ----
 
     def _edited(self, text: str) -> None:
         self._text, self._problem = text, ""

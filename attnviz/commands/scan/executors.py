@@ -141,7 +141,6 @@ class LocalWorkers:
 
     @property
     def workers(self) -> int:
-        """How many processes there are at most."""
         return self._most
 
     def limit(self, workers: int) -> None:
@@ -182,7 +181,6 @@ class LocalWorkers:
         self._pool[here] = process
 
     def end(self) -> None:
-        """End all processes at once."""
         for process in self._pool.values():
             process.kill()
         for process in self._pool.values():

@@ -72,7 +72,6 @@ class Plan:
 
     @property
     def store(self) -> Store:
-        """Its folder."""
         return self.job.store
 
     def of_part(self, part: tuple[int, int]) -> list[CountShard]:
@@ -94,11 +93,11 @@ class Plan:
             task
             for task in tasks
             if task.name.startswith(tuple(folders))
-            and not (task.name in there and self._is_part(task))
+            and (
+                task.name not in there
+                or part_of(self.store, task.name) != part_name(self.job.scan, task)
+            )
         ]
-
-    def _is_part(self, task: Lasting) -> bool:
-        return part_of(self.store, task.name) == part_name(self.job.scan, task)
 
     def total(self) -> Record:
         """The records of all shards as one.

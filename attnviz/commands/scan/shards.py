@@ -288,7 +288,7 @@ def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
         size = found[name].get("size")
         if size is None:
             raise InputError(f"{name!r} does not say its size", "download it first")
-        yield CorpusFile(name, int(size), _mark(found[name]))
+        yield CorpusFile(name, int(size), next(_marks(found[name]), ""))
 
 
 def state_of(url: str) -> tuple[int | None, set[str]]:
@@ -321,10 +321,6 @@ def _found(system: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _is_text(name: str, folder: str) -> bool:
     inside = name.removeprefix(folder).strip("/").split("/")
     return form_of(name) is not None and not any(part.startswith(".") for part in inside)
-
-
-def _mark(info: Mapping[str, Any]) -> str:
-    return next(_marks(info), "")
 
 
 def _marks(info: Mapping[str, Any]) -> Iterator[str]:

@@ -23,8 +23,8 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 
-from attnviz.commands.train.batch import Batch
 from attnviz.commands.train.loop import SCHEMA, figure_entries, read_state
+from attnviz.commands.train.loss import Batch
 from attnviz.commands.train.plan import Outcome, Plan, Point, TrainingProgress, recipe_of
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit import write

@@ -23,8 +23,7 @@ from torch import nn
 from torch.multiprocessing import get_context
 from torch.optim import Optimizer
 
-from attnviz.commands.train.batch import PADDING, Batch
-from attnviz.commands.train.loss import StepLoss
+from attnviz.commands.train.loss import PADDING, Batch, StepLoss
 from attnviz.commands.train.plan import UNTRAINED, Recipe, TrainingProgress
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
@@ -154,7 +153,9 @@ def _train(
         seed = f"{recipe.seed} {now.step // recipe.shard} {rank}"
         size = min(recipe.shard, recipe.steps - now.step)
         batches = course.source(seed, size, now.step / recipe.steps)
-        shard = _in_step(batches, recipe.seed + now.step)
+        # in one order of widths for all workers, which wait for each other after every step
+        shard = sorted(batches, key=lambda batch: batch.ids.size(1))
+        random.Random(recipe.seed + now.step).shuffle(shard)
         torch.manual_seed(zlib.crc32(seed.encode()))  # the same dropout after an interruption
         now = _train_on(shard, model, optimizers, course, now)
         if state_file:
@@ -162,16 +163,6 @@ def _train(
         report(now)
     model.eval()
     return now
-
-
-def _in_step(shard: list[B], seed: int) -> list[B]:
-    """The batches in a random order of widths that is the same for every worker.
-
-    Workers wait for each other after every step, so their batches should take equally long.
-    """
-    ordered = sorted(shard, key=lambda batch: batch.ids.size(1))
-    random.Random(seed).shuffle(ordered)
-    return ordered
 
 
 def _train_on(
@@ -204,18 +195,14 @@ def _train_on(
 def _descend(model: GPT, optimizers: list[Optimizer], loss: StepLoss, recipe: Recipe) -> None:
     loss.total.backward()  # type: ignore[no-untyped-call]
     if recipe.workers > 1:
-        _average_gradients(model, recipe.workers)
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        flat = torch.nn.utils.parameters_to_vector(gradients)
+        dist.all_reduce(flat)
+        torch.nn.utils.vector_to_parameters(flat.div_(recipe.workers), gradients)
     torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
     for optimizer in optimizers:
         optimizer.step()
         optimizer.zero_grad()
-
-
-def _average_gradients(model: GPT, workers: int) -> None:
-    gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    flat = torch.nn.utils.parameters_to_vector(gradients)
-    dist.all_reduce(flat)
-    torch.nn.utils.vector_to_parameters(flat.div_(workers), gradients)
 
 
 def _save(
@@ -256,28 +243,18 @@ def fresh_model(config: GPTConfig, seed: int) -> GPT:
     return GPT(config)
 
 
-# The progress bar of a training.
-
-
 def progress_bar(console: Console, *, quiet: bool = False) -> Progress:
     """A bar with the steps done and in all, the task's description, and the time gone and left."""
-    columns = (
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} steps, {task.description}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
+    text = TextColumn("{task.completed}/{task.total} steps, {task.description}")
+    columns = BarColumn(), text, TimeElapsedColumn(), TimeRemainingColumn()
     return Progress(*columns, console=console, disable=quiet)
 
 
-# What the cards of all trained models share.
-
-
 SCHEMA = 1
+"""The version of cards."""
 
 
 def figure_entries(figures: Iterable[Figure]) -> list[dict[str, Any]]:
-    """Figures in the form of a card."""
     return [
         {
             "behaviour": figure.behaviour,

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -97,7 +97,13 @@ def train_model(
     with writing(folder), _counted(done, reached):
         recipe, state = recipe_of(plan), folder / STATE
         train(model, source, recipe, measure, state, loss=next_token_loss)
-    return _outcome(load_checkpoint(folder), text, points)
+    return Outcome(
+        held_out=held_out_loss(load_checkpoint(folder), text),
+        trigram=trigram_bits(text.train, text.held_out, text.vocabulary) / text.held_out_bytes,
+        points=tuple(points),
+        tokens_per_byte=len(text.held_out) / text.held_out_bytes,
+        predicted=len(text.held_out) - 2,
+    )
 
 
 def _keep_reached(folder: Path, model: GPT, text: OwnText, plan: Plan, step: int) -> None:
@@ -115,14 +121,6 @@ def _finite_loss(model: GPT, text: OwnText) -> float:
         smaller = f"a smaller {option('lr')}"
         raise UsageError(f"the loss is {loss}", f"begin anew with {smaller}")
     return loss
-
-
-def _outcome(model: GPT, text: OwnText, points: Sequence[Point]) -> Outcome:
-    trigram = trigram_bits(text.train, text.held_out, text.vocabulary) / text.held_out_bytes
-    tokens = len(text.held_out)
-    tokens_per_byte = tokens / text.held_out_bytes
-    loss = held_out_loss(model, text)
-    return Outcome(loss, trigram, tuple(points), tokens_per_byte, predicted=tokens - 2)
 
 
 @contextmanager
@@ -154,24 +152,16 @@ def held_out_loss(model: GPT, text: OwnText) -> float:
     return bits / text.held_out_bytes
 
 
-# An interpolated trigram model, the baseline of a language model trained on little text.
-#
-# Jelinek and Mercer 1980: the trigram's, the bigram's and the unigram's relative frequency
-# and the uniform distribution, mixed by weights that are fitted (EM) on text held back from
-# the counts.
-
-
 IntArray = NDArray[np.int64]
 TUNED_ON, ROUNDS = 0.05, 30
 
 
 def trigram_bits(train: IntArray, test: IntArray, vocabulary: int) -> float:
-    """The bits that the model needs for the test tokens but the first two.
+    """The bits that an interpolated trigram model needs for all test tokens but the first two.
 
-    Args:
-        train: token ids; the last twentieth tunes the weights, and is counted afterwards.
-        test: token ids.
-        vocabulary: the number of tokens.
+    Jelinek and Mercer 1980: the relative frequencies of trigram, bigram and unigram and the uniform
+    distribution, mixed by weights that are fitted (EM) on the last twentieth of the training
+    tokens, which are counted afterwards.
     """
     at = round(len(train) * (1 - TUNED_ON))
     tuning = _components(train[:at], train[at:], vocabulary)  # (tokens, 4)

@@ -82,10 +82,7 @@ class Outcome:
         return point.progress.loss / math.log(2) * self.tokens_per_byte
 
 
-# The choices that decide the weights: the loop's recipe, and a user's plan as a recipe.
-
-
-SHARD, WORKERS = 50, 2
+WORKERS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,11 +99,10 @@ class Recipe:
     rates: tuple[tuple[float, float], ...]
     weight_decay: float = 0.1
     clip: float = 1.0
-    shard: int = SHARD
+    shard: int = 50
     workers: int = WORKERS
 
     def rate(self, step: int) -> float:
-        """The learning rate of a step."""
         shares, heights = zip(*self.rates, strict=True)
         return self.learning_rate * float(np.interp(step / self.steps, shares, heights))
 
@@ -147,12 +143,10 @@ def sizes(plan: Plan, vocabulary: int) -> GPTConfig:
 
 
 def recipe_of(plan: Plan) -> Recipe:
-    """The recipe of a plan."""
     return Recipe(
         seed=plan.seed,
         steps=plan.max_steps,
         learning_rate=plan.lr,
         rates=((0, 0.01), (0.03, 1.0), (1, 0.05)),
-        shard=SHARD,
         workers=WORKERS,
     )

@@ -217,7 +217,6 @@ def ticks_for(labels: Sequence[str], indices: Sequence[int], cell: float) -> Tic
 
 
 def write_rows(axes: "Axes", ticks: Ticks) -> None:
-    """Write the labels at the left side."""
     axes.set_yticks(ticks.places, ticks.labels, fontsize=ticks.size, parse_math=False)
 
 
