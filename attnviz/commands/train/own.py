@@ -97,8 +97,12 @@ def train_model(
     with writing(folder), _counted(done, reached):
         recipe, state = recipe_of(plan), folder / STATE
         train(model, source, recipe, measure, state, loss=next_token_loss)
+    return _outcome(load_checkpoint(folder), text, points)
+
+
+def _outcome(best: GPT, text: OwnText, points: Sequence[Point]) -> Outcome:
     return Outcome(
-        held_out=held_out_loss(load_checkpoint(folder), text),
+        held_out=held_out_loss(best, text),
         trigram=trigram_bits(text.train, text.held_out, text.vocabulary) / text.held_out_bytes,
         points=tuple(points),
         tokens_per_byte=len(text.held_out) / text.held_out_bytes,

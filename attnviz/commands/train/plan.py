@@ -82,7 +82,7 @@ class Outcome:
         return point.progress.loss / math.log(2) * self.tokens_per_byte
 
 
-WORKERS = 2
+SHARD, WORKERS = 50, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class Recipe:
     rates: tuple[tuple[float, float], ...]
     weight_decay: float = 0.1
     clip: float = 1.0
-    shard: int = 50
+    shard: int = SHARD
     workers: int = WORKERS
 
     def rate(self, step: int) -> float:
@@ -148,5 +148,6 @@ def recipe_of(plan: Plan) -> Recipe:
         steps=plan.max_steps,
         learning_rate=plan.lr,
         rates=((0, 0.01), (0.03, 1.0), (1, 0.05)),
+        shard=SHARD,
         workers=WORKERS,
     )
