@@ -23,7 +23,7 @@ from attnviz.errors import (
     option,
     spelled,
 )
-from attnviz.kit.completion import Install, Show, set_up, with_shell
+from attnviz.kit.completion import InstallCompletion, ShowCompletion, set_up, with_shell
 from attnviz.kit.defaults import read_configuration
 from attnviz.kit.help import HelpedCommand, HelpedGroup
 from attnviz.kit.session import Session, as_flag, process_session
@@ -150,8 +150,8 @@ def _main(
             "--version", "-V", help="Print the version.", callback=_print_version, is_eager=True
         ),
     ] = False,
-    install: Install = None,
-    show: Show = None,
+    install: InstallCompletion = None,
+    show: ShowCompletion = None,
 ) -> None:
     """See which tokens attend to which, from the command line."""
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias, cast
 from attnviz.errors import AttnvizError, InputError, UsageError, command_to_install, option
 from attnviz.inputs.text import as_input_error
 
-Kind: TypeAlias = Literal["text", "json", "table"]
+ContentKind: TypeAlias = Literal["text", "json", "table"]
 BUFFER = 1 << 20
 """Bytes that are asked of a distant file at a time."""
 DECOMPRESSED = 1 << 14
@@ -31,11 +31,11 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.:-]*://", re.IGNORECASE)
 class Form:
     """The content of a file: texts, JSON lines or a table; compressed as gzip, as zstd, or not."""
 
-    kind: Kind
+    kind: ContentKind
     compression: Literal["gzip", "zstd"] | None = None
 
 
-PLAIN: dict[str, Kind] = {
+PLAIN: dict[str, ContentKind] = {
     ".txt": "text",
     ".md": "text",
     ".jsonl": "json",

@@ -25,7 +25,7 @@ HOW = (
 
 
 @dataclass(frozen=True)
-class Given:
+class TextInput:
     """A text, and a note for the user where another text may have been meant."""
 
     text: str
@@ -55,7 +55,7 @@ Place: TypeAlias = str | Path | BinaryIO
 
 def read_text(
     argument: str | None, file: Path | None, stdin: Stdin, *, alone: bool = True
-) -> Given | SavedCapture:
+) -> TextInput | SavedCapture:
     """The input of a command: a text from the argument, a file or standard input, or a capture.
 
     An argument is the text itself, unless it is `-` (standard input) or ends in `.npz` (a saved
@@ -70,10 +70,10 @@ def read_text(
             return SavedCapture(Path(place))
         text = argument_text(place)
         check_not_blank(text, "the text")
-        return Given(text, _doubt(place, alone=alone))
+        return TextInput(text, _doubt(place, alone=alone))
     text, origin = _read(place)
     check_not_blank(text, origin)
-    return Given(without_newline(text))
+    return TextInput(without_newline(text))
 
 
 def read_file(path: Path, stdin: Stdin | None = None) -> str:

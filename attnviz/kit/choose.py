@@ -265,7 +265,7 @@ def _rows_of(
     """
     queries = tuple(sorted([*dict.fromkeys(link.query for link in telling)][:MOST_QUERIES]))
     asked = replace(exhibit, queries=queries, top=MOST_KEYS, least=TELLING)
-    found = [FoundLink(*link) for link in links_of(asked, head_map).rows()]
+    found = list(links_of(asked, head_map).rows())
     rows = ([link for link in found if link.query == query] for query in queries)
     return tuple(link for row in rows for link in row[:MOST_KEYS] if link.weight >= TELLING)
 

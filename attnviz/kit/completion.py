@@ -232,5 +232,5 @@ def _option(flag: str, callback: Any, what: str) -> Any:
 
 
 Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
-Install: TypeAlias = Annotated[Shell | None, _option(INSTALL, _install, "Install")]
-Show: TypeAlias = Annotated[Shell | None, _option(SHOW, _show, "Print")]
+InstallCompletion: TypeAlias = Annotated[Shell | None, _option(INSTALL, _install, "Install")]
+ShowCompletion: TypeAlias = Annotated[Shell | None, _option(SHOW, _show, "Print")]

@@ -19,7 +19,7 @@ WIDEST_NAME = 24
 """Cells for how an option is typed; a longer one has a line of its own."""
 MOST_CHOICES = 40
 """Cells for choices beside an option; more stand in what is said of it."""
-Row: TypeAlias = tuple[Text, Text]
+HelpRow: TypeAlias = tuple[Text, Text]
 """How something is typed, and what it does."""
 
 
@@ -117,7 +117,7 @@ def _lines(
         yield from _wrapped(console, Text(note))
 
 
-def _panel(console: Console, title: str, rows: list[Row]) -> Iterator[Text]:
+def _panel(console: Console, title: str, rows: list[HelpRow]) -> Iterator[Text]:
     """A title and its rows in two columns."""
     if not rows:
         return

@@ -230,7 +230,7 @@ def _report(empty: Capture, samples: Sequence[MeasureHeads], probe: str = "") ->
     rows = sum((Counter(sample.rows()) for sample in samples), Counter[str]())
     for head in measured[0]:
         metrics = estimates([sample[head] for sample in measured])
-        named = tuple(each.behaviour for each in empty.named(*head))
+        named = tuple(each.behaviour for each in empty.named(head.layer, head.head))
         heads.append(HeadMetrics(head, metrics, role_of(metrics, rows), named))
     sinks = sum(head.metrics["first"].mean > SINK for head in heads)
     return HeadReport(empty, heads, sinks, len(heads), probe, untold_roles(rows))

@@ -185,9 +185,13 @@ class Session:
         from rich.progress import Progress, TextColumn, TimeElapsedColumn  # takes a moment
 
         shown = self.consoles.err.is_terminal and not self.environment.stdout.isatty()
-        columns = TextColumn("{task.completed} " + what + "s"), TimeElapsedColumn()
-        disabled = self.quiet or not shown
-        bar = Progress(*columns, console=self.consoles.err, transient=True, disable=disabled)
+        bar = Progress(
+            TextColumn("{task.completed} " + what + "s"),
+            TimeElapsedColumn(),
+            console=self.consoles.err,
+            transient=True,
+            disable=self.quiet or not shown,
+        )
         task = bar.add_task("", total=None)
         with bar:
             yield lambda: bar.advance(task)

@@ -100,7 +100,10 @@ class KeepEverything:
         self._kept[block.layer][1][:, block.queries, :columns] = block.weights
 
     def layers(self) -> tuple[LayerPattern, ...]:
-        return tuple(LayerPattern(layer, *kept) for layer, kept in sorted(self._kept.items()))
+        return tuple(
+            LayerPattern(layer, heads, weights)
+            for layer, (heads, weights) in sorted(self._kept.items())
+        )
 
 
 @dataclass

@@ -134,8 +134,8 @@ class Links:
     def __len__(self) -> int:
         return len(self.weight)
 
-    def rows(self) -> Iterator[tuple[int, int, float]]:
-        return zip(self.query.tolist(), self.key.tolist(), self.weight.tolist(), strict=True)
+    def rows(self) -> Iterator[FoundLink]:
+        return map(FoundLink, self.query.tolist(), self.key.tolist(), self.weight.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,9 @@ class CellMap(Place):
 Map: TypeAlias = HeadMap | LinkMap | CellMap
 
 
-Why: TypeAlias = Literal["asked", "only", "held", "acts", "card", "generic", "retrieval", "all"]
+ChoiceReason: TypeAlias = Literal[
+    "asked", "only", "held", "acts", "card", "generic", "retrieval", "all"
+]
 """Named by the user; the model's only one; the capture's only one; a named head that acts on this
 text; the only one that the card names; the one with the highest generic score; those that retrieve;
 every head, as none is known for what is asked."""
@@ -181,7 +183,7 @@ class Choice:
     """
 
     heads: tuple[Head, ...]
-    why: Why = "asked"
+    why: ChoiceReason = "asked"
     named: NamedHead | None = None
     line: int | None = None
 

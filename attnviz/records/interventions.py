@@ -168,7 +168,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class PredictedAnswer:
     """What a model predicts of a question; `ranks` of its tokens, counted from 1, the likeliest."""
 
     question: Question

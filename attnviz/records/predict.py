@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from attnviz.errors import ModelError, option
 from attnviz.records.capture import Capture, FloatArray, IntArray
 from attnviz.records.heads import Head
-from attnviz.records.interventions import Asked, Candidate, ChangedRun, Outcome, Question
+from attnviz.records.interventions import Candidate, ChangedRun, Outcome, PredictedAnswer, Question
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Shares
 
@@ -49,7 +49,7 @@ class NextTokens:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class LastLink:
     """A link of the last position: its head, key position and weight."""
 
     head: Head
@@ -89,9 +89,9 @@ class Prediction:
     last: NextTokens
     each: Sequence[NextTokens] = ()
     lens: Sequence[NextTokens] = ()
-    evidence: Sequence[Evidence] = ()
+    evidence: Sequence[LastLink] = ()
     attribution: Attribution | None = None
-    asked: Asked | None = None
+    asked: PredictedAnswer | None = None
     fills: bool = False
 
 

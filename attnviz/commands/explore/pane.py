@@ -211,7 +211,7 @@ class HeadsPane(ScenePane):
         place = self.pointed(event)
         if self.scene is None or place is None:
             return
-        slot = self.slot_at(*place)
+        slot = self.slot_at(place[0], place[1])
         if slot in self.scene.slots:
             self.post_message(Chosen(slot=slot))
 

@@ -176,7 +176,7 @@ class MiniaturesPane(HeadsPane):
     """A miniature for each head, where they have room; else the room that they need."""
 
     @dataclass
-    class Reduced(Message):
+    class PatternsReduced(Message):
         """A thread has reduced the patterns."""
 
         made: Miniatures
@@ -241,11 +241,11 @@ class MiniaturesPane(HeadsPane):
                 )
             except GaveWay:
                 return
-            self.post_message(self.Reduced(made))
+            self.post_message(self.PatternsReduced(made))
 
         self.run_worker(reduce, thread=True, group="miniatures", exclusive=True)
 
-    def on_miniatures_pane_reduced(self, event: Reduced) -> None:
+    def on_miniatures_pane_patterns_reduced(self, event: PatternsReduced) -> None:
         if (event.made.exhibit, event.made.side) == (self._made.exhibit, self._made.side):
             self._made = event.made
             self.refresh()

@@ -31,7 +31,7 @@ from attnviz.records.heads import Figure
 
 M = TypeVar("M", bound=GPT)
 B = TypeVar("B", bound=Batch)
-Source: TypeAlias = Callable[[str, int, float], list[B]]
+BatchSource: TypeAlias = Callable[[str, int, float], list[B]]
 """From a seed, a number of batches and the share of the training done, always the same batches."""
 Loss: TypeAlias = Callable[[M, B, int], StepLoss]
 """From the model, a batch and the number of the step."""
@@ -55,7 +55,7 @@ def adamw_of(parameters: Iterable[nn.Parameter], recipe: Recipe) -> torch.optim.
 
 def train(
     model: M,
-    source: Source[B],
+    source: BatchSource[B],
     recipe: Recipe,
     report: Callable[[TrainingProgress], None],
     state_file: Path | None = None,
@@ -77,7 +77,7 @@ def train(
 class _Course(Generic[M, B]):
     """What every worker has in common, but for the model and the state."""
 
-    source: Source[B]
+    source: BatchSource[B]
     recipe: Recipe
     loss: Loss[M, B]
     optimizers: Optimizers
@@ -246,8 +246,8 @@ def fresh_model(config: GPTConfig, seed: int) -> GPT:
 def progress_bar(console: Console, *, quiet: bool = False) -> Progress:
     """A bar with the steps done and in all, the task's description, and the time gone and left."""
     text = TextColumn("{task.completed}/{task.total} steps, {task.description}")
-    columns = BarColumn(), text, TimeElapsedColumn(), TimeRemainingColumn()
-    return Progress(*columns, console=console, disable=quiet)
+    bar, gone, left = BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    return Progress(bar, text, gone, left, console=console, disable=quiet)
 
 
 SCHEMA = 1

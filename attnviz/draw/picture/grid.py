@@ -13,6 +13,7 @@ from attnviz.draw.picture.canvas import new_figure, place, renderer_of
 from attnviz.draw.picture.frame import (
     LEAST_APART,
     POINTS,
+    Named,
     Ticks,
     add_key,
     hatch_ground,
@@ -142,21 +143,16 @@ def _measure(grid: Grid, pane: tuple[int, ...], size: float, dpi: int, titled: b
     return Mosaic(grid, (pane[0], pane[1]), gap, (down, across))
 
 
-def _write_tokens(
-    axes: "Axes",
-    mosaic: Mosaic,
-    rows: tuple[Sequence[str], Sequence[int]],
-    columns: tuple[Sequence[str], Sequence[int]],
-) -> None:
+def _write_tokens(axes: "Axes", mosaic: Mosaic, rows: Named, columns: Named) -> None:
     """Token labels at the left of every layer and below every head, where they can be read."""
     axes.set_xticks([])
     axes.set_yticks([])
     if len(rows[1]) == mosaic.pane[0] and mosaic.cell[0] >= LEAST_LABELLED:
         tops = [mosaic.corner((n, 0))[0] for n in range(len(mosaic.grid.layers))]
-        write_rows(axes, _repeated(ticks_for(*rows, mosaic.cell[0]), tops))
+        write_rows(axes, _repeated(ticks_for(rows, mosaic.cell[0]), tops))
     if len(columns[1]) == mosaic.pane[1] and mosaic.cell[1] >= LEAST_LABELLED:
         lefts = [mosaic.corner((0, n))[1] for n in range(len(mosaic.grid.heads))]
-        ticks = _repeated(ticks_for(*columns, mosaic.cell[1]), lefts)
+        ticks = _repeated(ticks_for(columns, mosaic.cell[1]), lefts)
         write_columns(axes, ticks, mosaic.cell[1])
 
 

@@ -61,9 +61,8 @@ def draw_one(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Fig
     """The exhibit's only map as a figure; everything on it may still lie outside its edges."""
     by_row, orient = options.color_scale == "row", options.orient
     cells = cells_of(exhibit, exhibit.maps[0], MOST_CELLS, by_row=by_row, orient=orient)
-    rows, columns = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
-    if orient == "key-rows":
-        rows, columns = columns, rows
+    queries, keys = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
+    rows, columns = (keys, queries) if orient == "key-rows" else (queries, keys)
     height, width = (_cell(n, options.dpi) * n for n in cells.shape)
     figure = new_figure(options.dpi)
     axes = place(figure, 0, 0, width, height)
@@ -78,8 +77,8 @@ def draw_one(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Fig
         weights = shown(exhibit, exhibit.maps[0])
         weights = weights.T if orient == "key-rows" else weights
         blank = _write_numbers(axes, scale, weights, cells, cell[1])
-    write_rows(axes, ticks_for(*rows, cell[0]))
-    write_columns(axes, ticks_for(*columns, cell[1]), cell[1])
+    write_rows(axes, ticks_for(rows, cell[0]))
+    write_columns(axes, ticks_for(columns, cell[1]), cell[1])
     name_sides(axes, orient, exhibit.sides, sums=cells.sums, block=cells.block)
     write_titles(axes, words, width)
     empty = left_out(exhibit) if np.isnan(cells.values).any() else ""
