@@ -23,7 +23,7 @@ from attnviz.errors import (
     option,
     spelled,
 )
-from attnviz.kit.completion import Install, Show, set_up, with_shell
+from attnviz.kit.completion import InstallCompletion, ShowCompletion, set_up, with_shell
 from attnviz.kit.defaults import read_configuration
 from attnviz.kit.help import HelpedCommand, HelpedGroup
 from attnviz.kit.session import Session, as_flag, process_session
@@ -142,9 +142,7 @@ def _print_version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(
-    epilog='Try first\n\nattnviz show "a fluffy blue creature roamed the verdant forest"',
-)
+@app.callback(epilog='Try first\n\nattnviz show "a fluffy blue creature roamed the verdant forest"')
 def _main(
     version: Annotated[
         bool,
@@ -152,8 +150,8 @@ def _main(
             "--version", "-V", help="Print the version.", callback=_print_version, is_eager=True
         ),
     ] = False,
-    install: Install = None,
-    show: Show = None,
+    install: InstallCompletion = None,
+    show: ShowCompletion = None,
 ) -> None:
     """See which tokens attend to which, from the command line."""
 
@@ -180,7 +178,7 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     except SystemExit as ended:
         return _exited(ended)
     except Exception as error:
-        if _lacks_memory(error):
+        if isinstance(error, MemoryError) or _REFUSED.search(str(error)):
             return _ended(session, NO_MEMORY, ExitStatus.MODEL)
         what = f"{type(error).__name__}: {error}".rstrip(".")
         hint = f"please report it at {ISSUES} with the output of the same command and --debug"
@@ -188,11 +186,6 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     if returned == ExitStatus.INTERRUPTED:  # typer returns what it raised Exit with
         return _ended(session, "interrupted", ExitStatus.INTERRUPTED)
     return ExitStatus(returned) if isinstance(returned, int) else session.status
-
-
-def _lacks_memory(error: Exception) -> bool:
-    """Whether the system gave no memory: to Python, to PyTorch, or for its libraries."""
-    return isinstance(error, MemoryError) or bool(_REFUSED.search(str(error)))
 
 
 def _exited(ended: SystemExit) -> ExitStatus:

@@ -168,8 +168,6 @@ def harmless_console(**settings: Any) -> Console:
 
 
 class _EveryText(RenderHook):
-    """Wraps whatever is printed."""
-
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         return [_Harmless(each) for each in renderables]
 

@@ -75,7 +75,10 @@ def config(
         content = {
             "path": None if path is None else str(path),
             "set": session.configuration.values,
-            "defaults": {each: _values(options) for each, options in defaults.items()},
+            "defaults": {
+                each: {key: default.value for key, default in options.items()}
+                for each, options in defaults.items()
+            },
         }
         pieces = [f"{to_json(content)}\n"]
     deliver(session, to, [(None, pieces)])
@@ -94,11 +97,6 @@ Defaults: TypeAlias = dict[str, Default]
 
 
 def _commands(session: Session, name: str | None) -> list[str]:
-    """The commands to list.
-
-    Raises:
-        UsageError: there is no such command.
-    """
     names = session.root.command.list_commands(session.root)
     if name is not None and name not in names:
         raise UsageError(f"there is no command {name!r}", f"commands are {', '.join(names)}")
@@ -106,11 +104,7 @@ def _commands(session: Session, name: str | None) -> list[str]:
 
 
 def _defaults(session: Session, name: str) -> Defaults:
-    """The defaults of a command; what the file sets is tried as if the command were called.
-
-    Raises:
-        UsageError: the file sets what the command does not take.
-    """
+    """The defaults of a command; what the file sets is tried as if the command were called."""
     _, made, _ = session.root.command.resolve_command(session.root, [name])
     if session.misconfigured:
         raise session.misconfigured
@@ -131,10 +125,6 @@ def _defaults(session: Session, name: str) -> Defaults:
     return {
         key_of(p): Default(found.get(key_of(p), p.default), key_of(p) in found) for p in options
     }
-
-
-def _values(options: Defaults) -> dict[str, Any]:
-    return {key: each.value for key, each in options.items()}
 
 
 def _shown(

@@ -15,12 +15,21 @@ from attnviz.draw.matrix import key_shares
 from attnviz.draw.titles import pane_titles
 from attnviz.errors import Speller, readable
 from attnviz.records.capture import Capture
-from attnviz.records.exhibit import Choice, Exhibit, Finding, FoundLink, Habit, Map, Tendency, Why
+from attnviz.records.exhibit import (
+    Choice,
+    ChoiceReason,
+    Exhibit,
+    Finding,
+    FoundLink,
+    Habit,
+    Map,
+    Tendency,
+)
 from attnviz.records.heads import NamedHead, listed
 from attnviz.records.positions import groups_of
 from attnviz.records.tokens import Token
 
-CHOSEN: Mapping[Why, str] = MappingProxyType(
+CHOSEN: Mapping[ChoiceReason, str] = MappingProxyType(
     {
         "acts": "chosen automatically",
         "card": "chosen automatically, as the model's card names it",
@@ -81,7 +90,7 @@ def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str
     """
     (head,) = choice.heads
     if not choice.picked:
-        return _title(str(head), finding, capture, capture.named(*head))
+        return _title(str(head), finding, capture, capture.named(head.layer, head.head))
     shows = choice.why == "card" or (finding is not None and finding.behaviour is not None)
     known = [choice.named] if choice.named is not None and shows else []
     return _title(str(head), finding, capture, known)
@@ -144,7 +153,6 @@ def finding_title(finding: Finding, capture: Capture) -> str:
 
 
 def _names(tokens: Sequence[Token], words: Iterable[range], text: str) -> list[str]:
-    """The names of tokens beside numbers; where one is a piece of a word, the word's as well."""
     names = [name_of(_cut(label)) for label in distinct_labels(tokens)]
     for word in (word for word in words if len(word) > 1):
         whole = text[tokens[word[0]].start : tokens[word[-1]].end].strip()

@@ -78,17 +78,9 @@ def ascii_only(text: str) -> str:
 
 # Letters that are written from right to left, kept in their place on a line.
 #
-# A terminal that follows Unicode's bidirectional algorithm (UAX #9) would lay out
-# `שלום → עולם 0.50` from its right end, arrow and numbers with it. Left-to-right marks
-# (U+200E) around such a run stop that: inside it the letters run as they should, and all
-# that stands around it keeps its order, be it an arrow, a number or another run.
-#
-# Why marks and not isolates (U+2066 ... U+2069), which say the same: every implementation
-# since Unicode 1.1 knows the mark, and every table of widths, old ones too, counts it as no
-# cell; isolates came with 6.3, and a terminal with an older table draws a box and moves
-# whatever follows. A mark also tells a terminal that looks for the direction of the line.
-# Marks from outside never come here: `readable` escapes them. Pictures use them, too: what
-# draws or shows a picture follows the same algorithm.
+# Left-to-right marks (U+200E) around such a run keep the order of all that stands around it where
+# a terminal follows Unicode's bidirectional algorithm (UAX #9). Isolates (U+2066 ... U+2069) would
+# do as well, but terminals with tables older than Unicode 6.3 draw them as boxes.
 
 
 MARK = "\u200e"

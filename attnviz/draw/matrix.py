@@ -147,7 +147,6 @@ class Grid:
     heads: tuple[int | None, ...]
 
     def slot(self, head_map: Place) -> tuple[int, int]:
-        """The row and column of a map."""
         return self.layers.index(head_map.layer), self.heads.index(head_map.head)
 
 

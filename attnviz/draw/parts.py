@@ -80,7 +80,6 @@ def identity(why: Why, names: Sequence[str]) -> str:
 
 
 def _beside(why: Why) -> str:
-    """What belongs to no part, of what there is."""
     row = why.row
     found = {
         "position bias": row.added.any(),

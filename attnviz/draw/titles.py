@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from attnviz.errors import option, readable
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.exhibit import Exhibit, Map
-from attnviz.records.positions import word_around
 from attnviz.records.transforms import (
     Difference,
     KeysDropped,
@@ -194,6 +193,8 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
 
 def piece_notes(capture: Capture) -> tuple[str, ...]:
     """One sentence for each name of a query or key that no word of the text reads like."""
+    from attnviz.records.positions import word_around
+
     sides = (capture.query_tokens, QUERIES), (capture.key_tokens, KEYS)
     said = []
     for tokens, options in sides:

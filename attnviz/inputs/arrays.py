@@ -36,7 +36,9 @@ def capture_of(
     text, queries = _tokens(tokens, "tokens")
     source, keys = (text, queries) if key_tokens is None else _tokens(key_tokens, "key_tokens")
     sums = [_row_sums(number, array, queries, keys) for number, array in layers]
-    masked = key_tokens is None and all(_is_masked(array) for _, array in layers)
+    masked = key_tokens is None and all(
+        np.triu(array, 1).max(initial=0.0) <= NOTHING for _, array in layers
+    )
     if causal and not masked:
         raise UsageError(
             "these weights are not causal: a query attends to a later token",
@@ -61,11 +63,6 @@ def capture_of(
 
 
 def _tokens(spelled: Sequence[str], name: str) -> tuple[str, tuple[Token, ...]]:
-    """The text of some tokens, and the tokens.
-
-    Raises:
-        UsageError: there is none, or something that is no text.
-    """
     listed = [] if isinstance(spelled, str) or not isinstance(spelled, Iterable) else list(spelled)
     if not listed or not all(isinstance(each, str) for each in listed):
         hint = "give what the tokenizer's convert_ids_to_tokens returns"
@@ -74,11 +71,7 @@ def _tokens(spelled: Sequence[str], name: str) -> tuple[str, tuple[Token, ...]]:
 
 
 def _layers(attention: Any) -> list[tuple[int, FloatArray]]:
-    """Each layer that there is, with its number and its weights (heads, n_queries, n_keys).
-
-    Raises:
-        UsageError: a shape that attention does not have.
-    """
+    """Each layer that there is, with its number and its weights (heads, n_queries, n_keys)."""
     several = isinstance(attention, list | tuple) and any(
         len(getattr(each, "shape", ())) > 1 for each in attention
     )
@@ -94,11 +87,6 @@ def _layers(attention: Any) -> list[tuple[int, FloatArray]]:
 
 
 def _heads(given: Any) -> FloatArray:
-    """One layer's weights (heads, n_queries, n_keys), read-only.
-
-    Raises:
-        UsageError: another shape.
-    """
     array = _array(given)
     if array.ndim == 4 and array.shape[0] == 1:  # a batch of one
         array = array[0]
@@ -113,11 +101,6 @@ def _heads(given: Any) -> FloatArray:
 
 
 def _array(given: Any) -> FloatArray:
-    """Any tensor as float32.
-
-    Raises:
-        UsageError: it holds no numbers.
-    """
     if hasattr(given, "detach"):  # a tensor of torch, on any device, in any type
         given = given.detach().float().cpu().numpy()
     try:
@@ -134,11 +117,6 @@ def _array(given: Any) -> FloatArray:
 def _row_sums(
     layer: int, array: FloatArray, queries: Sequence[Token], keys: Sequence[Token]
 ) -> FloatArray:
-    """The sums of the rows (heads, n_queries) of a layer.
-
-    Raises:
-        UsageError: the weights are of other tokens, or are no weights.
-    """
     expected = len(queries), len(keys)
     if array.shape[1:] != expected:
         raise UsageError(
@@ -156,11 +134,6 @@ def _row_sums(
             "give the weights after softmax",
         )
     return sums
-
-
-def _is_masked(array: FloatArray) -> bool:
-    """Whether no query attends to a later token."""
-    return bool(np.triu(array, 1).max(initial=0.0) <= NOTHING)
 
 
 # Tokens from how a tokenizer spells them: `Ġcat`, `▁cat`, `##s`, `[CLS]`.

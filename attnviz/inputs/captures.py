@@ -4,7 +4,6 @@ The layout is in `docs/formats.md`; `writers/npz.py` writes it.
 """
 
 import contextlib
-import io
 import json
 import struct
 import zipfile
@@ -53,11 +52,7 @@ DAMAGE = (
 
 
 def load_capture(path: Path) -> Capture:
-    """The capture in a file, bit for bit as it was saved.
-
-    Raises:
-        InputError: the file does not exist, is not a capture, is damaged, or is too new.
-    """
+    """The capture in a file, bit for bit as it was saved."""
     with (
         opened(path) as stream,
         _as_input_error(repr(str(path))),
@@ -77,7 +72,6 @@ def _meta(archive: zipfile.ZipFile) -> object:
 
 
 def _layers(archive: zipfile.ZipFile, meta: JsonObject) -> dict[int, FloatArray]:
-    """Every layer's array, (heads, n_queries, n_keys)."""
     queries, keys = tokens_from(meta)
     arrays = {}
     for layer, heads in layers_from(meta):
@@ -167,9 +161,7 @@ def _as_input_error(shown: str) -> Iterator[None]:
         raise InputError(f"{shown} is damaged: {detail}", "save the capture again") from error
 
 
-# A capture as an .npz file, which holds everything needed to show it without a model.
-#
-# The layout is in `docs/formats.md`; `inputs/capture_file.py` reads it.
+# A capture as an .npz file; docs/formats.md describes its layout.
 
 
 Entry: TypeAlias = NDArray[np.str_] | FloatArray | NDArray[np.float64]
@@ -192,7 +184,8 @@ def archive_chunks(arrays: Iterable[tuple[str, Entry]]) -> Iterator[bytes]:
             info.compress_type = zipfile.ZIP_DEFLATED  # the masked half shrinks to nothing
             info.external_attr = 0o644 << 16
             with archive.open(info, "w", force_zip64=array.nbytes > BIG) as entry:
-                entry.write(_header(array))
+                header = np.lib.format.header_data_from_array_1_0(array)
+                np.lib.format.write_array_header_1_0(entry, header)
                 rest = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
                 for start in range(0, len(rest), WRITTEN_AT_ONCE):
                     entry.write(rest[start : start + WRITTEN_AT_ONCE])
@@ -202,7 +195,6 @@ def archive_chunks(arrays: Iterable[tuple[str, Entry]]) -> Iterator[bytes]:
 
 
 def _arrays(capture: Capture) -> Iterator[tuple[str, Entry]]:
-    """The entries in order, the metadata first."""
     yield CAPTURE_META, np.array(json.dumps(capture_to_dict(capture), allow_nan=False))
     for layer in capture.layers:
         yield layer_entry(layer.layer), plain(layer.weights)
@@ -213,13 +205,6 @@ def _arrays(capture: Capture) -> Iterator[tuple[str, Entry]]:
 def plain(array: FloatArray) -> FloatArray:
     """The same numbers as little-endian float32 in C order."""
     return np.ascontiguousarray(array, dtype="<f4").reshape(array.shape)
-
-
-def _header(array: Entry) -> bytes:
-    """The header of an .npy file: type and shape."""
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    return header.getvalue()
 
 
 class _Sink:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias, cast
 from attnviz.errors import AttnvizError, InputError, UsageError, command_to_install, option
 from attnviz.inputs.text import as_input_error
 
-Kind: TypeAlias = Literal["text", "json", "table"]
+ContentKind: TypeAlias = Literal["text", "json", "table"]
 BUFFER = 1 << 20
 """Bytes that are asked of a distant file at a time."""
 DECOMPRESSED = 1 << 14
@@ -31,11 +31,11 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.:-]*://", re.IGNORECASE)
 class Form:
     """The content of a file: texts, JSON lines or a table; compressed as gzip, as zstd, or not."""
 
-    kind: Kind
+    kind: ContentKind
     compression: Literal["gzip", "zstd"] | None = None
 
 
-PLAIN: dict[str, Kind] = {
+PLAIN: dict[str, ContentKind] = {
     ".txt": "text",
     ".md": "text",
     ".jsonl": "json",
@@ -147,11 +147,7 @@ def _first_line(error: Exception) -> str:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
-    """The bytes of a file as they are, closed at the end.
-
-    Raises:
-        InputError: it cannot be opened, or is a pipe or a device.
-    """
+    """The bytes of a file as they are, closed at the end."""
     with reading(path):
         if is_url(path):
             system, inside = file_system(path)
@@ -187,11 +183,7 @@ def check_regular(path: str, state: os.stat_result) -> None:
 
 @contextlib.contextmanager
 def decompressed(path: str, form: Form) -> Iterator[BinaryIO]:
-    """The bytes that are in a file, closed at the end.
-
-    Raises:
-        InputError: it cannot be opened.
-    """
+    """The bytes that are in a file, closed at the end."""
     with opened(path) as stream:
         if form.compression == "gzip":
             with gzip.GzipFile(fileobj=stream) as inner:

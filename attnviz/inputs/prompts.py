@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.text import STDIN, Stdin, check_not_blank, read_file
 from attnviz.records.positions import SECONDS, compiled, is_expression
-from attnviz.records.prompt import TAKEN, Chat, Said, Segment, Slice, partition
+from attnviz.records.prompt import TAKEN, Chat, ChatPart, Segment, Slice, partition
 
 # A prompt cut into segments: by sentences, lines or paragraphs, or as a user names them.
 
@@ -43,7 +43,6 @@ def cut(text: str, by: By) -> Iterator[Slice]:
 
 
 def _ends(text: str, by: By) -> Iterator[int]:
-    """Where the parts end, but for the last."""
     if by != "sentence":
         yield from (found.end() for found in _ENDS[by].finditer(text))
         return
@@ -62,7 +61,6 @@ def named(text: str, wanted: Sequence[str]) -> tuple[Segment, ...]:
 
     Raises:
         UsageError: one cannot be read.
-        InputError: one holds nothing of the text.
     """
     names = [each.partition("=")[0] for each in wanted]
     for name in names:
@@ -141,9 +139,6 @@ def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
 
     Line ends at the end of a document are dropped; the blank lines between count for none.
     Documents of the same name are numbered.
-
-    Raises:
-        InputError: a document is empty.
     """
     for document in documents:
         check_not_blank(document.text, f"the document {document.name!r}")
@@ -165,7 +160,6 @@ def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
 
     Raises:
         UsageError: both are asked for, or a segment cannot be read.
-        InputError: a segment holds nothing of the prompt, or two overlap.
     """
     if by and wanted:
         raise UsageError(
@@ -228,45 +222,39 @@ def chat_of(content: object, origin: str) -> Chat:
 
 
 def _check(message: Mapping[str, Any], where: str) -> None:
-    """See that a message has a role, and text or something else that a template writes.
-
-    Raises:
-        InputError: it does not; or it has images or sounds, which are not read.
-    """
+    """See that a message has a role, and text or something else that a template writes."""
     content = message.get("content")
     others = [k for k, value in message.items() if value and k not in ("role", "content")]
     if not isinstance(message.get("role"), str) or (content is None and not others):
         raise InputError(f"{where} has no role or no text", CHAT_HINT)
-    if isinstance(content, list) and not all(map(_is_text, content)):
+    parts = content if isinstance(content, list) else []
+    texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
+    if not all(isinstance(text, str) for text in texts):
         raise InputError(f"{where} has a part that is no text", "leave images and sounds out")
 
 
-def _is_text(part: object) -> bool:
-    return isinstance(part.get("text") if isinstance(part, dict) else part, str)
-
-
-def _parts(chat: Mapping[str, Any]) -> Iterator[Said]:
+def _parts(chat: Mapping[str, Any]) -> Iterator[ChatPart]:
     for i, document in enumerate(chat.get("documents", ())):
         for key in ("text", "content", "contents"):
             if isinstance(document.get(key), str):
                 title = document.get("title")
                 name = title if isinstance(title, str) else "document"
-                yield Said(name, (("documents", i, key),))
+                yield ChatPart(name, (("documents", i, key),))
     for i, message in enumerate(chat["messages"]):
         content, path = message.get("content"), ("messages", i, "content")
         if isinstance(content, str):
-            yield Said(message["role"], (path,))
+            yield ChatPart(message["role"], (path,))
         elif isinstance(content, list):
             within = [(n, "text") if isinstance(p, dict) else (n,) for n, p in enumerate(content)]
-            yield Said(message["role"], tuple((*path, *keys) for keys in within))
+            yield ChatPart(message["role"], tuple((*path, *keys) for keys in within))
 
 
-def _numbered(found: list[Said]) -> Iterator[Said]:
+def _numbered(found: list[ChatPart]) -> Iterator[ChatPart]:
     """The parts; of the same name, each has its number."""
     names = [part.name for part in found]
     for i, part in enumerate(found):
         count = names[: i + 1].count(part.name)
-        yield Said(f"{part.name} {count}", part.paths) if names.count(part.name) > 1 else part
+        yield ChatPart(f"{part.name} {count}", part.paths) if names.count(part.name) > 1 else part
 
 
 # Prompts from lines of JSON: `{"text": …, "answer": …, "versus": …, "source": …}`.
@@ -315,15 +303,11 @@ def read_prompt(line: str) -> PromptLine:
         meant = [] if name in FIELDS else get_close_matches(name, FIELDS, 1, LIKE)
         if meant and meant[0] not in content:
             raise InputError(f"{name!r} is not a field", f"write {meant[0]!r}")
-    return PromptLine(content["text"], *(content.get(name) for name in FIELDS[1:]))
+    texts: dict[str, Any] = {name: content.get(name) for name in FIELDS}
+    return PromptLine(**texts)
 
 
 def _content(line: str) -> Any:
-    """What a line of JSON holds.
-
-    Raises:
-        InputError: it is none.
-    """
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:

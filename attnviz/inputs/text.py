@@ -25,7 +25,7 @@ HOW = (
 
 
 @dataclass(frozen=True)
-class Given:
+class TextInput:
     """A text, and a note for the user where another text may have been meant."""
 
     text: str
@@ -55,7 +55,7 @@ Place: TypeAlias = str | Path | BinaryIO
 
 def read_text(
     argument: str | None, file: Path | None, stdin: Stdin, *, alone: bool = True
-) -> Given | SavedCapture:
+) -> TextInput | SavedCapture:
     """The input of a command: a text from the argument, a file or standard input, or a capture.
 
     An argument is the text itself, unless it is `-` (standard input) or ends in `.npz` (a saved
@@ -63,10 +63,6 @@ def read_text(
     of a file or of standard input is dropped, as it comes from an editor or `echo`, and so is a
     byte order mark at the start; everything else stays exactly as it is. `alone`: it is the one
     text of a command, which may come from a file instead.
-
-    Raises:
-        UsageError: there are two texts, or none.
-        InputError: the text cannot be read, is not UTF-8, or is blank.
     """
     place = find_place(argument, file, stdin)
     if isinstance(place, str):
@@ -74,18 +70,14 @@ def read_text(
             return SavedCapture(Path(place))
         text = argument_text(place)
         check_not_blank(text, "the text")
-        return Given(text, _doubt(place, alone=alone))
+        return TextInput(text, _doubt(place, alone=alone))
     text, origin = _read(place)
     check_not_blank(text, origin)
-    return Given(without_newline(text))
+    return TextInput(without_newline(text))
 
 
 def read_file(path: Path, stdin: Stdin | None = None) -> str:
-    """The whole text of a file; `-` is standard input, where that is given.
-
-    Raises:
-        InputError: the file cannot be read, or is not UTF-8.
-    """
+    """The whole text of a file; `-` is standard input, where that is given."""
     return _read(_stream(stdin) if stdin is not None and str(path) == STDIN else path)[0]
 
 
@@ -107,7 +99,6 @@ def find_place(argument: str | None, file: Path | None, stdin: Stdin) -> Place:
 
     Raises:
         UsageError: there are two places, or none.
-        InputError: `-` stands for standard input, which is a terminal or closed.
     """
     if argument is not None and file is not None:
         raise UsageError(
@@ -123,11 +114,6 @@ def find_place(argument: str | None, file: Path | None, stdin: Stdin) -> Place:
 
 
 def _stream(stdin: Stdin) -> BinaryIO:
-    """Standard input, if it is there to be read.
-
-    Raises:
-        InputError: it is a terminal, or closed.
-    """
     if stdin.stream is not None and not stdin.is_terminal:
         return stdin.stream
     state = "closed" if stdin.stream is None else "a terminal"
@@ -161,11 +147,7 @@ LARGEST = 1 << 26
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file to read bytes from, closed at the end.
-
-    Raises:
-        InputError: it cannot be opened.
-    """
+    """A file to read bytes from, closed at the end."""
     with as_input_error(path):
         stream = path.open("rb")
     with stream:
@@ -173,11 +155,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_limited(stream: BinaryIO, path: Path | None) -> bytes:
-    """All bytes of a file or of standard input.
-
-    Raises:
-        InputError: they are more than any model takes (a device has no end), or cannot be read.
-    """
+    """All bytes of a file or of standard input."""
     with as_input_error(path):
         data = stream.read(LARGEST + 1)
     check_length(data, path)
@@ -337,8 +315,6 @@ def read_lines(
 
     Raises:
         UsageError: there are two places to read from, or none, or a saved capture.
-        InputError: standard input is a terminal or closed; during iteration, the file cannot
-            be read, or holds no line.
     """
     place = find_place(argument, file, stdin)
     if isinstance(place, str):
@@ -356,7 +332,6 @@ def _of_file(path: Path) -> Iterator[tuple[int, str | InputError]]:
 
 
 def _arriving(stream: BinaryIO, path: Path | None) -> Iterator[bytes]:
-    """The lines of a stream, each as soon as it arrives."""
     while True:
         with as_input_error(path):
             line = stream.readline(LARGEST + 1)

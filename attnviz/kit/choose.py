@@ -60,9 +60,6 @@ def plan_heads(
         named: the heads that its card names.
         options: what the user asked for.
         held: the heads of a saved capture; None where the model is yet to run.
-
-    Raises:
-        UsageError: a head that the model does not have, or that the capture lacks.
     """
     every = every_head(identity.heads_per_layer) if held is None else tuple(held)
     if options.named:
@@ -115,13 +112,9 @@ def _check_held(heads: Sequence[Head], held: Sequence[Head]) -> None:
         )
 
 
-# The head to show when the user chose none.
-#
-# A head that the model's card names is shown where its behaviour is on this text: where the words
-# give evidence of it (`evidence.py`), and the head acts on them (`acting.py`). Of several such
-# heads the most specific behaviour is shown, as ordered in `ORDER`. Where none acts, and for any
-# other model, the head with the highest generic score is (`generic_head.py`). All of it is
-# deterministic, and uses nothing but the capture.
+# The head to show when the user chose none: a head that the model's card names, where the words
+# give evidence of its behaviour and the head acts on them; of several the most specific (`ORDER`).
+# Else the head with the highest generic score.
 
 
 ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "induction")
@@ -132,7 +125,7 @@ def default_head(capture: Capture) -> Choice:
     """The head that tells most about this text, among the heads of the capture."""
     acting = acting_heads(capture)
     if acting:
-        first = min(acting, key=lambda named: _rank(named.behaviour))
+        first = next(named for each in ORDER for named in acting if named.behaviour == each)
         return Choice((first.head,), "acts", first)
     only = only_named(capture.named_heads)
     if only is not None and only.head in capture.heads:
@@ -158,17 +151,10 @@ def acting_heads(capture: Capture) -> tuple[NamedHead, ...]:
     )
 
 
-def _rank(behaviour: str) -> int:
-    return next(rank for rank, each in enumerate(ORDER) if each == behaviour)
-
-
-# The most telling head of a model whose card names none.
-#
-# A head tells something where a query attends to a content token away from itself. Its measure,
-# which users read as its generic score, is the mean over the queries of the largest weight on a
-# key that is neither the query itself, nor the token just before it, nor the first token (which
-# takes the attention that has nowhere else to go). Of an answer, it is the mean weight on the keys
-# that are the token written: a row of an answer is that of the position before it.
+# The most telling head of a model whose card names none. Its generic score is the mean over the
+# queries of the largest weight on a key that is neither the query itself, nor the token just
+# before it, nor the first token (a sink); for an answer, the mean weight on keys that are the token
+# written.
 
 
 @dataclass
@@ -229,10 +215,8 @@ def _strongest_away(weights: FloatArray, queries: IntArray, *, causal: bool) -> 
     return strongest
 
 
-# What a head does on a text, from what is shown of its pattern.
-#
-# Where the head was picked for a behaviour, its clearest rows; else what its rows have in common;
-# else its strongest links.
+# What a head does on a text: the clearest rows of the behaviour for which it was picked; else what
+# its rows have in common; else its strongest links.
 
 
 MOST_QUERIES, MOST_KEYS = 2, 3
@@ -281,7 +265,7 @@ def _rows_of(
     """
     queries = tuple(sorted([*dict.fromkeys(link.query for link in telling)][:MOST_QUERIES]))
     asked = replace(exhibit, queries=queries, top=MOST_KEYS, least=TELLING)
-    found = [FoundLink(*link) for link in links_of(asked, head_map).rows()]
+    found = list(links_of(asked, head_map).rows())
     rows = ([link for link in found if link.query == query] for query in queries)
     return tuple(link for row in rows for link in row[:MOST_KEYS] if link.weight >= TELLING)
 
@@ -323,7 +307,9 @@ def _tendency(exhibit: Exhibit, strongest: Sequence[FoundLink]) -> Tendency | No
             tokens = capture.query_tokens
             counts["previous", None] += key == query - 1
             counts["self", None] += key == query
-            counts["followers", None] += 0 < key <= query - 1 and _same(tokens, key - 1, query)
+            before, word = tokens[key - 1], tokens[query]
+            alike = not before.special and before.label.lower() == word.label.lower()
+            counts["followers", None] += 0 < key < query and alike
     order: tuple[Habit, ...] = ("previous", "followers", "self", "one key")
     (habit, shared), rows = max(
         counts.items(), key=lambda item: (item[1], -order.index(item[0][0]))
@@ -333,10 +319,6 @@ def _tendency(exhibit: Exhibit, strongest: Sequence[FoundLink]) -> Tendency | No
     seen = capture.allowed_count()
     able = [link for link in strongest if shared is None or shared < seen[link.query]]
     return Tendency(habit, rows, len(able), shared)
-
-
-def _same(tokens: Sequence[Token], one: int, other: int) -> bool:
-    return tokens[one].label.lower() == tokens[other].label.lower() and not tokens[one].special
 
 
 def _telling(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
@@ -368,9 +350,6 @@ def one_row(
     """The head with why it is this one, the query, and the head's pattern where a rule picked it.
 
     Without `query` it is the first one that is told of the head, or the last word.
-
-    Raises:
-        UsageError: more than one head or position, or one that is not there.
     """
     choice, shown = _head(prepared, head)
     told = told_query(shown.finding) if shown and query is None else None

@@ -78,13 +78,10 @@ def heads(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]
 
 
 def views(ctx: typer.Context, incomplete: str) -> Offered:
-    """The views of the terminal."""
     return list(VIEWS.items())
 
 
 def formats(names: Sequence[str]) -> Offer:
-    """The formats that a command writes."""
-
     def offered(ctx: typer.Context, incomplete: str) -> Offered:
         return [*names]
 
@@ -107,7 +104,6 @@ def captures(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, s
 
 
 def commands(ctx: typer.Context, incomplete: str) -> Offered:
-    """The commands of the program."""
     root = ctx.find_root()
     listed = root.command
     assert isinstance(listed, typer.core.TyperGroup)
@@ -236,5 +232,5 @@ def _option(flag: str, callback: Any, what: str) -> Any:
 
 
 Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
-Install: TypeAlias = Annotated[Shell | None, _option(INSTALL, _install, "Install")]
-Show: TypeAlias = Annotated[Shell | None, _option(SHOW, _show, "Print")]
+InstallCompletion: TypeAlias = Annotated[Shell | None, _option(INSTALL, _install, "Install")]
+ShowCompletion: TypeAlias = Annotated[Shell | None, _option(SHOW, _show, "Print")]

@@ -19,7 +19,7 @@ WIDEST_NAME = 24
 """Cells for how an option is typed; a longer one has a line of its own."""
 MOST_CHOICES = 40
 """Cells for choices beside an option; more stand in what is said of it."""
-Row: TypeAlias = tuple[Text, Text]
+HelpRow: TypeAlias = tuple[Text, Text]
 """How something is typed, and what it does."""
 
 
@@ -95,7 +95,6 @@ def _print(ctx: Any, lines: Iterable[Text]) -> None:
 def _lines(
     command: Any, ctx: Any, panels: dict[str, list[TyperOption]], note: str = ""
 ) -> Iterator[Text]:
-    """The lines of the help; only examples may be longer than the terminal is wide."""
     session = ctx.find_root().obj
     console = (session if isinstance(session, Session) else process_session()).consoles.out
     usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
@@ -118,7 +117,7 @@ def _lines(
         yield from _wrapped(console, Text(note))
 
 
-def _panel(console: Console, title: str, rows: list[Row]) -> Iterator[Text]:
+def _panel(console: Console, title: str, rows: list[HelpRow]) -> Iterator[Text]:
     """A title and its rows in two columns."""
     if not rows:
         return
@@ -139,7 +138,6 @@ def _panel(console: Console, title: str, rows: list[Row]) -> Iterator[Text]:
 
 
 def _typed(parameter: TyperArgument | TyperOption) -> Text:
-    """How a parameter is typed: `-m, --model NAME`."""
     if isinstance(parameter, TyperArgument):
         return Text(parameter.metavar or parameter.name, "bold cyan")
     names = sorted(parameter.opts, key=lambda name: name.startswith("--"))
@@ -198,7 +196,6 @@ def _spelled(value: object) -> str:
 
 
 def _examples(epilog: str) -> Iterator[Text]:
-    """A title, and commands that are never broken, as they are there to be copied."""
     for number, paragraph in enumerate(filter(None, map(str.strip, epilog.split("\n\n")))):
         if number == 0:
             yield Text()
@@ -206,7 +203,6 @@ def _examples(epilog: str) -> Iterator[Text]:
 
 
 def _wrapped(console: Console, text: Text, width: int | None = None) -> Iterator[Text]:
-    """The lines of a text."""
     for line in text.wrap(console, width or console.width):
         line.rstrip()
         yield line

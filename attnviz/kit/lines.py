@@ -4,13 +4,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
-from attnviz.draw.terminal.around import line_heading
 from attnviz.draw.titles import model_notes, run_notes, strange_note
 from attnviz.errors import ExitStatus, InputError, UsageError, option
-from attnviz.inputs.captures import load_capture
-from attnviz.inputs.prompts import PromptLine, read_prompt
 from attnviz.inputs.text import SavedCapture, read_lines, read_text
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, deliver_result
@@ -24,6 +21,9 @@ from attnviz.models.placement import KNOWN_MODELS
 from attnviz.records.capture import Capture
 from attnviz.records.interventions import Measure
 from attnviz.records.rows import made_to_dict
+
+if TYPE_CHECKING:
+    from attnviz.inputs.prompts import PromptLine
 
 T = TypeVar("T")
 Lines: TypeAlias = Annotated[
@@ -134,6 +134,8 @@ def _pieces(
     mean: Callable[[], Result[Any] | None],
 ) -> Iterator[Piece]:
     """What goes out, as it comes; json is one document."""
+    from attnviz.draw.terminal.around import line_heading
+
     form, display = to.format.name, to.display(session)
     rows, results, command = list[Any](), list[Result[Any]](), ""
     for number, result in _with_mean(answers, mean):
@@ -173,6 +175,8 @@ def text_or_capture(session: Session, given: TextIn) -> str | Capture:
     """
     read = _read(session, given)
     if isinstance(read, SavedCapture):
+        from attnviz.inputs.captures import load_capture
+
         refused = session.spelled(*RUN)
         if refused:
             raise UsageError("a saved capture was run already", f"leave {refused} out")
@@ -282,7 +286,7 @@ def check_pairs(session: Session, to: Destination, *, lines: bool = False) -> No
 
 
 def each_pair(
-    session: Session, file: Path, how: How, found: Callable[[PromptLine, How, int], Answered]
+    session: Session, file: Path, how: How, found: Callable[["PromptLine", How, int], Answered]
 ) -> Iterator[Answered]:
     """What is found of each prompt; a bad line is reported on stderr and left out.
 
@@ -295,6 +299,8 @@ def each_pair(
     Raises:
         InputError: at the end, where no line was good.
     """
+    from attnviz.inputs.prompts import read_prompt
+
     measures = set[Measure]()
 
     def run(line: str, number: int) -> Answered:

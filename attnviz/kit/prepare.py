@@ -13,7 +13,6 @@ import numpy as np
 
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.text import check_encodable, check_not_blank
-from attnviz.kit.budget import Budget
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import freezing
 from attnviz.models.placement import BUILTIN
@@ -36,6 +35,7 @@ from attnviz.records.trace import HeadTrace, Verified
 from attnviz.records.transforms import Scores
 
 if TYPE_CHECKING:
+    from attnviz.kit.budget import Budget
     from attnviz.models.frozen.sums import Sums
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
@@ -82,7 +82,6 @@ class HeadOptions:
 
     @property
     def named(self) -> bool:
-        """Whether the user named layers or heads."""
         return self.layers is not None or self.heads is not None
 
 
@@ -114,11 +113,6 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
 
 
 def _check_length(tokenizer: "TextTokenizer", text: str) -> None:
-    """Check that a text could be few enough tokens, before it is cut into any.
-
-    Raises:
-        InputError: it could not, were all its tokens the longest that there is.
-    """
     if len(text) > ALWAYS_ENCODED and len(text) > tokenizer.context * tokenizer.longest:
         raise InputError(
             f"the text has {len(text):,} characters, but the model takes at most "
@@ -161,11 +155,7 @@ def fit(tokens: tuple[Token, ...], context: int, side: Truncation | None) -> Fit
 
 
 def load_model(source: Source) -> "LoadedModel":
-    """Load the model; the one place where torch comes in.
-
-    Raises:
-        ModelError: it cannot be found, fetched or loaded.
-    """
+    """Load the model; the one place where torch comes in."""
     from attnviz.models.catalog import load
 
     return load(source)
@@ -180,11 +170,10 @@ class Prepared:
     target: tuple[Token, ...]
     empty: Capture
     """The capture to be, without any pattern."""
-    budget: Budget
+    budget: "Budget"
 
     @property
     def ids(self) -> list[int]:
-        """The ids of the tokens that it reads."""
         return [token.id for token in self.source]
 
     @property
@@ -200,41 +189,25 @@ class Prepared:
         *,
         scores: bool = False,
     ) -> None:
-        """Run the model; of these heads hand the query rows that are wanted to the consumer.
-
-        Raises:
-            ModelError: what the model attends to is no pattern over these tokens, or not numbers.
-        """
+        """Run the model; of these heads hand the query rows that are wanted to the consumer."""
         asked = Wanted(by_layer(heads), queries, scores)
         checked = Checked(consume, self.blank(scores=scores))
         self.model.run(self.ids, asked, checked, [t.id for t in self.target])
         checked.finish(asked)
 
     def record(
-        self,
-        heads: Sequence[Head],
-        queries: tuple[int, ...] | None = None,
-        *,
-        scores: bool = False,
+        self, heads: Sequence[Head], queries: tuple[int, ...] | None = None, *, scores: bool = False
     ) -> Capture:
         """The whole patterns of these heads; of other than these queries, rows of zeros.
 
         `scores`: in their place, what they are made of.
-
-        Raises:
-            ModelError: they do not fit into memory.
         """
         keep = self.keeping(heads, queries)
         self.run(heads, keep, queries, scores=scores)
         return replace(self.blank(scores=scores), layers=keep.layers())
 
     def trace(self, head: Head, query: int) -> HeadTrace:
-        """All that one head computes, and what becomes of it at one query.
-
-        Raises:
-            UsageError: the model has no queries, keys and values.
-            ModelError: those of this architecture cannot be recorded.
-        """
+        """All that one head computes, and what becomes of it at one query."""
         from attnviz.models.loaded import tracing
 
         target = [token.id for token in self.target]
@@ -255,11 +228,7 @@ class Prepared:
         return replace(self.empty, transforms=(*done, Scores())) if scores else self.empty
 
     def with_norms(self, captured: Capture) -> Capture:
-        """A capture of this text, with how long the values of all keys are beside it.
-
-        Raises:
-            UsageError: the model has none.
-        """
+        """A capture of this text, with how long the values of all keys are beside it."""
         from attnviz.models.loaded import valuing
 
         norms = valuing(self.model).value_norms([token.id for token in self.source])
@@ -267,12 +236,7 @@ class Prepared:
 
 
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
-    """Make a text fit for a model.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        UsageError: a beginning token was asked for, and the model has none.
-    """
+    """Make a text fit for a model."""
     fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
     written, target = target_of(model, fitted.tokens, options.target)
     prepared = _prepared(model, text, fitted, written, target, options.max_memory)
@@ -307,6 +271,8 @@ def _prepared(
     target: tuple[Token, ...],
     max_memory: int | None,
 ) -> Prepared:
+    from attnviz.kit.budget import Budget
+
     source = fitted.tokens
     sequences = rows_and_columns(model.kind, source, target)
     empty = Capture(
@@ -336,10 +302,6 @@ def verify(
     """How exact the capture of a text is; raises what `prepare` raises.
 
     `source`: where the model came from; None: it was in memory.
-
-    Raises:
-        UsageError: transformers does not have this model.
-        ModelError: every matrix of it at once does not fit into memory.
     """
     from attnviz.models.verifying import verify as verified
 
@@ -358,12 +320,7 @@ def verify(
 
 
 def frozen(prepared: Prepared) -> "Sums":
-    """The run of a text, held fixed.
-
-    Raises:
-        UsageError: the model has no one residual stream.
-        ModelError: this architecture cannot be taken apart, or it does not fit into memory.
-    """
+    """The run of a text, held fixed."""
     from attnviz.models.frozen.sums import Sums
 
     model = freezing(prepared.model)

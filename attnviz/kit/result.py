@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
-from attnviz.inputs.captures import Entry, archive_chunks
 from attnviz.kit.formats import PICTURES, ROWS, Piece, choose_format, joined, record_chunks
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.call import Asked, asked
@@ -65,6 +64,8 @@ def _nested(array: Numbers) -> object:
 
 def calculation_npz(facts: Mapping[str, object], arrays: Mapping[str, Numbers]) -> Iterator[bytes]:
     """The facts as JSON in the entry `meta`, then every array."""
+    from attnviz.inputs.captures import Entry, archive_chunks
+
     entries: list[tuple[str, Entry]] = [
         (CAPTURE_META, np.array(json.dumps(facts, allow_nan=False)))
     ]

@@ -63,12 +63,7 @@ def score_text(
     heads: HeadOptions,
     transforms: Transforms = PLAIN,
 ) -> HeadReport:
-    """Score heads over a text, after transforms that keep heads apart.
-
-    Raises:
-        InputError: the text is too short to tell anything, or longer than the context.
-        UsageError: a head that the model does not have.
-    """
+    """Score heads over a text, after transforms that keep heads apart."""
     prepared = prepare(model, text, options)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     empty = prepared.empty
@@ -89,7 +84,6 @@ def score_capture(
     """Score the heads that a saved capture holds, or those of them that are named.
 
     Raises:
-        InputError: the text is too short to tell anything.
         UsageError: a head that the capture lacks.
     """
     everything = heads if heads.named else HeadOptions(everything=True)
@@ -236,7 +230,7 @@ def _report(empty: Capture, samples: Sequence[MeasureHeads], probe: str = "") ->
     rows = sum((Counter(sample.rows()) for sample in samples), Counter[str]())
     for head in measured[0]:
         metrics = estimates([sample[head] for sample in measured])
-        named = tuple(each.behaviour for each in empty.named(*head))
+        named = tuple(each.behaviour for each in empty.named(head.layer, head.head))
         heads.append(HeadMetrics(head, metrics, role_of(metrics, rows), named))
     sinks = sum(head.metrics["first"].mean > SINK for head in heads)
     return HeadReport(empty, heads, sinks, len(heads), probe, untold_roles(rows))

@@ -16,13 +16,13 @@ from attnviz.draw.titles import model_notes
 from attnviz.errors import ExitStatus, UsageError, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.kit.defaults import Configuration
-from attnviz.kit.intervene import Progress
 from attnviz.kit.prepare import load_model
 from attnviz.kit.write import as_stdout_error
 from attnviz.models.catalog import Source
 from attnviz.records.call import ELSEWHERE, begin
 
 if TYPE_CHECKING:
+    from attnviz.kit.intervene import Progress
     from attnviz.models.loaded import LoadedModel
 
 
@@ -148,23 +148,14 @@ class Session:
         return display_of(self.consoles.out, as_flag)
 
     def show(self, parts: Iterable[RenderableType]) -> None:
-        """Print to stdout, as each part comes.
-
-        Raises:
-            OutputError: stdout cannot take it.
-            BrokenPipeError: its reader has gone; no error to a user.
-        """
+        """Print to stdout, as each part comes."""
         for part in parts:
             with as_stdout_error():
                 self.consoles.out.print(part)
                 self.environment.stdout.flush()
 
     def load(self, source: Source) -> "LoadedModel":
-        """Load the model, with a line on stderr about layers without attention.
-
-        Raises:
-            ModelError: it cannot be found, fetched or loaded.
-        """
+        """Load the model, with a line on stderr about layers without attention."""
         model = load_model(source)
         for said in model_notes(model.identity):
             self.note(said)
@@ -194,9 +185,13 @@ class Session:
         from rich.progress import Progress, TextColumn, TimeElapsedColumn  # takes a moment
 
         shown = self.consoles.err.is_terminal and not self.environment.stdout.isatty()
-        columns = TextColumn("{task.completed} " + what + "s"), TimeElapsedColumn()
-        disabled = self.quiet or not shown
-        bar = Progress(*columns, console=self.consoles.err, transient=True, disable=disabled)
+        bar = Progress(
+            TextColumn("{task.completed} " + what + "s"),
+            TimeElapsedColumn(),
+            console=self.consoles.err,
+            transient=True,
+            disable=self.quiet or not shown,
+        )
         task = bar.add_task("", total=None)
         with bar:
             yield lambda: bar.advance(task)
@@ -229,7 +224,7 @@ def session_of(context: typer.Context) -> Session:
 
 
 @contextmanager
-def progress(session: Session, doing: str) -> Iterator[Progress | None]:
+def progress(session: Session, doing: str) -> Iterator["Progress | None"]:
     """A bar on stderr, where that is a terminal; None where nobody would see it."""
     if session.quiet or not session.environment.stderr.isatty():
         yield None

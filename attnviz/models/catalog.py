@@ -15,7 +15,6 @@ from attnviz.models.folder.config import (
 )
 from attnviz.models.folder.files import builtin_folder, bundled_folder, is_folder, read_config
 from attnviz.models.folder.hub import read_card
-from attnviz.models.folder.params import ParameterCount, config_count, folder_count, known_count
 from attnviz.models.placement import (
     ANYWHERE,
     BUILTIN,
@@ -31,6 +30,7 @@ from attnviz.records.capture import Kind, ModelIdentity
 from attnviz.records.heads import ModelCard, ModelFacts
 
 if TYPE_CHECKING:
+    from attnviz.models.folder.params import ParameterCount
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
 
@@ -209,7 +209,7 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     )
 
 
-def parameters_of(source: Source) -> ParameterCount:
+def parameters_of(source: Source) -> "ParameterCount":
     """A model's parameters, from its sizes alone; only config.json is fetched from the hub.
 
     Raises:
@@ -217,6 +217,7 @@ def parameters_of(source: Source) -> ParameterCount:
         UsageError: the model is embeddings, which has no matrices of its own.
     """
     from attnviz.models.folder.hub import fetch_config
+    from attnviz.models.folder.params import config_count, folder_count, known_count
 
     name = source.name
     if name == EMBEDDINGS:
@@ -280,6 +281,8 @@ def _where(name: str) -> str:
 
 
 def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:
+    from attnviz.models.folder.params import folder_count
+
     sizes = folder_sizes(folder)
     heads = sizes.heads_per_layer
     parameters = folder_count(name, folder).total

@@ -21,7 +21,7 @@ from attnviz.errors import ModelError
 from attnviz.models import rendering
 from attnviz.models.folder.gate import cut, foreign, read_bytes
 from attnviz.models.folder.vocabulary import tokenizer_settings, transformers_tokenizer
-from attnviz.records.prompt import Chat, Said, Segment, Slice
+from attnviz.records.prompt import Chat, ChatPart, Segment, Slice
 
 FILE, OTHERS = "chat_template.jinja", "additional_chat_templates"
 LARGEST = 1 << 20
@@ -135,12 +135,12 @@ def _joined(chat: Chat) -> Chat:
         for m in chat.content["messages"]
     ]
     parts = tuple(
-        Said(part.name, (part.paths[0][:3],)) if part.paths else part for part in chat.parts
+        ChatPart(part.name, (part.paths[0][:3],)) if part.paths else part for part in chat.parts
     )
     return Chat({**chat.content, "messages": messages}, parts, chat.template, chat.variables)
 
 
-def _marked(chat: Chat, parts: Collection[Said]) -> Any:
+def _marked(chat: Chat, parts: Collection[ChatPart]) -> Any:
     """A copy of the chat with marks around these of its parts, within the blanks around each."""
     copy: Any = json.loads(json.dumps(chat.content))
     for number, part in enumerate(chat.parts):
@@ -156,7 +156,7 @@ def _marked(chat: Chat, parts: Collection[Said]) -> Any:
     return copy
 
 
-def _segments(marked: Iterable[str], parts: Sequence[Said]) -> tuple[Segment, ...]:
+def _segments(marked: Iterable[str], parts: Sequence[ChatPart]) -> tuple[Segment, ...]:
     """The parts by the marks in renderings, each of which has those of other parts."""
     slices: dict[int, list[Slice]] = {}
     for each in marked:
@@ -171,7 +171,9 @@ def _segments(marked: Iterable[str], parts: Sequence[Said]) -> tuple[Segment, ..
     return tuple(Segment(parts[number].name, tuple(found)) for number, found in slices.items())
 
 
-def _render(template: ChatTemplate, chat: Chat, marked: Sequence[Collection[Said]]) -> list[str]:
+def _render(
+    template: ChatTemplate, chat: Chat, marked: Sequence[Collection[ChatPart]]
+) -> list[str]:
     """The chat once with marks around each of these collections of its parts."""
     generating = {"add_generation_prompt": True}
     asked = {

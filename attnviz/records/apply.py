@@ -9,7 +9,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -44,7 +43,6 @@ EVERYTHING = Filters()
 
 
 def _maps_of(capture: Capture) -> tuple[HeadMap, ...]:
-    """Every head of a capture as a map."""
     return tuple(
         HeadMap(layer.layer, head, weights=weights)
         for layer in capture.layers
@@ -78,10 +76,6 @@ def exhibit_of(
         filters: what is shown of the result.
         one_query: exactly one query is shown; the last word's where none is named.
         between: called between the layers, as each transform takes a while on a long text.
-
-    Raises:
-        UsageError: a token that is not in the text, an ambiguous one where one position is
-            needed, or a transform that this capture cannot have.
     """
     _check_signed(captured, transforms)
     captured = weighted(captured) if transforms.weighted else captured
@@ -113,7 +107,6 @@ def _whole(captured: Capture, choice: Choice, filters: Filters) -> Exhibit:
 
 
 def _with(exhibit: Exhibit, maps: tuple[HeadMap, ...], transform: Transform) -> Exhibit:
-    """The exhibit with maps that a transform made."""
     captured = exhibit.capture
     named = replace(captured, transforms=(*captured.transforms, transform))
     return replace(exhibit, capture=named, maps=maps)
@@ -153,11 +146,6 @@ def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...], between: Between) 
 
 
 def _rolled_out(exhibit: Exhibit, layers: str | None, between: Between) -> tuple[HeadMap, ...]:
-    """The rollout to the layers that are named, or to the last.
-
-    Raises:
-        UsageError: no such layer; not all heads are there, or they attend to another text.
-    """
     captured = exhibit.capture
     if captured.transformed_by(NormBased):
         raise UsageError("rows that do not sum to 1 cannot be rolled out", "leave one of them out")
@@ -177,7 +165,6 @@ def _rolled_out(exhibit: Exhibit, layers: str | None, between: Between) -> tuple
 
 
 def _dropped_keys(tokens: Sequence[Token], transforms: Transforms) -> tuple[int, ...]:
-    """The positions of the keys that are left out."""
     others = find_positions(tokens, transforms.drop_keys, "drop_keys")
     if len(others) == len(tokens):
         raise UsageError(f"{option('drop_keys')} takes every key away", "leave at least one")
@@ -224,10 +211,7 @@ def distances_of(captured: Capture, filters: Filters) -> tuple[int, ...]:
     return filters.skip
 
 
-# What is kept of the blocks of rows that a model hands over: links, or cells of a picture.
-#
-# Each of these is the consumer of one run. Reduced, a long text takes memory for what is shown
-# of it and never for its n x n matrices.
+# Consumers of one run, which keep links or cells of a picture: memory never holds n x n matrices.
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,31 +236,29 @@ class KeepLinks:
     skip: tuple[int, ...] = ()
     _kept: dict[Head, _Rows] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._keys = np.array(self.keys, np.int64)
+
     def __call__(self, block: PatternBlock) -> None:
         apart = block.queries[:, None] - np.arange(block.weights.shape[2])
         hidden = np.isin(apart, self.skip) if self.skip else None
-        keys, weights = _strongest(block.weights, self._asked, self.top, hidden)
+        keys, weights = _strongest(block.weights, self._keys, self.top, hidden)
         if self.causal:  # a first row sees fewer keys than `top`
             weights[keys > block.queries[:, None]] = -1
         for i, head in enumerate(block.heads):
-            rows = self._rows(Head(block.layer, head))
+            rows = self._kept.get(Head(block.layer, head))
+            if rows is None:
+                shape = self.n_queries, self.top
+                rows = self._kept[Head(block.layer, head)] = _Rows(
+                    keys=np.full(shape, -1),
+                    weights=np.full(shape, -1, np.float32),
+                    totals=np.zeros(self.n_queries, np.float32),
+                )
             rows.keys[block.queries, : keys.shape[2]] = keys[i]
             rows.weights[block.queries, : keys.shape[2]] = weights[i]
             rows.totals[block.queries] = block.sums[i]
 
-    @cached_property
-    def _asked(self) -> IntArray:
-        return np.array(self.keys, np.int64)
-
-    def _rows(self, head: Head) -> _Rows:
-        if head not in self._kept:
-            shape = self.n_queries, self.top
-            nothing = np.full(shape, -1), np.full(shape, -1, np.float32)
-            self._kept[head] = _Rows(*nothing, np.zeros(self.n_queries, np.float32))
-        return self._kept[head]
-
     def maps(self) -> tuple[LinkMap, ...]:
-        """A map for each head."""
         return tuple(self._map(head, rows) for head, rows in sorted(self._kept.items()))
 
     def _map(self, head: Head, rows: _Rows) -> LinkMap:
@@ -352,7 +334,6 @@ class KeepCells:
         return math.ceil(len(self.queries) / down), math.ceil(len(self.keys) / across)
 
     def maps(self) -> tuple[CellMap, ...]:
-        """A map for each head."""
         hidden = self._hidden()
         return tuple(
             CellMap(

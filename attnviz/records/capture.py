@@ -18,10 +18,7 @@ from attnviz.records.prompt import Segment
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Difference, Scores, Transform
 
-# Blocks of query rows, as a model hands them over, and the two consumers that every run has.
-#
-# A consumer is called with the rows that were asked for, a block at a time. `KeepEverything` puts
-# whole patterns together; `Checked` checks each block before it passes it on.
+# Blocks of query rows, as a model hands them over, and the consumers that every run has.
 
 
 FloatArray: TypeAlias = NDArray[np.float32]
@@ -103,8 +100,10 @@ class KeepEverything:
         self._kept[block.layer][1][:, block.queries, :columns] = block.weights
 
     def layers(self) -> tuple[LayerPattern, ...]:
-        """What was kept."""
-        return tuple(LayerPattern(layer, *kept) for layer, kept in sorted(self._kept.items()))
+        return tuple(
+            LayerPattern(layer, heads, weights)
+            for layer, (heads, weights) in sorted(self._kept.items())
+        )
 
 
 @dataclass
@@ -137,7 +136,8 @@ class Checked:
         if self.empty.signed:  # nothing more can be said of scores
             self.consume(block)
             return
-        if not self.empty.sinks and np.abs(block.sums - 1).max() > self._sum_error:
+        tolerance = 1e-3 if self.empty.model.dtype == "float32" else 0.05
+        if not self.empty.sinks and np.abs(block.sums - 1).max() > tolerance:
             raise self._no_pattern(block.layer, "has rows that do not sum to 1")
         if self.empty.causal and _looks_ahead(block):
             raise self._no_pattern(block.layer, "attends to later tokens")
@@ -170,10 +170,6 @@ class Checked:
         """Causal blocks may end behind the last key that their queries see."""
         n, keys = block.weights.shape[2], len(self.empty.key_tokens)
         return n == keys or (self.empty.causal and int(block.queries[-1]) < n < keys)
-
-    @property
-    def _sum_error(self) -> float:
-        return 1e-3 if self.empty.model.dtype == "float32" else 0.05
 
     @property
     def _architecture(self) -> str:
@@ -310,7 +306,6 @@ class Capture:
 
     @property
     def heads(self) -> tuple[Head, ...]:
-        """The heads that this capture holds, in order."""
         return tuple(Head(layer.layer, head) for layer in self.layers for head in layer.heads)
 
     @property
@@ -330,7 +325,6 @@ class Capture:
         return self.transformed_by(Scores) or self.transformed_by(Difference)
 
     def transformed_by(self, kind: type[Transform]) -> bool:
-        """Whether a transform of this kind was applied."""
         return any(isinstance(transform, kind) for transform in self.transforms)
 
     def named(self, layer: int | None, head: int | None) -> tuple[NamedHead, ...]:

@@ -30,7 +30,6 @@ class Occasion:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The positions of all keys, in order."""
         return tuple(sorted({position for key in self.keys for position in key}))
 
 
@@ -135,9 +134,8 @@ class Links:
     def __len__(self) -> int:
         return len(self.weight)
 
-    def rows(self) -> Iterator[tuple[int, int, float]]:
-        """Each link as (query, key, weight)."""
-        return zip(self.query.tolist(), self.key.tolist(), self.weight.tolist(), strict=True)
+    def rows(self) -> Iterator[FoundLink]:
+        return map(FoundLink, self.query.tolist(), self.key.tolist(), self.weight.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +166,9 @@ class CellMap(Place):
 Map: TypeAlias = HeadMap | LinkMap | CellMap
 
 
-Why: TypeAlias = Literal["asked", "only", "held", "acts", "card", "generic", "retrieval", "all"]
+ChoiceReason: TypeAlias = Literal[
+    "asked", "only", "held", "acts", "card", "generic", "retrieval", "all"
+]
 """Named by the user; the model's only one; the capture's only one; a named head that acts on this
 text; the only one that the card names; the one with the highest generic score; those that retrieve;
 every head, as none is known for what is asked."""
@@ -183,7 +183,7 @@ class Choice:
     """
 
     heads: tuple[Head, ...]
-    why: Why = "asked"
+    why: ChoiceReason = "asked"
     named: NamedHead | None = None
     line: int | None = None
 
@@ -319,7 +319,6 @@ def links_of(exhibit: Exhibit, head_map: Map) -> Links:
 def _links_of_rows(
     exhibit: Exhibit, whole: HeadMap, asked: Sequence[int]
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Queries, keys and weights of the links of some rows."""
     queries, keys = np.array(asked, int), np.array(exhibit.keys, int)
     weights = whole.weights[np.ix_(queries, keys)]  # (rows, keys asked for)
     allowed = keys < exhibit.capture.allowed_count()[queries][:, None]

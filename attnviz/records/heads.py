@@ -63,9 +63,6 @@ def choose_layers(n_layers: int, layers: str, parameter: str) -> tuple[int, ...]
     """The layers that a user's list such as `1`, `0-3`, `0,2` or `all` names, in order, each once.
 
     `parameter` is the Python name of the parameter that holds them, for messages.
-
-    Raises:
-        UsageError: it cannot be read, or is out of range.
     """
     return tuple(_numbers(layers, n_layers, "layer", parameter))
 
@@ -109,7 +106,6 @@ def _no_attention(layer: int, heads_per_layer: Sequence[int]) -> UsageError:
 def _numbers(
     spec: str, count: int, what: Literal["layer", "head"], parameter: str = ""
 ) -> list[int]:
-    """The numbers that `0-3`, `0,2` or `all` name, each below `count`."""
     numbers: list[int] = []
     for item in spec.split(","):
         limits = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", item.strip())
@@ -132,10 +128,6 @@ def _numbers(
     return sorted(set(numbers))
 
 
-def _full_names(what: str) -> str:
-    return ", a name (L1H2 or 1.2)" if what == "head" else ""
-
-
 def listed(heads: Sequence[Head]) -> str:
     """`L0H1, L2H3`, or `L0H0 to L3H3 (16 heads)` where there are many."""
     names = [str(head) for head in heads]
@@ -145,6 +137,9 @@ def listed(heads: Sequence[Head]) -> str:
 
 
 # A model's card: its named heads, and the figures measured on held-out texts.
+
+LONGEST_NAME = 1 << 12
+"""The most characters of a name, a label or a title."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,6 @@ class Edit:
 
     @property
     def layer(self) -> int:
-        """The first layer that it changes."""
         return self.site.layer
 
 
@@ -61,7 +60,6 @@ class CutLink:
 
     @property
     def layer(self) -> int:
-        """The first layer that it changes."""
         return self.head.layer
 
 
@@ -129,14 +127,12 @@ class Question:
     versus: Candidate | None = None
 
     def likely(self, probabilities: Sequence[float]) -> "Question":
-        """Both tokens, with these probabilities."""
         first, *other = probabilities
         versus = replace(self.versus, probability=other[0]) if self.versus else None
         return Question(replace(self.answer, probability=first), versus)
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The ids of both."""
         return tuple(each.id for each in (self.answer, self.versus) if each)
 
 
@@ -168,12 +164,11 @@ class Outcome(NamedTuple):
         return self.answer_logit - self.versus_logit
 
     def less(self, other: "Outcome") -> "Outcome":
-        """The difference of each number."""
         return Outcome(*(a - b for a, b in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)
-class Asked:
+class PredictedAnswer:
     """What a model predicts of a question; `ranks` of its tokens, counted from 1, the likeliest."""
 
     question: Question

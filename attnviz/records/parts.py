@@ -55,7 +55,6 @@ class Shares:
     total: NDArray[np.float64]
 
     def by(self, group: Group) -> "Shares":
-        """The same with parts summed up."""
         if group == "part":
             return self
         parts, places = _places(self.parts, group)
@@ -188,22 +187,18 @@ class OverText:
 
     @property
     def text(self) -> str:
-        """The text."""
         return self.capture.text
 
     @property
     def tokens(self) -> tuple[Token, ...]:
-        """Its tokens."""
         return self.capture.key_tokens
 
     @property
     def model(self) -> ModelIdentity:
-        """The model."""
         return self.capture.model
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """The versions of the libraries, by name."""
         return self.capture.versions
 
 
@@ -226,7 +221,6 @@ class Write(OverText):
 
     @property
     def about(self) -> str:
-        """Which head, where."""
         return f"{self.model.name}, {self.head} at {self.tokens[self.query].label}"
 
     def __repr__(self) -> str:
@@ -263,7 +257,6 @@ class Why(OverText):
 
     @property
     def about(self) -> str:
-        """Which score, and how large the contrast is."""
         query, key = self.tokens[self.query].label, self.tokens[self.key].label
         return f"{self.model.name}, {self.head}, {query} → {key}, {self.full:+.3f}"
 

@@ -52,10 +52,7 @@ class Dropped:
 
 
 def without_keys(
-    maps: Sequence[HeadMap],
-    keys: Sequence[int],
-    queries: Sequence[int],
-    between: Between = go_on,
+    maps: Sequence[HeadMap], keys: Sequence[int], queries: Sequence[int], between: Between = go_on
 ) -> Dropped:
     """Take keys (columns) out of maps (n_queries, n_keys), and renormalise.
 

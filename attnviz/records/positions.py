@@ -17,11 +17,7 @@ from attnviz.records.transforms import Unit
 
 
 def check_names(names: Sequence[str], parameter: str) -> None:
-    """Check what can be wrong with names whatever the text.
-
-    Raises:
-        UsageError: one is no regular expression, though it stands between slashes.
-    """
+    """Check what can be wrong with names whatever the text."""
     for name in filter(is_expression, names):
         compiled(name, parameter)
 
@@ -36,9 +32,6 @@ def find_positions(
     counted from 1 (`creature#2`; `3#1` is the token "3"), or a regular expression between slashes,
     which is searched for in each token as it is shown (`/^cr/`). `parameter` is the Python name of
     the parameter that holds the names, for messages.
-
-    Raises:
-        UsageError: a name matches nothing; the message lists the tokens and the nearest one.
     """
     matches = (match for name in names for match in find_matches(tokens, name, parameter))
     return tuple(sorted({position for match in matches for position in match}))
@@ -157,7 +150,6 @@ def word_around(tokens: Sequence[Token], name: str) -> str:
 
 
 def _words(tokens: Sequence[Token]) -> list[list[int]]:
-    """The positions of each word's tokens, blanks left out."""
     said = [token for token in tokens if token.text.strip() or token.special]
     return [[said[i].index for i in group] for group in word_groups(said)]
 
@@ -235,7 +227,6 @@ def word_groups(tokens: Sequence[Token]) -> list[range]:
 
 
 def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:
-    """Which tokens go together, as ranges of positions."""
     places = [_seen_of(text), *([_word_of(text)] if unit == "words" else [])]
     starts = [
         i for i, token in enumerate(tokens) if i == 0 or not _together(tokens[i - 1], token, places)

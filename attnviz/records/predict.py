@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from attnviz.errors import ModelError, option
 from attnviz.records.capture import Capture, FloatArray, IntArray
 from attnviz.records.heads import Head
-from attnviz.records.interventions import Asked, Candidate, ChangedRun, Outcome, Question
+from attnviz.records.interventions import Candidate, ChangedRun, Outcome, PredictedAnswer, Question
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Shares
 
@@ -49,7 +49,7 @@ class NextTokens:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class LastLink:
     """A link of the last position: its head, key position and weight."""
 
     head: Head
@@ -71,7 +71,6 @@ class Attribution:
 
     @property
     def logit(self) -> float:
-        """The logit, or the difference."""
         return float(self.shares.total[0]) + self.bias
 
 
@@ -90,9 +89,9 @@ class Prediction:
     last: NextTokens
     each: Sequence[NextTokens] = ()
     lens: Sequence[NextTokens] = ()
-    evidence: Sequence[Evidence] = ()
+    evidence: Sequence[LastLink] = ()
     attribution: Attribution | None = None
-    asked: Asked | None = None
+    asked: PredictedAnswer | None = None
     fills: bool = False
 
 
@@ -152,31 +151,26 @@ class KeepNextTokens:
 
 def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
     """The mean over several texts, with standard errors."""
-    sure = [fmean(map(_likeliest, _asked(prediction))) for prediction in predictions]
+    fills = predictions[0].fills
+    sure = [
+        fmean(each.candidates[0].probability for each in (*(one.each if fills else ()), one.last))
+        for one in predictions
+    ]
     followed = [
         fmean(each.followed.probability for each in prediction.each if each.followed)
         for prediction in predictions
         if prediction.each and not prediction.fills
     ]
-    name = predictions[0].capture.model.name
-    mean = Estimate.of(followed) if followed else None
-    fills = predictions[0].fills
     asked = [prediction.asked for prediction in predictions if prediction.asked]
     return PredictionMean(
-        *(name, len(predictions), Estimate.of(sure), mean),
-        asked[0].question if asked else None,
-        Estimate.of([each.outcome.measured for each in asked]) if asked else None,
-        fills,
+        model=predictions[0].capture.model.name,
+        texts=len(predictions),
+        likeliest=Estimate.of(sure),
+        followed=Estimate.of(followed) if followed else None,
+        question=asked[0].question if asked else None,
+        measured=Estimate.of([each.outcome.measured for each in asked]) if asked else None,
+        fills=fills,
     )
-
-
-def _asked(prediction: Prediction) -> Sequence[NextTokens]:
-    """What was asked of a text: the next token, or that of each mask."""
-    return [*prediction.each, prediction.last] if prediction.fills else [prediction.last]
-
-
-def _likeliest(next_tokens: NextTokens) -> float:
-    return next_tokens.candidates[0].probability
 
 
 def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:

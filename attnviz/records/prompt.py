@@ -83,7 +83,7 @@ def segment_of(tokens: Sequence[Token], segments: Sequence[Segment], text: str) 
 
 
 @dataclass(frozen=True)
-class Said:
+class ChatPart:
     """A part of a chat: its name, and the keys that lead to each of its texts."""
 
     name: str
@@ -99,7 +99,7 @@ class Chat:
     """
 
     content: Mapping[str, Any]
-    parts: tuple[Said, ...]
+    parts: tuple[ChatPart, ...]
     template: str | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
 

@@ -16,7 +16,7 @@ from attnviz.records.capture import (
     ModelIdentity,
     TextLoss,
 )
-from attnviz.records.heads import Head, NamedHead
+from attnviz.records.heads import LONGEST_NAME, Head, NamedHead
 from attnviz.records.prompt import Segment
 from attnviz.records.rows import CAPTURE_SCHEMA, CAPTURE_VERSION
 from attnviz.records.tokens import SPECIAL_LABEL, Token
@@ -25,8 +25,6 @@ from attnviz.records.transforms import SENTENCES, NormBased, Transform, transfor
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]
 MOST_HEADS = 1 << 16  # more than any model has; a forged file could ask for any number
-LONGEST_NAME = 1 << 12
-"""The most characters of a name, a label or a title."""
 LARGEST_WEIGHT = 2.0
 """Weights of merged words are sums, and those of models in half precision are rounded."""
 MOST_TRANSFORMS = 64
@@ -62,11 +60,7 @@ def check_schema(meta: object) -> JsonObject:
 
 
 def layers_from(meta: JsonObject) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """The layers of a capture, each a number and its heads, in order.
-
-    Raises:
-        ValueError: one that the model does not have, or one that is repeated.
-    """
+    """The layers of a capture, each a number and its heads, in order."""
     per_layer = model_of_dict(_object(meta, "model")).heads_per_layer
     layers = []
     for entry in _objects(meta, "layers"):
@@ -81,11 +75,7 @@ def layers_from(meta: JsonObject) -> tuple[tuple[int, tuple[int, ...]], ...]:
 
 
 def tokens_from(meta: JsonObject) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
-    """The query tokens and the key tokens.
-
-    Raises:
-        ValueError: one cannot be read, or points outside the text.
-    """
+    """The query tokens and the key tokens."""
     text, target = len(_get(meta, "text", str)), len(_target(meta))
     of_queries = target if meta.get("kind") in ("cross", "decoder") else text
     of_keys = target if meta.get("kind") == "decoder" else text
@@ -101,9 +91,7 @@ def tokens_from(meta: JsonObject) -> tuple[tuple[Token, ...], tuple[Token, ...]]
 
 
 def capture_from(
-    meta: JsonObject,
-    arrays: Mapping[int, FloatArray],
-    extras: Mapping[str, FloatArray],
+    meta: JsonObject, arrays: Mapping[int, FloatArray], extras: Mapping[str, FloatArray]
 ) -> Capture:
     """The capture that `capture_to_dict` was given.
 
@@ -111,13 +99,10 @@ def capture_from(
         meta: an object that `check_schema` let pass.
         arrays: for each layer number, (heads, n_queries, n_keys).
         extras: the extra arrays, by name.
-
-    Raises:
-        ValueError: something in it cannot be.
     """
     queries, keys = tokens_from(meta)
     model = model_of_dict(_object(meta, "model"))
-    layers = layers_from(meta)
+    layers, versions = layers_from(meta), _object(meta, "versions")
     captured = Capture(
         text=_get(meta, "text", str),
         query_tokens=queries,
@@ -130,7 +115,7 @@ def capture_from(
         target=_target(meta),
         causal=_get(meta, "causal", bool),
         sinks="sinks" in meta and _get(meta, "sinks", bool),  # older captures do not say
-        versions=_texts(_object(meta, "versions")),
+        versions={name: _name(versions, name) for name in versions},
         transforms=_transforms(meta),
         extras=extras,
         named_heads=tuple(
@@ -146,14 +131,12 @@ def capture_from(
 
 
 def _asked(meta: JsonObject) -> Asked:
-    """With which options it was made; older captures do not say."""
     seed = meta.get("seed")
     _check(seed is None or isinstance(seed, int), "seed")
     return Asked(_object(meta, "options") if "options" in meta else {}, seed)
 
 
 def _check_numbers(captured: Capture) -> None:
-    """Check that weights, scores and norms are in the range of what they are."""
     unbounded = captured.signed or captured.transformed_by(NormBased)
     low = -LARGEST if captured.signed else 0.0
     high = LARGEST if unbounded else LARGEST_WEIGHT
@@ -241,11 +224,7 @@ def _transforms(meta: JsonObject) -> tuple[Transform, ...]:
 
 
 def model_of_dict(entry: JsonObject) -> ModelIdentity:
-    """A model's identity, as `model_to_dict` writes it.
-
-    Raises:
-        ValueError: it cannot be one.
-    """
+    """A model's identity, as `model_to_dict` writes it."""
     per_layer = tuple(_list(entry, "heads_per_layer", int))
     _check(all(n >= 0 for n in per_layer), "heads_per_layer")
     _check(sum(per_layer) <= MOST_HEADS, "heads_per_layer")
@@ -264,7 +243,6 @@ def model_of_dict(entry: JsonObject) -> ModelIdentity:
 
 
 def _target(meta: JsonObject) -> str:
-    """What an encoder-decoder wrote; captures of other models may lack it."""
     return _get(meta, "target", str) if "target" in meta else ""
 
 
@@ -294,20 +272,12 @@ def _token(entry: JsonObject, size: int) -> Token:
 def _named(entry: JsonObject, per_layer: tuple[int, ...]) -> NamedHead:
     head = Head(_get(entry, "layer", int), _get(entry, "head", int))
     _check_head(head, per_layer)
-    return NamedHead(
-        behaviour=_name(entry, "behaviour"),
-        head=head,
-        title=_name(entry, "title"),
-    )
+    return NamedHead(behaviour=_name(entry, "behaviour"), head=head, title=_name(entry, "title"))
 
 
 def _check_head(head: Head, per_layer: tuple[int, ...]) -> None:
     known = 0 <= head.layer < len(per_layer) and 0 <= head.head < per_layer[head.layer]
     _check(known, f"the head {head}")
-
-
-def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _name(entry, name) for name in entry}
 
 
 def _name(entry: JsonObject, name: str) -> str:

@@ -266,7 +266,6 @@ class HeadTrace:
 
     @property
     def unmasked(self) -> FloatArray:
-        """(n_q, n_k): the scores before the mask."""
         return self.scaled if self.bias is None else self.scaled + self.bias
 
     def arrays(self) -> dict[str, FloatArray]:

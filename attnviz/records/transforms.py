@@ -40,9 +40,6 @@ class Transforms(SavedTransforms):
     `drop_sink` takes the first token's column away, `drop_keys` the columns of other tokens,
     as a user names them. `reduce` joins heads, `over` the heads of each layer, over layers, or
     over all (None).
-
-    Raises:
-        UsageError: both `words` and `chars`.
     """
 
     rollout: bool = False
@@ -61,7 +58,6 @@ class Transforms(SavedTransforms):
 
     @property
     def merge(self) -> Unit | None:
-        """The unit that tokens are merged to."""
         return "words" if self.words else "chars" if self.chars else None
 
     @property

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import AttnvizError, InputError, UsageError, option
-from attnviz.inputs.text import Given, SavedCapture, Stdin, read_text
+from attnviz.inputs.text import SavedCapture, Stdin, TextInput, read_text
 
 
 def piped(data: bytes = b"") -> Stdin:
@@ -48,14 +48,14 @@ UNREAD = Stdin(Untouched(), is_terminal=False)
     ],
 )
 def test_the_text_is(argument: str | None, stdin: Stdin, expected: str) -> None:
-    assert read_text(argument, None, stdin) == Given(expected)
+    assert read_text(argument, None, stdin) == TextInput(expected)
 
 
 def test_a_file_is_read_exactly_but_for_the_newline_at_its_end(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_bytes("\ufeff a\tb\r\n\nc \n".encode())
-    assert read_text(None, file, TERMINAL) == Given(" a\tb\r\n\nc ")
-    assert read_text(None, Path("-"), piped(b"x\n")) == Given("x")
+    assert read_text(None, file, TERMINAL) == TextInput(" a\tb\r\n\nc ")
+    assert read_text(None, Path("-"), piped(b"x\n")) == TextInput("x")
 
 
 def test_a_pipe_with_a_name_is_a_file(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_pipe_with_a_name_is_a_file(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_bytes(b"x" * 200_000), daemon=True)
     writer.start()
-    assert read_text(None, pipe, TERMINAL) == Given("x" * 200_000)
+    assert read_text(None, pipe, TERMINAL) == TextInput("x" * 200_000)
     writer.join(timeout=10)
 
 
@@ -77,13 +77,13 @@ def test_an_argument_that_is_also_a_file_is_text_with_a_note(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("my notes.txt").write_text("x")
-    assert read_text("my notes.txt", None, UNREAD) == Given(
+    assert read_text("my notes.txt", None, UNREAD) == TextInput(
         "my notes.txt",
         "'my notes.txt' is taken as the text, and is a file too: "
         f"did you mean {option('file', repr('my notes.txt'))}?",
     )
     Path("folder").mkdir()
-    assert read_text("folder", None, UNREAD) == Given("folder")
+    assert read_text("folder", None, UNREAD) == TextInput("folder")
 
 
 @pytest.mark.parametrize("address", ["https://example.org/a?b=c", "HTTP://x", "file:///etc/hosts"])
@@ -94,10 +94,10 @@ def test_an_address_is_text_with_a_note_that_tells_how_to_fetch_the_page(address
         (False, f'"$(curl -sL {quoted})"'),
     ):
         read = read_text(address, None, UNREAD, alone=alone)
-        assert isinstance(read, Given)
+        assert isinstance(read, TextInput)
         assert read.text == address
         assert (read.note or "").endswith(command)
-    assert read_text(f"see {address}", None, UNREAD) == Given(f"see {address}")
+    assert read_text(f"see {address}", None, UNREAD) == TextInput(f"see {address}")
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_standard_input_that_is_a_folder_is_told(tmp_path: Path) -> None:
 @given(st.text())
 def test_any_text_comes_in_as_it_is(text: str) -> None:
     text = f"a{text}z"
-    assert read_text(text, None, UNREAD) == Given(text)
-    assert read_text(None, None, piped(f"{text}\n".encode())) == Given(text)
+    assert read_text(text, None, UNREAD) == TextInput(text)
+    assert read_text(None, None, piped(f"{text}\n".encode())) == TextInput(text)
 
 
 @given(st.binary())
@@ -193,5 +193,5 @@ def test_any_bytes_are_a_text_or_an_error_and_never_a_crash(data: bytes) -> None
         found = read_text("-", None, piped(data))
     except InputError:
         return
-    assert isinstance(found, Given)
+    assert isinstance(found, TextInput)
     assert data.decode().endswith((found.text, f"{found.text}\n", f"{found.text}\r\n"))

@@ -159,7 +159,7 @@ def _draw_one(
     hatch_ground(axes)
     _paint(axes, pane, scale)
     outline(axes, [(0, 0, *pane.shape)])
-    ticks = ticks_for(names, range(len(pane)), cell)
+    ticks = ticks_for((names, range(len(pane))), cell)
     write_rows(axes, ticks)
     write_columns(axes, ticks, cell)
     axes.set_xlabel("key", fontsize=8, color=GREY)

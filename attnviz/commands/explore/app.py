@@ -4,10 +4,10 @@
     a key or a click ─► Chosen ─► another scene ─► panes
 
 The scene is the only thing that changes; panes only show it. Runs, transforms, pictures and pages
-are made in threads (`threads.py`), so that no key has to wait.
+are made in threads, so that no key has to wait.
 """
 
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,6 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Input, Static, TextArea
 
-from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.ablate.terminal import render_together
 from attnviz.commands.explore.panes import Panes
 from attnviz.commands.explore.running import AblationDone, Chosen, Opened, RunningApp, Step
@@ -35,7 +34,6 @@ from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.positions import find_positions
-from attnviz.records.tokens import Token
 from attnviz.records.transforms import Unit
 
 
@@ -94,7 +92,6 @@ class ExploreApp(RunningApp):
     # ---- the text ----
 
     def action_edit(self) -> None:
-        """Show the text in the editor."""
         if self._opened.runs is None:
             self._tell(
                 'the text of a saved capture cannot be edited; start with attnviz explore "a text"'
@@ -143,7 +140,6 @@ class ExploreApp(RunningApp):
             self.on_chosen(chosen)
 
     def action_find(self) -> None:
-        """Ask for a token."""
         if self.scene:
             self._find.open(self.scene)
 
@@ -165,7 +161,6 @@ class ExploreApp(RunningApp):
     # ---- ablation, files, help ----
 
     def action_ablate(self) -> None:
-        """Run the model without the head."""
         runs, scene = self._opened.runs, self.scene
         if scene is None:
             return
@@ -186,10 +181,9 @@ class ExploreApp(RunningApp):
             return  # the user has turned to something else
         width = min(90, max(NARROWEST, self.size.width * 24 // 25 - 6))  # of the overlay
         display = replace(self._display_whole, width=width)
-        self.push_screen(AblationScreen(event.effect, display))
+        self.push_screen(AblationScreen(Group(*render_together(event.effect, display))))
 
     def action_picture(self) -> None:
-        """Save the pattern as a PNG."""
         scene = self.scene
         if scene and scene.waits:
             self._tell(f"{scene.map.label} is not computed yet; wait a moment")
@@ -197,7 +191,6 @@ class ExploreApp(RunningApp):
             self._save("drawing …", lambda: save_picture(scene, self._folder))
 
     def action_page(self) -> None:
-        """Save all heads as a page."""
         scene, captured, toggles = self.scene, self._presented, self.toggles
         if scene is None:
             return
@@ -209,19 +202,14 @@ class ExploreApp(RunningApp):
         self._save("writing the page …", write, said)
 
     def action_help(self) -> None:
-        """List all keys."""
-        self.push_screen(HelpScreen())
+        self.push_screen(HelpScreen(HELP))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer the keys that are letters only where letters are not text."""
         typing = self._panes.editing or self._find.is_open
-        letters = (
-            *("edit", "find", "turn", "ablate", "picture", "page", "help", "find_next"),
-            "switch_heads",
-        )
-        return not (typing and self.focused in (self._panes.editor, self._find)) or (
-            action not in letters
-        )
+        in_text = typing and self.focused in (self._panes.editor, self._find)
+        letters = "edit find turn ablate picture page help find_next switch_heads".split()
+        return not (in_text and action in letters)
 
     def _status(self) -> None:
         """Show, under the text, what the app is doing, else the transforms that are on."""
@@ -248,7 +236,6 @@ class Find(Input):
         self._of_keys = False
 
     def open(self, scene: Scene) -> None:
-        """Ask for a token of this scene."""
         self._scene = scene
         self.value = ""
         self.border_subtitle = ""
@@ -298,24 +285,17 @@ def matches_of(scene: Scene, name: str) -> tuple[tuple[int, ...], bool]:
     """
     sides = [(scene.capture.query_tokens, scene.exhibit.queries)]
     sides += [] if scene.capture.one_sequence else [(scene.capture.key_tokens, scene.exhibit.keys)]
-    for matching in (_named, _containing):
-        for of_keys, (tokens, shown) in enumerate(sides):
-            matches = tuple(place for place in matching(tokens, name) if place in set(shown))
-            if matches:
-                return matches, bool(of_keys)
-    return (), False
-
-
-def _named(tokens: Sequence[Token], name: str) -> tuple[int, ...]:
-    try:
-        return find_positions(tokens, (name,), "query")
-    except UsageError:
-        return ()
-
-
-def _containing(tokens: Sequence[Token], name: str) -> tuple[int, ...]:
     folded = name.strip().casefold()
-    return tuple(token.index for token in tokens if folded in token.label.casefold())
+    for of_keys, (tokens, shown) in enumerate(sides):
+        with suppress(UsageError):
+            named = find_positions(tokens, (name,), "query")
+            if matches := tuple(place for place in named if place in set(shown)):
+                return matches, bool(of_keys)
+    for of_keys, (tokens, shown) in enumerate(sides):
+        containing = (token.index for token in tokens if folded in token.label.casefold())
+        if matches := tuple(place for place in containing if place in set(shown)):
+            return matches, bool(of_keys)
+    return (), False
 
 
 # The overlays: the list of all keys, and the next tokens without a head.
@@ -364,13 +344,14 @@ class Overlay(ModalScreen[None]):
         Binding("ctrl+c", "app.quit", "Quit"),
     ]
 
+    def __init__(self, content: Group | str) -> None:
+        super().__init__()
+        self._content = content
+
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="overlay") as overlay:
             overlay.border_subtitle = "esc: close"
-            yield Static(self.content(), id="said")
-
-    def content(self) -> Group | str:
-        raise NotImplementedError
+            yield Static(self._content, id="said")
 
     def on_click(self) -> None:
         self.dismiss()
@@ -379,19 +360,9 @@ class Overlay(ModalScreen[None]):
 class HelpScreen(Overlay):
     """All keys."""
 
-    def content(self) -> str:
-        return HELP
-
 
 class AblationScreen(Overlay):
     """The next tokens with and without a head."""
-
-    def __init__(self, effect: BeforeAfter, display: Display) -> None:
-        super().__init__()
-        self._effect, self._display = effect, display
-
-    def content(self) -> Group:
-        return Group(*render_together(self._effect, self._display))
 
 
 # Saving the chosen head as a picture, or all heads as a page.
@@ -402,12 +373,7 @@ _ONE_AT_A_TIME = Lock()
 
 
 def save_picture(scene: Scene, folder: Path) -> Path:
-    """Draw the chosen head into a file with a free name.
-
-    Raises:
-        OutputError: the file cannot be written.
-        UsageError: nothing is left to draw.
-    """
+    """Draw the chosen head into a file with a free name."""
     with _ONE_AT_A_TIME:
         pieces = pieces_of(scene.one, "png")
         path = _free_name(folder, f"attnviz-{scene.map.label.replace(' ', '-')}", ".png")
@@ -416,11 +382,7 @@ def save_picture(scene: Scene, folder: Path) -> Path:
 
 
 def save_page(captured: Capture, scene: Scene, toggles: Toggles, folder: Path) -> Path:
-    """Write the page of all heads, which opens with the chosen head; it shows no rollout.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+    """Write the page of all heads, which opens with the chosen head; it shows no rollout."""
     unit: Unit | None = "words" if toggles.words else None
     start = Start(scene.head or captured.heads[0], toggles.sink, unit, scene.query)
     everything = whole_exhibit(captured)

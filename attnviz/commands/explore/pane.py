@@ -54,7 +54,6 @@ class ScenePane(ScrollView, can_focus=True):
         return height - self.styles.scrollbar_size_horizontal
 
     def show(self, scene: Scene | None) -> None:
-        """Show another scene, or nothing yet."""
         self.scene = scene
         self._lay_out()
 
@@ -79,7 +78,6 @@ class ScenePane(ScrollView, can_focus=True):
             )
 
     def action_move(self, down: int, across: int) -> None:
-        """Go in a direction."""
         self.post_message(Step(partial(self.step, down, across)))
 
     covered = (0, 0, 0, 0)
@@ -213,7 +211,7 @@ class HeadsPane(ScenePane):
         place = self.pointed(event)
         if self.scene is None or place is None:
             return
-        slot = self.slot_at(*place)
+        slot = self.slot_at(place[0], place[1])
         if slot in self.scene.slots:
             self.post_message(Chosen(slot=slot))
 
@@ -237,8 +235,6 @@ FAINT = 0.01  # weaker links are left out
 
 @dataclass(frozen=True)
 class _Row:
-    """A line: one end of a link with its weight, or a heading without a token."""
-
     said: str
     key: int | None = None
     query: int | None = None

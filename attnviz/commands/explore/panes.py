@@ -44,7 +44,6 @@ class Panes(Vertical):
         self._list.focus()
 
     def show(self, scene: Scene | None) -> None:
-        """Show another scene, or an empty pane for None."""
         self._scene = scene
         self._make_room()
         for pane in (self._words, self._heads_shown, self._links, self._pattern):
@@ -56,7 +55,6 @@ class Panes(Vertical):
         return self._miniatures if self._heads.current == "miniatures" else self._list
 
     def switch_heads(self) -> None:
-        """Show the heads as miniatures, or as a list again."""
         listed = self._heads_shown is self._list
         self._heads.current = "miniatures" if listed else "heads"
         self.show(self._scene)
@@ -65,7 +63,6 @@ class Panes(Vertical):
         self._make_room()
 
     def _make_room(self) -> None:
-        """Give miniatures more of the width if they need it."""
         scene, miniatures = self._scene, self._miniatures
         on = scene is not None and self._heads_shown is miniatures
         self.set_class(on, "-miniatures")
@@ -75,26 +72,21 @@ class Panes(Vertical):
 
     @property
     def editing(self) -> bool:
-        """Whether the text can be edited."""
         return self._text.current == "editor"
 
     def edit(self) -> None:
-        """Show the text in the editor."""
         self._text.current = "editor"
         self.editor.focus()
         self.editor.move_cursor(self.editor.document.end)
 
     def read(self) -> None:
-        """Show the words of the text."""
         self._text.current = "words"
         self._words.focus()
 
     def focus_text(self) -> None:
-        """Focus the text, whether it is shown or edited."""
         (self.editor if self.editing else self._words).focus()
 
     def say(self, text: str) -> None:
-        """Show a line under the text."""
         for widget in (self._words, self.editor):
             widget.border_subtitle = Content(text)
 

@@ -76,7 +76,6 @@ class PatternPane(ScenePane):
         return Region(self._label + column * self._cell, self._top + row, self._cell, 1)
 
     def _place(self, scene: Scene) -> tuple[int, int]:
-        """The row and column of the chosen weight."""
         exhibit = scene.exhibit
         row = exhibit.queries.index(scene.query) if scene.query in exhibit.queries else 0
         return row, exhibit.keys.index(scene.key) if scene.key in exhibit.keys else 0
@@ -119,7 +118,6 @@ class PatternPane(ScenePane):
         return label.append(" "), cells
 
     def _header(self, first: int, last: int) -> list[str]:
-        """The lines of these columns' labels; their number is the same for all columns."""
         labels, indices = self._columns[first:last], range(first, last)
         if widest(self._columns) < self._cell:
             return column_labels(labels, indices, self._cell, self.display_here)
@@ -129,7 +127,6 @@ class PatternPane(ScenePane):
         return [""] * (self._tallest - len(lines)) + lines
 
     def step(self, down: int, across: int) -> Chosen | None:
-        """To the next query, or to the next key."""
         if self.scene is None:
             return None
         row, column = self._place(self.scene)
@@ -179,7 +176,7 @@ class MiniaturesPane(HeadsPane):
     """A miniature for each head, where they have room; else the room that they need."""
 
     @dataclass
-    class Reduced(Message):
+    class PatternsReduced(Message):
         """A thread has reduced the patterns."""
 
         made: Miniatures
@@ -244,11 +241,11 @@ class MiniaturesPane(HeadsPane):
                 )
             except GaveWay:
                 return
-            self.post_message(self.Reduced(made))
+            self.post_message(self.PatternsReduced(made))
 
         self.run_worker(reduce, thread=True, group="miniatures", exclusive=True)
 
-    def on_miniatures_pane_reduced(self, event: Reduced) -> None:
+    def on_miniatures_pane_patterns_reduced(self, event: PatternsReduced) -> None:
         if (event.made.exhibit, event.made.side) == (self._made.exhibit, self._made.side):
             self._made = event.made
             self.refresh()
@@ -298,7 +295,6 @@ class MiniaturesPane(HeadsPane):
 
 
 def _widest(scene: Scene, width: int) -> int:
-    """The widest miniature where all heads share this width; 0 where the least has no room."""
     side = (width - _label_of(scene) - 1) // max(1, len(scene.grid.heads)) - 1
     return side if side >= _least(scene) else 0
 
@@ -385,7 +381,6 @@ class WordsPane(ScenePane):
         return Size(self.room.width, len(self._lines))
 
     def _lay_out_target(self, scene: Scene) -> None:
-        """The target, a word for each query, folded to the width."""
         line, places = Text(no_wrap=True), list[_Place]()
         for query in scene.exhibit.queries:
             label = fenced(cut(scene.capture.query_tokens[query].label, self.room.width))
@@ -415,7 +410,6 @@ class WordsPane(ScenePane):
         return self._lines[y] if y < len(self._lines) else Text()
 
     def step(self, down: int, across: int) -> Chosen | None:
-        """To the next token, or to the one above or below."""
         if self.scene is None:
             return None
         if across:

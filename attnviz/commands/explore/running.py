@@ -59,13 +59,7 @@ class Runs:
     _one: Lock = field(default_factory=Lock)
 
     def capture(self, text: str, cancelled: Cancelled, so_far: SoFar) -> Capture:
-        """The patterns of all heads over a text; what there is of them goes to `so_far`.
-
-        Raises:
-            InputError: the text is blank, or longer than the model's context.
-            ModelError: the patterns do not fit into memory.
-            GaveWay: the run was cancelled.
-        """
+        """The patterns of all heads over a text; what there is of them goes to `so_far`."""
         with self._one:
             check(cancelled)
             prepared = prepare(self.model, text, self.options)
@@ -85,22 +79,15 @@ class Runs:
             return replace(prepared.empty, layers=keep.layers())
 
     def without(self, text: str, head: Head, cancelled: Cancelled) -> BeforeAfter:
-        """The next tokens with and without a head.
-
-        Raises:
-            GaveWay: it was cancelled; and the errors of `ablate_together`.
-        """
         with self._one:
             check(cancelled)
-            options, chosen = self.options, Targets(HeadOptions(heads=str(head)))
+            targets = Targets(HeadOptions(heads=str(head)))
+
+            def progress(done: int, of: int) -> None:
+                check(cancelled)
+
             return ablate_together(
-                self.model,
-                text,
-                options,
-                chosen,
-                Ablating(),
-                CANDIDATES,
-                lambda _done, _of: check(cancelled),
+                self.model, text, self.options, targets, Ablating(), CANDIDATES, progress
             )
 
 
@@ -217,19 +204,31 @@ class Said(Message):
     wrong: bool = False
 
 
-# An app that works in threads: errors become sentences, and leaving waits for files.
-
-
 SAVE = "save"
 """The group of the threads that write files."""
+PAUSE = 0.25
+"""Seconds without a key before an edited text is run."""
+STEP = 0.3
+"""Seconds between two pictures of a run that goes on; a shorter run shows its end alone."""
 
 
-class ThreadedApp(App[None]):
-    """The threads, notifications and end of an app; `spell` writes parameters in messages."""
+class RunningApp(App[None]):
+    """The text, its runs in threads, and the scene; `spell` writes parameters in messages."""
 
-    def __init__(self, spell: Speller, *, ansi_color: bool | None) -> None:
+    def __init__(self, opened: Opened, spell: Speller, *, ansi_color: bool | None) -> None:
         super().__init__(ansi_color=ansi_color)
         self._spell = spell
+        self._opened, self._text = opened, opened.text
+        self._capture: Capture | None = None
+        """The patterns of the text, once all of them are there."""
+        self._presented: Capture | None = None
+        self.scene: Scene | None = None
+        self.toggles = self._wanted = Toggles()
+        self._moved = False
+        """Whether the user has gone somewhere; until then each text opens at what it tells."""
+        self._problem = ""
+        self._waiting: Timer | None = None
+        self._presenting = Lock()
         self._leaving = False
         self.saved: list[str] = []
         """What was saved, for the caller to say once the terminal is back."""
@@ -237,7 +236,12 @@ class ThreadedApp(App[None]):
         """The reason why the last file that leaving waited for was not saved."""
 
     def _status(self) -> None:
-        """Show what the app is doing."""
+        raise NotImplementedError
+
+    def _show(self, scene: Scene | None) -> None:
+        raise NotImplementedError
+
+    def _show_editor(self) -> None:
         raise NotImplementedError
 
     @property
@@ -316,7 +320,6 @@ class ThreadedApp(App[None]):
 
     @property
     def failure(self) -> BaseException | None:
-        """The bug that ended the app, if any."""
         error = self._exception
         return error.error if isinstance(error, WorkerFailed) else error
 
@@ -324,50 +327,16 @@ class ThreadedApp(App[None]):
         """End without Textual's own traceback: the caller of the app raises `failure`."""
         self._close_messages_no_wait()
 
-
-PAUSE = 0.25
-"""Seconds without a key before an edited text is run."""
-STEP = 0.3
-"""Seconds between two pictures of a run that goes on; a shorter run shows its end alone."""
-
-
-class RunningApp(ThreadedApp):
-    """The text, its runs, and the scene on show."""
-
-    def __init__(self, opened: Opened, spell: Speller, *, ansi_color: bool | None) -> None:
-        super().__init__(spell, ansi_color=ansi_color)
-        self._opened, self._text = opened, opened.text
-        self._capture: Capture | None = None
-        """The patterns of the text, once all of them are there."""
-        self._presented: Capture | None = None
-        self.scene: Scene | None = None
-        self.toggles = self._wanted = Toggles()
-        self._moved = False
-        """Whether the user has gone somewhere; until then each text opens at what it tells."""
-        self._problem = ""
-        self._waiting: Timer | None = None
-        self._presenting = Lock()
-
-    def _show(self, scene: Scene | None) -> None:
-        """Show another scene, or nothing."""
-        raise NotImplementedError
-
-    def _show_editor(self) -> None:
-        """Show the text in the editor, if nothing else is shown."""
-        raise NotImplementedError
+    # ---- runs ----
 
     def _open(self) -> None:
-        """Begin with what the app opens with, which is not blank."""
         if self._opened.capture is not None:
             self._capture = self._opened.capture
             self._present()
         else:
             self._run()
 
-    # ---- runs ----
-
     def _edited(self, text: str) -> None:
-        """The user has changed the text."""
         self._text, self._problem = text, ""
         for group in ("run", "present", "ablate"):  # their results are about the old text
             self.workers.cancel_group(self, group)
@@ -376,7 +345,6 @@ class RunningApp(ThreadedApp):
         self._waiting = self.set_timer(PAUSE, self._run)
 
     def _run(self) -> None:
-        """Run the current text; an older run gives way."""
         text, runs = self._text, self._opened.runs
         if runs is None:
             return

@@ -41,7 +41,6 @@ class Toggles:
 
     @property
     def any(self) -> bool:
-        """Whether one of them is on."""
         return self.words or self.sink or self.rollout
 
     @property
@@ -103,7 +102,6 @@ class Scene:
 
     @cached_property
     def grid(self) -> Grid:
-        """The layers and heads of the exhibit."""
         return grid_of(self.exhibit.maps)
 
     @cached_property
@@ -113,7 +111,6 @@ class Scene:
 
     @property
     def map(self) -> HeadMap:
-        """The chosen head's map."""
         return self.slots[self.slot]
 
     @property
@@ -123,12 +120,10 @@ class Scene:
 
     @property
     def waits(self) -> bool:
-        """Whether the chosen head's layer is still to come."""
         return not _is_computed(self.map)
 
     @property
     def one(self) -> Exhibit:
-        """The exhibit with the chosen head's map alone."""
         return replace(self.exhibit, maps=(self.map,))
 
     @cached_property
@@ -142,7 +137,6 @@ class Scene:
         return strongest([self.pattern])
 
     def weight(self, query: int, key: int) -> float:
-        """The weight of a link."""
         return float(self.map.weights[query, key])
 
     def looks_at(self) -> list[tuple[int, float]]:

@@ -9,7 +9,7 @@ from attnviz.draw.outcome import Exact, Unit, exact
 from attnviz.draw.parts import part_name
 from attnviz.draw.titles import amount, facts
 from attnviz.kit.result import Result, Row
-from attnviz.records.interventions import Asked, Question
+from attnviz.records.interventions import PredictedAnswer, Question
 from attnviz.records.metrics import Estimate
 from attnviz.records.predict import Attribution, NextTokens, Prediction, PredictionMean
 from attnviz.records.rows import LineNumber, LineOrMean, measured
@@ -124,7 +124,7 @@ class AnswerRow(AnsweredRow, Exact):
     """What is predicted of an answer, alone or rather than another token."""
 
 
-def answer_row(asked: Asked, line: int = 1) -> AnswerRow:
+def answer_row(asked: PredictedAnswer, line: int = 1) -> AnswerRow:
     """The one row of an answer."""
     outcome, ranks = asked.outcome, (*asked.ranks, None)
     return {

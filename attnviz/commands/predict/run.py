@@ -15,11 +15,11 @@ from attnviz.models.loaded import Fills, predicting
 from attnviz.records.apply import KeepLinks
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import every_head
-from attnviz.records.interventions import Asked, Question
+from attnviz.records.interventions import PredictedAnswer, Question
 from attnviz.records.predict import (
     Attribution,
-    Evidence,
     KeepNextTokens,
+    LastLink,
     LogitRows,
     Prediction,
     outcome_of,
@@ -104,11 +104,11 @@ class _Asking:
         self.last = rows.logits[-1].copy()
 
     @property
-    def found(self) -> Asked:
+    def found(self) -> PredictedAnswer:
         assert self.last is not None
         last, ids = self.last, self.question.ids
         ranks = tuple(int((last > last[id_]).sum()) + 1 for id_ in ids)
-        return Asked(likely(self.question, last), outcome_of(last, ids), ranks)
+        return PredictedAnswer(likely(self.question, last), outcome_of(last, ids), ranks)
 
 
 def _keep(prepared: Prepared, ids: Sequence[int], reading: Reading) -> KeepNextTokens:
@@ -198,14 +198,14 @@ def _attribution(
 PER_LAYER, FAINT = 3, 0.1
 
 
-def _evidence(prepared: Prepared, position: int) -> list[Evidence]:
+def _evidence(prepared: Prepared, position: int) -> list[LastLink]:
     """The strongest links of a position, layer by layer; the first token, a sink, left out."""
     seen = position + 1 if prepared.empty.causal else len(prepared.ids)
     keep = KeepLinks(seen, range(1, seen), prepared.empty.causal, PER_LAYER, FAINT)
     heads = every_head(prepared.model.identity.heads_per_layer)
     prepared.run(heads, keep, (position,))
     evidence = [
-        Evidence(head, int(key), float(weight))
+        LastLink(head, int(key), float(weight))
         for head, head_map in zip(heads, keep.maps(), strict=True)
         for key, weight in zip(head_map.links.key, head_map.links.weight, strict=True)
     ]

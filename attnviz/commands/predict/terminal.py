@@ -13,8 +13,8 @@ from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
 from attnviz.draw.terminal.listing import Column, bars_of_parts, listing
 from attnviz.draw.titles import amount, bar_of, facts, probability
 from attnviz.errors import readable
-from attnviz.records.interventions import Asked
-from attnviz.records.predict import Attribution, Evidence, NextTokens, Prediction, PredictionMean
+from attnviz.records.interventions import PredictedAnswer
+from attnviz.records.predict import Attribution, LastLink, NextTokens, Prediction, PredictionMean
 
 BAR = 24  # cells at most
 
@@ -78,7 +78,7 @@ def render_mean(mean: PredictionMean, display: Display) -> Iterator[Text]:
         yield from folded(Text(said), display.width)
 
 
-def _asked(asked: Asked, display: Display) -> Iterator[Text]:
+def _asked(asked: PredictedAnswer, display: Display) -> Iterator[Text]:
     """Each token of a question, and their difference."""
     outcome, question = asked.outcome, asked.question
     columns = [
@@ -165,7 +165,7 @@ def _attribution(
 
 
 def _evidence(
-    evidence: Sequence[Evidence], labels: Sequence[str], display: Display
+    evidence: Sequence[LastLink], labels: Sequence[str], display: Display
 ) -> Iterator[Text]:
     for layer, links in groupby(evidence, key=lambda link: link.head.layer):
         line = Text(f"L{layer}  ", no_wrap=True, overflow="crop")

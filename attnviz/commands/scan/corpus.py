@@ -36,7 +36,7 @@ BEFORE = 3
 
 
 @dataclass
-class Unit:
+class TextUnit:
     """A line or a paragraph, and the byte at which it begins; too long, it has no parts.
 
     `most`: the bytes that are read of it.
@@ -66,27 +66,17 @@ class Units:
 
     Empty lines separate paragraphs. `most`: the bytes of the longest unit that is read. `at`: the
     byte up to which all units were given, which is told where reading fails.
-
-    Raises:
-        InputError: during iteration, the stream cannot be read.
     """
 
     def __init__(
-        self,
-        stream: BinaryIO,
-        path: str,
-        start: int,
-        end: float,
-        *,
-        paragraphs: bool,
-        most: int,
+        self, stream: BinaryIO, path: str, start: int, end: float, *, paragraphs: bool, most: int
     ) -> None:
         self._stream, self._path, self._paragraphs = stream, path, paragraphs
         self._start, self._end, self._most = start, end, most
         self.at = start
 
-    def __iter__(self) -> Iterator[Unit]:
-        unit: Unit | None = None
+    def __iter__(self) -> Iterator[TextUnit]:
+        unit: TextUnit | None = None
         within = self._start > 0  # a unit that began before
         for at, data, first in self._parts():
             blank = self._paragraphs and first and data in BLANK
@@ -101,7 +91,7 @@ class Units:
                 within = within or (not blank and at < self._start)
                 if within or blank:
                     continue
-                unit = Unit(at, self._most)
+                unit = TextUnit(at, self._most)
                 self.at = at
             elif unit.too_long and at >= self._end:
                 break  # the rest of it is of no use
@@ -200,13 +190,13 @@ def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[D
 
 
 def _of_file(stream: BinaryIO, path: str) -> Iterator[Document | Skipped]:
-    unit = Unit(0, LONGEST)
+    unit = TextUnit(0, LONGEST)
     with reading(path):
         unit.add(stream.read(LONGEST + 1))
     yield from _of_unit(path, unit, None)
 
 
-def _of_unit(path: str, unit: Unit, field: str | None) -> Iterator[Document | Skipped]:
+def _of_unit(path: str, unit: TextUnit, field: str | None) -> Iterator[Document | Skipped]:
     """The text of a unit, or where a field is named, that of its JSON object."""
     path = shown(path)
     if unit.too_long:
@@ -257,11 +247,7 @@ ROWS = 64
 
 
 def cuts_of(path: str, most: int) -> list[int]:
-    """The bytes at which a table can be cut: row groups begin there, about `most` apart.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """The bytes at which a table can be cut: row groups begin there, about `most` apart."""
     import pyarrow.parquet as pq
 
     with opened(path) as stream, reading(path):
@@ -397,7 +383,6 @@ def spool(stdin: Stdin, path: Path) -> Path:
     Raises:
         InputError: standard input is a terminal or closed, or cannot be read.
         UsageError: the file is there, with other bytes.
-        OutputError: it cannot be written.
     """
     if stdin.stream is None or stdin.is_terminal:
         state = "closed" if stdin.stream is None else "a terminal"

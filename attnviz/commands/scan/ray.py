@@ -22,8 +22,6 @@ TRIES = 3
 
 @dataclass(frozen=True)
 class _Sent:
-    """What an actor was asked: a task, or None for whether it is ready."""
-
     actor: Any
     task: Task | None
     tries: int = 1
@@ -44,7 +42,6 @@ class RayWorkers:
 
     @property
     def workers(self) -> int:
-        """How many actors there are."""
         return self._actors
 
     def limit(self, workers: int) -> None:
@@ -89,11 +86,7 @@ class RayWorkers:
             self._sent[actor.do.remote(task)] = _Sent(actor, task, tries)
 
     def _lose(self, sent: _Sent, waiting: list[tuple[Task, int]], error: Exception) -> None:
-        """An actor was lost: its task is given to another one, and a new one takes its place.
-
-        Raises:
-            ModelError: the task was lost too often.
-        """
+        """An actor was lost: its task is given to another one, and a new one takes its place."""
         self._lost += sent.task is None
         if max(sent.tries, self._lost) >= TRIES:
             raise ModelError(
@@ -112,7 +105,6 @@ class RayWorkers:
             self._send(actor, waiting)
 
     def end(self) -> None:
-        """End all actors."""
         for actor in {*self._ready, *(sent.actor for sent in self._sent.values())}:
             self._ray.kill(actor)
 
@@ -147,7 +139,6 @@ def ray_workers(job: Job, address: str, most: int | None) -> Iterator[RayWorkers
         most: how many actors at most.
 
     Raises:
-        UsageError: Ray is not installed.
         ModelError: there is no cluster at this address.
     """
     ray = _import_ray()

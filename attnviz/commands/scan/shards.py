@@ -78,7 +78,6 @@ def corpus_files(paths: Sequence[str], avoid: str | None = None) -> list[CorpusF
 
     Raises:
         InputError: there is none, or one cannot be found.
-        UsageError: the corpus is the folder to avoid, or a package is not installed.
     """
     found = dict[object, CorpusFile]()
     avoid = None if avoid is None else as_local(avoid)
@@ -225,7 +224,6 @@ def _matched(pattern: str, avoid: str | None) -> Iterator[tuple[object, CorpusFi
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether the parts of a path match those of a pattern."""
     if not pattern:
         return not parts
     if pattern[0] == "**" and _fits(parts, pattern[1:]):
@@ -248,7 +246,6 @@ def _keys_of(avoid: str | None) -> set[object]:
 
 
 def _key(state: os.stat_result) -> tuple[int, int]:
-    """The same for all names of one file."""
     return state.st_dev, state.st_ino
 
 
@@ -291,15 +288,11 @@ def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
         size = found[name].get("size")
         if size is None:
             raise InputError(f"{name!r} does not say its size", "download it first")
-        yield CorpusFile(name, int(size), _mark(found[name]))
+        yield CorpusFile(name, int(size), next(_marks(found[name]), ""))
 
 
 def state_of(url: str) -> tuple[int | None, set[str]]:
-    """The bytes of a file as they are now, and all marks that its file system tells.
-
-    Raises:
-        FileNotFoundError: it is gone.
-    """
+    """The bytes of a file as they are now, and all marks that its file system tells."""
     system, path = file_system(url)
     system.invalidate_cache()
     info = system.info(path)
@@ -328,10 +321,6 @@ def _found(system: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _is_text(name: str, folder: str) -> bool:
     inside = name.removeprefix(folder).strip("/").split("/")
     return form_of(name) is not None and not any(part.startswith(".") for part in inside)
-
-
-def _mark(info: Mapping[str, Any]) -> str:
-    return next(_marks(info), "")
 
 
 def _marks(info: Mapping[str, Any]) -> Iterator[str]:

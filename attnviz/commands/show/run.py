@@ -12,10 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from attnviz.commands.show.outputs import Output, Request, Setting, Show, choose_output, for_signed
-from attnviz.commands.show.page import check_page
 from attnviz.console import Display
-from attnviz.draw.picture.paint import options_of
-from attnviz.draw.terminal.around import line_heading
 from attnviz.draw.titles import run_notes
 from attnviz.kit.budget import LINK_BYTES, PICTURE_BYTES
 from attnviz.kit.choose import (
@@ -115,6 +112,8 @@ def _legible(show: Show, captured: Capture) -> Show:
 def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
     """Run a text for heads that are known before anything is kept."""
     if show.needs.page and not show.transforms.any:
+        from attnviz.commands.show.page import check_page
+
         check_page(prepared.empty, len(choice.heads))
     heads, keep = choice.heads, _reducing(prepared, choice.heads, show)
     rows = _rows(prepared, show)
@@ -234,6 +233,8 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
     maker, look, notes = output.load(), request.look, run_notes(exhibit.capture)
     strange = exhibit.capture.strange
     if output.medium == "terminal":
+        from attnviz.draw.terminal.around import line_heading
+
         turned = {"orient": look.orient or "query-rows"} if output.turns else {}
         above = [] if setting.line is None else [line_heading(setting.line, first=setting.first)]
         shown = chain(above, maker(exhibit, request.display, **turned))
@@ -242,6 +243,7 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
         pieces = maker(exhibit, setting)
         return Made(pieces, exhibit.choice, (*notes, *_of_size(exhibit, output)), strange)
     from attnviz.draw.picture.canvas import figure_bytes
+    from attnviz.draw.picture.paint import options_of
 
     options = options_of(look, look.orient, by_row=exhibit.by_row)
     drawn = maker(exhibit, options)

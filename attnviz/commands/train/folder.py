@@ -23,8 +23,8 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 
-from attnviz.commands.train.batch import Batch
 from attnviz.commands.train.loop import SCHEMA, figure_entries, read_state
+from attnviz.commands.train.loss import Batch
 from attnviz.commands.train.plan import Outcome, Plan, Point, TrainingProgress, recipe_of
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit import write
@@ -126,7 +126,6 @@ def check_folder(folder: Path, *, resume: bool) -> None:
 
     Raises:
         UsageError: it is not; the message says whether a training in it is finished.
-        OutputError: it cannot be made.
     """
     write.check_folder(folder)
     begun, shown = (folder / ABOUT).is_file(), repr(str(folder))
@@ -188,11 +187,7 @@ def keep(folder: Path, model: GPT, text: OwnText, plan: Plan, points: Sequence[P
 
 
 def keep_step(folder: Path, model: GPT, text: OwnText, plan: Plan, step: int, loss: float) -> None:
-    """Save the model as it is after a step in a folder of its own, beside it first, then rename.
-
-    Raises:
-        OutputError: it cannot be written.
-    """
+    """Save the model as it is after a step in a folder of its own, beside it first, then rename."""
     target = step_folder(folder, step)
     about = f"Trained with attnviz train, as of step {step:,} of {plan.max_steps:,}."
     losses = {"held-out loss, bits per byte": loss}
@@ -220,11 +215,7 @@ def note(folder: Path, text: OwnText, plan: Plan, points: Sequence[Point]) -> No
 
 
 def finish(folder: Path, plan: Plan, outcome: Outcome, files: Sequence[str]) -> None:
-    """Write the model's card; the training can then no longer be resumed.
-
-    Raises:
-        OutputError: the card cannot be written.
-    """
+    """Write the model's card; the training can then no longer be resumed."""
     losses = {
         "held-out loss, bits per byte": outcome.held_out,
         "the same of an interpolated trigram model": outcome.trigram,
@@ -236,11 +227,7 @@ def finish(folder: Path, plan: Plan, outcome: Outcome, files: Sequence[str]) -> 
 
 
 def interrupted(folder: Path, text: OwnText, plan: Plan, step: int, files: Sequence[str]) -> str:
-    """A sentence about what an interruption at this step leaves; writes the card of a model.
-
-    Raises:
-        OutputError: the card cannot be written.
-    """
+    """A sentence about what an interruption at this step leaves; writes the card of a model."""
     if not step:
         return f"interrupted before the first step; nothing was trained yet in {folder}"
     resume, points = option("resume"), points_of(folder)

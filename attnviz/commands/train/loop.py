@@ -23,8 +23,7 @@ from torch import nn
 from torch.multiprocessing import get_context
 from torch.optim import Optimizer
 
-from attnviz.commands.train.batch import PADDING, Batch
-from attnviz.commands.train.loss import StepLoss
+from attnviz.commands.train.loss import PADDING, Batch, StepLoss
 from attnviz.commands.train.plan import UNTRAINED, Recipe, TrainingProgress
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
@@ -32,7 +31,7 @@ from attnviz.records.heads import Figure
 
 M = TypeVar("M", bound=GPT)
 B = TypeVar("B", bound=Batch)
-Source: TypeAlias = Callable[[str, int, float], list[B]]
+BatchSource: TypeAlias = Callable[[str, int, float], list[B]]
 """From a seed, a number of batches and the share of the training done, always the same batches."""
 Loss: TypeAlias = Callable[[M, B, int], StepLoss]
 """From the model, a batch and the number of the step."""
@@ -56,7 +55,7 @@ def adamw_of(parameters: Iterable[nn.Parameter], recipe: Recipe) -> torch.optim.
 
 def train(
     model: M,
-    source: Source[B],
+    source: BatchSource[B],
     recipe: Recipe,
     report: Callable[[TrainingProgress], None],
     state_file: Path | None = None,
@@ -67,9 +66,6 @@ def train(
     """Train in place, from `state_file` if it exists; the progress at the end.
 
     `source`, `loss` and `optimizers` are pickled for the other workers.
-
-    Raises:
-        ValueError: the state was made by another recipe.
     """
     course = _Course(source, recipe, loss, optimizers)
     state = read_state(state_file, recipe)
@@ -81,7 +77,7 @@ def train(
 class _Course(Generic[M, B]):
     """What every worker has in common, but for the model and the state."""
 
-    source: Source[B]
+    source: BatchSource[B]
     recipe: Recipe
     loss: Loss[M, B]
     optimizers: Optimizers
@@ -89,7 +85,6 @@ class _Course(Generic[M, B]):
 
 @contextlib.contextmanager
 def _others(model: M, course: _Course[M, B], state_file: Path | None) -> Iterator[None]:
-    """Run the other workers, if any; this process is the first of their group."""
     workers = course.recipe.workers
     if workers == 1:
         yield
@@ -121,7 +116,6 @@ def _work(
     course: _Course[M, B],
     state_file: Path | None,
 ) -> None:
-    """Everything that another worker does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first worker answers Ctrl-C
     torch.set_num_threads(1)
     # before the group meets, and so before the first worker overwrites it
@@ -159,7 +153,9 @@ def _train(
         seed = f"{recipe.seed} {now.step // recipe.shard} {rank}"
         size = min(recipe.shard, recipe.steps - now.step)
         batches = course.source(seed, size, now.step / recipe.steps)
-        shard = _in_step(batches, recipe.seed + now.step)
+        # in one order of widths for all workers, which wait for each other after every step
+        shard = sorted(batches, key=lambda batch: batch.ids.size(1))
+        random.Random(recipe.seed + now.step).shuffle(shard)
         torch.manual_seed(zlib.crc32(seed.encode()))  # the same dropout after an interruption
         now = _train_on(shard, model, optimizers, course, now)
         if state_file:
@@ -169,16 +165,6 @@ def _train(
     return now
 
 
-def _in_step(shard: list[B], seed: int) -> list[B]:
-    """The batches in a random order of widths that is the same for every worker.
-
-    Workers wait for each other after every step, so their batches should take equally long.
-    """
-    ordered = sorted(shard, key=lambda batch: batch.ids.size(1))
-    random.Random(seed).shuffle(ordered)
-    return ordered
-
-
 def _train_on(
     shard: list[B],
     model: M,
@@ -186,7 +172,6 @@ def _train_on(
     course: _Course[M, B],
     now: TrainingProgress,
 ) -> TrainingProgress:
-    """One step for each batch; the progress after them."""
     recipe = course.recipe
     started = time.perf_counter()
     tokens = sum(int((b.documents != PADDING).sum()) for b in shard)
@@ -208,21 +193,16 @@ def _train_on(
 
 
 def _descend(model: GPT, optimizers: list[Optimizer], loss: StepLoss, recipe: Recipe) -> None:
-    """One step of the optimizers, along the mean gradient of all workers."""
     loss.total.backward()  # type: ignore[no-untyped-call]
     if recipe.workers > 1:
-        _average_gradients(model, recipe.workers)
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        flat = torch.nn.utils.parameters_to_vector(gradients)
+        dist.all_reduce(flat)
+        torch.nn.utils.vector_to_parameters(flat.div_(recipe.workers), gradients)
     torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
     for optimizer in optimizers:
         optimizer.step()
         optimizer.zero_grad()
-
-
-def _average_gradients(model: GPT, workers: int) -> None:
-    gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    flat = torch.nn.utils.parameters_to_vector(gradients)
-    dist.all_reduce(flat)
-    torch.nn.utils.vector_to_parameters(flat.div_(workers), gradients)
 
 
 def _save(
@@ -263,28 +243,18 @@ def fresh_model(config: GPTConfig, seed: int) -> GPT:
     return GPT(config)
 
 
-# The progress bar of a training.
-
-
 def progress_bar(console: Console, *, quiet: bool = False) -> Progress:
     """A bar with the steps done and in all, the task's description, and the time gone and left."""
-    columns = (
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} steps, {task.description}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console, disable=quiet)
-
-
-# What the cards of all trained models share.
+    text = TextColumn("{task.completed}/{task.total} steps, {task.description}")
+    bar, gone, left = BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    return Progress(bar, text, gone, left, console=console, disable=quiet)
 
 
 SCHEMA = 1
+"""The version of cards."""
 
 
 def figure_entries(figures: Iterable[Figure]) -> list[dict[str, Any]]:
-    """Figures in the form of a card."""
     return [
         {
             "behaviour": figure.behaviour,

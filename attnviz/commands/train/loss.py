@@ -1,4 +1,4 @@
-"""The loss of a step of the training."""
+"""A batch of the training (packed rows, a block-diagonal mask), and the loss of a step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,11 +6,41 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attnviz.commands.train.batch import Batch
 from attnviz.models.attention import Hook, attached
 from attnviz.models.scratch.gpt import GPT
 
 DROPOUT = 0.15
+IGNORED = -1
+PADDING = -1
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Ids, positions, document numbers and targets, each (B, n).
+
+    Padding has document `PADDING`; where no target counts, there is `IGNORED`.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    documents: Tensor
+    targets: Tensor
+
+    def mask(self) -> Tensor:
+        """(B, 1, n, n), True where a query may attend: the same document, and not the future.
+
+        Padding attends to itself, so that no row is empty.
+        """
+        n = self.ids.size(1)
+        same = self.documents[:, :, None] == self.documents[:, None, :]  # (B, n, n)
+        causal = torch.ones(n, n, dtype=torch.bool).tril()
+        return (same & causal).unsqueeze(1)
+
+    def predictions(self) -> tuple[Tensor, Tensor]:
+        """The flat indices of the tokens whose successor counts, and those successors."""
+        flat = self.targets.flatten()
+        where = (flat != IGNORED).nonzero().squeeze(1)
+        return where, flat[where]
 
 
 @dataclass(frozen=True)
@@ -45,11 +75,8 @@ def predictions(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The last residual stream (B, n, d); its normed rows that predict (p, d), and targets (p)."""
     where, targets = batch.predictions()
-    with torch.autocast("cpu", torch.bfloat16, enabled=_fast_bfloat16()), attached(model, hooks):
+    # others emulate it, many times slower
+    fast = torch.cpu._is_avx512_bf16_supported()
+    with torch.autocast("cpu", torch.bfloat16, enabled=fast), attached(model, hooks):
         hidden = model.hidden(batch.ids, mask=batch.mask(), positions=batch.positions)  # (B, n, d)
     return hidden, model.ln_f(hidden.flatten(0, 1)[where].float()), targets
-
-
-def _fast_bfloat16() -> bool:
-    """Whether this processor computes in bfloat16; others emulate it, many times slower."""
-    return torch.cpu._is_avx512_bf16_supported()

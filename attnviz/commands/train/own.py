@@ -46,13 +46,7 @@ from attnviz.models.scratch.gpt import GPT
 
 
 def begin(text: str, plan: Plan, folder: Path, *, resume: bool) -> tuple[OwnText, Plan]:
-    """The text in tokens, and the plan; to resume, with the folder's tokenizer and plan.
-
-    Raises:
-        InputError: the text is too short.
-        UsageError: the folder's training had another text.
-        OutputError: the folder cannot be made.
-    """
+    """The text in tokens, and the plan; to resume, with the folder's tokenizer and plan."""
     if not resume:
         prepared = prepare(text, plan)
         make_folder(folder)
@@ -72,10 +66,6 @@ def train_model(
 
     `report` gets every held-out loss, `stepped` the number of every step. The models of single
     steps that the plan keeps are there before the step is told.
-
-    Raises:
-        OutputError: the folder cannot be written; its files stay whole.
-        UsageError: the held-out loss is not finite, because the learning rate is too high.
     """
     torch.set_num_threads(1)  # as in every worker: sums are made in the same order everywhere
     model = fresh_model(sizes(plan, text.vocabulary), plan.seed)
@@ -110,6 +100,16 @@ def train_model(
     return _outcome(load_checkpoint(folder), text, points)
 
 
+def _outcome(best: GPT, text: OwnText, points: Sequence[Point]) -> Outcome:
+    return Outcome(
+        held_out=held_out_loss(best, text),
+        trigram=trigram_bits(text.train, text.held_out, text.vocabulary) / text.held_out_bytes,
+        points=tuple(points),
+        tokens_per_byte=len(text.held_out) / text.held_out_bytes,
+        predicted=len(text.held_out) - 2,
+    )
+
+
 def _keep_reached(folder: Path, model: GPT, text: OwnText, plan: Plan, step: int) -> None:
     """Keep the model of this step, where the plan says so.
 
@@ -125,14 +125,6 @@ def _finite_loss(model: GPT, text: OwnText) -> float:
         smaller = f"a smaller {option('lr')}"
         raise UsageError(f"the loss is {loss}", f"begin anew with {smaller}")
     return loss
-
-
-def _outcome(model: GPT, text: OwnText, points: Sequence[Point]) -> Outcome:
-    trigram = trigram_bits(text.train, text.held_out, text.vocabulary) / text.held_out_bytes
-    tokens = len(text.held_out)
-    tokens_per_byte = tokens / text.held_out_bytes
-    loss = held_out_loss(model, text)
-    return Outcome(loss, trigram, tuple(points), tokens_per_byte, predicted=tokens - 2)
 
 
 @contextmanager
@@ -164,24 +156,16 @@ def held_out_loss(model: GPT, text: OwnText) -> float:
     return bits / text.held_out_bytes
 
 
-# An interpolated trigram model, the baseline of a language model trained on little text.
-#
-# Jelinek and Mercer 1980: the trigram's, the bigram's and the unigram's relative frequency
-# and the uniform distribution, mixed by weights that are fitted (EM) on text held back from
-# the counts.
-
-
 IntArray = NDArray[np.int64]
 TUNED_ON, ROUNDS = 0.05, 30
 
 
 def trigram_bits(train: IntArray, test: IntArray, vocabulary: int) -> float:
-    """The bits that the model needs for the test tokens but the first two.
+    """The bits that an interpolated trigram model needs for all test tokens but the first two.
 
-    Args:
-        train: token ids; the last twentieth tunes the weights, and is counted afterwards.
-        test: token ids.
-        vocabulary: the number of tokens.
+    Jelinek and Mercer 1980: the relative frequencies of trigram, bigram and unigram and the uniform
+    distribution, mixed by weights that are fitted (EM) on the last twentieth of the training
+    tokens, which are counted afterwards.
     """
     at = round(len(train) * (1 - TUNED_ON))
     tuning = _components(train[:at], train[at:], vocabulary)  # (tokens, 4)

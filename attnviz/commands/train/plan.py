@@ -82,9 +82,6 @@ class Outcome:
         return point.progress.loss / math.log(2) * self.tokens_per_byte
 
 
-# The choices that decide the weights: the loop's recipe, and a user's plan as a recipe.
-
-
 SHARD, WORKERS = 50, 2
 
 
@@ -106,7 +103,6 @@ class Recipe:
     workers: int = WORKERS
 
     def rate(self, step: int) -> float:
-        """The learning rate of a step."""
         shares, heights = zip(*self.rates, strict=True)
         return self.learning_rate * float(np.interp(step / self.steps, shares, heights))
 
@@ -147,7 +143,6 @@ def sizes(plan: Plan, vocabulary: int) -> GPTConfig:
 
 
 def recipe_of(plan: Plan) -> Recipe:
-    """The recipe of a plan."""
     return Recipe(
         seed=plan.seed,
         steps=plan.max_steps,

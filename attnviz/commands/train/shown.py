@@ -48,6 +48,7 @@ def loss_curve(
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
         axes.set_xlim(0, 1.01 * steps[-1])
-        low, high = min(*train, *held_out, baseline), max(*train, *held_out, baseline)
+        losses = [*train, *held_out, baseline]
+        low, high = min(losses), max(losses)
         axes.set_ylim(max(0.0, low - 0.1), high + 0.05 * (high - low))
         return figure_bytes(figure, "png")

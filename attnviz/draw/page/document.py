@@ -71,9 +71,7 @@ def safe_json(value: object) -> str:
 
 
 # The weights of a page: one or two bytes each on a square-root scale, deflated head by head.
-#
-# Two bytes stand in two halves, first the high bytes of all weights and then the low ones, which
-# deflate better than pairs.
+# All high bytes come before all low ones, as they then deflate better.
 
 
 Levels: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]

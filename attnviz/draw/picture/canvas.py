@@ -89,9 +89,6 @@ def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes
         figure: what `draw` returned.
         format: png, svg or pdf.
         dpi: pixels per inch; None for those that it was drawn for.
-
-    Raises:
-        UsageError: the picture would be larger than 12,000 pixels on a side.
     """
     check_size(figure, dpi or round(figure.dpi))
     buffer = io.BytesIO()

@@ -41,21 +41,16 @@ class Lettering:
         codes = ", ".join(f"U+{ord(letter):04X}" for letter in some[:3])
         more = f" and {len(some) - 3:,} more" if len(some) > 3 else ""
         said = f"no installed font has {codes}{more}, so the picture shows code points"
-        return (f"{said}; install one that has them: {' and '.join(_packages(some))}",)
+        east = {unicodedata.name(letter, "").startswith(_EAST_ASIAN) for letter in some}
+        packages = [_NOTO["CJK" if which else ""] for which in sorted(east, reverse=True)]
+        return (f"{said}; install one that has them: {' and '.join(packages)}",)
 
 
 _NOTO = {"CJK": "Noto Sans CJK (Debian, Ubuntu: fonts-noto-cjk)", "": "Noto (fonts-noto-core)"}
 _EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC")
 
 
-def _packages(letters: Iterable[str]) -> list[str]:
-    """Fonts that have these letters, and the packages that they are in."""
-    east = {unicodedata.name(letter, "").startswith(_EAST_ASIAN) for letter in letters}
-    return [_NOTO["CJK" if which else ""] for which in sorted(east, reverse=True)]
-
-
 def lettering(texts: Iterable[str]) -> Lettering:
-    """The fonts that these texts need."""
     wanted = frozenset(letter for text in texts for letter in text if letter.isprintable())
     found = _lettering(wanted)
     if found.missing:
@@ -124,7 +119,6 @@ def _other_fonts(region: str) -> list[tuple[str, str]]:
 
 
 def _letters_of(path: str, wanted: frozenset[str]) -> frozenset[str]:
-    """The wanted letters for which the font file has a shape."""
     from matplotlib.font_manager import get_font
 
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.draw.labels import fenced
 from attnviz.draw.picture.canvas import (
@@ -193,13 +193,18 @@ class Ticks:
         return widest(self.labels) * _LETTER * self.size / POINTS
 
 
-def ticks_for(labels: Sequence[str], indices: Sequence[int], cell: float) -> Ticks:
-    """Labels for these token indices, which stand `cell` inches apart.
+Named: TypeAlias = tuple[Sequence[str], Sequence[int]]
+"""The labels of all tokens, and the indices of those along a side."""
+
+
+def ticks_for(side: Named, cell: float) -> Ticks:
+    """Labels for the tokens along a side, which stand `cell` inches apart.
 
     Where there is no room for each, every second, fifth, tenth ... keeps its label, with
     its index in front: `120 the`. Numbers keep their side of a label that is read from
     right to left.
     """
+    labels, indices = side
     size = min(LARGEST, max(SMALLEST, 0.72 * cell * POINTS))
     step = _round_up(LEAST_APART / cell)
     places = range(0, len(indices), step)
@@ -217,7 +222,6 @@ def ticks_for(labels: Sequence[str], indices: Sequence[int], cell: float) -> Tic
 
 
 def write_rows(axes: "Axes", ticks: Ticks) -> None:
-    """Write the labels at the left side."""
     axes.set_yticks(ticks.places, ticks.labels, fontsize=ticks.size, parse_math=False)
 
 
@@ -254,11 +258,7 @@ LETTERS, SMALL_LETTERS = 12, 15  # of a line of text, in an inch
 
 @contextmanager
 def sheet(texts: Iterable[str], *, dpi: int, cmap: str) -> Iterator[tuple["Figure", Lettering]]:
-    """An empty figure, and letters for these texts; at the end it is as large as what is on it.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """An empty figure, and letters for these texts; at the end it is as large as what is on it."""
     check_dpi(dpi)
     with drawing():
         check_cmap(cmap)

@@ -13,6 +13,7 @@ from attnviz.draw.picture.canvas import new_figure, place, renderer_of
 from attnviz.draw.picture.frame import (
     LEAST_APART,
     POINTS,
+    Named,
     Ticks,
     add_key,
     hatch_ground,
@@ -136,28 +137,22 @@ def _pane_inches(grid: Grid, tokens: int, dpi: int) -> float:
 
 
 def _measure(grid: Grid, pane: tuple[int, ...], size: float, dpi: int, titled: bool) -> Mosaic:
-    """Cells of whole pixels, and gaps that leave room for the titles of the panes."""
     down, across = (max(1, int(min(LARGEST_CELL, size / n) * dpi)) / dpi for n in pane)
     room = (PANE_TITLE + 7) / POINTS if titled else 0.09
     gap = max(1, -int(-room // down)), max(1, -int(-0.09 // across))
     return Mosaic(grid, (pane[0], pane[1]), gap, (down, across))
 
 
-def _write_tokens(
-    axes: "Axes",
-    mosaic: Mosaic,
-    rows: tuple[Sequence[str], Sequence[int]],
-    columns: tuple[Sequence[str], Sequence[int]],
-) -> None:
+def _write_tokens(axes: "Axes", mosaic: Mosaic, rows: Named, columns: Named) -> None:
     """Token labels at the left of every layer and below every head, where they can be read."""
     axes.set_xticks([])
     axes.set_yticks([])
     if len(rows[1]) == mosaic.pane[0] and mosaic.cell[0] >= LEAST_LABELLED:
         tops = [mosaic.corner((n, 0))[0] for n in range(len(mosaic.grid.layers))]
-        write_rows(axes, _repeated(ticks_for(*rows, mosaic.cell[0]), tops))
+        write_rows(axes, _repeated(ticks_for(rows, mosaic.cell[0]), tops))
     if len(columns[1]) == mosaic.pane[1] and mosaic.cell[1] >= LEAST_LABELLED:
         lefts = [mosaic.corner((0, n))[1] for n in range(len(mosaic.grid.heads))]
-        ticks = _repeated(ticks_for(*columns, mosaic.cell[1]), lefts)
+        ticks = _repeated(ticks_for(columns, mosaic.cell[1]), lefts)
         write_columns(axes, ticks, mosaic.cell[1])
 
 
@@ -169,7 +164,6 @@ def _repeated(ticks: Ticks, starts: Sequence[int]) -> Ticks:
 def _write_titles(
     axes: "Axes", mosaic: Mosaic, slots: Sequence[tuple[int, int]], words: Lettered
 ) -> None:
-    """`L1H2` over each pane, and what its head is known for where that fits."""
     from matplotlib.font_manager import FontProperties
 
     figure = axes.get_figure(root=True)

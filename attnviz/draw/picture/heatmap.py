@@ -61,9 +61,8 @@ def draw_one(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Fig
     """The exhibit's only map as a figure; everything on it may still lie outside its edges."""
     by_row, orient = options.color_scale == "row", options.orient
     cells = cells_of(exhibit, exhibit.maps[0], MOST_CELLS, by_row=by_row, orient=orient)
-    rows, columns = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
-    if orient == "key-rows":
-        rows, columns = columns, rows
+    queries, keys = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
+    rows, columns = (keys, queries) if orient == "key-rows" else (queries, keys)
     height, width = (_cell(n, options.dpi) * n for n in cells.shape)
     figure = new_figure(options.dpi)
     axes = place(figure, 0, 0, width, height)
@@ -78,8 +77,8 @@ def draw_one(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Fig
         weights = shown(exhibit, exhibit.maps[0])
         weights = weights.T if orient == "key-rows" else weights
         blank = _write_numbers(axes, scale, weights, cells, cell[1])
-    write_rows(axes, ticks_for(*rows, cell[0]))
-    write_columns(axes, ticks_for(*columns, cell[1]), cell[1])
+    write_rows(axes, ticks_for(rows, cell[0]))
+    write_columns(axes, ticks_for(columns, cell[1]), cell[1])
     name_sides(axes, orient, exhibit.sides, sums=cells.sums, block=cells.block)
     write_titles(axes, words, width)
     empty = left_out(exhibit) if np.isnan(cells.values).any() else ""
@@ -95,7 +94,6 @@ def _cell(n: int, dpi: int) -> float:
 
 
 def _draw_cells(axes: "Axes", scale: Scale, cells: Cells) -> None:
-    """Draw the cells so that axes count tokens, however many of them a cell stands for."""
     bottom, right = (
         step * blocks for step, blocks in zip(cells.block, cells.values.shape, strict=True)
     )
@@ -136,10 +134,7 @@ def _write_numbers(
     return bool(small.any())
 
 
-# Pictures: one head as a heatmap, several as a mosaic, for PNG, SVG and PDF.
-#
-# Queries are rows and keys are columns, unless `key-rows` asks for the other way round.
-# A link that the mask forbids is hatched grey, never the colour of zero.
+# One head as a heatmap, several as a mosaic; a link that the mask forbids is hatched grey.
 
 
 def most_cells(maps: Sequence[Place], tokens: int, options: PictureOptions) -> int:

@@ -74,7 +74,6 @@ def spread(heights: Sequence[float], least: float, top: float) -> list[float]:
 
 
 def _places(point: tuple[float, float], size: tuple[float, float]) -> Iterator[tuple[float, Box]]:
-    """Boxes around the point, with how far each is from it; to the right first."""
     (x, y), (width, height) = point, size
     for away, turn in product(AWAY, range(TURNS)):
         across, up = cos(2 * pi * turn / TURNS), sin(2 * pi * turn / TURNS)
@@ -93,6 +92,5 @@ def _overlap(one: Box, other: Box) -> bool:
 
 
 def _covered(box: Box, points: NDArray[np.float64]) -> int:
-    """How many points lie in the box."""
     across = (points[:, 0] > box[0] - GAP) & (points[:, 0] < box[2] + GAP)
     return int((across & (points[:, 1] > box[1] - GAP) & (points[:, 1] < box[3] + GAP)).sum())

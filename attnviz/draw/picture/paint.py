@@ -176,7 +176,6 @@ def scale_of(exhibit: Exhibit, options: PictureOptions, matrices: list[FloatArra
 
 
 def known_cmaps() -> list[str]:
-    """The names of matplotlib's colour maps."""
     import matplotlib
 
     return list(matplotlib.colormaps)
@@ -204,7 +203,6 @@ def number_ends(bar: "Colorbar") -> None:
 
 
 def draw_color_bar(axes: "Axes", scale: Scale) -> None:
-    """Fill the axes with the scale's colour bar."""
     figure = axes.figure
     bar = figure.colorbar(
         scale.mappable(), cax=axes, extend="min" if scale.kind == "log" else "neither"

@@ -100,9 +100,6 @@ def draw_panes(
         below: lines in small letters below the panes.
         dpi: pixels in an inch.
         cmap: the colours of the values.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
     """
     names = panes[0].columns or ()
     with sheet([title, about, *below, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
@@ -125,7 +122,6 @@ def draw_panes(
 
 
 def _cell_of(panes: Sequence[Pane]) -> tuple[float, float]:
-    """The width and the height of a cell, in inches: a square, unless columns have names."""
     rows, columns = panes[0].values.shape
     if panes[0].columns is not None:
         least = min(LEAST_NAMED, WIDEST / columns)
@@ -155,11 +151,7 @@ def _draw_one(
     values, (width, height) = pane.values, cell
     axes.set_facecolor(EMPTY)
     image = axes.imshow(
-        *(values, cmap),
-        vmin=pane.low,
-        vmax=pane.high,
-        aspect="auto",
-        interpolation="nearest",
+        *(values, cmap), vmin=pane.low, vmax=pane.high, aspect="auto", interpolation="nearest"
     )
     axes.set_title(pane.title, fontsize=9, loc="left")
     layers = range(0, values.shape[0], max(1, ceil(0.2 / height)))

@@ -84,6 +84,7 @@ def closing(
         heads: the names of the heads that were left out altogether.
         display: where the table stands.
     """
+    every_query = len(exhibit.queries) == len(exhibit.capture.query_tokens)
     if missing and not rows:
         said = f"there is no link{_wanted(exhibit)}"
     elif missing:
@@ -91,7 +92,7 @@ def closing(
         verb = "has" if missing == 1 else "have"
         said = f"{missing:,} row{'' if missing == 1 else 's'}{among} {verb} no link"
         said += _wanted(exhibit)
-    elif rows > LONG and _whole(exhibit):
+    elif rows > LONG and every_query and _every_key(exhibit) and not exhibit.filtered:
         less = [display.speller(name, None) for name in ("queries", "top")]
         picture = display.speller("output", "FILE.png")
         said = f"{rows:,} rows; {' and '.join(less)} show fewer, {picture} draws all"
@@ -113,12 +114,6 @@ def _listed(heads: Sequence[str]) -> str:
         return f"{len(heads):,} heads"
     *others, last = heads
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def _whole(exhibit: Exhibit) -> bool:
-    """Whether nothing was filtered out, neither queries nor keys nor links."""
-    every_query = len(exhibit.queries) == len(exhibit.capture.query_tokens)
-    return every_query and _every_key(exhibit) and not exhibit.filtered
 
 
 def _every_key(exhibit: Exhibit) -> bool:

@@ -98,7 +98,6 @@ def most_cells(maps: Sequence[Place], tokens: int, display: Display) -> int:
 
 
 def _layout(grid: Grid, tokens: int, display: Display) -> _GridLayout:
-    """Miniatures as large as fit, all heads side by side; in bands if they would be too small."""
     label = widest([layer_name(layer) for layer in grid.layers]) + 1
     room, n = display.width - label + GAP, len(grid.heads)
     least = max(min(SMALLEST, tokens), widest([head_name(head) for head in grid.heads]))
@@ -158,7 +157,6 @@ def append_points(line: Text, points: FloatArray, display: Display) -> None:
 
 
 def _names(exhibit: Exhibit, display: Display) -> Iterator[Text]:
-    """The shown heads that the model's card has a name for."""
     for head_map in exhibit.maps:
         if map_title(exhibit, head_map) != head_map.label:
             yield map_heading(exhibit, head_map, display, style="")
@@ -255,7 +253,6 @@ def _header(names: Sequence[str], widths: Sequence[int], *, numbers: bool) -> st
 def _cell(
     value: float, most: float, width: int, number: str, style: StyleOf, display: Display
 ) -> Text:
-    """A value as its number, or as a colour or a shade where there is no room for one."""
     if isnan(value):
         return Text(" " * width)
     share = value / most if most else 0.0

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 from rich.cells import cell_len, split_graphemes
@@ -41,8 +40,6 @@ LEVEL = 10  # cells from this width on have level labels, even if some are cut
 
 @dataclass(frozen=True)
 class _Side:
-    """The tokens along one side: their indices in the text, and their labels."""
-
     what: str
     indices: tuple[int, ...]
     labels: tuple[str, ...]
@@ -81,18 +78,15 @@ def render(
             parts.append(map_heading(exhibit, head_map, display))
         parts += _header(columns, layout, display)
         full = farthest([matrix]) if signed else most
-        shares = _by_row(matrix, orient) if exhibit.by_row else matrix / full
+        shares = matrix / full
+        if exhibit.by_row:
+            shares = per_row(matrix) if orient == "query-rows" else per_row(matrix.T).T
         parts += _rows(shares, matrix, rows, layout, display, signed=signed)
     below = legend(exhibit, display, most, numbers=layout.numbers, orient=orient, sums=sums)
     parts += [Text(), *below]
     if layout.columns < len(columns.indices):
         parts += folded(_left_out(columns, layout, display), display.width)
     return parts
-
-
-def _by_row(matrix: FloatArray, orient: Orient) -> FloatArray:
-    """Each query's weights as shares of its strongest."""
-    return per_row(matrix) if orient == "query-rows" else per_row(matrix.T).T
 
 
 def _side(exhibit: Exhibit, what: str, display: Display) -> _Side:
@@ -115,7 +109,6 @@ def _layout(rows: _Side, columns: _Side, display: Display) -> _Layout:
 
 
 def _header(columns: _Side, layout: _Layout, display: Display) -> Iterator[Text]:
-    """The lines above the cells."""
     shown, margin = slice(layout.columns), " " * (layout.label + 1)
     labels, indices = columns.labels[shown], columns.indices[shown]
     for line in column_labels(labels, indices, layout.cell, display):
@@ -165,7 +158,10 @@ def _rows(
     *,
     signed: bool,
 ) -> Iterator[Text]:
-    write = _writer(weights, signed=signed)
+    write = cell_of
+    if signed:
+        small = np.nanmax(np.abs(weights), initial=0.0) <= 1
+        write = partial(_cell, number_of=_less if small else _score, signed=True)
     for label, row_shares, row_weights in zip(rows.labels, shares, weights, strict=True):
         line = Text(no_wrap=True, overflow="crop")
         label = fenced(cut(label, layout.label, unicode=display.unicode))
@@ -177,17 +173,6 @@ def _rows(
         if not display.color:
             line.rstrip()
         yield line
-
-
-Writer: TypeAlias = Callable[[float, float, int, Display], tuple[str, Style | None]]
-
-
-def _writer(weights: FloatArray, *, signed: bool) -> Writer:
-    """How a cell is written: of weights, or of numbers that have a sign."""
-    if not signed:
-        return cell_of
-    small = np.nanmax(np.abs(weights), initial=0.0) <= 1
-    return partial(_cell, number_of=_less if small else _score, signed=True)
 
 
 def cell_of(share: float, weight: float, cell: int, display: Display) -> tuple[str, Style | None]:
@@ -216,12 +201,9 @@ def _cell(
         number = zero if abs(weight) < 0.005 else number_of(weight, cell)
         return f"{number} ".rjust(cell), None
     # without colour there are no two sides: darker is higher
-    return _shade((share + 1) / 2 if signed else share, cell, display), None
-
-
-def _shade(share: float, cell: int, display: Display) -> str:
+    share = (share + 1) / 2 if signed else share
     shade = shade_of(share, unicode=display.unicode)
-    return shade.ljust(cell) if share < 0.05 else shade * cell
+    return shade.ljust(cell) if share < 0.05 else shade * cell, None
 
 
 def _number(weight: float, cell: int) -> str:
@@ -243,7 +225,6 @@ def _less(difference: float, cell: int) -> str:
 
 
 def _left_out(columns: _Side, layout: _Layout, display: Display) -> Text:
-    """The line that says which columns did not fit, and how to see them."""
     rest: Sequence[int] = columns.indices[layout.columns :]
     what = "keys" if columns.what == "key" else "queries"
     which = (

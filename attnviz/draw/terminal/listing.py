@@ -7,7 +7,6 @@ from itertools import zip_longest
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.parts import part_name
 from attnviz.draw.terminal.colors import folded, pad, widest
 from attnviz.draw.titles import bar_of
 from attnviz.records.parts import Part, Shares
@@ -90,6 +89,8 @@ def bars_of_parts(
     shares: Shares, top: int, names: Sequence[str], display: Display
 ) -> Iterator[Text]:
     """The strongest parts of the one sum with their values, and all others together."""
+    from attnviz.draw.parts import part_name
+
     values, kept = shares.values[0], shares.strongest(top)
     rows: list[tuple[Part | None, float]] = [(shares.parts[i], float(values[i])) for i in kept]
     rest = float(shares.total[0]) - sum(value for _, value in rows)

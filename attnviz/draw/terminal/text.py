@@ -256,7 +256,6 @@ def _readable(pieces: list[TextPiece], display: Display) -> list[TextPiece]:
 
 
 def _wrapped(pieces: list[TextPiece], display: Display) -> Iterator[list[tuple[int, TextPiece]]]:
-    """Lines of (cells of space in front, piece); a word whose pieces fit a line stays whole."""
     line: list[tuple[int, TextPiece]] = []
     used = 0
     for n, word in enumerate(words_of(pieces)):
@@ -281,7 +280,6 @@ def _wrapped(pieces: list[TextPiece], display: Display) -> Iterator[list[tuple[i
 
 
 def _cells(piece: TextPiece, display: Display) -> int:
-    """How wide the piece is with what stands below it."""
     wide = cell_len(piece.written)
     return wide if display.color else max(wide, len(below(piece)))
 
@@ -300,7 +298,6 @@ def _colored(line: list[tuple[int, TextPiece]], most: float, display: Display) -
 
 
 def _least(most: float) -> float:
-    """The smallest weight that gets a background."""
     return max(LEAST, FAINT * most)
 
 
@@ -317,7 +314,12 @@ def _numbered(line: list[tuple[int, TextPiece]], display: Display) -> Iterator[T
 
 def _summary(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> list[Text]:
     """The strongest pieces in words, for those who see no colour and who copy the text."""
-    names = _names(exhibit, pieces, display)
+    keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
+    numbered = told_apart([piece.written.strip() for piece in pieces])
+    names = [  # a token's label; of several tokens, what is written
+        keys[piece.keys[0]] if len(piece.keys) == 1 else name
+        for piece, name in zip(pieces, numbered, strict=True)
+    ]
     ranked = sorted(range(len(pieces)), key=lambda n: -(pieces[n].weight or 0.0))
     seen = [
         f"{fenced(name_of(names[n]))} {weight:.2f}"
@@ -327,16 +329,6 @@ def _summary(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) ->
     looks = f"attends to {', '.join(seen) or 'nothing that is shown'}"
     said = f"{_query(exhibit, pieces, display)} {looks}"
     return folded(Text(said, style="dim"), display.width)
-
-
-def _names(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> list[str]:
-    """What each piece is called: its token's label; of several tokens, what is written."""
-    keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
-    numbered = told_apart([piece.written.strip() for piece in pieces])
-    return [
-        keys[piece.keys[0]] if len(piece.keys) == 1 else name
-        for piece, name in zip(pieces, numbered, strict=True)
-    ]
 
 
 def _query(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> str:
@@ -357,7 +349,6 @@ def _query(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> s
 def _legend(
     exhibit: Exhibit, query: str, most: float, display: Display, *, shared: bool
 ) -> list[Text]:
-    """What colours, or the numbers below words, stand for."""
     why = left_out(exhibit)
     if display.color:
         least = _least(most)
@@ -405,7 +396,9 @@ def summed(word: list[TextPiece], width: int) -> list[TextPiece]:
     if all(_fits(piece, following) for piece, following in pairwise(word)):
         return word
     if all(cell_len(piece.written) == 2 * len(piece.written) for piece in word):
-        return _apart(word)
+        gaps = [len(below(piece)) + 1 - cell_len(piece.written) for piece in word[:-1]]
+        spaced = zip(word[1:], gaps, strict=True)
+        return [word[0], *(replace(piece, spaces=max(0, gap)) for piece, gap in spaced)]
     if sum(cell_len(piece.written) for piece in word) <= min(LONGEST_WORD, width):
         return [reduce(joined, word)]
     parts: list[TextPiece] = []
@@ -416,12 +409,6 @@ def summed(word: list[TextPiece], width: int) -> list[TextPiece]:
         else:
             parts.append(piece)
     return parts
-
-
-def _apart(word: list[TextPiece]) -> list[TextPiece]:
-    """Wide letters (楚), which are written without spaces, with room for the numbers between."""
-    gaps = [len(below(piece)) + 1 - cell_len(piece.written) for piece in word[:-1]]
-    return [word[0], *(replace(p, spaces=max(0, g)) for p, g in zip(word[1:], gaps, strict=True))]
 
 
 def _fits(piece: TextPiece, following: TextPiece) -> bool:

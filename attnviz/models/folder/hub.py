@@ -19,8 +19,7 @@ from attnviz.models.folder.files import (
 )
 from attnviz.models.folder.gate import cut, is_number, is_size
 from attnviz.models.placement import COUNTED, KNOWN_MODELS, nearest
-from attnviz.records.heads import Figure, Head, ModelCard, NamedHead, every_head
-from attnviz.records.restore import LONGEST_NAME
+from attnviz.records.heads import LONGEST_NAME, Figure, Head, ModelCard, NamedHead, every_head
 
 # Weights only as safetensors: pickled files can run code, so they are not even fetched.
 PATTERNS = [
