@@ -143,11 +143,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, by name, from the headers of the weights.
-
-    Raises:
-        ModelError: a file is missing or damaged.
-    """
+    """The shape of every tensor, by name, from the headers of the weights."""
     return {name: shape for path in weight_files(folder) for name, shape in _shapes(path).items()}
 
 

@@ -71,15 +71,11 @@ ROOM = 1 << 20
 
 
 def read_json(path: Path, *, most: int = MOST_ITEMS) -> Any:
-    """The content of a JSON file, with the numbers that Python reads.
+    """The content of a JSON file, of at most `most` entries at all depths.
 
-    Whoever uses a number checks it. Many stand in a model's files that size nothing, and these may
-    be anything: a tokenizer without a limit has the `model_max_length` 1e30 written as an integer,
-    a Mamba's `time_step_limit` is [0.0, Infinity].
-
-    Args:
-        path: the file.
-        most: how many entries it may have, at all depths.
+    Whoever uses a number checks it: many size nothing, and may be anything. A tokenizer without a
+    limit has the `model_max_length` 1e30 written as an integer, a Mamba's `time_step_limit` is
+    [0.0, Infinity].
 
     Raises:
         ModelError: it cannot be read, is too large or too deep, or holds halves of characters.
@@ -142,15 +138,11 @@ def cut(text: object, most: int = QUOTED) -> str:
 
 
 def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, from the header of a safetensors file.
-
-    Args:
-        header: the header's content.
-        rest: how many bytes stand behind it.
+    """The shape of every tensor, from the header of a safetensors file; `rest` bytes stand behind
+    it.
 
     Raises:
-        ValueError: an entry is malformed, or the tensors are not the bytes behind the header, each
-            byte once.
+        ValueError: an entry is malformed, or the tensors are not these bytes, each byte once.
     """
     if not isinstance(header, dict):
         raise ValueError("its header is no object")
@@ -225,12 +217,9 @@ def _wrong(where: Path, name: str, value: object, wanted: str) -> ModelError:
 
 
 def check_asked(asked: int, held: int, folder: Path) -> None:
-    """Check that a model has no more numbers than its files can give it.
+    """Check that a model has no more numbers (`asked`) than its files can give it (`held`).
 
-    Args:
-        asked: how many numbers the model has that config.json describes.
-        held: how many the files hold; tied matrices are saved once.
-        folder: the model's folder.
+    Tied matrices are saved once.
 
     Raises:
         ModelError: it has more.

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from attnviz.models.folder.config import (
+from attnviz.models.folder.config import transformers_config
+from attnviz.models.folder.files import read_config, weight_shapes
+from attnviz.models.folder.shapes import (
     GPT_SIZES,
     UNPUBLISHED,
     Shape,
     Shapes,
     built_shapes,
     gpt2_shapes,
-    transformers_config,
 )
-from attnviz.models.folder.files import read_config, weight_shapes
 
 # The number of parameters of a model, matrix by matrix.
 
@@ -175,22 +175,14 @@ def known_count(name: str) -> ParameterCount:
 
 
 def folder_count(name: str, folder: Path) -> ParameterCount:
-    """The count of a checkpoint folder, from its config.json and the headers of its weights.
-
-    Raises:
-        ModelError: a file is missing or damaged.
-    """
+    """The count of a checkpoint folder, from its config.json and the headers of its weights."""
     raw, shapes = read_config(folder), weight_shapes(folder)
     doubtful = any(tensor.endswith((*_OUTPUT, *_AGAIN)) for tensor in shapes)
     return count(name, shapes, raw, tied=doubtful and _is_tied(folder, raw))
 
 
 def config_count(name: str, folder: Path) -> ParameterCount:
-    """The count of the model that transformers would build from a folder's config.json.
-
-    Raises:
-        ModelError: transformers knows no such architecture.
-    """
+    """The count of the model that transformers would build from a folder's config.json."""
     return count(name, built_shapes(folder), read_config(folder))
 
 
@@ -201,13 +193,10 @@ def count(
     *,
     tied: bool = False,
 ) -> ParameterCount:
-    """Group a model's tensors by their part in it.
+    """Group a model's tensors, of these shapes, by their part in it.
 
-    Args:
-        name: the name of the model.
-        shapes: the shape of every tensor, by its name in the weights.
-        raw: the configuration, for the number of heads and their width.
-        tied: an output matrix in the weights is the token embedding once more.
+    `raw`: the configuration, for the number of heads and their width. `tied`: an output matrix in
+    the weights is the token embedding once more.
     """
     empty = _empty(name, raw)
     groups: Counter[tuple[str, Shape]] = Counter()
@@ -312,7 +301,6 @@ def _matrices(source: str, shape: Shape, copies: int, sizes: ParameterCount) -> 
 
 
 def _bare(source: str) -> str:
-    """The name without the prefix that all tensors of the model share."""
     return source.split("*.", 1)[-1].removeprefix("transformer.").removeprefix("model.")
 
 
@@ -351,7 +339,6 @@ def _head_shape(letter: str, inner: int | None, d_head: int) -> Shape:
 
 
 def _is_tied(folder: Path, raw: Mapping[str, Any]) -> bool:
-    """Whether the output is tied to the token embedding, by config.json or by default."""
     if "tie_word_embeddings" in raw:
         return bool(raw["tie_word_embeddings"])
     return bool(transformers_config(folder).tie_word_embeddings)
