@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.config import (
-    GPT_SIZES,
     SEQ2SEQ,
     check_computable,
     check_kind,
@@ -16,6 +15,7 @@ from attnviz.models.folder.config import (
 from attnviz.models.folder.files import builtin_folder, bundled_folder, is_folder, read_config
 from attnviz.models.folder.hub import read_card
 from attnviz.models.folder.params import ParameterCount, config_count, folder_count, known_count
+from attnviz.models.folder.shapes import GPT_SIZES
 from attnviz.models.placement import (
     ANYWHERE,
     BUILTIN,
@@ -62,7 +62,7 @@ def load(source: Source) -> "LoadedModel":
         UsageError: this model cannot take an option.
     """
     if source.name == EMBEDDINGS:
-        from attnviz.models.scratch.tracing import load_embeddings
+        from attnviz.models.scratch.embeddings import load_embeddings
 
         check_kind(source.kind)
         _check_plain(source)
@@ -76,13 +76,10 @@ def load(source: Source) -> "LoadedModel":
     model = _load(source, folder, revision)
     if not read_config(folder).get("auto_map"):
         return model
-    loaded: Any = model  # each class of them is a dataclass
-    noted: LoadedModel = replace(loaded, identity=replace(model.identity, own_code=True))
-    return noted
+    return replace(model, identity=replace(model.identity, own_code=True))
 
 
 def _load(source: Source, folder: Path, revision: str | None) -> "LoadedModel":
-    """The model in a folder, by the engine that runs it."""
     if read_config(folder).get("model_type") == SEQ2SEQ:
         from attnviz.models.scratch.translator import load_translator
 
@@ -99,11 +96,7 @@ def _load(source: Source, folder: Path, revision: str | None) -> "LoadedModel":
 
 
 def _runs_natively(folder: Path, source: Source) -> bool:
-    """Whether the from-scratch model runs this folder.
-
-    Raises:
-        ModelError, UsageError: only this engine is allowed, and it does not run the folder.
-    """
+    """Whether the from-scratch model runs this folder."""
     if read_config(folder).get("model_type") != "gpt2":
         if source.engine == "native":
             raise UsageError(
@@ -127,11 +120,6 @@ def _runs_natively(folder: Path, source: Source) -> bool:
 
 
 def _check_plain(source: Source) -> None:
-    """Check the options for a model that runs in one way only.
-
-    Raises:
-        UsageError: they ask for another way.
-    """
     where = source.placement
     fits = source.engine in ("auto", "native") and where.device in ("auto", "cpu")
     if not fits or where.dtype not in ("auto", "float32"):
@@ -142,11 +130,7 @@ def _check_plain(source: Source) -> None:
 
 
 def tokenizer_of(source: Source) -> "TextTokenizer":
-    """A model's tokenizer, without its weights.
-
-    Raises:
-        ModelError: it cannot be found, fetched or loaded.
-    """
+    """A model's tokenizer, without its weights."""
     from attnviz.models.tokenizer import load_tokenizer
 
     folder, _ = locate(source)
@@ -229,15 +213,7 @@ def parameters_of(source: Source) -> ParameterCount:
 
 
 def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
-    """Which model this is, where it is not run: as its configuration tells, without its weights.
-
-    Args:
-        source: the model.
-        parameters: how many it has, if they were counted.
-
-    Raises:
-        ModelError: it cannot be found or fetched, or its configuration is damaged.
-    """
+    """Which model this is, as its configuration tells, where it is not run."""
     from attnviz.models.folder.hub import cached, fetch_config
 
     name, revision = source.name, source.revision
@@ -290,9 +266,6 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
     """The files of a model: name, bytes, and a mark that changes with the content.
 
     The mark is the time of the last change; a model of the hub has its commit.
-
-    Raises:
-        ModelError: the model cannot be found or fetched.
     """
     if source.name == EMBEDDINGS:
         return []

@@ -190,11 +190,7 @@ def _render(template: ChatTemplate, chat: Chat, marked: Sequence[Collection[Said
 
 
 def _in_a_process(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What the child answers.
-
-    Raises:
-        ModelError: it takes too long.
-    """
+    """What the child answers."""
     # by its path: with -m, the folder that the user stands in could bring modules of its own
     command = [sys.executable, rendering.__file__]
     given = json.dumps(asked).encode()

@@ -48,16 +48,10 @@ class TextTokenizer:
     differs: str = ""
 
     def encode(self, text: str, *, bos: bool, special: bool) -> tuple[Token, ...]:
-        """The tokens of a text.
+        """The tokens of a text without lone surrogates.
 
-        Args:
-            text: any text without lone surrogates.
-            bos: put a beginning token in front, or the tokenizer's special tokens around.
-            special: read `<|endoftext|>` in the text as the special token; otherwise
-                it is text like any other.
-
-        Raises:
-            ModelError: the tokenizer makes a token that the model does not know.
+        `bos`: put a beginning token in front, or the tokenizer's special tokens around. `special`:
+        read `<|endoftext|>` in the text as the special token; otherwise it is text like any other.
         """
         encoding = self._encoded(text, around=bos and self.adds_special, special=special)
         tokens = [
@@ -92,11 +86,7 @@ class TextTokenizer:
             )
 
     def _encoded(self, text: str, *, around: bool, special: bool) -> Encoding:
-        """The library's own result.
-
-        Raises:
-            ModelError: the library fails, or makes far more tokens than a text can have.
-        """
+        """The library's own result."""
         self.backend.encode_special_tokens = not special
         with foreign(None):
             encoding = self.backend.encode(text, add_special_tokens=around)
@@ -108,11 +98,7 @@ class TextTokenizer:
         return encoding
 
     def decoded(self, ids: Sequence[int], *, special: bool = False) -> str:
-        """The text that these ids spell, with or without that of special tokens.
-
-        Raises:
-            ModelError: the library fails.
-        """
+        """The text that these ids spell, with or without that of special tokens."""
         with foreign(None):
             text: str = self.backend.decode(list(ids), skip_special_tokens=not special)
         return text
@@ -223,16 +209,9 @@ class TextTokenizer:
 def load_tokenizer(
     folder: Path, sizes: ModelSizes, bos: bool, *, as_saved: bool = False
 ) -> TextTokenizer:
-    """The tokenizer of a model folder.
+    """The tokenizer of a model folder; `bos`: whether the model was trained with one.
 
-    Args:
-        folder: of the model.
-        sizes: those of the model.
-        bos: whether the model was trained with one.
-        as_saved: take tokenizer.json as it is, where transformers may put it together anew.
-
-    Raises:
-        ModelError: the files are missing or damaged.
+    `as_saved`: take tokenizer.json as it is, where transformers may put it together anew.
     """
     own = as_saved or sizes.architecture in ("gpt2", SEQ2SEQ)
     saved = (_backend(folder), "") if own else None

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.models.frozen.sums import Attention, FrozenLayer, Sums, Walk
-from attnviz.models.intervening import numbers
+from attnviz.models.frozen.sums import FrozenAttention, FrozenLayer, Sums, Walk
+from attnviz.models.sampling import numbers
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
 from attnviz.records.parts import (
@@ -249,7 +249,7 @@ class Writes:
         return found
 
     def _read_in(
-        self, layer: int, frozen: FrozenLayer, a: Attention, at: Tensor
+        self, layer: int, frozen: FrozenLayer, a: FrozenAttention, at: Tensor
     ) -> Iterator[Reader]:
         i, both = self._query, torch.stack([at, torch.zeros_like(at)])
         q, k, v = (made[0] - made[1] for made in frozen.asks(both))

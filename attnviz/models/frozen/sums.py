@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.intervening import numbers
+from attnviz.models.sampling import numbers
 from attnviz.records.heads import Head
 from attnviz.records.parts import Part, PartKind, ScoreRow, Shares
 
@@ -33,7 +33,7 @@ Embedded: TypeAlias = Literal["embedding", "position"]
 
 
 @dataclass(frozen=True)
-class Attention:
+class FrozenAttention:
     """The attention of a layer as it was.
 
     q (h, n, d_k); k (g, n, d_k); v (g, n, d_v); pattern (h, n, n); `bias` (h, n, n) is added to
@@ -72,7 +72,7 @@ class FrozenLayer(Protocol):
     """
 
     @property
-    def attention(self) -> Attention | None:
+    def attention(self) -> FrozenAttention | None:
         """What its heads did."""
 
     @property
@@ -82,17 +82,13 @@ class FrozenLayer(Protocol):
     def passes(self, x: Tensor, attended: Tensor) -> Tensor:
         """The stream that leaves it, without its MLP's output: affine in both (B, n, d).
 
-        Args:
-            x: the stream that arrives (B, n, d).
-            attended: the output of its attention (B, n, d).
+        `x` is the stream that arrives, `attended` the output of its attention.
         """
 
     def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """The queries (B, h, n, d_k), keys and values (B, g, n, d_k or d_v): affine in x.
+        """The queries (B, h, n, d_k), keys and values (B, g, n, d_k or d_v): affine in x (B, n, d).
 
-        Args:
-            x: the stream that arrives (B, n, d).
-            free: let the norms follow x, as the model does; then it is not affine.
+        `free`: let the norms follow x, as the model does; then it is not affine.
         """
 
 
@@ -200,7 +196,7 @@ class Sums:
             sink=sink,
         )
 
-    def attention(self, head: Head) -> Attention:
+    def attention(self, head: Head) -> FrozenAttention:
         """The attention of a head's layer."""
         attention = self.run.layers[head.layer].attention
         assert attention is not None  # heads are those of the model
@@ -388,7 +384,7 @@ def _by(numbers: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
     return torch.autograd.grad(numbers.sum(), inputs, allow_unused=True, materialize_grads=True)
 
 
-def _taken(attention: Attention, gradient: Tensor) -> Tensor:
+def _taken(attention: FrozenAttention, gradient: Tensor) -> Tensor:
     """What each head took from each token (S, h, n), by the gradient of what it adds (S, n, d)."""
     rows = gradient.abs().sum(dim=(0, 2)).nonzero()[:, 0]
     sums = []

@@ -4,7 +4,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from inspect import signature
 from types import TracebackType
@@ -18,16 +18,10 @@ from attnviz.models.huggingface.call import AttentionCall, eager_of, is_foreign
 
 
 def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: Any) -> Any:
-    """The output of a model, which may have hooks of ours.
-
-    Args:
-        model: a transformers model.
-        through: one of its methods, instead of its own forward pass.
-        inputs: the arguments.
+    """The output of a model, or of one of its methods (`through`), which may have hooks of ours.
 
     Raises:
-        ModelError: transformers cannot run it on these inputs; the first line of its error is
-            quoted.
+        ModelError: transformers cannot run it on these inputs; its error is quoted.
         Exception: whatever a hook of ours raises.
     """
     try:
@@ -84,11 +78,7 @@ Function: TypeAlias = Callable[..., tuple[Tensor, Tensor | None]]
 
 @contextmanager
 def recording(model: Any, listener: Listener) -> Iterator[None]:
-    """Hand every attention call, of this model or another, to the listener until the end.
-
-    Raises:
-        ValueError: the attention function of this architecture cannot be switched.
-    """
+    """Hand every attention call, of this model or another, to the listener until the end."""
 
     def listen(call: AttentionCall, output: Tensor) -> Tensor:
         listener(call)
@@ -100,22 +90,14 @@ def recording(model: Any, listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def corrected(model: Any, correct: Correct) -> Iterator[None]:
-    """Let a function replace the output of every attention call until the end.
-
-    Raises:
-        ValueError: the attention function of this architecture cannot be switched.
-    """
+    """Let a function replace the output of every attention call until the end."""
     with _switched(model, partial(_around, correct)):
         yield
 
 
 @contextmanager
 def replaced_by(model: Any, function: Function) -> Iterator[None]:
-    """Let every attention call, of this model or another, be this function's until the end.
-
-    Raises:
-        ValueError: the attention function of this architecture cannot be switched.
-    """
+    """Let every attention call, of this model or another, be this function's until the end."""
     with _switched(model, lambda *_: function):
         yield
 
@@ -256,3 +238,10 @@ def attention_modules(model: nn.Module) -> list[nn.Module]:
     """The innermost modules with attention in the name of their class."""
     named = [m for m in model.modules() if "Attention" in type(m).__name__]
     return [m for m in named if not any(part in named for part in list(m.modules())[1:])]
+
+
+def watching(model: Any, on_call: Listener, on_output: Heard) -> AbstractContextManager[None]:
+    """Hand over every attention call; where they cannot be recorded, every returned pattern."""
+    if model._can_set_attn_implementation():
+        return recording(model, on_call)
+    return listening(model, on_output)

@@ -207,11 +207,7 @@ class AttentionCall:
         return bool((theirs - ours).abs().max() < PLAIN)
 
     def pattern(self) -> Tensor:
-        """The whole pattern (h, n_q, n_k); in float64 where the queries are.
-
-        Raises:
-            ModelError: as `scores`.
-        """
+        """The whole pattern (h, n_q, n_k); in float64 where the queries are."""
         queries = torch.arange(self.q.size(1))
         scores = self.scores(queries)
         if scores.dtype is not torch.float64:

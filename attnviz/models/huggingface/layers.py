@@ -136,11 +136,7 @@ class LayerParts:
 
 
 def parts_of(model: Any, layers: Iterable[int], kind: Kind = "self") -> dict[int, LayerParts]:
-    """The modules of these layers, around one of an encoder-decoder's attentions.
-
-    Raises:
-        ModelError: a layer calls no attention, or its projections cannot be found.
-    """
+    """The modules of these layers, around one of an encoder-decoder's attentions."""
     calls = _calls(model, kind)
     return {layer: _parts(model, calls, layer) for layer in layers}
 
@@ -220,6 +216,17 @@ def unknown(what: str) -> ModelError:
     return ModelError(what, "its patterns can be shown; for this use one such as GPT-2 or Llama")
 
 
+def is_rotary(model: nn.Module) -> bool:
+    """Whether queries and keys are turned by their positions, in some layer at least."""
+    return any("rotary" in type(module).__name__.lower() for module in model.modules())
+
+
+def check_recordable(model: Any) -> None:
+    """See that attention calls can be recorded; an encoder may be none of transformers' (FSMT)."""
+    if not getattr(model, "_can_set_attn_implementation", lambda: False)():
+        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+
+
 def projections_of(module: nn.Module) -> dict[str, nn.Module]:
     """The query, key, value and output projections below a module, by role."""
     roles: dict[str, nn.Module] = {}
@@ -278,14 +285,8 @@ def matrix_of(module: nn.Module, reads: Tensor) -> tuple[Tensor, Tensor | None]:
     """What a projection does: a matrix (d_in, d_out), and its bias.
 
     A plain one says so by its weight. One with an adapter, a hook, a wrapper or a `forward` of its
-    own is asked: for an affine f, a row of the matrix is f(eᵢ) - f(0).
-
-    Args:
-        module: the projection.
-        reads: vectors (..., d_in) that it reads, for their width, type and device.
-
-    Raises:
-        ModelError: what it does is not affine.
+    own is asked: for an affine f, a row of the matrix is f(eᵢ) - f(0). `reads`: vectors (..., d_in)
+    that it reads, for their width, type and device.
     """
     if is_plain(module):
         weight, bias = module.weight, getattr(module, "bias", None)

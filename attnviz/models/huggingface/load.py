@@ -48,20 +48,14 @@ def load_huggingface(
     kind: Kind | None = None,
     placement: Placement = ANYWHERE,
 ) -> HuggingFaceModel:
-    """Load a local folder through transformers; nothing is fetched and no remote code is run.
-
-    Raises:
-        ModelError: the architecture cannot be recorded, a file is missing or damaged, the
-            model does not fit into memory, or there is no such device.
-        UsageError: the model does not have this kind of attention.
-    """
+    """Load a local folder through transformers; nothing is fetched and no remote code is run."""
     sizes = folder_sizes(folder, kind)
     card = read_card(folder, name, sizes.heads_per_layer)
     tokenizer = load_tokenizer(folder, sizes, card.bos)
     check_weights(folder, placement)
     with foreign(folder):
         model = _load_weights(folder, placement)
-    return _made(model, name, sizes, (card, tokenizer), revision)
+    return _engine(model, name, sizes, card, tokenizer, revision)
 
 
 def wrap_huggingface(
@@ -69,11 +63,7 @@ def wrap_huggingface(
 ) -> HuggingFaceModel:
     """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
 
-    Args:
-        model: the model, in evaluation mode.
-        tokenizer: its tokenizer, a fast one.
-        kind: of an encoder-decoder, which attention.
-        name: what to call it; None: what transformers calls it.
+    `name`: what to call it; None: what transformers calls it.
 
     Raises:
         ModelError: it is no transformers model, in training, or cannot be recorded.
@@ -104,7 +94,7 @@ def wrap_huggingface(
         read = load_tokenizer(folder, sizes, card.bos, as_saved=True)
         if model is not plain:
             _check_within(model, plain, _few_tokens(plain, sizes))
-        wrapped = _made(plain, name, sizes, (card, read), None)
+        wrapped = _engine(plain, name, sizes, card, read, None)
     except BaseException as error:
         rmtree(folder, ignore_errors=True)
         if not isinstance(error, AttnvizError):
@@ -115,11 +105,12 @@ def wrap_huggingface(
     return wrapped
 
 
-def _made(
+def _engine(
     model: Any,
     name: str,
     sizes: ModelSizes,
-    beside: tuple[ModelCard, TextTokenizer],
+    card: ModelCard,
+    tokenizer: TextTokenizer,
     revision: str | None,
 ) -> HuggingFaceModel:
     attention = _attention(model, sizes)
@@ -132,19 +123,23 @@ def _made(
         dtype=str(model.dtype).removeprefix("torch."),
         revision=revision,
         fingerprint=fingerprint(*weights_in(model)),
-        differs=beside[1].differs,
+        differs=tokenizer.differs,
     )
-    made = _class_of(model, sizes.kind, causal=attention.causal)
-    return made(model, identity, *beside, attention.causal, sizes.kind, attention.sinks)
-
-
-def _class_of(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceModel]:
-    """The class with the capabilities that this model has."""
-    if kind != "self":
-        return PairEncoder if kind == "encoder" else PairDecoder
-    if model.get_output_embeddings() is None:
-        return OneSequence
-    return CausalLM if causal else MaskedLM
+    if sizes.kind != "self":
+        engine: type[HuggingFaceModel] = PairEncoder if sizes.kind == "encoder" else PairDecoder
+    elif model.get_output_embeddings() is None:
+        engine = OneSequence
+    else:
+        engine = CausalLM if attention.causal else MaskedLM
+    return engine(
+        identity=identity,
+        card=card,
+        tokenizer=tokenizer,
+        causal=attention.causal,
+        kind=sizes.kind,
+        sinks=attention.sinks or any("sink" in name for name, _ in model.named_parameters()),
+        model=model,
+    )
 
 
 def _attention(model: Any, sizes: ModelSizes) -> Attention:
@@ -163,11 +158,7 @@ def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
 
 
 def _check_within(wrapper: Any, plain: Any, inputs: dict[str, Any]) -> None:
-    """See that all that PEFT adds stands within the model, which is what is run.
-
-    Raises:
-        ModelError: a prompt or a prefix is put before the text, or some tokens turn adapters on.
-    """
+    """See that all that PEFT adds stands within the model, which is what is run."""
     configs = getattr(wrapper, "peft_config", {}).values()
     inside = not any(getattr(config, "alora_invocation_tokens", None) for config in configs)
     if inside and isinstance(wrapper, torch.nn.Module):
@@ -185,7 +176,6 @@ def _check_within(wrapper: Any, plain: Any, inputs: dict[str, Any]) -> None:
 
 
 def _load_weights(folder: Path, placement: Placement) -> Any:
-    """The model with every weight of the folder checked."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -228,11 +218,7 @@ MOST_BESIDE = 1 << 28
 
 
 def _check_size(model_class: Any, config: Any, folder: Path) -> None:
-    """Build the model without memory, and check that its files hold what it is to have.
-
-    Raises:
-        ModelError: they do not, or it makes very much for itself.
-    """
+    """Build the model without memory, and check that its files hold what it is to have."""
     try:
         with torch.device("meta"):
             model = model_class(config)

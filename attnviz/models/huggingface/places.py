@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from attnviz.models.huggingface.attention import forward, recording
 from attnviz.models.huggingface.layers import LayerParts, layers_of, parts_of, unknown
-from attnviz.models.huggingface.stream import ENOUGH, Seen, first_of, what_is_added
+from attnviz.models.huggingface.residual import ENOUGH, Seen, first_of, what_is_added
 from attnviz.records.interventions import SiteKind
 
 
@@ -30,13 +30,8 @@ class Place:
 def places_of(
     model: Any, ids: Tensor, heads_per_layer: Sequence[int], sites: Iterable[tuple[SiteKind, int]]
 ) -> dict[tuple[SiteKind, int], Place]:
-    """The places of these kinds of sites and layers.
-
-    Args:
-        model: a transformers model of one sequence.
-        ids: (1, n), a text that it can run.
-        heads_per_layer: 0 where a layer has no attention.
-        sites: kinds with the numbers of their layers.
+    """The places of these kinds of sites and layers, in a model of one sequence that can run ids
+    (1, n).
 
     Raises:
         ModelError: they cannot be found in this architecture.

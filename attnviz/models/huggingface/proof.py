@@ -49,14 +49,9 @@ class ProvenRows:
         *,
         scores: bool = False,
     ) -> Callable[[Tensor], Made]:
-        """What gives the rows of a call that are shown: all, or these `queries`.
+        """What gives the rows of a call that are shown: all, or these `queries`, of these heads.
 
-        Args:
-            call: attention at work.
-            layer: its number, for messages.
-            heads: those that are shown.
-            queries: the rows that will be asked for.
-            scores: the scores are shown, so that they have to be what the weights are made of.
+        `scores`: they are shown, so that they have to be what the weights are made of.
 
         Raises:
             ModelError: neither the weights that attnviz computes, nor those that the function

@@ -1,9 +1,13 @@
-"""A layer of a transformers model at work: what hooks on its modules see in one run."""
+"""What a layer adds to the residual stream: seen by hooks in one run, and told apart by sums.
+
+Layers of different architectures add an output as it is, times a factor (Granite), through a norm
+of its own (Gemma 2), or with a norm over the sum (BERT), where attention and the MLP can no longer
+be told apart. A decoder of an encoder-decoder adds a second attention. The outputs that sum up to
+the change of the stream are looked for, so that no architecture's names are needed.
+"""
 
 import itertools
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -11,17 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
-from attnviz.models.frozen.sums import Embedded, FrozenNorm, FrozenOutput, frozen_norm, near
-from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.layers import (
-    LayerParts,
-    agrees,
-    is_plain,
-    layers_of,
-    matrix_of,
-    parts_of,
-)
+from attnviz.models.huggingface.layers import LayerParts, agrees
 from attnviz.records.capture import Kind
 from attnviz.records.trace import Residual
 
@@ -72,7 +67,7 @@ class Seen:
 
     def after_layer(self, _: object, _args: Any, output: Any) -> None:
         if self.now:
-            self.x_after = _first(output)[0].clone()
+            self.x_after = first_of(output)[0].clone()
 
     def after_output_projection(self, _: object, _args: Any, output: Tensor) -> None:
         if self.now:
@@ -92,7 +87,7 @@ class Seen:
 
     def after_module(self, module: nn.Module, args: Any, output: Any) -> None:
         """Keep what a module outside attention gives for each token, and the MLP's width."""
-        made = _first(output)
+        made = first_of(output)
         if not self.now or not isinstance(made, Tensor) or made.numel() != self.x.numel():
             return
         if made.size(-1) == self.x.size(-1):
@@ -126,130 +121,9 @@ class Seen:
             yield head.register_forward_pre_hook(self.before_output_layer, prepend=True)
 
 
-def _first(output: Any) -> Any:
-    """A module's output; the first one where it gives several."""
-    return output[0] if isinstance(output, tuple) else output
-
-
-def is_rotary(model: nn.Module) -> bool:
-    """Whether queries and keys are turned by their positions, in some layer at least."""
-    return any("rotary" in type(module).__name__.lower() for module in model.modules())
-
-
-# The turns of a transformers model's layers in one run: what each was given, and what it made.
-#
-# A layer that several places share (ALBERT) has several turns.
-
-
-@dataclass
-class Turn:
-    """One call of a layer: its arguments, and what its modules gave in it.
-
-    `norms`: for each norm the inputs and outputs of its calls; `normed`: one of them came before
-    attention; `made`: the last output of every
-    other module.
-    """
-
-    layer: nn.Module
-    parts: LayerParts | None
-    args: tuple[Any, ...]
-    named: Mapping[str, Any]
-    norms: dict[nn.Module, list[tuple[Tensor, Tensor]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    made: dict[nn.Module, Any] = field(default_factory=dict)
-    call: AttentionCall | None = None
-    normed: bool = False
-    after: Tensor = field(init=False)
-
-    @property
-    def x(self) -> Tensor:
-        """The stream that arrives (1, n, d)."""
-        arrived: Tensor = self.args[0] if self.args else self.named["hidden_states"]
-        return arrived
-
-    def given(self, x: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of the same call on another stream."""
-        if self.args:
-            return (x, *self.args[1:]), dict(self.named)
-        return (), {**self.named, "hidden_states": x}
-
-
-class Recorder:
-    """Hooks that keep the turns of a model's layers, and the norms called outside of them."""
-
-    def __init__(self, model: Any, heads_per_layer: Sequence[int]) -> None:
-        attending = [layer for layer, heads in enumerate(heads_per_layer) if heads]
-        self._parts = parts_of(model, attending)
-        every = layers_of(model)
-        self._modules = [
-            self._parts[i].layer if i in self._parts else every[i]
-            for i in range(len(heads_per_layer))
-        ]
-        self._model = model
-        self.turns: list[Turn] = []
-        self.before: list[tuple[nn.Module, Tensor, Tensor]] = []
-        self.behind: list[tuple[nn.Module, Tensor, Tensor]] = []
-        self.final: Tensor | None = None
-        self._inside = False
-
-    @contextmanager
-    def attached(self) -> Iterator[None]:
-        """Keep everything of the runs until the end."""
-        layers = set(self._modules)
-        with ExitStack() as stack:
-            stack.enter_context(recording(self._model, self._on_call))
-            for module in self._model.modules():
-                if module not in layers:
-                    stack.callback(module.register_forward_hook(self._after_module).remove)
-            for layer in layers:
-                begin = layer.register_forward_pre_hook(self._begin, with_kwargs=True)
-                stack.callback(begin.remove)
-                stack.callback(layer.register_forward_hook(self._end).remove)
-            head = getattr(self._model, "get_output_embeddings", lambda: None)()
-            if head is not None:
-                stack.callback(
-                    head.register_forward_pre_hook(self._before_output, prepend=True).remove
-                )
-            yield
-
-    def _begin(self, layer: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        parts = self._parts.get(len(self.turns))
-        self.turns.append(Turn(layer, parts, args, named))
-        self._inside = True
-
-    def _end(self, _layer: nn.Module, _args: Any, output: Any) -> None:
-        self.turns[-1].after, self._inside = first_of(output), False
-
-    def _after_module(self, module: nn.Module, args: Any, output: Any) -> None:
-        if is_norm(module) and args:
-            if self._inside:
-                self.turns[-1].norms[module].append((args[0], output))
-                self.turns[-1].normed |= self.turns[-1].call is None
-            else:
-                (self.behind if self.turns else self.before).append((module, args[0], output))
-        elif self._inside:
-            self.turns[-1].made[module] = output
-
-    def _on_call(self, call: AttentionCall) -> None:
-        if self._inside:
-            self.turns[-1].call = call
-
-    def _before_output(self, _module: nn.Module, args: Any) -> None:
-        self.final = args[0]
-
-
 def first_of(output: Any) -> Any:
     """A module's output; the first one where it gives several."""
     return output[0] if isinstance(output, tuple) else output
-
-
-# The additions of attention and the MLP to the residual stream, found among module outputs.
-#
-# Layers of different architectures add an output as it is, times a factor (Granite), through a
-# norm of its own (Gemma 2), or with a norm over the sum (BERT), where the two can no longer be
-# told apart. The outputs that sum up to the change of the stream are looked for, so that no
-# architecture's names are needed.
 
 
 Outputs: TypeAlias = Sequence[tuple[nn.Module, Tensor]]
@@ -279,14 +153,11 @@ def is_norm(module: nn.Module) -> bool:
 
 
 def what_is_added(x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: Outputs) -> Added:
-    """Split the change of the stream in a layer between attention and the MLP.
+    """Split the change of the stream in a layer, from x to x_after (n, d), between attention and
+    the MLP.
 
-    Args:
-        x: the stream that arrives (n, d).
-        x_after: the stream that leaves (n, d).
-        attention_out: the output of the output projection (n, d).
-        outputs: the outputs of the layer's modules outside attention, each (n, d), in the
-            order of their calls.
+    `attention_out` (n, d) is that of the output projection; `outputs`, each (n, d), those of the
+    layer's modules outside attention, in the order of their calls.
     """
     change = x_after - x
     near = _rounding(x, x_after, attention_out)
@@ -327,12 +198,6 @@ def _factors(change: Tensor, a: Tensor, b: Tensor) -> tuple[float, float]:
     both = torch.stack([a.flatten(), b.flatten()]).double()  # (2, n·d)
     solved = torch.linalg.pinv(both @ both.T) @ (both @ change.flatten().double())
     return float(solved[0]), float(solved[1])
-
-
-# Which stream an attention reads, and what its layer adds: with a second attention in a decoder.
-#
-# A decoder of an encoder-decoder has three parts: self-attention, cross-attention and MLP. As in
-# `residual.py` they are found by what sums up, so that no architecture's names are needed.
 
 
 @dataclass(frozen=True)
@@ -404,97 +269,3 @@ def _summed_in_a_norm(seen: Seen, x: Tensor) -> bool:
     """Whether norms stand over the sums: over that of the stream and attention, and at the end."""
     summed = any(agrees(read, x + seen.attention_out) for read in seen.reads.values())
     return summed and any(is_norm(m) and agrees(out, seen.x_after) for m, out in seen.outputs)
-
-
-# Both ends of a run held fixed: what was added up before its layers, and its way to the logits.
-#
-# Letters in the shape comments as in `models/frozen/run.py`.
-
-
-@dataclass(frozen=True)
-class HuggingFaceOutput:
-    """The last norm, held fixed, and the output layer; `factor` is put on what it reads."""
-
-    norm: FrozenNorm | None
-    factor: float
-    weight: Tensor
-    bias: Tensor | None
-
-    def reads(self, x: Tensor) -> Tensor:
-        return self.factor * (x if self.norm is None else self.norm(x))
-
-
-def embedded_of(
-    model: Any, ids: Tensor, recorder: Recorder
-) -> tuple[dict[Embedded, Tensor], Tensor]:
-    """What was added up before the first layer (n, d), and what a norm added to it (n, d)."""
-    x = recorder.turns[0].x[0]
-    token = model.get_input_embeddings()(ids)[0]
-    zeros = torch.zeros_like(x)
-    if token.shape != x.shape:  # ALBERT's are narrower than its layers
-        return {"embedding": x}, zeros
-    for module, read, made in recorder.before:
-        norm = frozen_norm(module, read, made)
-        if norm is not None and near(made[0], x) and read.shape == made.shape:
-            constant = norm(torch.zeros_like(read))
-            apart: dict[Embedded, Tensor] = {"embedding": token, "position": read[0] - token}
-            return {
-                name: (norm(part[None]) - constant)[0] for name, part in apart.items()
-            }, constant[0]
-    factor = float((token * x).sum() / (token * token).sum())
-    if near(factor * token, x):
-        return {"embedding": factor * token}, zeros
-    return {"embedding": token, "position": x - token}, zeros
-
-
-def vocabulary_of(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
-    """What each token's embedding adds to the stream (V, d): a multiple of it, or nothing known."""
-    embeddings = model.get_input_embeddings()
-    weight: Tensor = embeddings.weight
-    if is_plain(embeddings):
-        every = weight.detach()
-    else:
-        every = embeddings(torch.arange(len(weight), device=weight.device)[None])[0].detach()
-    token = every[ids[0]]
-    if token.shape != embedded.shape:
-        return None
-    if near(token, embedded):
-        return every
-    factor = float((token * embedded).sum() / (token * token).sum())
-    return factor * every if near(factor * token, embedded) else None
-
-
-def output_of(model: Any, recorder: Recorder, logits: Tensor | None) -> FrozenOutput | None:
-    """The way to the logits; None where there is none that is affine."""
-    head = getattr(model, "get_output_embeddings", lambda: None)()
-    final, last = recorder.final, recorder.turns[-1].after
-    if head is None or final is None or logits is None or final.shape != last.shape:
-        return None
-    norms = [
-        norm
-        for module, read, made in recorder.behind
-        if read.shape == last.shape and near(read, last)
-        if (norm := frozen_norm(module, read, made)) is not None
-    ]
-    for norm in (*norms, None):
-        plain = last if norm is None else norm(last)
-        factor = float((plain * final).sum() / (plain * plain).sum())
-        if near(factor * plain, final):
-            return _fitted(norm, factor, head, final, logits)
-    return None
-
-
-def _fitted(
-    norm: FrozenNorm | None, factor: float, head: Any, final: Tensor, logits: Tensor
-) -> FrozenOutput | None:
-    """The output layer, with a factor on all logits (Cohere); None where they are capped."""
-    columns, bias = matrix_of(head, final)
-    weight, bias = columns.detach().t(), None if bias is None else bias.detach()  # (V, d), (V)
-    final, logits = final[:, -1:], logits[:, -1:]  # whose row tells
-    plain = nn.functional.linear(final, weight, bias)
-    if near(plain, logits):
-        return HuggingFaceOutput(norm, factor, weight, bias)
-    scale = float((plain * logits).sum() / (plain * plain).sum())
-    if not near(scale * plain, logits):
-        return None
-    return HuggingFaceOutput(norm, factor, scale * weight, None if bias is None else scale * bias)
