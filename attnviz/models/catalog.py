@@ -14,8 +14,13 @@ from attnviz.models.folder.config import (
 )
 from attnviz.models.folder.files import builtin_folder, bundled_folder, is_folder, read_config
 from attnviz.models.folder.hub import read_card
-from attnviz.models.folder.params import ParameterCount, config_count, folder_count, known_count
-from attnviz.models.folder.shapes import GPT_SIZES
+from attnviz.models.folder.params import (
+    GPT_SIZES,
+    ParameterCount,
+    config_count,
+    folder_count,
+    known_count,
+)
 from attnviz.models.placement import (
     ANYWHERE,
     BUILTIN,
@@ -62,7 +67,7 @@ def load(source: Source) -> "LoadedModel":
         UsageError: this model cannot take an option.
     """
     if source.name == EMBEDDINGS:
-        from attnviz.models.scratch.embeddings import load_embeddings
+        from attnviz.models.scratch.lessons import load_embeddings
 
         check_kind(source.kind)
         _check_plain(source)

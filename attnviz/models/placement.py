@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.errors import ModelError, option
 from attnviz.models.folder.files import weight_shapes
-from attnviz.models.folder.shapes import GPT_SIZES, UNPUBLISHED, known_total
+from attnviz.models.folder.params import GPT_SIZES, UNPUBLISHED, known_total
 from attnviz.records.capture import ModelIdentity
 from attnviz.records.heads import ModelFacts
 

@@ -18,8 +18,8 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.dissecting import dissected, dissected_as
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
+from attnviz.models.scratch.lessons import other_row
 from attnviz.models.scratch.translator import NativeTranslator
-from attnviz.models.similarity import other_row
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace

@@ -18,8 +18,8 @@ from attnviz.models.folder.files import builtin_folder
 from attnviz.models.huggingface.dissecting import dissected
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
+from attnviz.models.scratch.lessons import other_row
 from attnviz.models.scratch.native import load_native
-from attnviz.models.similarity import other_row
 from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace
 from tests.architectures import ARCHITECTURES, Architecture

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from attnviz.commands.explain.sheet import Sheet
     from attnviz.models.loaded import LoadedModel
-    from attnviz.models.scratch.embeddings import EmbeddingModel
+    from attnviz.models.scratch.lessons import EmbeddingModel
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
         UsageError: more than one head or position, or one that is not there; a model without
             queries, keys and values.
     """
-    from attnviz.models.similarity import other_row
+    from attnviz.models.scratch.lessons import other_row
 
     model.require("trace")  # refused before anything is run
     prepared = prepare(model, text, options)
@@ -126,7 +126,7 @@ class RandomInit:
 
 def work_example(name: Example, way: Way, random: RandomInit) -> Worked:
     """One of the worked examples; no model is loaded."""
-    from attnviz.models.scratch.embeddings import random_matrices, work_out
+    from attnviz.models.scratch.lessons import random_matrices, work_out
 
     if name == "three-inputs":
         return work_out(three_inputs(), way)
@@ -140,7 +140,7 @@ def work_matrices(given: Matrices, way: Way) -> Worked:
     Raises:
         InputError: they are so large that a product or a softmax is not finite.
     """
-    from attnviz.models.scratch.embeddings import work_out
+    from attnviz.models.scratch.lessons import work_out
 
     worked = work_out(given, way)
     if not all(np.isfinite(array).all() for array in (worked.pattern, worked.output)):

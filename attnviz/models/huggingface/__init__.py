@@ -8,7 +8,7 @@
 - `model.py`: the engines, a class for what a model can do; `load.py` makes one of a folder
 - `predicting.py`: logits after any layer, and text that the model writes
 - `residual.py`: what attention and the MLP add to the stream, found by what sums up
-- `places.py`, `intervening.py`: runs with vectors replaced, or links removed
+- `intervening.py`: runs with vectors replaced, or links removed
 - `dissecting.py`: every step of one head
 - `frozen.py`: a run whose norms and attention are held fixed
 """

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from attnviz.models.huggingface.attention import forward, watching
 from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.intervening import Place, passing
 from attnviz.models.huggingface.layers import Layers, layers_of
-from attnviz.models.huggingface.places import Place, passing
 from attnviz.models.huggingface.proof import ProvenRows
 from attnviz.models.huggingface.residual import first_of
 from attnviz.models.sampling import LOGIT_ROWS, Handover, log_probability, numbers

@@ -25,10 +25,9 @@ from attnviz.models.sampling import (
     rows_at_a_time,
 )
 from attnviz.models.scratch.checkpoint import load_checkpoint, to_gpt2
-from attnviz.models.scratch.frozen import freeze_gpt
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.intervening import intervene_native
-from attnviz.models.scratch.tracing import gpt_record
+from attnviz.models.scratch.tracing import freeze_gpt, gpt_record
 from attnviz.models.tokenizer import load_tokenizer
 from attnviz.models.tracing import head_trace
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, ModelIdentity, Wanted

@@ -1,10 +1,10 @@
-"""Attention before there were queries, keys and values: token embeddings compared directly.
+"""What lessons begin with: embeddings compared directly, small matrices, kinds of similarity.
 
-The parameter-free self-attention with which lessons begin: the weights are the softmax of the dot
-products of the token embeddings, without W_Q, W_K, W_V, positions or scaling, and without a mask
-unless `causal` is set.
+The parameter-free self-attention is the softmax of the dot products of the token embeddings,
+without W_Q, W_K, W_V, positions or scaling, and without a mask unless `causal` is set.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from attnviz.errors import UsageError, option
 from attnviz.models.attention import (
     attention_pattern,
+    attention_scores,
     causal_mask,
     dot_products,
     masked,
@@ -28,12 +30,21 @@ from attnviz.models.loaded import LoadedModel
 from attnviz.models.placement import EMBEDDINGS
 from attnviz.models.sampling import Handover, numbers
 from attnviz.models.scratch.checkpoint import load_checkpoint
-from attnviz.models.similarity import general_scores, similarity_scores
 from attnviz.models.tokenizer import load_tokenizer
 from attnviz.records.capture import Consumer, ModelIdentity, Wanted
 from attnviz.records.heads import Head, ModelCard, NamedHead
 from attnviz.records.tokens import Token
-from attnviz.records.trace import DoubleArray, EmbeddingTrace, Initialisation, Matrices, Way, Worked
+from attnviz.records.trace import (
+    DoubleArray,
+    EmbeddingTrace,
+    HeadTrace,
+    Initialisation,
+    Matrices,
+    OtherRow,
+    Similarity,
+    Way,
+    Worked,
+)
 
 TITLE = "token embeddings compared with each other, nothing learned to be compared"
 
@@ -179,3 +190,54 @@ def _tensor(array: DoubleArray) -> Tensor:
 
 def _array(tensor: Tensor) -> DoubleArray:
     return np.asarray(tensor.numpy(), dtype=np.float64)
+
+
+# Measures of how alike a query and a key are; models use one of them. Luong et al. 2015, arXiv
+# 1508.04025, section 3.1 (dot, general); Vaswani et al. 2017 (scaled dot); Nadaraya 1964 and Watson
+# 1964 (a kernel, each row normalised).
+
+
+def similarity_scores(kind: Similarity, q: Tensor, k: Tensor) -> Tensor:
+    """Scores before mask and softmax: q (..., n_q, d_k) and k (..., n_k, d_k) give (..., n_q, n_k).
+
+    `rbf` gives the exponent −‖q − k‖² / (2·√d_k), whose softmax is the kernel with each row
+    normalised. `general` is `dot` of vectors that were projected without biases.
+    """
+    if kind == "scaled-dot":
+        return attention_scores(q, k)
+    if kind == "rbf":
+        # not torch.cdist, whose shortcut for distances loses digits where q and k are near
+        squares = (q.unsqueeze(-2) - k.unsqueeze(-3)).square().sum(-1)
+        return -squares / (2 * math.sqrt(q.size(-1)))
+    return dot_products(q, k)
+
+
+def general_scores(x_q: Tensor, w_q: Tensor, w_k: Tensor, x_k: Tensor) -> Tensor:
+    """x·(W_Q·W_Kᵀ)·xᵀ: one bilinear form, biases left out; (n_q, n_k)."""
+    form = w_q @ w_k.transpose(-2, -1)  # (d, d), of rank d_k
+    return torch.as_tensor(x_q @ form @ x_k.transpose(-2, -1))
+
+
+def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
+    """The trace's query row by another similarity of the same vectors, under the same mask.
+
+    Raises:
+        UsageError: `general` where queries and keys are changed after their projections.
+    """
+    mask = torch.as_tensor(np.isfinite(trace.scores[trace.query]))
+    if kind == "general":
+        if trace.kinds.changed:
+            raise UsageError(
+                "here queries and keys are changed after their projections "
+                f"({trace.kinds.changed}), which no single matrix W_Q·W_Kᵀ expresses",
+                f"use {option('similarity', 'dot')}, scaled-dot or rbf",
+            )
+        w_q, w_k = torch.as_tensor(trace.w_q.weight), torch.as_tensor(trace.w_k.weight)
+        x_q, x_k = torch.as_tensor(trace.normed), torch.as_tensor(trace.read)
+        scores = general_scores(x_q[trace.query : trace.query + 1], w_q, w_k, x_k)[0]
+    else:
+        q, k = torch.as_tensor(trace.q), torch.as_tensor(trace.k)
+        scores = similarity_scores(kind, q[trace.query : trace.query + 1], k)[0]
+    scores = masked(scores, mask)
+    weights = attention_pattern(scores)
+    return OtherRow(kind, np.asarray(scores.numpy()), np.asarray(weights.numpy()))
