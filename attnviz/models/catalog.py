@@ -161,8 +161,7 @@ def locate(source: Source) -> tuple[Path, str | None]:
     if _is_local(name):
         if source.revision is not None:
             raise ModelError(
-                f"{name!r} has no revisions",
-                f"leave {option('revision')} out, or name a hub model",
+                f"{name!r} has no revisions", f"leave {option('revision')} out, or name a hub model"
             )
         return _local_folder(name), None
     from attnviz.models.folder.hub import fetch

@@ -170,12 +170,7 @@ class LoadedModel(ABC):
         return 1
 
     def generate(
-        self,
-        ids: Sequence[int],
-        sampling: Sampling,
-        wanted: Wanted,
-        consume: Consumer,
-        go_on: GoOn,
+        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         """Write tokens until one that ends a text, or as long as `go_on` says so.
 
@@ -197,12 +192,7 @@ class LoadedModel(ABC):
         raise self._refusal("value_norms")
 
     def trace(
-        self,
-        blank: Capture,
-        ids: Sequence[int],
-        head: Head,
-        query: int,
-        target: Sequence[int] = (),
+        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
     ) -> HeadTrace:
         """Run the whole model, and keep all that one head computes.
 

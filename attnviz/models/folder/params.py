@@ -238,11 +238,7 @@ def config_count(name: str, folder: Path) -> ParameterCount:
 
 
 def count(
-    name: str,
-    shapes: Shapes,
-    raw: Mapping[str, Any],
-    *,
-    tied: bool = False,
+    name: str, shapes: Shapes, raw: Mapping[str, Any], *, tied: bool = False
 ) -> ParameterCount:
     """Group a model's tensors, of these shapes, by their part in it.
 

@@ -319,12 +319,6 @@ def _grouped(q: Tensor, k: Tensor, *, out: Tensor) -> Tensor:
     return out
 
 
-# Rows of attention computed plainly, where that is what a module does.
-#
-# Unlike the eager functions of transformers, this makes no copy of keys that heads share, and takes
-# memory once.
-
-
 class Room:
     """Memory that is used for block after block.
 

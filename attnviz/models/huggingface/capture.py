@@ -17,14 +17,11 @@ from attnviz.errors import ModelError, option
 from attnviz.models.huggingface.attention import corrected, forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.layers import (
-    NEAR,
     Layers,
-    agrees,
+    check_outputs,
     check_recordable,
     matrix_of,
     parts_of,
-    projected,
-    unknown,
 )
 from attnviz.models.huggingface.proof import CannotCompute, ProvenRows
 from attnviz.models.loaded import HeadRows, TakeRows
@@ -233,24 +230,10 @@ def value_norms(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> Floa
 
     def see(output: nn.Module, _args: Any, made: Tensor) -> None:
         layer, attended = under_way.pop(output)
-        _check(parts[layer].attention, attended.flatten(2)[0], made, w_o[layer])
+        check_outputs(parts[layer].attention, attended.flatten(2)[0], made, w_o[layer])
 
     with corrected(model, measure), ExitStack() as stack:
         for output in {part.output for part in parts.values()}:
             stack.callback(output.register_forward_hook(see).remove)
         forward(model.base_model, input_ids=ids, use_cache=False)
     return np.asarray(norms.numpy())
-
-
-def _check(
-    attention: nn.Module,
-    attended: Tensor,
-    made: Tensor,
-    matrix: tuple[Tensor, Tensor | None],
-) -> None:
-    """See that the output of a layer's attention is its heads' outputs (n, h·d_v) times W_O."""
-    expected = projected(attended, matrix)
-    rounding = max(NEAR, 4 * torch.finfo(made.dtype).eps)
-    if not agrees(expected, made.reshape(expected.shape), rounding):
-        name = type(attention).__name__
-        raise unknown(f"{name} changes its heads' outputs before or behind their projection")

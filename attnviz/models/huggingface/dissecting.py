@@ -18,6 +18,7 @@ from attnviz.models.huggingface.layers import (
     NEAR,
     LayerParts,
     agrees,
+    check_outputs,
     check_recordable,
     compared,
     is_rotary,
@@ -122,11 +123,12 @@ def _recorded(
     w_o, b_o = matrix_of(parts.output, z.new_empty(parts.width, dtype=call.v.dtype))
     out = z.transpose(0, 1).flatten(1).to(w_o.dtype)  # (n_q, h·d_v)
     rounding = max(NEAR, 4 * torch.finfo(w_o.dtype).eps)
-    name = type(parts.attention).__name__
-    if not agrees(projected(out, (w_o, b_o)), seen.attention_out, rounding):
-        raise unknown(f"{name} changes its heads' outputs before or behind their projection")
+    check_outputs(parts.attention, out, seen.attention_out, (w_o, b_o))
     if not agrees(projected(seen.source, weights["w_v"]), call.v[kv], rounding):
-        raise unknown(f"{name} changes its values behind their projection")
+        raise unknown(
+            f"{type(parts.attention).__name__} changes its values behind their projection"
+        )
+    head_layer = model.get_output_embeddings()
     kinds = _kinds(model, seen, group, layer, changed=q.plain is not None or k.plain is not None)
     return RecordedHead(
         head=head,
@@ -138,7 +140,9 @@ def _recorded(
         b_o=b_o,
         z=z,
         mask=call.visible,
-        unembedding=_unembedding(model, seen.x),
+        unembedding=model.get_input_embeddings().weight
+        if head_layer is None
+        else matrix_of(head_layer, seen.x)[0].t(),
         arrays=present(
             **arrays,
             q=q.used,
@@ -155,13 +159,6 @@ def _recorded(
             mlp_out=added.mlp[query],
         ),
     )
-
-
-def _changed(model: Any, parts: LayerParts) -> str:
-    """How queries and keys are changed between projection and comparison, in words."""
-    normed = any(is_norm(m) and n[:1] in "qk" for n, m in parts.attention.named_modules())
-    words = ["normalised"] * normed + ["turned by its position (rotary)"] * is_rotary(model)
-    return " and ".join(words) or "changed by the model"
 
 
 def _embeddings(
@@ -188,18 +185,12 @@ def _embeddings(
     return {"embedding": embedded} if agrees(embedded, x) else {}
 
 
-def _unembedding(model: Any, x: Tensor) -> Tensor:
-    head = model.get_output_embeddings()
-    if head is None:
-        weight: Tensor = model.get_input_embeddings().weight
-        return weight
-    return matrix_of(head, x)[0].t()
-
-
 def _kinds(model: Any, seen: Seen, group: int, layer: Sublayer, *, changed: bool) -> Kinds:
     """How this model differs from the plain formula."""
-    call = seen.call
+    call, attention = seen.call, seen.parts.attention
     name = "" if layer.norm is None else type(layer.norm).__name__.lower()
+    normed = any(is_norm(m) and n[:1] in "qk" for n, m in attention.named_modules())
+    words = ["normalised"] * normed + ["turned by its position (rotary)"] * is_rotary(model)
     positions = "bias" if call.bias is not None and call.bias.any() else "learned"
     if is_rotary(model):
         # some layers of such models leave the rotation out (SmolLM3); one token is not turned
@@ -209,7 +200,7 @@ def _kinds(model: Any, seen: Seen, group: int, layer: Sublayer, *, changed: bool
         positions=positions,
         group=group,
         mlp=seen.mlp,
-        changed=_changed(model, seen.parts) if changed else "",
+        changed=(" and ".join(words) or "changed by the model") if changed else "",
         residual=layer.added.how,
         factors=layer.added.factors,
         causal=bool((call.mask is not None) and not call.visible.all()),

@@ -107,11 +107,9 @@ class Recorder:
                 begin = layer.register_forward_pre_hook(self._begin, with_kwargs=True)
                 stack.callback(begin.remove)
                 stack.callback(layer.register_forward_hook(self._end).remove)
-            head = getattr(self._model, "get_output_embeddings", lambda: None)()
-            if head is not None:
-                stack.callback(
-                    head.register_forward_pre_hook(self._before_output, prepend=True).remove
-                )
+            if (head := _head(self._model)) is not None:
+                before = head.register_forward_pre_hook(self._before_output, prepend=True)
+                stack.callback(before.remove)
             yield
 
     def _begin(self, layer: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
@@ -138,6 +136,11 @@ class Recorder:
 
     def _before_output(self, _module: nn.Module, args: Any) -> None:
         self.final = args[0]
+
+
+def _head(model: Any) -> Any:
+    """The output layer; None where there is none."""
+    return getattr(model, "get_output_embeddings", lambda: None)()
 
 
 class HuggingFaceLayer:
@@ -424,8 +427,7 @@ def vocabulary_of(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
 
 def output_of(model: Any, recorder: Recorder, logits: Tensor | None) -> FrozenOutput | None:
     """The way to the logits; None where there is none that is affine."""
-    head = getattr(model, "get_output_embeddings", lambda: None)()
-    final, last = recorder.final, recorder.turns[-1].after
+    head, final, last = _head(model), recorder.final, recorder.turns[-1].after
     if head is None or final is None or logits is None or final.shape != last.shape:
         return None
     norms = [

@@ -112,12 +112,7 @@ class OneStack(HuggingFaceModel):
         return freeze_transformers(self.stack, self._ids(ids), self.identity.heads_per_layer)
 
     def trace(
-        self,
-        blank: Capture,
-        ids: Sequence[int],
-        head: Head,
-        query: int,
-        target: Sequence[int] = (),
+        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
     ) -> HeadTrace:
         return head_trace(dissected(self.stack, ids, head, query), blank, self.tokenizer)
 
@@ -166,12 +161,7 @@ class CausalLM(OneSequence):
             )
 
     def generate(
-        self,
-        ids: Sequence[int],
-        sampling: Sampling,
-        wanted: Wanted,
-        consume: Consumer,
-        go_on: GoOn,
+        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         inputs, ends = {"inputs": self._ids(ids)}, ends_of(self.model)
         generate(self.model, inputs, sampling, ends, wanted, consume, go_on, self.kind)
@@ -238,23 +228,13 @@ class PairDecoder(EncoderDecoder):
     """An encoder-decoder of which the decoder or the cross-attention is recorded."""
 
     def trace(
-        self,
-        blank: Capture,
-        ids: Sequence[int],
-        head: Head,
-        query: int,
-        target: Sequence[int] = (),
+        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
     ) -> HeadTrace:
         recorded = dissected_as(self.model, self.inputs(ids, target), self.kind, head, query)
         return head_trace(recorded, blank, self.tokenizer)
 
     def generate(
-        self,
-        ids: Sequence[int],
-        sampling: Sampling,
-        wanted: Wanted,
-        consume: Consumer,
-        go_on: GoOn,
+        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         self._check_output()
         inputs = {"inputs": self._ids(ids), "decoder_start_token_id": self._start()}

@@ -9,6 +9,7 @@ the change of the stream are looked for, so that no architecture's names are nee
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -51,44 +52,40 @@ class Seen:
     mlp: int | None = None
     final: Tensor | None = None
 
+    def on_call(self, call: AttentionCall) -> None:
+        if call.module is self.parts.attention and self._now:
+            self.call = call
+
     @property
-    def now(self) -> bool:
+    def _now(self) -> bool:
         """Whether the run that is recorded is under way."""
         return self.turn == self.parts.turn
 
-    def on_call(self, call: AttentionCall) -> None:
-        if call.module is self.parts.attention and self.now:
-            self.call = call
-
-    def before_layer(self, _: object, args: Any, named: Any) -> None:
+    def _before_layer(self, _: object, args: Any, named: Any) -> None:
         self.turn += 1
-        if self.now:
+        if self._now:
             self.x = (args[0] if args else named["hidden_states"])[0].clone()  # some add in place
 
-    def after_layer(self, _: object, _args: Any, output: Any) -> None:
-        if self.now:
+    def _after_layer(self, _: object, _args: Any, output: Any) -> None:
+        if self._now:
             self.x_after = first_of(output)[0].clone()
 
-    def after_output_projection(self, _: object, _args: Any, output: Tensor) -> None:
-        if self.now:
+    def _after_projection(self, _: object, _args: Any, output: Tensor) -> None:
+        if self._now:
             self.attention_out, self.own_at = output[0].clone(), len(self.outputs)
 
-    def after_other_projection(self, _: object, _args: Any, output: Tensor) -> None:
-        if self.now:
+    def _after_other_projection(self, _: object, _args: Any, output: Tensor) -> None:
+        if self._now:
             self.other_out, self.other_at = output[0], len(self.outputs)
 
-    def before_query_projection(self, _: object, args: Any) -> None:
-        if self.now:
-            self.normed = args[0][0]
+    def _before_projection(self, role: str, _: object, args: Any) -> None:
+        if self._now:
+            setattr(self, "normed" if role == "Q" else "source", args[0][0])
 
-    def before_key_projection(self, _: object, args: Any) -> None:
-        if self.now:
-            self.source = args[0][0]
-
-    def after_module(self, module: nn.Module, args: Any, output: Any) -> None:
+    def _after_module(self, module: nn.Module, args: Any, output: Any) -> None:
         """Keep what a module outside attention gives for each token, and the MLP's width."""
         made = first_of(output)
-        if not self.now or not isinstance(made, Tensor) or made.numel() != self.x.numel():
+        if not self._now or not isinstance(made, Tensor) or made.numel() != self.x.numel():
             return
         if made.size(-1) == self.x.size(-1):
             # OPT's MLP runs on (n, d), others on (1, n, d)
@@ -99,26 +96,26 @@ class Seen:
             if isinstance(weight, Tensor) and weight.dim() == 2:
                 self.mlp = int(args[0].size(-1))  # the last such module leads back to d
 
-    def before_output_layer(self, _: object, args: Any) -> None:
+    def _before_output_layer(self, _: object, args: Any) -> None:
         self.final = args[0][0, self.at] if args[0].dim() == 3 else None
 
     def hooks(self, model: Any) -> Iterator[Any]:
         """Attach the hooks to the layer and to the model's output layer; their handles."""
         parts, others = self.parts, [] if self.other is None else [self.other]
-        yield parts.layer.register_forward_pre_hook(self.before_layer, with_kwargs=True)
-        yield parts.layer.register_forward_hook(self.after_layer)
-        yield parts.output.register_forward_hook(self.after_output_projection)
-        for role, hook in (("Q", self.before_query_projection), ("K", self.before_key_projection)):
+        yield parts.layer.register_forward_pre_hook(self._before_layer, with_kwargs=True)
+        yield parts.layer.register_forward_hook(self._after_layer)
+        yield parts.output.register_forward_hook(self._after_projection)
+        for role in "QK":
             projection = parts.projections.get(role) or parts.projections["QKV"]
             # before a hook of the user's: it is a part of what the projection does
-            yield projection.register_forward_pre_hook(hook, prepend=True)
+            keep = partial(self._before_projection, role)
+            yield projection.register_forward_pre_hook(keep, prepend=True)
         for other in others:
-            yield other.output.register_forward_hook(self.after_other_projection)
+            yield other.output.register_forward_hook(self._after_other_projection)
         for module in parts.outside(*others):
-            yield module.register_forward_hook(self.after_module)
-        if model.get_output_embeddings() is not None:
-            head = model.get_output_embeddings()
-            yield head.register_forward_pre_hook(self.before_output_layer, prepend=True)
+            yield module.register_forward_hook(self._after_module)
+        if (head := model.get_output_embeddings()) is not None:
+            yield head.register_forward_pre_hook(self._before_output_layer, prepend=True)
 
 
 def first_of(output: Any) -> Any:
@@ -126,8 +123,7 @@ def first_of(output: Any) -> Any:
     return output[0] if isinstance(output, tuple) else output
 
 
-Outputs: TypeAlias = Sequence[tuple[nn.Module, Tensor]]
-
+ModuleOutputs: TypeAlias = Sequence[tuple[nn.Module, Tensor]]
 EXACT = 1e-5
 ENOUGH = 64  # tokens: two factors that fit so many rows fit them all
 
@@ -152,7 +148,9 @@ def is_norm(module: nn.Module) -> bool:
     return "norm" in kind.__name__.lower() and kind.__module__ != parametrizations.__name__
 
 
-def what_is_added(x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: Outputs) -> Added:
+def what_is_added(
+    x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: ModuleOutputs
+) -> Added:
     """Split the change of the stream in a layer, from x to x_after (n, d), between attention and
     the MLP.
 
@@ -160,7 +158,10 @@ def what_is_added(x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: Ou
     layer's modules outside attention, in the order of their calls.
     """
     change = x_after - x
-    near = _rounding(x, x_after, attention_out)
+    if x.dtype in (torch.float32, torch.float64):
+        near = EXACT * (1 + x_after.abs().max())
+    else:  # each of the two sums is rounded to a few digits, and so is the change
+        near = 2 * torch.finfo(x.dtype).eps * (x.abs() + x_after.abs() + attention_out.abs())
     for attention, mlp, how in _candidates(attention_out, outputs):
         if ((attention + mlp - change).abs() <= near).all():
             return Added(attention, mlp, how)
@@ -172,16 +173,8 @@ def what_is_added(x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: Ou
     return Added(attention_out, change - attention_out, "mixed")
 
 
-def _rounding(x: Tensor, x_after: Tensor, attention_out: Tensor) -> Tensor:
-    """How far sums may be from the change of the stream, of one number or of each (n, d)."""
-    if x.dtype in (torch.float32, torch.float64):
-        return EXACT * (1 + x_after.abs().max())
-    # each of the two sums is rounded to a few digits, and so is the change
-    return 2 * torch.finfo(x.dtype).eps * (x.abs() + x_after.abs() + attention_out.abs())
-
-
 def _candidates(
-    attention_out: Tensor, outputs: Outputs
+    attention_out: Tensor, outputs: ModuleOutputs
 ) -> Iterator[tuple[Tensor, Tensor, Residual]]:
     """Possible additions of attention and the MLP: the plainest first, and the last called."""
     norms = [out for module, out in outputs if is_norm(module)]
@@ -246,7 +239,9 @@ def _cross(seen: Seen) -> Sublayer | None:
 def _decoder(seen: Seen) -> Sublayer | None:
     """Self-attention adds to what arrives at the layer, cross-attention and the MLP after it."""
     norm = _norm_before(seen)
-    for crossed in _crossed(seen):
+    # cross-attention may add its output, or that of the first norm behind it
+    norms = [out for module, out in seen.outputs[seen.other_at :] if is_norm(module)]
+    for crossed in (seen.other_out, *norms[:1]):
         rest = [(module, out) for module, out in seen.outputs if out is not crossed]
         added = what_is_added(seen.x, seen.x_after - crossed, seen.attention_out, rest)
         if added.how != "mixed":
@@ -256,13 +251,6 @@ def _decoder(seen: Seen) -> Sublayer | None:
     change = seen.x_after - seen.x
     added = Added(seen.attention_out, change - seen.attention_out, "mixed")
     return Sublayer(seen.x, norm, added)
-
-
-def _crossed(seen: Seen) -> Iterator[Tensor]:
-    """What cross-attention may add: its output, or that of the first norm behind it."""
-    yield seen.other_out
-    after = seen.outputs[seen.other_at :]
-    yield from [out for module, out in after if is_norm(module)][:1]
 
 
 def _summed_in_a_norm(seen: Seen, x: Tensor) -> bool:

@@ -159,12 +159,7 @@ class NativeModel(LoadedModel):
             run(whole=whole, source=source)
 
     def generate(
-        self,
-        ids: Sequence[int],
-        sampling: Sampling,
-        wanted: Wanted,
-        consume: Consumer,
-        go_on: GoOn,
+        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         """Each token is read once, thanks to a cache at the hook points of keys and values."""
         read, n, handover = self._ids(ids), len(ids), Handover(wanted, consume)
@@ -196,12 +191,7 @@ class NativeModel(LoadedModel):
         return freeze_gpt(self.model, self._ids(ids))
 
     def trace(
-        self,
-        blank: Capture,
-        ids: Sequence[int],
-        head: Head,
-        query: int,
-        target: Sequence[int] = (),
+        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
     ) -> HeadTrace:
         recorded = gpt_record(self.model, self._ids(ids)[0], head, query)
         return head_trace(recorded, blank, self.tokenizer)

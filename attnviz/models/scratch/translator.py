@@ -64,12 +64,7 @@ class NativeTranslator(LoadedModel):
                 self.model.decode(self._read(target)[None], encoded)
 
     def trace(
-        self,
-        blank: Capture,
-        ids: Sequence[int],
-        head: Head,
-        query: int,
-        target: Sequence[int] = (),
+        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
     ) -> HeadTrace:
         source, read = torch.tensor(list(ids)), self._read(target)
         recorded = seq2seq_record(self.model, self.kind, source, read, head, query)
@@ -87,12 +82,7 @@ class NativeTranslator(LoadedModel):
         return text, self.read_target(text)
 
     def generate(
-        self,
-        ids: Sequence[int],
-        sampling: Sampling,
-        wanted: Wanted,
-        consume: Consumer,
-        go_on: GoOn,
+        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         n = 1 + min(sampling.most, self.model.config.n_positions - 1)
         handover, read = Handover(wanted, consume), [self.end]
