@@ -35,7 +35,7 @@ from attnviz.records.trace import HeadTrace, Verified
 from attnviz.records.transforms import Scores
 
 if TYPE_CHECKING:
-    from attnviz.models.frozen.sums import Sums
+    from attnviz.models.frozen.sums import RunSums
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
 
@@ -350,21 +350,21 @@ def verify(
     return verified(model, source, ids, target, prepared.shape, check_room)
 
 
-def frozen(prepared: Prepared) -> "Sums":
+def frozen(prepared: Prepared) -> "RunSums":
     """The run of a text, held fixed.
 
     Raises:
         UsageError: the model has no one residual stream.
         ModelError: this architecture cannot be taken apart, or it does not fit into memory.
     """
-    from attnviz.models.frozen.sums import Sums
+    from attnviz.models.frozen.sums import RunSums
 
     model = prepared.model
     model.require("freeze")
     heads = every_head(model.identity.heads_per_layer)
     # each layer's scores, pattern and mask, and the vectors of a walk
     prepared.budget.check(4 * prepared.budget.patterns(heads), "shorten the text")
-    return Sums(model.freeze(prepared.ids))
+    return RunSums(model.freeze(prepared.ids))
 
 
 # How well a model predicts a text, for what its card says of the texts of its world.

@@ -28,7 +28,7 @@ from attnviz.records.trace import HeadTrace
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attnviz.models.frozen.sums import FrozenRun
+    from attnviz.models.frozen.run import FrozenRun
     from attnviz.models.tokenizer import TextTokenizer
 
 

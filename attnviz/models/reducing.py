@@ -253,9 +253,13 @@ class StrongestLinks:
         queries, keys, weights, largest = (torch.cat(p).cpu() for p in zip(*parts, strict=True))
         self.give(
             HeadLinks(
-                *(window, layer, head),
-                *(queries.numpy(), keys.numpy(), numbers(weights)),
-                float(largest.max()),
+                window=window,
+                layer=layer,
+                head=head,
+                queries=queries.numpy(),
+                keys=keys.numpy(),
+                weights=numbers(weights),
+                largest=float(largest.max()),
             )
         )
 

@@ -5,7 +5,7 @@ they did to the tokens of this run, the MLP by zeros, and the output projection 
 its output. What is left of the layer's code is affine, and is called on whatever vectors are asked
 about. That it is, is checked on random ones.
 
-Letters in the shape comments as in `models/frozen/sums.py`.
+Letters in the shape comments as in `models/frozen/run.py`.
 """
 
 from collections import OrderedDict, defaultdict, deque
@@ -18,9 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError, option
-from attnviz.models.frozen.sums import (
+from attnviz.models.frozen.run import (
     Embedded,
     FrozenAttention,
+    FrozenLayer,
     FrozenNorm,
     FrozenOutput,
     FrozenRun,
@@ -143,7 +144,7 @@ def _head(model: Any) -> Any:
     return getattr(model, "get_output_embeddings", lambda: None)()
 
 
-class HuggingFaceLayer:
+class HuggingFaceLayer(FrozenLayer):
     """A turn of a layer, held fixed."""
 
     def __init__(self, model: Any, turn: Turn) -> None:
@@ -372,19 +373,6 @@ def _nothing_seen(
     return v.new_zeros((q.size(0), q.size(2), q.size(1), v.size(3))), None
 
 
-@dataclass(frozen=True)
-class HuggingFaceOutput:
-    """The last norm, held fixed, and the output layer; `factor` is put on what it reads."""
-
-    norm: FrozenNorm | None
-    factor: float
-    weight: Tensor
-    bias: Tensor | None
-
-    def reads(self, x: Tensor) -> Tensor:
-        return self.factor * (x if self.norm is None else self.norm(x))
-
-
 def embedded_of(
     model: Any, ids: Tensor, recorder: Recorder
 ) -> tuple[dict[Embedded, Tensor], Tensor]:
@@ -453,8 +441,8 @@ def _fitted(
     final, logits = final[:, -1:], logits[:, -1:]  # whose row tells
     plain = nn.functional.linear(final, weight, bias)
     if near(plain, logits):
-        return HuggingFaceOutput(norm, factor, weight, bias)
+        return FrozenOutput(norm, weight, bias, factor)
     scale = float((plain * logits).sum() / (plain * plain).sum())
     if not near(scale * plain, logits):
         return None
-    return HuggingFaceOutput(norm, factor, scale * weight, None if bias is None else scale * bias)
+    return FrozenOutput(norm, scale * weight, None if bias is None else scale * bias, factor)

@@ -34,7 +34,7 @@ from attnviz.records.interventions import (
 
 
 @dataclass(frozen=True)
-class Place:
+class SitePlace:
     """Where the vectors of a kind of site pass in one layer.
 
     `incoming`: they are what the module is given, not what it gives. `turn`: which of the module's
@@ -48,7 +48,7 @@ class Place:
 
 def places_of(
     model: Any, ids: Tensor, heads_per_layer: Sequence[int], sites: Iterable[tuple[SiteKind, int]]
-) -> dict[tuple[SiteKind, int], Place]:
+) -> dict[tuple[SiteKind, int], SitePlace]:
     """The places of these kinds of sites and layers, in a model of one sequence that can run ids
     (1, n).
 
@@ -62,18 +62,18 @@ def places_of(
     adding = {layer: parts[layer] for kind, layer in wanted if kind in ("attention", "mlp")}
     added = _adding(model, ids, adding) if adding else {}
 
-    def place(kind: SiteKind, layer: int) -> Place:
+    def place(kind: SiteKind, layer: int) -> SitePlace:
         if kind == "residual" and own_module:
-            return Place(layers[layer], incoming=True)
+            return SitePlace(layers[layer], incoming=True)
         own = parts[layer]
         if kind == "residual":
-            return Place(own.layer, incoming=True, turn=own.turn)
+            return SitePlace(own.layer, incoming=True, turn=own.turn)
         if kind == "head":
-            return Place(own.output, incoming=True, turn=own.turn)
+            return SitePlace(own.output, incoming=True, turn=own.turn)
         module = added[layer][0 if kind == "attention" else 1]
         if module is None:
             raise unknown(f"what the MLPs of {type(model).__name__} add cannot be told apart")
-        return Place(module, incoming=False, turn=own.turn)
+        return SitePlace(module, incoming=False, turn=own.turn)
 
     return {at: place(*at) for at in wanted}
 
@@ -125,7 +125,7 @@ def _two(seen: Seen) -> tuple[nn.Module, nn.Module | None]:
 
 
 @contextmanager
-def passing(place: Place, change: Callable[[Tensor], Tensor | None]) -> Iterator[None]:
+def passing(place: SitePlace, change: Callable[[Tensor], Tensor | None]) -> Iterator[None]:
     """Give the vectors that pass at a place to a function, which may replace them.
 
     Raises:

@@ -25,7 +25,7 @@ from attnviz.models.folder.gate import foreign
 from attnviz.models.folder.hub import read_card
 from attnviz.models.folder.weights import check_finite, check_parameters, lacks, other_shape
 from attnviz.models.huggingface.attention import forward
-from attnviz.models.huggingface.capture import Attention, attention_of
+from attnviz.models.huggingface.capture import attention_of
 from attnviz.models.huggingface.layers import agrees
 from attnviz.models.huggingface.model import (
     CausalLM,
@@ -113,7 +113,11 @@ def _engine(
     tokenizer: TextTokenizer,
     revision: str | None,
 ) -> HuggingFaceModel:
-    attention = _attention(model, sizes)
+    if "input_ids" not in inspect.signature(model.forward).parameters:
+        raise reads_no_text(model.config.model_type)
+    # seen at work, as configurations leave it open, or name it wrongly
+    inputs, layers = _few_tokens(model, sizes), len(sizes.heads_per_layer)
+    attention = attention_of(model, inputs, layers, sizes.kind)
     identity = ModelIdentity(
         name=name,
         architecture=sizes.architecture,
@@ -142,13 +146,6 @@ def _engine(
     )
 
 
-def _attention(model: Any, sizes: ModelSizes) -> Attention:
-    """The attention that it has, seen at work: configurations leave it open, or name it wrongly."""
-    if "input_ids" not in inspect.signature(model.forward).parameters:
-        raise reads_no_text(model.config.model_type)
-    return attention_of(model, _few_tokens(model, sizes), len(sizes.heads_per_layer), sizes.kind)
-
-
 def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
     """The arguments of a forward pass over a few tokens."""
     padding = getattr(model.config.get_text_config(), "pad_token_id", None)
@@ -163,9 +160,7 @@ def _check_within(wrapper: Any, plain: Any, inputs: dict[str, Any]) -> None:
     inside = not any(getattr(config, "alora_invocation_tokens", None) for config in configs)
     if inside and isinstance(wrapper, torch.nn.Module):
         with torch.inference_mode():
-            outer, inner = (
-                forward(each, **inputs, use_cache=False)[0] for each in (wrapper, plain)
-            )
+            outer, inner = (forward(m, **inputs, use_cache=False)[0] for m in (wrapper, plain))
         inside = agrees(inner, outer)
     if not inside:
         raise ModelError(
@@ -180,7 +175,11 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    _check_not_quantised(folder)
+    if read_config(folder).get("quantization_config"):
+        raise ModelError(
+            f"the weights in {str(folder)!r} are quantised, and attnviz takes floating point alone",
+            "use the model that they were made from",
+        )
     for model_class, config in _model_classes(transformers_config(folder)):
         _check_size(model_class, config, folder)
         model, report = model_class.from_pretrained(
@@ -203,14 +202,6 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
         raise lacks(folder, name)
     check_finite(dict(model.named_parameters()), folder)
     return model.to(placement.torch_device()).eval().requires_grad_(False)
-
-
-def _check_not_quantised(folder: Path) -> None:
-    if read_config(folder).get("quantization_config"):
-        raise ModelError(
-            f"the weights in {str(folder)!r} are quantised, and attnviz takes floating point alone",
-            "use the model that they were made from",
-        )
 
 
 MOST_BESIDE = 1 << 28

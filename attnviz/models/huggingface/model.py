@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.fingerprint import weights_in
-from attnviz.models.frozen.sums import FrozenRun
+from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import foreign, forward
 from attnviz.models.huggingface.capture import reduce_windows, run_and_capture, value_norms
 from attnviz.models.huggingface.dissecting import dissected, dissected_as

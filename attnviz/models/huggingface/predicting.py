@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from attnviz.models.huggingface.attention import forward, watching
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.intervening import Place, passing
+from attnviz.models.huggingface.intervening import SitePlace, passing
 from attnviz.models.huggingface.layers import Layers, layers_of
 from attnviz.models.huggingface.proof import ProvenRows
 from attnviz.models.huggingface.residual import first_of
@@ -43,7 +43,7 @@ def predict(
         if lens:
             *earlier, last = layers_of(model)
             for layer, stream in enumerate(_streams(model, ids, earlier)):
-                with passing(Place(last, incoming=False), partial(_instead, stream)):
+                with passing(SitePlace(last, incoming=False), partial(_instead, stream)):
                     hand_over(layer)
         hand_over(None)
 
@@ -55,7 +55,7 @@ def _instead(stream: Tensor, _: Tensor) -> Tensor:
 def vectors(model: Any, ids: Tensor, position: int) -> FloatArray:
     """The residual stream over ids (1, n) at a position, as `LoadedModel.vectors`."""
     layers, first = layers_of(model), list[Tensor]()
-    with passing(Place(layers[0], incoming=True), first.append):
+    with passing(SitePlace(layers[0], incoming=True), first.append):
         after = _streams(model, ids, layers)
     return numbers(torch.stack([stream[0, position].float() for stream in (*first, *after)]))
 

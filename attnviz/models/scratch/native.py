@@ -13,7 +13,7 @@ from attnviz.models.attention import Hook, attached, kept
 from attnviz.models.fingerprint import fingerprint
 from attnviz.models.folder.config import folder_sizes, gpt2_config
 from attnviz.models.folder.hub import read_card
-from attnviz.models.frozen.sums import FrozenRun
+from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, TakeRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
 from attnviz.models.sampling import (

@@ -1,6 +1,6 @@
 """A run of a model from scratch: one head of it recorded, or all of it held fixed.
 
-Letters in the shape comments as in `models/frozen/sums.py`.
+Letters in the shape comments as in `models/frozen/run.py`.
 """
 
 import math
@@ -13,7 +13,14 @@ import torch
 from torch import Tensor
 
 from attnviz.models.attention import causal_mask, kept, split_heads
-from attnviz.models.frozen.sums import FrozenAttention, FrozenNorm, FrozenRun, frozen_norm
+from attnviz.models.frozen.run import (
+    FrozenAttention,
+    FrozenLayer,
+    FrozenNorm,
+    FrozenOutput,
+    FrozenRun,
+    frozen_norm,
+)
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tracing import RecordedHead, present
@@ -152,8 +159,8 @@ def _streams(block: Any, kind: Kind, seen: Mapping[str, Tensor], query: int) -> 
 POINTS = ("resid_pre", "resid_mid", "attn.q", "attn.k", "attn.v", "attn.pattern")
 
 
-@dataclass(frozen=True)
-class GPTLayer:
+@dataclass(eq=False)
+class GPTLayer(FrozenLayer):
     """A block held fixed."""
 
     block: Any
@@ -170,18 +177,6 @@ class GPTLayer:
         return q, k, v
 
 
-@dataclass(frozen=True)
-class GPTOutput:
-    """The last norm, held fixed, and the tied output layer, which has no bias."""
-
-    norm: FrozenNorm
-    weight: Tensor
-    bias: None = None
-
-    def reads(self, x: Tensor) -> Tensor:
-        return self.norm(x)
-
-
 def freeze_gpt(model: GPT, ids: Tensor) -> FrozenRun:
     """Run a GPT over ids (1, n), and hold the run fixed."""
     n_layer = len(model.h)
@@ -195,7 +190,7 @@ def freeze_gpt(model: GPT, ids: Tensor) -> FrozenRun:
             layers=[_layer(model.h[i], f"h.{i}.", seen) for i in range(n_layer)],
             streams=[*(seen[f"h.{i}.resid_pre"] for i in range(n_layer)), final],
             vocabulary=model.wte.weight.detach(),
-            output=GPTOutput(_norm(model.ln_f, final), model.wte.weight.detach()),
+            output=FrozenOutput(_norm(model.ln_f, final), model.wte.weight.detach()),
         )
 
 
