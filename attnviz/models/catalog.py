@@ -186,7 +186,8 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
 
     folder = _local_folder(name) if _is_local(name) else cached(name)
     if folder is not None:
-        facts = _facts_of(folder, name, _where(name))
+        found = "a folder" if _is_local(name) else "in the cache"
+        facts = _facts_of(folder, name, "bundled" if name in BUNDLED else found)
         return facts, read_card(folder, name, (facts.heads_per_layer,) * facts.layers)
     for facts in HUB_MODELS:
         if facts.name == name:
@@ -253,12 +254,6 @@ def _local_folder(name: str) -> Path:
         raise ModelError(f"there is no home folder for {name!r}", "check the path") from None
 
 
-def _where(name: str) -> str:
-    if name in BUNDLED:
-        return "bundled"
-    return "a folder" if _is_local(name) else "in the cache"
-
-
 def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:
     sizes = folder_sizes(folder)
     heads = sizes.heads_per_layer
@@ -276,8 +271,7 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
     folder, revision = locate(source)
     if source.name in KNOWN_MODELS:
         return []  # they change with the version of attnviz
-    found = sorted(path for path in folder.iterdir() if path.is_file())
-    states = ((path, path.stat()) for path in found)
+    states = ((path, path.stat()) for path in sorted(folder.iterdir()) if path.is_file())
     return [(path.name, s.st_size, revision or str(s.st_mtime_ns)) for path, s in states]
 
 
@@ -288,6 +282,6 @@ def state_of_memory(model: "LoadedModel") -> list[tuple[str, int, str]]:
     """
     from hashlib import blake2b
 
-    told = repr((model.identity, model.tokenizer.backend.to_str())).encode()
-    mark = blake2b(told, digest_size=8).hexdigest()
+    state = repr((model.identity, model.tokenizer.backend.to_str())).encode()
+    mark = blake2b(state, digest_size=8).hexdigest()
     return [("in memory", model.identity.parameters, mark)]

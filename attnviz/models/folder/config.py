@@ -37,8 +37,7 @@ def token_id(value: object, vocab_size: int) -> int | None:
     return None
 
 
-def pair_kind(kind: Kind | None) -> Kind:
-    """The kind of an encoder-decoder's attention, by default "cross"."""
+def _of_pair(kind: Kind | None) -> Kind:
     return "cross" if kind in (None, "self") else kind
 
 
@@ -148,17 +147,15 @@ def folder_sizes(folder: Path, kind: Kind | None = None) -> ModelSizes:
     """The sizes of a folder's model, for any architecture; an encoder-decoder's for one `kind`."""
     architecture = read_config(folder).get("model_type")
     if architecture == SEQ2SEQ:
-        pair, kind = seq2seq_config(folder), pair_kind(kind)
+        pair, kind = seq2seq_config(folder), _of_pair(kind)
         heads = (pair.n_head,) * (pair.n_encoder if kind == "encoder" else pair.n_decoder)
         return ModelSizes(SEQ2SEQ, heads, pair.vocab_size, pair.n_positions, None, kind)
     if architecture != "gpt2":
         return sizes_of(folder, kind)
     check_kind(kind)
     config = gpt2_config(folder)
-    sizes = config.sizes
-    return ModelSizes(
-        "gpt2", sizes.heads_per_layer, sizes.vocab_size, sizes.n_positions, config.bos_id
-    )
+    own, bos = config.sizes, config.bos_id
+    return ModelSizes("gpt2", own.heads_per_layer, own.vocab_size, own.n_positions, bos)
 
 
 def gpt2_config(folder: Path) -> FolderConfig:
@@ -297,7 +294,7 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
     config = transformers_config(folder)
     text = config.get_text_config()
     if config.is_encoder_decoder:
-        kind = pair_kind(kind)
+        kind = _of_pair(kind)
         # BART names them for both sides, T5 only the decoder's layers
         side = "encoder" if kind == "encoder" else "decoder"
         heads = getattr(text, f"{side}_attention_heads", None) or text.num_attention_heads

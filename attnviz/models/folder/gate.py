@@ -35,34 +35,24 @@ ITEM_BYTES: Mapping[str, float] = {
     "F8_E4M3FNUZ": 1, "F8_E5M2FNUZ": 1, "F4": 0.5, "F6_E2M3": 0.75, "F6_E3M2": 0.75,
 }  # fmt: skip
 """Bytes of a number of each type of safetensors."""
-_LIMITS: tuple[tuple[int, str], ...] = (
-    (
-        1_000,
-        """num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers
+_LIMITS = {
+    1_000: """num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers
         num_encoder_layers num_decoder_layers n_encoder n_decoder attention_types""",
-    ),
-    (
-        4_096,
-        """num_attention_heads n_head n_heads num_heads num_key_value_heads num_kv_heads
+    4_096: """num_attention_heads n_head n_heads num_heads num_key_value_heads num_kv_heads
         encoder_attention_heads decoder_attention_heads""",
-    ),
-    (
-        1 << 31,
-        """vocab_size n_positions max_position_embeddings n_ctx n_embd hidden_size d_model
+    1 << 31: """vocab_size n_positions max_position_embeddings n_ctx n_embd hidden_size d_model
         dim embedding_size n_inner intermediate_size ffn_dim d_ff head_dim d_kv d_head
         encoder_ffn_dim decoder_ffn_dim hidden_dim""",
-    ),
-    (1 << 15, "num_experts num_local_experts n_routed_experts n_shared_experts moe_num_experts"),
-    (100_000, "num_labels type_vocab_size"),
-)
-LIMITS: Mapping[str, int] = {name: most for most, names in _LIMITS for name in names.split()}
+    1 << 15: "num_experts num_local_experts n_routed_experts n_shared_experts moe_num_experts",
+    100_000: "num_labels type_vocab_size",
+}
+LIMITS = {name: most for most, names in _LIMITS.items() for name in names.split()}
 """The largest value of a setting that makes a model large, or slow to build.
 
 Of a GPT-Neo's `attention_types` [[["global", "local"], 12]] is 24 layers.
 """
-PARTS = re.compile(
-    r"(?:layers|groups?(?:_num)?|heads|blocks|networks|functions|experts|stages|hashes)$"
-)
+COUNTS = "layers|groups?(?:_num)?|heads|blocks|networks|functions|experts|stages|hashes"
+PARTS = re.compile(rf"(?:{COUNTS})$")
 MOST = 1_000
 """The largest number of any other setting that counts parts of a model by its name."""
 EPSILON = re.compile(r"(?:^|_)(?:eps|epsilon)$")
@@ -152,9 +142,8 @@ def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
         if name == "__metadata__":
             continue
         kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-        if len(shape) > MOST_AXES or not all(
-            is_size(n, LARGEST_SIZE) for n in (*shape, begin, end)
-        ):
+        sizes = all(is_size(n, LARGEST_SIZE) for n in (*shape, begin, end))
+        if len(shape) > MOST_AXES or not sizes:
             raise ValueError(f"the sizes of {cut(name)} are no whole numbers")
         if math.prod(shape) * ITEM_BYTES[kind] != end - begin:
             raise ValueError(f"{cut(name)} has another size than its shape says")
@@ -196,9 +185,15 @@ def check_settings(raw: Mapping[str, Any], where: Path) -> None:
         counts = PARTS.search(name) and not isinstance(value, list)
         most = LIMITS.get(name, MOST if counts else None)
         if most is not None and not all(number <= most for number in _nested(value)):
-            raise _wrong(where, name, value, f"{most:,} at most")
-        if EPSILON.search(name) and not all(0 <= number <= 1 for number in _nested(value)):
-            raise _wrong(where, name, value, "a number from 0 to 1")
+            wanted = f"{most:,} at most"
+        elif EPSILON.search(name) and not all(0 <= number <= 1 for number in _nested(value)):
+            wanted = "a number from 0 to 1"
+        else:
+            continue
+        raise ModelError(
+            f"in {str(where)!r} {name} is {cut(repr(value))}, and must be {wanted}",
+            "use the config.json that the model was saved with",
+        )
 
 
 def _nested(value: object) -> Iterator[float]:
@@ -207,13 +202,6 @@ def _nested(value: object) -> Iterator[float]:
         yield value
     for each in value if isinstance(value, list) else ():
         yield from _nested(each)
-
-
-def _wrong(where: Path, name: str, value: object, wanted: str) -> ModelError:
-    return ModelError(
-        f"in {str(where)!r} {name} is {cut(repr(value))}, and must be {wanted}",
-        "use the config.json that the model was saved with",
-    )
 
 
 def check_asked(asked: int, held: int, folder: Path) -> None:

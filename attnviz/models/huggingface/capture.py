@@ -5,7 +5,7 @@ Where the architecture lets its attention function be switched, ours takes its p
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,18 +49,7 @@ def run_and_capture(
     every row is proven, and each layer's largest error is put here. Returns the output of the body;
     None where it was not run to its end.
     """
-    handover, proven = Handover(wanted, consume), ProvenRows(errors)
-    handing_over = _handing_over(model, kind, handover, proven, whole=whole)
-    with torch.inference_mode(), handing_over, suppress(_LastLayerSeen):
-        return forward(model.base_model, **inputs)
-    return None
-
-
-def _handing_over(
-    model: Any, kind: Kind, handover: Handover, proven: ProvenRows, *, whole: bool
-) -> AbstractContextManager[None]:
-    """Hand over the wanted rows of each layer that runs; after the last one, end the pass."""
-    layers, wanted = Layers(model, kind), handover.wanted
+    handover, proven, layers = Handover(wanted, consume), ProvenRows(errors), Layers(model, kind)
 
     def at_layer(module: Any, hand_over: Callable[[int], None]) -> None:
         layer = layers.at_work(module)
@@ -80,7 +69,9 @@ def _handing_over(
             f"{model.config.model_type} returns its weights, but not its scores",
             f"leave {option('scores')} out",
         )
-    return watching(model, on_call, on_output)
+    with torch.inference_mode(), watching(model, on_call, on_output), suppress(_LastLayerSeen):
+        return forward(model.base_model, **inputs)
+    return None
 
 
 def _hand_over(call: AttentionCall, layer: int, handover: Handover, proven: ProvenRows) -> None:
@@ -118,10 +109,9 @@ def _give(
 ) -> None:
     """Give the rows of one call to a reduction, text by text, in blocks."""
     every = len(heads) == call.q.size(0)
+    step = rows_at_a_time(call.k.size(1), call.q.size(0))
     for text in range(call.texts):
-        own = call.of(text)
-        rows = proven.of(own, layer, heads)
-        step = rows_at_a_time(call.k.size(1), call.q.size(0))
+        rows = proven.of(call.of(text), layer, heads)
         for queries in torch.split(torch.arange(call.q.size(1)), step):
             weights, scores = rows(queries)
             if not every:
@@ -132,7 +122,7 @@ def _give(
 
 
 @dataclass(frozen=True)
-class Attention:
+class ModelAttention:
     """The attention of a model: heads of each layer (0: none), and whether it is causal.
 
     `sinks`: its attention function is not transformers' own, and may leave a part of a row out.
@@ -143,7 +133,7 @@ class Attention:
     sinks: bool
 
 
-def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind) -> Attention:
+def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind) -> ModelAttention:
     """The attention that a model has, seen at work on a few tokens.
 
     Raises:
@@ -187,7 +177,7 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
             "the attention function of transformers, so attnviz cannot show it",
             "let it call that function, as the other layers do",
         )
-    return Attention(tuple(heads), causal=not looks_ahead, sinks=sinks)
+    return ModelAttention(tuple(heads), causal=not looks_ahead, sinks=sinks)
 
 
 def _some_pattern(call: AttentionCall) -> Tensor:
@@ -202,9 +192,6 @@ def _some_pattern(call: AttentionCall) -> Tensor:
             seen = torch.ones(n_q, call.k.size(1))
             seen = seen.tril() if call.causal else seen
         return (seen / seen.sum(dim=-1, keepdim=True)).expand(heads, -1, -1)
-
-
-# The norms of a transformers model's values: the length of what a key can add to a query.
 
 
 def value_norms(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> FloatArray:

@@ -161,13 +161,12 @@ class HuggingFaceLayer(FrozenLayer):
     def passes(self, x: Tensor, attended: Tensor) -> Tensor:
         if self._factor is not None:
             return x + self._factor * attended
-        parts, silent = self._turn.parts, dict[nn.Module, Callable[[nn.Module], Any]]()
+        parts, silent = self._turn.parts, {module: self._nothing(module) for module in self._off}
         if parts is not None:
             for projection in parts.projections.values():
-                silent[projection] = self._nothing
-            silent[parts.output] = lambda _: lambda *_: attended
-        off = dict.fromkeys(self._off, self._nothing)
-        with self._with({**off, **silent}, frozen=True), replaced_by(self._model, _nothing_seen):
+                silent[projection] = self._nothing(projection)
+            silent[parts.output] = lambda *_: attended
+        with self._with(silent, frozen=True), replaced_by(self._model, _nothing_seen):
             args, named = self._turn.given(x)
             after: Tensor = first_of(self._turn.layer(*args, **named))
         return after
@@ -182,17 +181,17 @@ class HuggingFaceLayer(FrozenLayer):
             try:
                 self._turn.layer(*args, **named)
             except ReachedAttention as reached:
-                return reached.q, reached.k, reached.v
+                q, k, v = reached.args
+                return q, k, v
         raise unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
 
     @contextmanager
     def _with(
-        self, made: Mapping[nn.Module, Callable[[nn.Module], Any]], *, frozen: bool
+        self, forwards: Mapping[nn.Module, Callable[..., Any]], *, frozen: bool
     ) -> Iterator[None]:
         """The layer with these modules' forward replaced, and its norms as they were."""
-        forwards = {module: make(module) for module, make in made.items()}
-        if frozen:
-            forwards |= {module: _in_turn(calls) for module, calls in self._norms.items()}
+        norms = {module: _in_turn(calls) for module, calls in self._norms.items() if frozen}
+        forwards = {**forwards, **norms}
         before = {m: (vars(m).get("forward"), m._forward_hooks) for m in forwards}
         try:
             for module, function in forwards.items():
@@ -214,8 +213,7 @@ class HuggingFaceLayer(FrozenLayer):
             x = next(each for each in (*args, *named.values()) if isinstance(each, Tensor))
             like = first_of(made)
             texts = x.numel() // x.size(-1) // self._turn.x.size(1)
-            batch = texts * like.size(0)
-            zeros = like.new_zeros((batch, *like.shape[1:]))
+            zeros = like.new_zeros((texts * like.size(0), *like.shape[1:]))
             return (zeros, *made[1:]) if isinstance(made, tuple) else zeros
 
         return nothing
@@ -249,10 +247,8 @@ class HuggingFaceLayer(FrozenLayer):
             raise unknown(f"{type(self._turn.layer).__name__} is not affine with its norms fixed")
         alone = nothing - both[0]  # of the sum, what attention adds
         factor = float((alone * both[3]).sum() / (both[3] * both[3]).sum())
-        plain = all(
-            near(made, x + factor * attended)
-            for made, x, attended in zip((nothing, one, other), both, both.flip(0), strict=False)
-        )
+        added = both + factor * both.flip(0)
+        plain = all(map(near, (nothing, one, other), added))
         return factor if plain else None
 
 
@@ -324,11 +320,10 @@ def _attention(turn: Turn) -> FrozenAttention:
 
 
 def _frozen_calls(module: nn.Module, calls: list[tuple[Tensor, Tensor]]) -> list[FrozenNorm]:
-    found = [frozen_norm(module, x, y) for x, y in calls]
-    kept = [norm for norm in found if norm is not None]
-    if len(kept) < len(found):
+    norms = [norm for x, y in calls if (norm := frozen_norm(module, x, y)) is not None]
+    if len(norms) < len(calls):
         raise unknown(f"{type(module).__name__} is no norm that can be held fixed")
-    return kept
+    return norms
 
 
 def _in_turn(calls: list[FrozenNorm]) -> Callable[..., Tensor]:
@@ -358,10 +353,6 @@ def _without_norms(module: nn.Module, parts: LayerParts | None) -> Iterator[nn.M
 class ReachedAttention(Exception):
     """Ends a layer's run where its attention begins, with what it was given (B, heads, n, d)."""
 
-    def __init__(self, q: Tensor, k: Tensor, v: Tensor) -> None:
-        super().__init__()
-        self.q, self.k, self.v = q, k, v
-
 
 def _reached(_module: nn.Module, q: Tensor, k: Tensor, v: Tensor, *_: Any, **_named: Any) -> Any:
     raise ReachedAttention(q, k, v)
@@ -386,14 +377,18 @@ def embedded_of(
         norm = frozen_norm(module, read, made)
         if norm is not None and near(made[0], x) and read.shape == made.shape:
             constant = norm(torch.zeros_like(read))
-            apart: dict[Embedded, Tensor] = {"embedding": token, "position": read[0] - token}
-            return {
-                name: (norm(part[None]) - constant)[0] for name, part in apart.items()
-            }, constant[0]
-    factor = float((token * x).sum() / (token * token).sum())
-    if near(factor * token, x):
+            embedding, position = (norm(p) - constant for p in (token[None], read - token))
+            return {"embedding": embedding[0], "position": position[0]}, constant[0]
+    factor = factor_between(token, x)
+    if factor is not None:
         return {"embedding": factor * token}, zeros
     return {"embedding": token, "position": x - token}, zeros
+
+
+def factor_between(a: Tensor, b: Tensor) -> float | None:
+    """The number by which b is a multiple of a; None where it is none."""
+    factor = 1.0 if near(a, b) else float((a * b).sum() / (a * a).sum())
+    return factor if near(factor * a, b) else None
 
 
 def vocabulary_of(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
@@ -407,10 +402,8 @@ def vocabulary_of(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
     token = every[ids[0]]
     if token.shape != embedded.shape:
         return None
-    if near(token, embedded):
-        return every
-    factor = float((token * embedded).sum() / (token * token).sum())
-    return factor * every if near(factor * token, embedded) else None
+    factor = factor_between(token, embedded)
+    return None if factor is None else every if factor == 1 else factor * every
 
 
 def output_of(model: Any, recorder: Recorder, logits: Tensor | None) -> FrozenOutput | None:
@@ -424,25 +417,17 @@ def output_of(model: Any, recorder: Recorder, logits: Tensor | None) -> FrozenOu
         if read.shape == last.shape and near(read, last)
         if (norm := frozen_norm(module, read, made)) is not None
     ]
-    for norm in (*norms, None):
-        plain = last if norm is None else norm(last)
-        factor = float((plain * final).sum() / (plain * plain).sum())
-        if near(factor * plain, final):
-            return _fitted(norm, factor, head, final, logits)
-    return None
-
-
-def _fitted(
-    norm: FrozenNorm | None, factor: float, head: Any, final: Tensor, logits: Tensor
-) -> FrozenOutput | None:
-    """The output layer, with a factor on all logits (Cohere); None where they are capped."""
+    tried = ((norm, last if norm is None else norm(last)) for norm in (*norms, None))
+    fitting = ((norm, factor_between(read, final)) for norm, read in tried)
+    norm, factor = next((each for each in fitting if each[1] is not None), (None, None))
+    if factor is None:
+        return None
     columns, bias = matrix_of(head, final)
     weight, bias = columns.detach().t(), None if bias is None else bias.detach()  # (V, d), (V)
-    final, logits = final[:, -1:], logits[:, -1:]  # whose row tells
-    plain = nn.functional.linear(final, weight, bias)
-    if near(plain, logits):
-        return FrozenOutput(norm, weight, bias, factor)
-    scale = float((plain * logits).sum() / (plain * plain).sum())
-    if not near(scale * plain, logits):
+    plain = nn.functional.linear(final[:, -1:], weight, bias)  # the last row tells
+    scale = factor_between(plain, logits[:, -1:])  # on all logits (Cohere); none if they are capped
+    if scale is None:
         return None
-    return FrozenOutput(norm, scale * weight, None if bias is None else scale * bias, factor)
+    if scale != 1:
+        weight, bias = scale * weight, None if bias is None else scale * bias
+    return FrozenOutput(norm, weight, bias, factor)
