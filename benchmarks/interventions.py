@@ -20,7 +20,6 @@ from transformer_lens.model_bridge import TransformerBridge
 from transformers import AutoTokenizer, GPT2LMHeadModel
 
 from attnviz.models.catalog import Source, load
-from attnviz.models.loaded import predicting
 from attnviz.records.heads import Head
 from attnviz.records.interventions import (
     ChangedRun,
@@ -75,7 +74,7 @@ def main() -> int:
                 kept[run.index] = _logs(torch.tensor(run.last))
 
             taken = SourceRun(source, range(len(ids)))
-            predicting(model).intervene(ids, runs, keep, whole=False, source=taken)
+            model.intervene(ids, runs, keep, whole=False, source=taken)
             ours = np.stack([kept[i] for i in range(len(runs))])
             found.append(float(np.abs(ours - theirs).max()))
         worst = max(worst, *found)

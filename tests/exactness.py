@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from attnviz.models import sampling
-from attnviz.models.huggingface.capture import Attention, attention_of, run_and_capture
+from attnviz.models.huggingface.capture import ModelAttention, attention_of, run_and_capture
 from attnviz.records.capture import KeepEverything, Kind, LayerPattern, Wanted
 from tests.architectures import Architecture
 
@@ -26,7 +26,7 @@ class Exactness:
     `sums`: how far the sum of a row is from 1 at most.
     """
 
-    attention: Attention
+    attention: ModelAttention
     weights: float
     output: float
     sums: float
@@ -57,7 +57,7 @@ def eager(architecture: Architecture, inputs: Mapping[str, torch.Tensor]) -> lis
 
 def captured(
     architecture: Architecture, inputs: Mapping[str, torch.Tensor], shape: tuple[int, ...]
-) -> tuple[Attention, tuple[LayerPattern, ...], torch.Tensor]:
+) -> tuple[ModelAttention, tuple[LayerPattern, ...], torch.Tensor]:
     """What attention the model has, its patterns, and its output while they were captured.
 
     Three rows at a time, so that every pattern comes in several blocks.

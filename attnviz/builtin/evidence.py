@@ -134,10 +134,7 @@ LEAST = 0.4
 """The share of a row that has to lie on plausible keys."""
 
 
-def acts_of(
-    weights: FloatArray,
-    occasions: Iterable[Occasion],
-) -> list[FoundLink]:
+def acts_of(weights: FloatArray, occasions: Iterable[Occasion]) -> list[FoundLink]:
     """The strongest link of each row in which a head shows a behaviour, the strongest first.
 
     In such a row the strongest link of all goes to a plausible key, and the plausible keys have

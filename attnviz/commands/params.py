@@ -18,7 +18,7 @@ from attnviz.kit.option import command
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, identity_of, parameters_of
-from attnviz.models.folder.params import CROSS, Matrix, ParameterCount, Part, Per
+from attnviz.models.folder.params import CROSS, Matrix, ModelPart, ParameterCount, Per
 from attnviz.models.placement import BUILTIN, COUNTED
 
 # A model's parameters, as rows: a matrix each, or one row of all.
@@ -28,7 +28,7 @@ class MatrixRow(TypedDict):
     """One kind of matrix or vector."""
 
     name: str
-    part: Part
+    part: ModelPart
     shape: Annotated[list[int], "Of one copy: (d_in, d_out) for the matrices of attention."]
     per: Annotated[Per, "What each has one copy of it."]
     each: Annotated[int, "The parameters of one copy."]

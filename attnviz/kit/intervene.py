@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 from attnviz.errors import UsageError, option
 from attnviz.kit.prepare import Prepared, TextOptions, encode
-from attnviz.models.loaded import predicting
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import FloatArray
 from attnviz.records.interventions import (
@@ -128,8 +127,7 @@ def intervene(
         if progress:
             progress(done, len(interventions))
 
-    able = predicting(prepared.model)
-    able.intervene(prepared.ids, interventions, consume, whole=whole, source=source)
+    prepared.model.intervene(prepared.ids, interventions, consume, whole=whole, source=source)
 
 
 def check_memory(prepared: Prepared, kept: int = 0) -> None:

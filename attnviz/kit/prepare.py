@@ -14,7 +14,6 @@ import numpy as np
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
-from attnviz.models.loaded import freezing
 from attnviz.models.placement import BUILTIN
 from attnviz.records.call import asked
 from attnviz.records.capture import (
@@ -36,7 +35,7 @@ from attnviz.records.transforms import Scores
 
 if TYPE_CHECKING:
     from attnviz.kit.budget import Budget
-    from attnviz.models.frozen.sums import Sums
+    from attnviz.models.frozen.sums import RunSums
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
 
@@ -208,10 +207,8 @@ class Prepared:
 
     def trace(self, head: Head, query: int) -> HeadTrace:
         """All that one head computes, and what becomes of it at one query."""
-        from attnviz.models.loaded import tracing
-
         target = [token.id for token in self.target]
-        return tracing(self.model).trace(self.empty, self.ids, head, query, target)
+        return self.model.trace(self.empty, self.ids, head, query, target)
 
     def keeping(
         self, heads: Sequence[Head], queries: tuple[int, ...] | None = None
@@ -229,9 +226,7 @@ class Prepared:
 
     def with_norms(self, captured: Capture) -> Capture:
         """A capture of this text, with how long the values of all keys are beside it."""
-        from attnviz.models.loaded import valuing
-
-        norms = valuing(self.model).value_norms([token.id for token in self.source])
+        norms = self.model.value_norms([token.id for token in self.source])
         return replace(captured, extras={**captured.extras, VALUE_NORMS: norms})
 
 
@@ -252,10 +247,8 @@ def prepare_tokens(
 
 def loss_of(model: "LoadedModel", tokens: Sequence[Token]) -> TextLoss | None:
     """How well the built-in model predicts a text, if its card says what that means."""
-    from attnviz.models.loaded import Predicts
-
     limit, ids = model.card.loss_limit, [token.id for token in tokens]
-    if limit is None or model.identity.name != BUILTIN or not isinstance(model, Predicts):
+    if limit is None or model.identity.name != BUILTIN:
         return None
     lost = SumLoss(ids)
     if len(ids) > 1:
@@ -319,15 +312,16 @@ def verify(
     return verified(model, source, ids, target, prepared.shape, check_room)
 
 
-def frozen(prepared: Prepared) -> "Sums":
+def frozen(prepared: Prepared) -> "RunSums":
     """The run of a text, held fixed."""
-    from attnviz.models.frozen.sums import Sums
+    from attnviz.models.frozen.sums import RunSums
 
-    model = freezing(prepared.model)
-    heads = every_head(prepared.model.identity.heads_per_layer)
+    model = prepared.model
+    model.require("freeze")
+    heads = every_head(model.identity.heads_per_layer)
     # each layer's scores, pattern and mask, and the vectors of a walk
     prepared.budget.check(4 * prepared.budget.patterns(heads), "shorten the text")
-    return Sums(model.freeze(prepared.ids))
+    return RunSums(model.freeze(prepared.ids))
 
 
 # How well a model predicts a text, for what its card says of the texts of its world.
@@ -361,8 +355,6 @@ def target_of(
     model: "LoadedModel", source: Sequence[Token], given: str | None
 ) -> tuple[str, tuple[Token, ...]]:
     """The text that an encoder-decoder writes, or is given, with its tokens; else nothing."""
-    from attnviz.models.loaded import writing
-
     if model.kind in ("self", "encoder"):
         if given is not None:
             raise UsageError(
@@ -372,7 +364,7 @@ def target_of(
             )
         return "", ()
     if given is None:
-        written = writing(model).write([token.id for token in source])
+        written = model.write([token.id for token in source])
         if not written[1]:
             raise InputError(
                 "the model wrote nothing for this text",
@@ -381,7 +373,7 @@ def target_of(
         return written
     check_not_blank(given, "the target")
     check_encodable(given)
-    tokens = writing(model).read_target(given)
+    tokens = model.read_target(given)
     if len(tokens) >= model.tokenizer.context:
         raise InputError(
             f"the target has {len(tokens)} tokens, but the model writes at most "
@@ -407,10 +399,6 @@ def unknown_words(
     model: "LoadedModel", text: str, source: Sequence[Token], written: str
 ) -> tuple[str, ...]:
     """The words that the model was never trained on, of that part of the text that it reads."""
-    from attnviz.models.loaded import KnowsWords
-
-    if not isinstance(model, KnowsWords):
-        return ()
     inner = [token for token in source if not token.special]
     read = text[inner[0].start : inner[-1].end] if inner else ""
     return model.unknown_words(read, written)

@@ -7,7 +7,7 @@ section 3.2.2. Vectors are rows (x·W). Letters in the shape comments:
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TypeAlias
 
@@ -21,28 +21,15 @@ def dot_products(q: Tensor, k: Tensor) -> Tensor:
 
 
 def attention_scores(q: Tensor, k: Tensor) -> Tensor:
-    """How well each key answers each query: q·k / √d_k, before mask and softmax.
-
-    Args:
-        q: queries (..., n_q, d_k).
-        k: keys (..., n_k, d_k).
-
-    Returns:
-        Scores (..., n_q, n_k).
-    """
+    """How well each key answers each query: q·k / √d_k (..., n_q, n_k), before the mask."""
     return dot_products(q, k) / math.sqrt(q.size(-1))
 
 
 def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Softmax over the keys; each row sums to 1.
+    """Softmax of scores (..., n_q, n_k) over the keys; each row sums to 1.
 
-    Args:
-        scores: (..., n_q, n_k).
-        mask: boolean, broadcast to the scores; True where the query may attend to the
-            key. Every row needs at least one True.
-
-    Returns:
-        Weights (..., n_q, n_k), exactly 0 where the mask is False.
+    `mask`: broadcast to the scores, True where the query may attend to the key, at least once in
+    every row; elsewhere the weight is exactly 0.
     """
     return torch.softmax(scores if mask is None else masked(scores, mask), dim=-1)
 
@@ -113,10 +100,8 @@ class MultiHeadAttention(nn.Module):
         if d_model % n_head:
             raise ValueError(f"d_model {d_model} is not divisible by {n_head} heads")
         self.n_head = n_head
-        self.w_q = Affine(d_model, d_model)
-        self.w_k = Affine(d_model, d_model)
-        self.w_v = Affine(d_model, d_model)
-        self.w_o = Affine(d_model, d_model)
+        self.w_q, self.w_k = Affine(d_model, d_model), Affine(d_model, d_model)
+        self.w_v, self.w_o = Affine(d_model, d_model), Affine(d_model, d_model)
         self.q, self.k, self.v = HookPoint(), HookPoint(), HookPoint()
         self.scores, self.pattern, self.z = HookPoint(), HookPoint(), HookPoint()
 
@@ -129,18 +114,11 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
         rows: int | None = None,
     ) -> Tensor:
-        """Attend from x to itself, or to `source` (cross-attention).
+        """Attend from x (B, n_q, d) to itself, or to `source` (B, n_k, d): (B, n_q, d).
 
-        Args:
-            x: the sequence of the queries (B, n_q, d).
-            mask: broadcast to (B, h, n_q, n_k), True where a query may attend; None allows all.
-            source: the sequence of keys and values (B, n_k, d); None means x.
-            causal: in place of a mask: a query of x attends to itself and earlier tokens.
-            rows: how many queries form a block, so that a long text needs no n_q x n_k matrix;
-                None takes all at once.
-
-        Returns:
-            (B, n_q, d).
+        `mask`: broadcast to (B, h, n_q, n_k), True where a query may attend; None allows all.
+        `causal`, in place of a mask: to itself and earlier tokens. `rows`: how many queries form a
+        block, so that a long text needs no n_q x n_k matrix; None takes all at once.
         """
         source = x if source is None else source
         q = self.q(split_heads(self.w_q(x), self.n_head))  # (B, h, n_q, d_k)
@@ -161,17 +139,13 @@ class MultiHeadAttention(nn.Module):
 
 
 # Hook points: named places in a model where a value can be read or replaced.
-#
-# A hook point is an identity module, which costs nothing without a hook. Hooks are attached and
-# detached as PyTorch's own forward hooks.
-
 
 Hook: TypeAlias = Callable[[Tensor], Tensor | None]
 """Is given the value at a hook point; a tensor that it returns replaces the value."""
 
 
 class HookPoint(nn.Identity):
-    """A named place in a model; passes its input on unless a hook replaces it."""
+    """A named place in a model, which costs nothing without a hook."""
 
 
 def hook_names(model: nn.Module) -> list[str]:
@@ -186,19 +160,31 @@ def attached(model: nn.Module, hooks: Mapping[str, Hook]) -> Iterator[None]:
     Raises:
         KeyError: a name is not a hook point of this model (nothing stays attached).
     """
+    points = dict(model.named_modules())
     with ExitStack() as stack:
         for name, hook in hooks.items():
-            stack.enter_context(_attached_one(model, name, hook))
+            if not isinstance(points.get(name), HookPoint):
+                known = ", ".join(hook_names(model))
+                raise KeyError(f"{name!r} is no hook point; there are: {known}")
+            handle = points[name].register_forward_hook(
+                lambda _m, _in, value, hook=hook: hook(value)
+            )
+            stack.callback(handle.remove)
         yield
 
 
 @contextmanager
-def _attached_one(model: nn.Module, name: str, hook: Hook) -> Iterator[None]:
-    points = dict(model.named_modules())
-    if not isinstance(points.get(name), HookPoint):
-        raise KeyError(f"{name!r} is no hook point; there are: {', '.join(hook_names(model))}")
-    handle = points[name].register_forward_hook(lambda _module, _inputs, value: hook(value))
-    try:
-        yield
-    finally:
-        handle.remove()
+def kept(
+    model: nn.Module, names: Iterable[str], part: Callable[[Tensor], Tensor]
+) -> Iterator[dict[str, Tensor]]:
+    """A part of what passes these hook points until the end, by name; the last of several."""
+    values: dict[str, Tensor] = {}
+
+    def keeper(name: str) -> Hook:
+        def keep(value: Tensor) -> None:
+            values[name] = part(value)
+
+        return keep
+
+    with attached(model, {name: keeper(name) for name in names}):
+        yield values

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.config import (
-    GPT_SIZES,
     SEQ2SEQ,
     check_computable,
     check_kind,
@@ -62,7 +61,7 @@ def load(source: Source) -> "LoadedModel":
         UsageError: this model cannot take an option.
     """
     if source.name == EMBEDDINGS:
-        from attnviz.models.scratch.tracing import load_embeddings
+        from attnviz.models.scratch.lessons import load_embeddings
 
         check_kind(source.kind)
         _check_plain(source)
@@ -76,13 +75,10 @@ def load(source: Source) -> "LoadedModel":
     model = _load(source, folder, revision)
     if not read_config(folder).get("auto_map"):
         return model
-    loaded: Any = model  # each class of them is a dataclass
-    noted: LoadedModel = replace(loaded, identity=replace(model.identity, own_code=True))
-    return noted
+    return replace(model, identity=replace(model.identity, own_code=True))
 
 
 def _load(source: Source, folder: Path, revision: str | None) -> "LoadedModel":
-    """The model in a folder, by the engine that runs it."""
     if read_config(folder).get("model_type") == SEQ2SEQ:
         from attnviz.models.scratch.translator import load_translator
 
@@ -99,11 +95,7 @@ def _load(source: Source, folder: Path, revision: str | None) -> "LoadedModel":
 
 
 def _runs_natively(folder: Path, source: Source) -> bool:
-    """Whether the from-scratch model runs this folder.
-
-    Raises:
-        ModelError, UsageError: only this engine is allowed, and it does not run the folder.
-    """
+    """Whether the from-scratch model runs this folder."""
     if read_config(folder).get("model_type") != "gpt2":
         if source.engine == "native":
             raise UsageError(
@@ -127,11 +119,6 @@ def _runs_natively(folder: Path, source: Source) -> bool:
 
 
 def _check_plain(source: Source) -> None:
-    """Check the options for a model that runs in one way only.
-
-    Raises:
-        UsageError: they ask for another way.
-    """
     where = source.placement
     fits = source.engine in ("auto", "native") and where.device in ("auto", "cpu")
     if not fits or where.dtype not in ("auto", "float32"):
@@ -142,11 +129,7 @@ def _check_plain(source: Source) -> None:
 
 
 def tokenizer_of(source: Source) -> "TextTokenizer":
-    """A model's tokenizer, without its weights.
-
-    Raises:
-        ModelError: it cannot be found, fetched or loaded.
-    """
+    """A model's tokenizer, without its weights."""
     from attnviz.models.tokenizer import load_tokenizer
 
     folder, _ = locate(source)
@@ -172,8 +155,7 @@ def locate(source: Source) -> tuple[Path, str | None]:
     if _is_local(name):
         if source.revision is not None:
             raise ModelError(
-                f"{name!r} has no revisions",
-                f"leave {option('revision')} out, or name a hub model",
+                f"{name!r} has no revisions", f"leave {option('revision')} out, or name a hub model"
             )
         return _local_folder(name), None
     from attnviz.models.folder.hub import fetch
@@ -198,7 +180,8 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
 
     folder = _local_folder(name) if _is_local(name) else cached(name)
     if folder is not None:
-        facts = _facts_of(folder, name, _where(name))
+        found = "a folder" if _is_local(name) else "in the cache"
+        facts = _facts_of(folder, name, "bundled" if name in BUNDLED else found)
         return facts, read_card(folder, name, (facts.heads_per_layer,) * facts.layers)
     for facts in HUB_MODELS:
         if facts.name == name:
@@ -217,7 +200,7 @@ def parameters_of(source: Source) -> "ParameterCount":
         UsageError: the model is embeddings, which has no matrices of its own.
     """
     from attnviz.models.folder.hub import fetch_config
-    from attnviz.models.folder.params import config_count, folder_count, known_count
+    from attnviz.models.folder.params import GPT_SIZES, config_count, folder_count, known_count
 
     name = source.name
     if name == EMBEDDINGS:
@@ -230,16 +213,9 @@ def parameters_of(source: Source) -> "ParameterCount":
 
 
 def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
-    """Which model this is, where it is not run: as its configuration tells, without its weights.
-
-    Args:
-        source: the model.
-        parameters: how many it has, if they were counted.
-
-    Raises:
-        ModelError: it cannot be found or fetched, or its configuration is damaged.
-    """
+    """Which model this is, as its configuration tells, where it is not run."""
     from attnviz.models.folder.hub import cached, fetch_config
+    from attnviz.models.folder.params import GPT_SIZES
 
     name, revision = source.name, source.revision
     if name == EMBEDDINGS:
@@ -274,12 +250,6 @@ def _local_folder(name: str) -> Path:
         raise ModelError(f"there is no home folder for {name!r}", "check the path") from None
 
 
-def _where(name: str) -> str:
-    if name in BUNDLED:
-        return "bundled"
-    return "a folder" if _is_local(name) else "in the cache"
-
-
 def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:
     from attnviz.models.folder.params import folder_count
 
@@ -293,17 +263,13 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
     """The files of a model: name, bytes, and a mark that changes with the content.
 
     The mark is the time of the last change; a model of the hub has its commit.
-
-    Raises:
-        ModelError: the model cannot be found or fetched.
     """
     if source.name == EMBEDDINGS:
         return []
     folder, revision = locate(source)
     if source.name in KNOWN_MODELS:
         return []  # they change with the version of attnviz
-    found = sorted(path for path in folder.iterdir() if path.is_file())
-    states = ((path, path.stat()) for path in found)
+    states = ((path, path.stat()) for path in sorted(folder.iterdir()) if path.is_file())
     return [(path.name, s.st_size, revision or str(s.st_mtime_ns)) for path, s in states]
 
 
@@ -314,6 +280,6 @@ def state_of_memory(model: "LoadedModel") -> list[tuple[str, int, str]]:
     """
     from hashlib import blake2b
 
-    told = repr((model.identity, model.tokenizer.backend.to_str())).encode()
-    mark = blake2b(told, digest_size=8).hexdigest()
+    state = repr((model.identity, model.tokenizer.backend.to_str())).encode()
+    mark = blake2b(state, digest_size=8).hexdigest()
     return [("in memory", model.identity.parameters, mark)]

@@ -76,7 +76,9 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
     found = tokenizer.chat_template
     every = found if isinstance(found, dict) else {"default": found}
     named = {name: source for name, source in every.items() if isinstance(source, str)}
-    name = chat.template or _name(named, chat)
+    # as `get_chat_template` chooses
+    tools = "tools" in chat.content and "tool_use" in named
+    name = chat.template or ("tool_use" if tools else "default")
     if not named:
         raise ModelError("the model's chat template is no text", CHANGE)
     if name not in named:
@@ -85,11 +87,6 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
             "name one of them as the chat's chat_template",
         )
     return ChatTemplate(named[name], name, tokenizer.special_tokens_map)
-
-
-def _name(named: Collection[str], chat: Chat) -> str:
-    """The choice of `get_chat_template`."""
-    return "tool_use" if "tools" in chat.content and "tool_use" in named else "default"
 
 
 def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
@@ -175,10 +172,9 @@ def _render(
     template: ChatTemplate, chat: Chat, marked: Sequence[Collection[ChatPart]]
 ) -> list[str]:
     """The chat once with marks around each of these collections of its parts."""
-    generating = {"add_generation_prompt": True}
     asked = {
         "template": template.source,
-        "variables": {**generating, **template.variables, **chat.variables},
+        "variables": {"add_generation_prompt": True, **template.variables, **chat.variables},
         "chats": [_marked(chat, parts) for parts in marked],
     }
     answer = _in_a_process(asked)
@@ -192,11 +188,7 @@ def _render(
 
 
 def _in_a_process(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What the child answers.
-
-    Raises:
-        ModelError: it takes too long.
-    """
+    """What the child answers."""
     # by its path: with -m, the folder that the user stands in could bring modules of its own
     command = [sys.executable, rendering.__file__]
     given = json.dumps(asked).encode()

@@ -17,14 +17,11 @@ ADAPTER = ("active_adapters", "merged_adapters", "disable_adapters", "scaling")
 
 
 def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = False) -> str:
-    """A digest of names, shapes, types, and of fixed samples of every tensor, or of all numbers.
+    """A digest of names, shapes, types, and of fixed samples of every tensor, or of all numbers
+    (`whole`).
 
-    It does not depend on the device, nor on the order of the tensors.
-
-    Args:
-        tensors: by name.
-        more: what else decides what the model computes.
-        whole: look at every number.
+    It does not depend on the device, nor on the order of the tensors. `more`: what else decides
+    what the model computes.
     """
     digest = blake2b(more.encode(), digest_size=8)
     for name in sorted(tensors):
@@ -48,9 +45,10 @@ def with_all_bytes(model: Any) -> Any:
 
     It reads every weight, about a gigabyte a second.
     """
-    if not hasattr(model, "weights"):
-        return model  # embeddings, the same in every version
-    both = (fingerprint(*model.weights(), whole=whole) for whole in (False, True))
+    weights = model.weights()
+    if weights is None:
+        return model
+    both = (fingerprint(*weights, whole=whole) for whole in (False, True))
     return replace(model, identity=replace(model.identity, fingerprint="-".join(both)))
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.errors import ModelError, option
-from attnviz.models.folder.config import GPT_SIZES, UNPUBLISHED, known_total
 from attnviz.models.folder.files import weight_shapes
+from attnviz.models.folder.params import GPT_SIZES, UNPUBLISHED, known_total
 from attnviz.records.capture import ModelIdentity
 from attnviz.records.heads import ModelFacts
 
@@ -68,11 +68,7 @@ class Placement:
 
 
 def check_weights(folder: Path, placement: Placement) -> None:
-    """Check, before they are read, that a folder's weights are whole and fit into memory.
-
-    Raises:
-        ModelError: a file is missing or damaged, or they do not fit.
-    """
+    """Check, before they are read, that a folder's weights are whole and fit into memory."""
     numbers = sum(map(math.prod, weight_shapes(folder).values()))
     needed, room = numbers * placement.torch_dtype().itemsize, placement.budget
     half = f"run it in half precision ({option('dtype', 'bfloat16')}), or "

@@ -6,23 +6,18 @@ in the shape comments:
     B windows   b windows of a block   h wanted heads   r rows of a block   m its keys
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attnviz.errors import UsageError, option
-from attnviz.models.attention import attention_pattern, attention_scores, dot_products, masked
-from attnviz.models.intervening import numbers
-from attnviz.models.loaded import LoadedModel, Reduces, Rows, Take
-from attnviz.records.capture import PatternBlock, Wanted
+from attnviz.models.loaded import HeadRows, LoadedModel
+from attnviz.models.sampling import numbers
+from attnviz.records.capture import Wanted
 from attnviz.records.heads import Head, by_layer
 from attnviz.records.metrics import BINS, EDGES, SUMS, HeadLinks, WindowSums
-from attnviz.records.trace import HeadTrace, OtherRow, Similarity
 
 MOST_LINKS, LEAST_LINK = 8, 0.005
 """Links that are kept of a row: at most so many, and none below this weight."""
@@ -33,14 +28,10 @@ SMALL_SCORE = 32.0
 def sum_windows(
     model: LoadedModel, windows: Sequence[Sequence[int]], heads: Mapping[int, tuple[int, ...]]
 ) -> WindowSums:
-    """Run windows of tokens (B, n), and add up the rows of these heads.
-
-    Raises:
-        ModelError: the model cannot run them.
-    """
+    """Run windows of tokens (B, n), and add up the rows of these heads."""
     ids = torch.tensor(windows)
     statistics = WindowStatistics(ids, model.causal)
-    reduce_rows(model, ids, heads, statistics)
+    model.reduce(ids, Wanted(heads), statistics)
     return statistics.sums()
 
 
@@ -50,43 +41,13 @@ def link_windows(
     heads: Sequence[Sequence[Head]],
     give: Callable[[HeadLinks], None],
 ) -> None:
-    """Run windows of tokens (B, n), and give the strongest links of the heads of each.
-
-    Raises:
-        ModelError: the model cannot run them.
-    """
+    """Run windows of tokens (B, n), and give the strongest links of the heads of each."""
     ids, of = torch.tensor(windows), by_layer({head for own in heads for head in own})
     wanted: dict[int, list[tuple[int, int, int]]] = {}
     for window, own in enumerate(heads):
         for layer, head in own:
             wanted.setdefault(layer, []).append((window, head, of[layer].index(head)))
-    reduce_rows(model, ids, of, StrongestLinks(ids.size(1), wanted, give))
-
-
-def reduce_rows(
-    model: LoadedModel, ids: Tensor, heads: Mapping[int, tuple[int, ...]], take: Take
-) -> None:
-    """Run windows of tokens (B, n), and give the rows of these heads to a reduction.
-
-    Raises:
-        ModelError: the model cannot run them.
-    """
-    wanted = Wanted(heads)
-    if isinstance(model, Reduces):
-        model.reduce(ids, wanted, take)
-    else:
-        each_alone(model, ids, wanted, take)
-
-
-def each_alone(model: LoadedModel, ids: Tensor, wanted: Wanted, take: Take) -> None:
-    """Run windows (B, n) one after the other, and give their rows to a reduction."""
-    for window, own in enumerate(ids.tolist()):
-
-        def consume(block: PatternBlock, window: int = window) -> None:
-            weights = torch.from_numpy(block.weights)[None]
-            take(Rows(block.layer, slice(window, window + 1), int(block.queries[0]), weights))
-
-        model.run(own, wanted, consume)
+    model.reduce(ids, Wanted(of), StrongestLinks(ids.size(1), wanted, give))
 
 
 @dataclass
@@ -97,7 +58,7 @@ class WindowStatistics:
     causal: bool
     _layers: dict[int, "_LayerSums"] = field(default_factory=dict)
 
-    def __call__(self, rows: Rows) -> None:
+    def __call__(self, rows: HeadRows) -> None:
         if rows.layer not in self._layers:
             self._layers[rows.layer] = _LayerSums.zeros(rows.weights, self.ids)
         part = self._layers[rows.layer]
@@ -136,7 +97,7 @@ class _LayerSums:
         shapes = ((n,), (n,), (), (2,), (2,), (), ())
         return cls(*(blank.new_zeros(windows, heads, *shape) for shape in shapes))
 
-    def add(self, rows: Rows, ids: Tensor, causal: bool) -> None:
+    def add(self, rows: HeadRows, ids: Tensor, causal: bool) -> None:
         """Add a block of rows; `ids` (b, n) are the tokens of its windows."""
         own, weights, first = rows.windows, rows.weights.float().contiguous(), rows.first
         r, m = weights.shape[2:]
@@ -270,7 +231,7 @@ class StrongestLinks:
     give: Callable[[HeadLinks], None]
     _parts: dict[tuple[int, int], list[tuple[Tensor, ...]]] = field(default_factory=dict)
 
-    def __call__(self, rows: Rows) -> None:
+    def __call__(self, rows: HeadRows) -> None:
         r, m = rows.weights.shape[2:]
         here = range(*rows.windows.indices(1 << 30))
         for window, head, place in self.wanted.get(rows.layer, ()):
@@ -292,63 +253,15 @@ class StrongestLinks:
         queries, keys, weights, largest = (torch.cat(p).cpu() for p in zip(*parts, strict=True))
         self.give(
             HeadLinks(
-                *(window, layer, head),
-                *(queries.numpy(), keys.numpy(), numbers(weights)),
-                float(largest.max()),
+                window=window,
+                layer=layer,
+                head=head,
+                queries=queries.numpy(),
+                keys=keys.numpy(),
+                weights=numbers(weights),
+                largest=float(largest.max()),
             )
         )
-
-
-# Four measures of how alike a query and a key are; models use one of them.
-#
-# Luong et al. 2015, arXiv 1508.04025, section 3.1 (dot, general); Vaswani et al. 2017
-# (scaled dot); Nadaraya 1964 and Watson 1964 (a kernel, each row normalised).
-
-
-def similarity_scores(kind: Similarity, q: Tensor, k: Tensor) -> Tensor:
-    """Scores before mask and softmax: q (..., n_q, d_k) and k (..., n_k, d_k) give (..., n_q, n_k).
-
-    `rbf` gives the exponent −‖q − k‖² / (2·√d_k), whose softmax is the kernel with each row
-    normalised. `general` is `dot` of vectors that were projected without biases.
-    """
-    if kind == "scaled-dot":
-        return attention_scores(q, k)
-    if kind == "rbf":
-        # not torch.cdist, whose shortcut for distances loses digits where q and k are near
-        squares = (q.unsqueeze(-2) - k.unsqueeze(-3)).square().sum(-1)
-        return -squares / (2 * math.sqrt(q.size(-1)))
-    return dot_products(q, k)
-
-
-def general_scores(x_q: Tensor, w_q: Tensor, w_k: Tensor, x_k: Tensor) -> Tensor:
-    """x·(W_Q·W_Kᵀ)·xᵀ: one bilinear form, biases left out; (n_q, n_k)."""
-    form = w_q @ w_k.transpose(-2, -1)  # (d, d), of rank d_k
-    return torch.as_tensor(x_q @ form @ x_k.transpose(-2, -1))
-
-
-def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
-    """The trace's query row by another similarity of the same vectors, under the same mask.
-
-    Raises:
-        UsageError: `general` where queries and keys are changed after their projections.
-    """
-    mask = torch.as_tensor(np.isfinite(trace.scores[trace.query]))
-    if kind == "general":
-        if trace.kinds.changed:
-            raise UsageError(
-                "here queries and keys are changed after their projections "
-                f"({trace.kinds.changed}), which no single matrix W_Q·W_Kᵀ expresses",
-                f"use {option('similarity', 'dot')}, scaled-dot or rbf",
-            )
-        w_q, w_k = torch.as_tensor(trace.w_q.weight), torch.as_tensor(trace.w_k.weight)
-        x_q, x_k = torch.as_tensor(trace.normed), torch.as_tensor(trace.read)
-        scores = general_scores(x_q[trace.query : trace.query + 1], w_q, w_k, x_k)[0]
-    else:
-        q, k = torch.as_tensor(trace.q), torch.as_tensor(trace.k)
-        scores = similarity_scores(kind, q[trace.query : trace.query + 1], k)[0]
-    scores = masked(scores, mask)
-    weights = attention_pattern(scores)
-    return OtherRow(kind, np.asarray(scores.numpy()), np.asarray(weights.numpy()))
 
 
 # What a worker of a scan takes of its machine: one thread, and one device.

@@ -2,23 +2,19 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from attnviz.models.attention import Hook
-from attnviz.records.capture import Consumer, PatternBlock, Wanted
+from attnviz.records.capture import Consumer, FloatArray, PatternBlock, Wanted
 from attnviz.records.prompt import Sampling
 
 
 def chosen(logits: Tensor, sampling: Sampling) -> int:
-    """The id of the next token; drawn from the global generator of torch, if at all.
-
-    Args:
-        logits: (V).
-        sampling: how it is chosen.
-    """
+    """The next token by its logits (V); drawn from the global generator of torch, if at all."""
     if sampling.greedy:
         return int(logits.argmax())
     scaled = logits.float() / sampling.temperature
@@ -35,20 +31,13 @@ def _nucleus(logits: Tensor, top_p: float) -> Tensor:
     return logits.masked_fill(torch.zeros_like(outside).scatter(0, order, outside), -torch.inf)
 
 
-# Log-probabilities of given tokens, from logits.
-
-
 def log_probability(logits: Tensor, ids: Tensor) -> Tensor:
     """The log-probability, in nats, of one token a row: (rows, V) and (rows) give (rows)."""
     logits = logits.float()
-    chosen = logits.gather(1, ids[:, None])[:, 0]
-    return torch.sub(chosen, logits.logsumexp(dim=1))
+    return torch.sub(logits.gather(1, ids[:, None])[:, 0], logits.logsumexp(dim=1))
 
 
 # The edge of `models/`: blocks of a layer's query rows arrive as tensors and leave as numpy.
-#
-# Only the wanted heads and rows cross it.
-
 
 ENTRIES = 1 << 20
 """Weights of all heads to compute at a time, in at least LEAST_ROWS rows: 4 MiB, which stay in a
@@ -64,6 +53,8 @@ class Handover:
 
     wanted: Wanted
     consume: Consumer
+    last: dict[int, Tensor] = field(default_factory=dict)
+    """The last row (h, 1, n_k) of each wanted layer, while a model writes token by token."""
 
     def rows(self, n_queries: int, n_keys: int, n_heads: int) -> Iterator[Tensor]:
         """The query positions to compute (rows), in blocks that take little memory."""
@@ -72,13 +63,10 @@ class Handover:
         return iter(torch.split(queries, rows_at_a_time(n_keys, n_heads)))
 
     def take(self, layer: int, queries: Tensor, weights: Tensor) -> None:
-        """Hand over computed rows.
+        """Hand over computed rows of a wanted layer, at these positions (rows).
 
-        Args:
-            layer: a wanted layer.
-            queries: their positions (rows).
-            weights: those of all heads (h, rows, n) on the first n keys; none of these queries
-                attends to a later key.
+        `weights`: those of all heads (h, rows, n) on the first n keys; none of these queries
+        attends to a later key.
         """
         heads = self.wanted.heads[layer]
         kept = weights if len(heads) == len(weights) else weights[list(heads)]
@@ -107,7 +95,28 @@ class Handover:
 
         return hand_over
 
+    def last_rows(self, points: str) -> dict[str, Hook]:
+        """Hooks at the patterns (1, h, n_q, n_k) of the wanted layers that keep the last row."""
+
+        def keeping(layer: int) -> Hook:
+            def keep(pattern: Tensor) -> None:
+                self.last[layer] = pattern[0, :, -1:].clone()  # not the whole block
+
+            return keep
+
+        return {points.format(layer): keeping(layer) for layer in self.wanted.heads}
+
+    def take_last(self, step: int) -> None:
+        """Hand over the last rows as those of a new token, numbered `step`."""
+        for layer in self.wanted.heads:
+            self.take(layer, torch.tensor([step]), self.last[layer])
+
 
 def rows_at_a_time(n_keys: int, n_heads: int) -> int:
     """How many query rows to compute at a time."""
     return max(LEAST_ROWS, min(MOST_ROWS, ENTRIES // max(1, n_heads * n_keys)))
+
+
+def numbers(tensor: Tensor) -> FloatArray:
+    """A tensor as float32 numpy."""
+    return np.asarray(tensor.detach().float().cpu().numpy(), dtype=np.float32)

@@ -48,16 +48,10 @@ class TextTokenizer:
     differs: str = ""
 
     def encode(self, text: str, *, bos: bool, special: bool) -> tuple[Token, ...]:
-        """The tokens of a text.
+        """The tokens of a text without lone surrogates.
 
-        Args:
-            text: any text without lone surrogates.
-            bos: put a beginning token in front, or the tokenizer's special tokens around.
-            special: read `<|endoftext|>` in the text as the special token; otherwise
-                it is text like any other.
-
-        Raises:
-            ModelError: the tokenizer makes a token that the model does not know.
+        `bos`: put a beginning token in front, or the tokenizer's special tokens around. `special`:
+        read `<|endoftext|>` in the text as the special token; otherwise it is text like any other.
         """
         encoding = self._encoded(text, around=bos and self.adds_special, special=special)
         tokens = [
@@ -69,9 +63,7 @@ class TextTokenizer:
             )
         ]
         self._check_known(encoding.ids)
-        tokens = _marks_apart(tokens, encoding.tokens, text)
-        tokens = [_spaced(t, spelled) for t, spelled in zip(tokens, encoding.tokens, strict=True)]
-        tokens = _mark_parts(tokens, text)
+        tokens = _mark_parts(_marks_apart(tokens, encoding.tokens, text), text)
         if bos and self.bos_id is not None and not self.adds_special:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
@@ -92,11 +84,7 @@ class TextTokenizer:
             )
 
     def _encoded(self, text: str, *, around: bool, special: bool) -> Encoding:
-        """The library's own result.
-
-        Raises:
-            ModelError: the library fails, or makes far more tokens than a text can have.
-        """
+        """The library's own result."""
         self.backend.encode_special_tokens = not special
         with foreign(None):
             encoding = self.backend.encode(text, add_special_tokens=around)
@@ -108,11 +96,7 @@ class TextTokenizer:
         return encoding
 
     def decoded(self, ids: Sequence[int], *, special: bool = False) -> str:
-        """The text that these ids spell, with or without that of special tokens.
-
-        Raises:
-            ModelError: the library fails.
-        """
+        """The text that these ids spell, with or without that of special tokens."""
         with foreign(None):
             text: str = self.backend.decode(list(ids), skip_special_tokens=not special)
         return text
@@ -146,9 +130,7 @@ class TextTokenizer:
         Special tokens (end, padding) are left out. Where the tokenizer would cut the text in
         another way, each token's slice is the text that it adds.
         """
-        special = {
-            i for i, token in self.backend.get_added_tokens_decoder().items() if token.special
-        }
+        special = self._special
         ids = [id_ for id_ in ids if id_ not in special]
         text = self.decoded(ids)
         tokens = self.encode(text, bos=False, special=False)
@@ -175,8 +157,7 @@ class TextTokenizer:
 
         Special tokens have no slice of it. Tokens that make a letter together share it.
         """
-        added = self.backend.get_added_tokens_decoder()
-        special = {id_ for id_, token in added.items() if token.special}
+        special = self._special
         window = [id_ for id_ in before if id_ not in special][-WINDOW:]
         text, tokens, group = "", list[Token](), list[int]()
         for n, id_ in enumerate(ids, start=1):
@@ -195,6 +176,11 @@ class TextTokenizer:
             tokens += _numbered_parts([Token(0, i, slice_, start, len(text)) for i in group])
             window, group = (window + group)[-WINDOW:], []
         return text, numbered(tokens)
+
+    @property
+    def _special(self) -> set[int]:
+        added = self.backend.get_added_tokens_decoder()
+        return {id_ for id_, token in added.items() if token.special}
 
     def _name(self, id_: int) -> str:
         """The name of a special token: BOS, or as the tokenizer writes it."""
@@ -223,16 +209,9 @@ class TextTokenizer:
 def load_tokenizer(
     folder: Path, sizes: ModelSizes, bos: bool, *, as_saved: bool = False
 ) -> TextTokenizer:
-    """The tokenizer of a model folder.
+    """The tokenizer of a model folder; `bos`: whether the model was trained with one.
 
-    Args:
-        folder: of the model.
-        sizes: those of the model.
-        bos: whether the model was trained with one.
-        as_saved: take tokenizer.json as it is, where transformers may put it together anew.
-
-    Raises:
-        ModelError: the files are missing or damaged.
+    `as_saved`: take tokenizer.json as it is, where transformers may put it together anew.
     """
     own = as_saved or sizes.architecture in ("gpt2", SEQ2SEQ)
     saved = (_backend(folder), "") if own else None
@@ -242,14 +221,14 @@ def load_tokenizer(
     backend.no_padding()
     adds_special = sizes.architecture != "gpt2" and backend.num_special_tokens_to_add(False) > 0
     return TextTokenizer(
-        backend,
-        sizes.bos_id,
-        sizes.vocab_size,
-        sizes.context,
-        bos or adds_special,
-        adds_special,
-        folder,
-        differs,
+        backend=backend,
+        bos_id=sizes.bos_id,
+        vocab_size=sizes.vocab_size,
+        context=sizes.context,
+        bos=bos or adds_special,
+        adds_special=adds_special,
+        folder=folder,
+        differs=differs,
     )
 
 
@@ -327,15 +306,11 @@ def _marks_apart(tokens: Sequence[Token], spelled: Sequence[str], text: str) -> 
             start = token.start
             before = start - (start > end and text[start - 1] == " ")
             token = replace(token, text=text[before:start], start=before, end=start)
-        apart.append(token)
+        # a word may begin with a space that its slice leaves out
+        begins = spelling.startswith(WORD_MARKS) and not token.text.startswith((" ", *WORD_MARKS))
+        apart.append(replace(token, spaced=True) if begins and not token.special else token)
         end = max(end, token.end)
     return apart
-
-
-def _spaced(token: Token, spelled: str) -> Token:
-    """The token, marked where it begins with a space that its slice leaves out."""
-    begins = spelled.startswith(WORD_MARKS) and not token.text.startswith((" ", *WORD_MARKS))
-    return replace(token, spaced=True) if begins and not token.special else token
 
 
 def _mark_parts(tokens: list[Token], text: str) -> list[Token]:
@@ -343,19 +318,14 @@ def _mark_parts(tokens: list[Token], text: str) -> list[Token]:
     marked: list[Token] = []
     group: list[Token] = []
     for token in tokens:
-        if group and not _shares_character(group[-1], token, text):
+        start = token.start
+        while start < token.end and text[start] == " ":  # it belongs to the first one alone
+            start += 1
+        if group and not start < min(group[-1].end, token.end):
             marked += _numbered_parts(group)
             group = []
         group.append(token)
     return marked + _numbered_parts(group)
-
-
-def _shares_character(before: Token, token: Token, text: str) -> bool:
-    """Whether two tokens overlap in the text; a leading space belongs to the first one alone."""
-    start = token.start
-    while start < token.end and text[start] == " ":
-        start += 1
-    return start < before.end and start < token.end
 
 
 def _numbered_parts(group: list[Token]) -> list[Token]:

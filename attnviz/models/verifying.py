@@ -48,20 +48,13 @@ def verify(
 ) -> Verified:
     """Run a text with and without capture, and once more with eager attention.
 
-    A difference above `EXACT` in float32 is judged by runs in float64.
-
-    Args:
-        model: the loaded model, from `source`; its fingerprint is of all bytes.
-        source: where the model came from; None: it was in memory.
-        ids: the tokens.
-        target: the tokens that an encoder-decoder is to have written.
-        shape: (queries, keys) of its patterns.
-        check_room: raises a ModelError where this many more bytes do not fit into memory.
+    A difference above `EXACT` in float32 is judged by runs in float64. `model`: its fingerprint is
+    of all bytes. `source`: where it came from; None: it was in memory. `shape`: (queries, keys) of
+    its patterns. `check_room`: raises a ModelError where this many more bytes do not fit into
+    memory.
 
     Raises:
         UsageError: transformers does not have this model.
-        ModelError: its eager mode returns no patterns to compare with, or a float64 copy of the
-            model does not fit; or the weights of its attention function are not known.
     """
     if not isinstance(model, NativeModel | HuggingFaceModel):
         raise UsageError(

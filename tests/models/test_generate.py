@@ -12,8 +12,8 @@ import transformers
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.intervening import generate
-from attnviz.models.loaded import LoadedModel, generating
+from attnviz.models.huggingface.predicting import generate
+from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import FloatArray, KeepEverything, PatternBlock, Wanted
 from attnviz.records.prompt import Sampling
 from tests.architectures import ARCHITECTURES, Architecture
@@ -104,7 +104,7 @@ def by_model(model: LoadedModel, ids: Sequence[int], sampling: Sampling) -> tupl
     """The tokens that a loaded model writes, and the rows of its two layers' heads."""
     written, rows = list[int](), list[FloatArray]()
     wanted = Wanted({0: (0, 1, 2), 1: (0, 2)})
-    generating(model).generate(
+    model.generate(
         ids,
         sampling,
         wanted,
@@ -147,7 +147,7 @@ def test_an_answers_probability_is_that_of_a_plain_run(gpt2_folder: Path, engine
     plain = transformers.GPT2LMHeadModel.from_pretrained(gpt2_folder).eval().requires_grad_(False)
     logits = plain(torch.tensor([[5, 9, 7, 8, 6]])).logits[0].double().log_softmax(-1)
     expected = [float(logits[1, 7]), float(logits[2, 8]), float(logits[3, 6])]
-    found = generating(model).log_probabilities([5, 9], [7, 8, 6])
+    found = model.log_probabilities([5, 9], [7, 8, 6])
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 

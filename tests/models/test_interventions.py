@@ -15,7 +15,6 @@ from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface import intervening
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.loaded import predicting
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.intervening import intervene_native
@@ -429,7 +428,7 @@ def test_both_engines_agree_on_the_built_in_model() -> None:
     for engine in ("native", "transformers"):
         model: Any = load(Source(str(FOLDER), engine=engine))  # type: ignore[arg-type]
         model.model.double()  # what differs is no rounding then
-        found.append(runs_of(None, changes, through=predicting(model).intervene))
+        found.append(runs_of(None, changes, through=model.intervene))
     for each, ours, theirs in zip(changes, *found, strict=True):
         np.testing.assert_allclose(ours.last, theirs.last, atol=NEAR, err_msg=str(each))
         np.testing.assert_allclose(ours.followed, theirs.followed, atol=NEAR, err_msg=str(each))

@@ -1,15 +1,11 @@
 """A model is asked for what it can do, and one that cannot says so."""
 
-from collections.abc import Callable
-
 import pytest
 
 from attnviz.errors import UsageError
 from attnviz.kit.session import as_flag
 from attnviz.models.catalog import Source, load
-from attnviz.models.loaded import LoadedModel, predicting, tracing, valuing, writing
-
-Capability = Callable[[LoadedModel], object]
+from attnviz.models.loaded import Ability
 
 NO_PREDICTION = (
     "does not predict the token that follows a text; use a model that does, such as builtin or "
@@ -21,30 +17,30 @@ NO_VALUES = (
 )
 
 
-@pytest.mark.parametrize("capability", [predicting, valuing, tracing])
-def test_the_builtin_model_can_do_all_but_write(capability: Capability) -> None:
+@pytest.mark.parametrize("ability", ["predict", "value_norms", "trace"])
+def test_the_builtin_model_can_do_all_but_write(ability: Ability) -> None:
     builtin = load(Source())
-    assert capability(builtin) is builtin
+    builtin.require(ability)
+    assert builtin.can(ability)
+    assert not builtin.can("write")
 
 
 @pytest.mark.parametrize(
-    ("source", "capability", "message"),
+    ("source", "ability", "message"),
     [
-        (Source(), writing, "builtin is not an encoder-decoder; use --model translator."),
-        (Source("translator"), predicting, f"translator {NO_PREDICTION}"),
-        (Source("translator"), valuing, NO_VALUES.format("translator")),
-        (Source("embeddings"), predicting, f"embeddings {NO_PREDICTION}"),
-        (Source("embeddings"), valuing, NO_VALUES.format("embeddings")),
+        (Source(), "write", "builtin is not an encoder-decoder; use --model translator."),
+        (Source("translator"), "predict", f"translator {NO_PREDICTION}"),
+        (Source("translator"), "value_norms", NO_VALUES.format("translator")),
+        (Source("embeddings"), "predict", f"embeddings {NO_PREDICTION}"),
+        (Source("embeddings"), "value_norms", NO_VALUES.format("embeddings")),
         (
             Source("embeddings"),
-            tracing,
+            "trace",
             "this has no queries, keys and values; choose another model.",
         ),
     ],
 )
-def test_a_model_that_cannot_is_refused(
-    source: Source, capability: Capability, message: str
-) -> None:
+def test_a_model_that_cannot_is_refused(source: Source, ability: Ability, message: str) -> None:
     with pytest.raises(UsageError) as error:
-        capability(load(source))
+        load(source).require(ability)
     assert error.value.spelled(as_flag) == message

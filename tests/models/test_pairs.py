@@ -16,7 +16,6 @@ from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import EncoderDecoder
-from attnviz.models.loaded import writing
 from attnviz.records.capture import Kind, Wanted
 from attnviz.records.heads import Head
 from tests.conftest import bytes_tokenizer
@@ -104,7 +103,7 @@ def test_each_attention_is_the_models_own(
     heads = recorded_heads(model, HeadOptions(everything=True))
     found = prepare(model, TEXT, TextOptions(bos=False, target=target)).record(heads)
     source = [token.id for token in model.tokenizer.encode(TEXT, bos=False, special=False)]
-    written = [token.id for token in writing(model).read_target(TARGET)]
+    written = [token.id for token in model.read_target(TARGET)]
     own = own_attentions(folder_of(name), name, source, written)
     expected = {
         "encoder": own.encoder_attentions,
@@ -139,7 +138,7 @@ def test_without_a_target_the_model_writes_one(folder_of: Callable[[str], Path],
     )
     special = {model.model.config.eos_token_id, model.model.config.pad_token_id}
     expected = [id_ for id_ in made[0, 1:].tolist() if id_ not in special]
-    text, tokens = writing(model).write(source)
+    text, tokens = model.write(source)
     assert [token.id for token in tokens][: len(expected)] == expected[: len(tokens)]
     assert all(token.text == text[token.start : token.end] for token in tokens)
 
@@ -155,7 +154,7 @@ def test_what_is_computed_is_the_same_with_a_capture(folder_of: Callable[[str], 
 def test_a_model_of_one_sequence_has_no_target(gpt2_folder: Path) -> None:
     model = load_huggingface(gpt2_folder, "tiny", None)
     with pytest.raises(UsageError, match="not an encoder-decoder"):
-        writing(model)
+        model.require("write")
     heads = recorded_heads(model, HeadOptions())
     with pytest.raises(UsageError, match="target is the output"):
         prepare(model, TEXT, TextOptions(target=TARGET)).record(heads)

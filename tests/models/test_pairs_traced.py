@@ -15,10 +15,10 @@ from attnviz.console import Display
 from attnviz.errors import ModelError
 from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface.frozen import dissected, dissected_as
+from attnviz.models.huggingface.dissecting import dissected, dissected_as
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
-from attnviz.models.reducing import other_row
+from attnviz.models.scratch.lessons import other_row
 from attnviz.models.scratch.translator import NativeTranslator
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head

@@ -15,10 +15,10 @@ from attnviz.console import Display
 from attnviz.errors import ModelError, UsageError
 from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.models.folder.files import builtin_folder
-from attnviz.models.huggingface.frozen import dissected
+from attnviz.models.huggingface.dissecting import dissected
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
-from attnviz.models.reducing import other_row
+from attnviz.models.scratch.lessons import other_row
 from attnviz.models.scratch.native import load_native
 from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace

@@ -22,7 +22,6 @@ from attnviz.commands.ablate.record import (
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.intervene import Progress, intervene, likely, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
-from attnviz.models.loaded import predicting
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, choose_heads, choose_layers
 from attnviz.records.interventions import (
@@ -97,7 +96,7 @@ def ablate_each(
         UsageError: a part that the model does not have, an answer that is no token, a link that
             there is not, or a model that predicts no next token.
     """
-    predicting(model)
+    model.require("predict")
     prepared = prepare(model, text, options)
     parts = [(part,) for part in _chosen(prepared, targets, how)]
     return _Measuring(prepared, options, how).report([(), *parts], progress)
@@ -113,7 +112,7 @@ def ablate_together(
     progress: Progress | None = None,
 ) -> BeforeAfter:
     """Ablate some parts at once; raises what `ablate_each` raises."""
-    predicting(model)
+    model.require("predict")
     prepared = prepare(model, text, options)
     next_tokens = _KeepLast(prepared, top, runs=2)
     ablations = [(), tuple(_chosen(prepared, targets, how))]

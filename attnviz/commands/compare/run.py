@@ -29,7 +29,6 @@ from attnviz.commands.compare.record import (
 )
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
-from attnviz.models.loaded import HasStream
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, whole_map
@@ -71,7 +70,7 @@ def compare_texts(
         captured = prepared.with_norms(captured) if transforms.weighted else captured
         if query is not None:
             position = _position(captured, query, number)
-            if isinstance(model, HasStream):
+            if model.can("vectors"):
                 vectors.append(model.vectors(prepared.ids, position))
         made.append(exhibit_of(captured, Choice(captured.heads), transforms))
         if query is not None:

@@ -33,7 +33,7 @@ from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way, Worked
 
 if TYPE_CHECKING:
-    from attnviz.models.scratch.tracing import EmbeddingModel
+    from attnviz.models.scratch.lessons import EmbeddingModel
 
 EPILOG = """
 Examples

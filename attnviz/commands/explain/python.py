@@ -38,7 +38,7 @@ from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import Initialisation, Similarity, Way
 
 if TYPE_CHECKING:
-    from attnviz.models.scratch.tracing import EmbeddingModel
+    from attnviz.models.scratch.lessons import EmbeddingModel
 
 
 @recorded

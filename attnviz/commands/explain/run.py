@@ -20,7 +20,6 @@ from attnviz.errors import InputError, UsageError, option, readable
 from attnviz.kit.choose import found, one_row, position_of
 from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.kit.result import Calculation
-from attnviz.models.loaded import tracing
 from attnviz.records.capture import Capture, Kind
 from attnviz.records.exhibit import Choice, Finding
 from attnviz.records.rows import (
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 
     from attnviz.commands.explain.sheet import Sheet
     from attnviz.models.loaded import LoadedModel
-    from attnviz.models.scratch.tracing import EmbeddingModel
+    from attnviz.models.scratch.lessons import EmbeddingModel
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,9 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
         UsageError: more than one head or position, or one that is not there; a model without
             queries, keys and values.
     """
-    from attnviz.models.reducing import other_row
+    from attnviz.models.scratch.lessons import other_row
 
-    tracing(model)  # refused before anything is run
+    model.require("trace")  # refused before anything is run
     prepared = prepare(model, text, options)
     choice, query, shown = one_row(prepared, subject.head, subject.query)
     row = found(replace(shown, queries=(query,)), choice.heads[0]) if shown else None
@@ -127,7 +126,7 @@ class RandomInit:
 
 def work_example(name: Example, way: Way, random: RandomInit) -> Worked:
     """One of the worked examples; no model is loaded."""
-    from attnviz.models.scratch.tracing import random_matrices, work_out
+    from attnviz.models.scratch.lessons import random_matrices, work_out
 
     if name == "three-inputs":
         return work_out(three_inputs(), way)
@@ -141,7 +140,7 @@ def work_matrices(given: Matrices, way: Way) -> Worked:
     Raises:
         InputError: they are so large that a product or a softmax is not finite.
     """
-    from attnviz.models.scratch.tracing import work_out
+    from attnviz.models.scratch.lessons import work_out
 
     worked = work_out(given, way)
     if not all(np.isfinite(array).all() for array in (worked.pattern, worked.output)):

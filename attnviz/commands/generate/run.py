@@ -163,9 +163,10 @@ class Answering:
     @property
     def model_notes(self) -> tuple[str, ...]:
         """What is to be said of every answer of this model, unless the answer is given."""
-        from attnviz.models.loaded import generating
-
-        beams = 1 if self.writing.target is not None else generating(self.model).beams
+        if self.writing.target is not None:
+            return ()
+        self.model.require("generate")
+        beams = self.model.beams
         return (beams_note(beams),) if beams > 1 else ()
 
     @property
@@ -193,8 +194,6 @@ class Answering:
 
     def write(self, tell: Tell) -> None:
         """Tell of each of the answer's tokens with its row: as it is written, or read."""
-        from attnviz.models.loaded import generating
-
         if self.writing.target is not None:
             for new in self._given(self.writing.target):
                 tell(new)
@@ -205,8 +204,7 @@ class Answering:
             ids.append(id_)
             return tell(NewToken(id_, keep.rows[-1])) and not self._stops(ids)
 
-        able, sampling = generating(self.model), self.writing.sampling
-        able.generate(self._ids, sampling, self._wanted(), keep, go_on)
+        self.model.generate(self._ids, self.writing.sampling, self._wanted(), keep, go_on)
 
     def tokens_with_rows(self, watch: Callable[[], object] = int) -> list[NewToken]:
         """All of the answer's tokens; `watch` is called at each of them."""
@@ -277,9 +275,8 @@ class Answering:
         Raises:
             InputError: there is no other segment.
         """
-        from attnviz.models.loaded import generating
-
-        able, ids = generating(self.model), [t.id for t in answer.capture.query_tokens]
+        self.model.require("generate")
+        ids = [t.id for t in answer.capture.query_tokens]
         of = segment_of(self.tokens, self.prompt.segments, self.prompt.text)
         last = None if self._crossed else next(s for s in reversed(of) if s is not None)
         others = [i for i in range(len(self.prompt.segments)) if i != last and i in of]
@@ -293,7 +290,7 @@ class Answering:
         def without(some: Collection[int]) -> FloatArray:
             gone = {others[i] for i in some}
             left = [t.id for t, segment in zip(self.tokens, of, strict=True) if segment not in gone]
-            return able.log_probabilities(left, ids)
+            return self.model.log_probabilities(left, ids)
 
         names = [self.prompt.segments[i].name for i in others]
         check = check_of(names, [attention[name] for name in names], without)

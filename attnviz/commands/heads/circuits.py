@@ -20,7 +20,6 @@ from attnviz.draw.picture.paint import EMPTY
 from attnviz.draw.terminal.colors import folded
 from attnviz.draw.terminal.listing import Column, listing
 from attnviz.errors import ModelError
-from attnviz.models.loaded import freezing
 from attnviz.records.capture import FloatArray
 from attnviz.records.metrics import descending
 from attnviz.records.parts import Circuits, Through
@@ -43,8 +42,7 @@ def circuits_of(model: "LoadedModel") -> Circuits:
     """
     from attnviz.models.frozen.circuits import compositions, copying, weights_of
 
-    able, tokenizer = freezing(model), model.tokenizer
-    run = able.freeze([tokenizer.ordinary_ids()[0]])
+    run = model.freeze([model.tokenizer.ordinary_ids()[0]])
     heads = weights_of(run)
     ways: tuple[Through, ...] = ("value",) if run.rotary else ("query", "key", "value")
     composed, expected = dict[Through, FloatArray](), dict[Through, float]()

@@ -12,7 +12,6 @@ from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.intervene import Progress, candidate, check_memory, intervene, likely, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
-from attnviz.models.loaded import predicting
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
 from attnviz.records.interventions import (
@@ -77,7 +76,7 @@ def patch_text(
         UsageError: a part that the model does not have, an answer that is no token, or a model that
             predicts no next token.
     """
-    predicting(model)
+    model.require("predict")
     ours, theirs = prepare(model, text, options), prepare(model, source, options)
     if ours.ids == theirs.ids:
         raise InputError("the source is the text itself", "give another one")

@@ -6,12 +6,11 @@ text ─► tokens ─► run ─► logits ─► candidates; the last position
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.kit.intervene import candidate_after, likely, question_of
 from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare
-from attnviz.models.loaded import Fills, predicting
 from attnviz.records.apply import KeepLinks
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import every_head
@@ -28,9 +27,6 @@ from attnviz.records.tokens import MASKS
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
-
-    class FillingModel(LoadedModel, Fills, Protocol):
-        """A model that fills masks."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +57,9 @@ def predict_text(
         InputError: nothing but blanks, longer than the model's context, or without a mask.
         UsageError: the model predicts nothing.
     """
-    if isinstance(model, Fills):
+    if model.can("fill"):
         return _fill(model, text, options, reading)
-    able = predicting(model)
+    model.require("predict")
     prepared = prepare(model, text, options)
     ids = prepared.ids
     _check_memory(prepared)
@@ -79,9 +75,9 @@ def predict_text(
         if asked:
             asked(rows)
 
-    able.predict(ids, range(len(ids)) if reading.each else [last], consume, lens=False)
+    model.predict(ids, range(len(ids)) if reading.each else [last], consume, lens=False)
     if reading.lens:
-        able.predict(ids, [last], through, lens=True)
+        model.predict(ids, [last], through, lens=True)
     return Prediction(
         capture=prepared.empty,
         last=every.next_tokens[-1],
@@ -122,14 +118,14 @@ def _check_memory(prepared: Prepared) -> None:
     prepared.budget.check(size, "shorten the text")
 
 
-def _fill(model: "FillingModel", text: str, options: TextOptions, reading: Reading) -> Prediction:
+def _fill(model: "LoadedModel", text: str, options: TextOptions, reading: Reading) -> Prediction:
     """What the model puts in place of each mask of the text.
 
     Raises:
         InputError: there is no mask.
         UsageError: a reading that only models of the next token have.
     """
-    mask = model.mask
+    mask = model.tokenizer.mask
     if mask is None:
         raise UsageError(f"{model.identity.name} has no mask to fill", "use another model")
     for name in ("each", "attribute", "answer"):

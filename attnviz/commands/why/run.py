@@ -77,13 +77,13 @@ def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptio
 
 def what_it_writes(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Write:
     """Run a text, and tell what one head writes at one query; raises what `ask_why` raises."""
-    from attnviz.models.frozen.contrast import Writes
+    from attnviz.models.frozen.contrast import HeadOutput
 
     prepared = prepare(model, text, options)
     choice, query, _ = one_row(prepared, asked.head, asked.query)
     (head,) = choice.heads
     sums = frozen(prepared)
-    writes = Writes(sums, head, query)
+    writes = HeadOutput(sums, head, query)
     label = model.tokenizer.label
     return Write(
         capture=prepared.empty,

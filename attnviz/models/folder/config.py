@@ -1,17 +1,14 @@
 """A folder's config.json, with its sizes checked."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.files import CONFIG, read_config
 from attnviz.models.folder.gate import cut, reason
 from attnviz.records.capture import Kind
-
-# The facts that a capture needs of any model.
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,7 @@ def token_id(value: object, vocab_size: int) -> int | None:
     return None
 
 
-def pair_kind(kind: Kind | None) -> Kind:
-    """The kind of an encoder-decoder's attention, by default "cross"."""
+def _of_pair(kind: Kind | None) -> Kind:
     return "cross" if kind in (None, "self") else kind
 
 
@@ -58,7 +54,8 @@ def check_kind(kind: Kind | None) -> None:
         )
 
 
-SIZES = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
+SIZES = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
+"""Those of the first GPT-2, which old files leave out."""
 # The settings that gpt.py computes; it must not run a folder with any other.
 COMPUTED: Mapping[str, tuple[Any, ...]] = {
     "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
@@ -96,7 +93,6 @@ class GPTConfig:
 
     @property
     def heads_per_layer(self) -> tuple[int, ...]:
-        """How many heads each layer has."""
         return (self.n_head,) * self.n_layer
 
 
@@ -125,7 +121,6 @@ class Seq2SeqConfig:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the model has, counted without building it."""
         d, mlp = self.n_embd, self.n_inner
         attention, rest = 4 * d * d + 4 * d, 2 * d * mlp + mlp + d + 4 * d
         encoder, decoder = attention + rest, 2 * attention + rest + 2 * d
@@ -143,48 +138,24 @@ def seq2seq_config(folder: Path) -> Seq2SeqConfig:
         ModelError: the file is missing or damaged.
     """
     raw = read_config(folder)
-    sizes: dict[str, Any] = {}
-    for item in fields(Seq2SeqConfig):
-        value = raw.get(item.name)
-        if item.name == "layer_norm_epsilon":
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise _wrong(folder, item.name, value, "a number")
-        elif isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise _wrong(folder, item.name, value, "a whole number from 1")
-        sizes[item.name] = value
-    config = Seq2SeqConfig(**sizes)
-    if config.n_embd % config.n_head:
-        raise _wrong(folder, "n_head", config.n_head, f"a divisor of n_embd {config.n_embd}")
-    return config
+    sizes: dict[str, Any] = {item.name: raw.get(item.name) for item in fields(Seq2SeqConfig)}
+    _check_sizes(folder, sizes)
+    return Seq2SeqConfig(**sizes)
 
 
 def folder_sizes(folder: Path, kind: Kind | None = None) -> ModelSizes:
-    """The sizes of a folder's model, for any architecture.
-
-    Args:
-        folder: the folder of the model.
-        kind: which of an encoder-decoder's attentions, by default "cross".
-
-    Raises:
-        ModelError: config.json is missing or damaged, or names an architecture that
-            transformers does not know.
-        UsageError: the model does not have this kind of attention.
-    """
+    """The sizes of a folder's model, for any architecture; an encoder-decoder's for one `kind`."""
     architecture = read_config(folder).get("model_type")
     if architecture == SEQ2SEQ:
-        pair = seq2seq_config(folder)
-        kind = pair_kind(kind)
-        layers = pair.n_encoder if kind == "encoder" else pair.n_decoder
-        heads = (pair.n_head,) * layers
+        pair, kind = seq2seq_config(folder), _of_pair(kind)
+        heads = (pair.n_head,) * (pair.n_encoder if kind == "encoder" else pair.n_decoder)
         return ModelSizes(SEQ2SEQ, heads, pair.vocab_size, pair.n_positions, None, kind)
     if architecture != "gpt2":
         return sizes_of(folder, kind)
     check_kind(kind)
     config = gpt2_config(folder)
-    sizes = config.sizes
-    return ModelSizes(
-        "gpt2", sizes.heads_per_layer, sizes.vocab_size, sizes.n_positions, config.bos_id
-    )
+    own, bos = config.sizes, config.bos_id
+    return ModelSizes("gpt2", own.heads_per_layer, own.vocab_size, own.n_positions, bos)
 
 
 def gpt2_config(folder: Path) -> FolderConfig:
@@ -201,27 +172,28 @@ def gpt2_config(folder: Path) -> FolderConfig:
             f"the model in {str(folder)!r} has the architecture {architecture!r}, not gpt2",
             f"leave {option('engine')} out",
         )
-    for name in SIZES:
-        value = raw.get(name, _DEFAULTS[name])
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise _wrong(folder, name, value, "a whole number from 1")
-    sizes = {name: raw.get(name, _DEFAULTS[name]) for name in SIZES}
-    if sizes["n_embd"] % sizes["n_head"]:
-        raise _wrong(folder, "n_head", sizes["n_head"], f"a divisor of n_embd {sizes['n_embd']}")
-    inner, epsilon = raw.get("n_inner"), raw.get("layer_norm_epsilon", 1e-5)
+    sizes: dict[str, Any] = {name: raw.get(name, default) for name, default in SIZES.items()}
+    sizes["layer_norm_epsilon"] = raw.get("layer_norm_epsilon", 1e-5)
+    _check_sizes(folder, sizes)
+    inner = raw.get("n_inner")
     if inner is not None and (not isinstance(inner, int) or inner < 1):
         raise _wrong(folder, "n_inner", inner, "null or a whole number from 1")
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
-        raise _wrong(folder, "layer_norm_epsilon", epsilon, "a number")
     bos = token_id(raw.get("bos_token_id"), sizes["vocab_size"])
     end = token_id(raw.get("eos_token_id"), sizes["vocab_size"])
     ends = frozenset(() if end is None else (end,))
-    config = GPTConfig(**sizes, n_inner=inner, layer_norm_epsilon=epsilon)
-    return FolderConfig(config, bos, ends, raw)
+    return FolderConfig(GPTConfig(**sizes, n_inner=inner), bos, ends, raw)
 
 
-# Old files leave out the settings of the first GPT-2.
-_DEFAULTS = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
+def _check_sizes(folder: Path, sizes: Mapping[str, Any]) -> None:
+    for name, value in sizes.items():
+        if name == "layer_norm_epsilon":
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise _wrong(folder, name, value, "a number")
+        elif isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise _wrong(folder, name, value, "a whole number from 1")
+    width, heads = sizes["n_embd"], sizes["n_head"]
+    if width % heads:
+        raise _wrong(folder, "n_head", heads, f"a divisor of n_embd {width}")
 
 
 def check_computable(config: FolderConfig, folder: Path) -> None:
@@ -245,7 +217,6 @@ def _wrong(folder: Path, name: str, value: object, wanted: str) -> ModelError:
 
 
 # The configuration of any architecture, as transformers reads it, under common names.
-
 
 NO_LIMIT = 1 << 20
 """The context of a model with relative positions, which only memory limits."""
@@ -288,11 +259,6 @@ def not_taken(folder: Path, error: Exception) -> ModelError:
 
 
 def _check_known(raw: Mapping[str, Any], folder: Path) -> None:
-    """Check that transformers has code of its own for this type of model.
-
-    Raises:
-        ModelError: it has none; or there is no type.
-    """
     from transformers import CONFIG_MAPPING, __version__
 
     architecture, where = raw.get("model_type"), str(folder)
@@ -328,8 +294,12 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
     config = transformers_config(folder)
     text = config.get_text_config()
     if config.is_encoder_decoder:
-        kind = pair_kind(kind)
-        heads, layers = _of_pair(text, "encoder" if kind == "encoder" else "decoder")
+        kind = _of_pair(kind)
+        # BART names them for both sides, T5 only the decoder's layers
+        side = "encoder" if kind == "encoder" else "decoder"
+        heads = getattr(text, f"{side}_attention_heads", None) or text.num_attention_heads
+        layers = getattr(text, f"{side}_layers", None) or getattr(text, f"num_{side}_layers", None)
+        layers = layers or text.num_hidden_layers
     else:
         check_kind(kind)
         heads = getattr(text, "num_attention_heads", None)
@@ -357,13 +327,6 @@ def reads_no_text(architecture: str) -> ModelError:
     return ModelError(f"{architecture} does not read text", "use a language model")
 
 
-def _of_pair(config: Any, side: str) -> tuple[int | None, int | None]:
-    """Heads and layers of one side; BART names them for both, T5 only the decoder's layers."""
-    heads = getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
-    layers = getattr(config, f"{side}_layers", None) or getattr(config, f"num_{side}_layers", None)
-    return heads, layers or config.num_hidden_layers
-
-
 def _context(config: Any) -> int:
     names = ("max_encoder_position_embeddings", "max_position_embeddings")
     longest = next((size for name in names if (size := getattr(config, name, None))), None)
@@ -372,74 +335,3 @@ def _context(config: Any) -> int:
     if config.model_type in BEHIND_PADDING:
         return longest - int(config.pad_token_id) - 1
     return longest
-
-
-# The shapes of a model's tensors, by name, without its weights: from its sizes or its config.
-
-
-Shape: TypeAlias = tuple[int, ...]
-Shapes: TypeAlias = Mapping[str, Shape]
-
-# Brown et al. 2020, "Language Models are Few-Shot Learners", table 2.1, for gpt3.
-GPT_SIZES: Mapping[str, GPTConfig] = {
-    "gpt2": GPTConfig(50257, 1024, 768, 12, 12),
-    "gpt2-medium": GPTConfig(50257, 1024, 1024, 24, 16),
-    "gpt2-large": GPTConfig(50257, 1024, 1280, 36, 20),
-    "gpt2-xl": GPTConfig(50257, 1024, 1600, 48, 25),
-    "distilgpt2": GPTConfig(50257, 1024, 768, 6, 12),
-    "gpt3": GPTConfig(50257, 2048, 12288, 96, 96),
-}
-UNPUBLISHED = ("gpt3",)
-"""Models whose weights are not public; lessons count their parameters."""
-
-
-def known_total(name: str) -> int:
-    """The parameters of a GPT by name, all of them at once."""
-    return sum(math.prod(shape) for shape in gpt2_shapes(GPT_SIZES[name]).values())
-
-
-def gpt2_shapes(sizes: GPTConfig) -> Shapes:
-    """Every tensor of a GPT-2 of these sizes, under GPT-2's names."""
-    d, d_mlp = sizes.n_embd, sizes.d_mlp
-    shapes: dict[str, Shape] = {"wte.weight": (sizes.vocab_size, d)}
-    shapes["wpe.weight"] = (sizes.n_positions, d)
-    for layer in range(sizes.n_layer):
-        block = {
-            "ln_1.weight": (d,),
-            "ln_1.bias": (d,),
-            "attn.c_attn.weight": (d, 3 * d),
-            "attn.c_attn.bias": (3 * d,),
-            "attn.c_proj.weight": (d, d),
-            "attn.c_proj.bias": (d,),
-            "ln_2.weight": (d,),
-            "ln_2.bias": (d,),
-            "mlp.c_fc.weight": (d, d_mlp),
-            "mlp.c_fc.bias": (d_mlp,),
-            "mlp.c_proj.weight": (d_mlp, d),
-            "mlp.c_proj.bias": (d,),
-        }
-        shapes |= {f"h.{layer}.{name}": shape for name, shape in block.items()}
-    return {**shapes, "ln_f.weight": (d,), "ln_f.bias": (d,)}
-
-
-def built_shapes(folder: Path) -> Shapes:
-    """The tensors that transformers builds from config.json, on the meta device.
-
-    Raises:
-        ModelError: transformers has no such architecture.
-    """
-    import torch
-    import transformers
-
-    config = transformers_config(folder)
-    architecture = next(iter(config.architectures or ()), "")
-    built = getattr(transformers, architecture, None)
-    if built is None:
-        raise ModelError(
-            f"the config.json of this model names no architecture that transformers "
-            f"{transformers.__version__} has",
-            "use a model that names one",
-        )
-    with torch.device("meta"):
-        model = built(config)
-    return {name: tuple(p.shape) for name, p in model.named_parameters()}

@@ -65,7 +65,6 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def _no_config(folder: Path) -> ModelError:
-    """The error for a folder without settings that transformers reads."""
     if (folder / ADAPTER).is_file():
         base = read_object(folder / ADAPTER).get("base_model_name_or_path")
         named = f" for {base!r}" if isinstance(base, str) and cut(base) == base != "" else ""
@@ -123,9 +122,8 @@ def weight_files(folder: Path) -> list[Path]:
         named = read_object(folder / INDEX).get("weight_map")
         names = sorted({str(name) for name in named.values()}) if isinstance(named, dict) else []
         # a path of another folder is none of the model's files
-        missing = [
-            name for name in names if Path(name).name != name or not (folder / name).is_file()
-        ]
+        own = [name for name in names if Path(name).name == name and (folder / name).is_file()]
+        missing = [name for name in names if name not in own]
         if not names or missing:
             raise ModelError(
                 f"of the weights in {str(folder)!r} {cut((missing or ['all'])[0])} is missing",
@@ -143,11 +141,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, by name, from the headers of the weights.
-
-    Raises:
-        ModelError: a file is missing or damaged.
-    """
+    """The shape of every tensor, by name, from the headers of the weights."""
     return {name: shape for path in weight_files(folder) for name, shape in _shapes(path).items()}
 
 
@@ -173,15 +167,14 @@ def unpickled(path: Path) -> "dict[str, torch.Tensor]":
         ) from None
 
 
-def _shape(tensor: "torch.Tensor") -> tuple[int, ...]:
-    """Its shape; one that repeats a few numbers holds no more than these."""
-    held = tensor.untyped_storage().nbytes() // tensor.element_size()
-    return tuple(tensor.shape) if tensor.numel() <= held else (held,)
-
-
 def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
     if path.name == PICKLED:
-        return {name: _shape(tensor) for name, tensor in unpickled(path).items()}
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name, tensor in unpickled(path).items():
+            held = tensor.untyped_storage().nbytes() // tensor.element_size()
+            # one that repeats a few numbers holds no more than these
+            shapes[name] = tuple(tensor.shape) if tensor.numel() <= held else (held,)
+        return shapes
     try:
         size = path.stat().st_size
         with path.open("rb") as stream:

@@ -35,34 +35,24 @@ ITEM_BYTES: Mapping[str, float] = {
     "F8_E4M3FNUZ": 1, "F8_E5M2FNUZ": 1, "F4": 0.5, "F6_E2M3": 0.75, "F6_E3M2": 0.75,
 }  # fmt: skip
 """Bytes of a number of each type of safetensors."""
-_LIMITS: tuple[tuple[int, str], ...] = (
-    (
-        1_000,
-        """num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers
+_LIMITS = {
+    1_000: """num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers
         num_encoder_layers num_decoder_layers n_encoder n_decoder attention_types""",
-    ),
-    (
-        4_096,
-        """num_attention_heads n_head n_heads num_heads num_key_value_heads num_kv_heads
+    4_096: """num_attention_heads n_head n_heads num_heads num_key_value_heads num_kv_heads
         encoder_attention_heads decoder_attention_heads""",
-    ),
-    (
-        1 << 31,
-        """vocab_size n_positions max_position_embeddings n_ctx n_embd hidden_size d_model
+    1 << 31: """vocab_size n_positions max_position_embeddings n_ctx n_embd hidden_size d_model
         dim embedding_size n_inner intermediate_size ffn_dim d_ff head_dim d_kv d_head
         encoder_ffn_dim decoder_ffn_dim hidden_dim""",
-    ),
-    (1 << 15, "num_experts num_local_experts n_routed_experts n_shared_experts moe_num_experts"),
-    (100_000, "num_labels type_vocab_size"),
-)
-LIMITS: Mapping[str, int] = {name: most for most, names in _LIMITS for name in names.split()}
+    1 << 15: "num_experts num_local_experts n_routed_experts n_shared_experts moe_num_experts",
+    100_000: "num_labels type_vocab_size",
+}
+LIMITS = {name: most for most, names in _LIMITS.items() for name in names.split()}
 """The largest value of a setting that makes a model large, or slow to build.
 
 Of a GPT-Neo's `attention_types` [[["global", "local"], 12]] is 24 layers.
 """
-PARTS = re.compile(
-    r"(?:layers|groups?(?:_num)?|heads|blocks|networks|functions|experts|stages|hashes)$"
-)
+COUNTS = "layers|groups?(?:_num)?|heads|blocks|networks|functions|experts|stages|hashes"
+PARTS = re.compile(rf"(?:{COUNTS})$")
 MOST = 1_000
 """The largest number of any other setting that counts parts of a model by its name."""
 EPSILON = re.compile(r"(?:^|_)(?:eps|epsilon)$")
@@ -71,15 +61,11 @@ ROOM = 1 << 20
 
 
 def read_json(path: Path, *, most: int = MOST_ITEMS) -> Any:
-    """The content of a JSON file, with the numbers that Python reads.
+    """The content of a JSON file, of at most `most` entries at all depths.
 
-    Whoever uses a number checks it. Many stand in a model's files that size nothing, and these may
-    be anything: a tokenizer without a limit has the `model_max_length` 1e30 written as an integer,
-    a Mamba's `time_step_limit` is [0.0, Infinity].
-
-    Args:
-        path: the file.
-        most: how many entries it may have, at all depths.
+    Whoever uses a number checks it: many size nothing, and may be anything. A tokenizer without a
+    limit has the `model_max_length` 1e30 written as an integer, a Mamba's `time_step_limit` is
+    [0.0, Infinity].
 
     Raises:
         ModelError: it cannot be read, is too large or too deep, or holds halves of characters.
@@ -142,15 +128,11 @@ def cut(text: object, most: int = QUOTED) -> str:
 
 
 def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, from the header of a safetensors file.
-
-    Args:
-        header: the header's content.
-        rest: how many bytes stand behind it.
+    """The shape of every tensor, from the header of a safetensors file; `rest` bytes stand behind
+    it.
 
     Raises:
-        ValueError: an entry is malformed, or the tensors are not the bytes behind the header, each
-            byte once.
+        ValueError: an entry is malformed, or the tensors are not these bytes, each byte once.
     """
     if not isinstance(header, dict):
         raise ValueError("its header is no object")
@@ -160,9 +142,8 @@ def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
         if name == "__metadata__":
             continue
         kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-        if len(shape) > MOST_AXES or not all(
-            is_size(n, LARGEST_SIZE) for n in (*shape, begin, end)
-        ):
+        sizes = all(is_size(n, LARGEST_SIZE) for n in (*shape, begin, end))
+        if len(shape) > MOST_AXES or not sizes:
             raise ValueError(f"the sizes of {cut(name)} are no whole numbers")
         if math.prod(shape) * ITEM_BYTES[kind] != end - begin:
             raise ValueError(f"{cut(name)} has another size than its shape says")
@@ -204,9 +185,15 @@ def check_settings(raw: Mapping[str, Any], where: Path) -> None:
         counts = PARTS.search(name) and not isinstance(value, list)
         most = LIMITS.get(name, MOST if counts else None)
         if most is not None and not all(number <= most for number in _nested(value)):
-            raise _wrong(where, name, value, f"{most:,} at most")
-        if EPSILON.search(name) and not all(0 <= number <= 1 for number in _nested(value)):
-            raise _wrong(where, name, value, "a number from 0 to 1")
+            wanted = f"{most:,} at most"
+        elif EPSILON.search(name) and not all(0 <= number <= 1 for number in _nested(value)):
+            wanted = "a number from 0 to 1"
+        else:
+            continue
+        raise ModelError(
+            f"in {str(where)!r} {name} is {cut(repr(value))}, and must be {wanted}",
+            "use the config.json that the model was saved with",
+        )
 
 
 def _nested(value: object) -> Iterator[float]:
@@ -217,20 +204,10 @@ def _nested(value: object) -> Iterator[float]:
         yield from _nested(each)
 
 
-def _wrong(where: Path, name: str, value: object, wanted: str) -> ModelError:
-    return ModelError(
-        f"in {str(where)!r} {name} is {cut(repr(value))}, and must be {wanted}",
-        "use the config.json that the model was saved with",
-    )
-
-
 def check_asked(asked: int, held: int, folder: Path) -> None:
-    """Check that a model has no more numbers than its files can give it.
+    """Check that a model has no more numbers (`asked`) than its files can give it (`held`).
 
-    Args:
-        asked: how many numbers the model has that config.json describes.
-        held: how many the files hold; tied matrices are saved once.
-        folder: the model's folder.
+    Tied matrices are saved once.
 
     Raises:
         ModelError: it has more.

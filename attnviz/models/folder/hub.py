@@ -1,10 +1,9 @@
 """A hub id to a local folder: from the cache without a request, else downloaded once."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from attnviz.errors import ModelError, option
@@ -44,7 +43,13 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
         return folder
     if offline:
         raise _not_fetched(name, f"{option('offline')} was given")
-    return _download(name, revision, quiet=quiet)
+    import huggingface_hub as hub
+    from huggingface_hub.utils import disable_progress_bars
+
+    if quiet:
+        disable_progress_bars()
+    with _download_errors(name, revision):
+        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=PATTERNS))
 
 
 def cached(name: str, revision: str | None = None) -> Path | None:
@@ -62,7 +67,13 @@ def cached(name: str, revision: str | None = None) -> Path | None:
         return None
     except HFValidationError:
         raise _no_name(name) from None
-    return folder if _complete(folder) else None
+    there = {path.name for path in folder.iterdir()}
+    if CONFIG not in there or not (TOKENIZER in there or there.issuperset(MERGES)):
+        return None
+    try:
+        return folder if weight_files(folder) else None
+    except ModelError:  # an interrupted download: some files are missing
+        return None
 
 
 def cached_names() -> list[str]:
@@ -98,26 +109,6 @@ def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
         # A download is retried for a long time; this one request fails early.
         hub.HfApi().model_info(name, revision=revision, timeout=TIMEOUT)
         return fetched(local=False)
-
-
-def _complete(folder: Path) -> bool:
-    there = {path.name for path in folder.iterdir()}
-    if CONFIG not in there or not (TOKENIZER in there or there.issuperset(MERGES)):
-        return False
-    try:
-        return bool(weight_files(folder))
-    except ModelError:  # an interrupted download: some files are missing
-        return False
-
-
-def _download(name: str, revision: str | None, *, quiet: bool) -> Path:
-    import huggingface_hub as hub
-    from huggingface_hub.utils import disable_progress_bars
-
-    if quiet:
-        disable_progress_bars()
-    with _download_errors(name, revision):
-        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=PATTERNS))
 
 
 @contextmanager
@@ -182,14 +173,11 @@ def _not_fetched(name: str, why: str, names: Sequence[str] = KNOWN_MODELS) -> Mo
 
 # A folder's `card.json`, as the training writes it.
 
-
 T = TypeVar("T")
 CARD, SCHEMA = "card.json", 1
 MOST, LARGEST = 1_000, 1 << 53
 """The most heads, or figures, that a card may name, and the largest number in it."""
-TYPE_NAMES: Mapping[type, str] = MappingProxyType(
-    {bool: "true or false", int: "whole number", str: "text", list: "list"}
-)
+TYPE_NAMES = {bool: "true or false", int: "whole number", str: "text", list: "list"}
 
 
 def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelCard:
@@ -201,9 +189,8 @@ def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelC
     """
     path = folder / CARD
     raw = read_object(path) if path.is_file() else {}
-    if (
-        raw.get("schema") is True or raw.get("schema") != SCHEMA
-    ):  # another program may use the same file name
+    schema = raw.get("schema")
+    if schema is True or schema != SCHEMA:  # another program may use the same file name
         return ModelCard(name, "", bos=False)
     try:
         card = _card(raw)
@@ -226,31 +213,28 @@ def _card(raw: dict[str, Any]) -> ModelCard:
         name=_text(raw, "name"),
         description=_text(raw, "description"),
         bos=_get(raw, "bos", bool),
-        heads=tuple(_named_head(head) for head in _entries(raw, "heads")),
+        heads=tuple(
+            NamedHead(_text(head, "behaviour"), _head(_text(head, "head")), _text(head, "title"))
+            for head in _entries(raw, "heads")
+        ),
         figures=tuple(_figure(figure) for figure in _entries(raw, "figures")),
         loss_limit=None if raw.get("loss_limit") is None else _number(raw, "loss_limit"),
-        retrieval=_heads(raw.get("retrieval", [])),
-        stop=_stop(raw.get("stop", [])),
+        retrieval=tuple(map(_head, _some(raw, "retrieval", "heads"))),
+        stop=_stop(_some(raw, "stop", "texts")),
     )
 
 
-def _heads(names: object) -> tuple[Head, ...]:
-    if not isinstance(names, list) or len(names) > MOST:
-        raise ValueError(f"retrieval is no list of at most {MOST:,} heads")
-    return tuple(map(_head, names))
+def _some(raw: dict[str, Any], name: str, what: str) -> list[Any]:
+    some = raw.get(name, [])
+    if not isinstance(some, list) or len(some) > MOST:
+        raise ValueError(f"{name} is no list of at most {MOST:,} {what}")
+    return some
 
 
-def _stop(texts: object) -> tuple[str, ...]:
-    if not isinstance(texts, list) or len(texts) > MOST:
-        raise ValueError(f"stop is no list of at most {MOST:,} texts")
+def _stop(texts: list[Any]) -> tuple[str, ...]:
     if not all(isinstance(text, str) and 0 < len(text) <= LONGEST_NAME for text in texts):
         raise ValueError(f"stop has an entry that is no text of 1 to {LONGEST_NAME:,} characters")
     return tuple(texts)
-
-
-def _named_head(raw: dict[str, Any]) -> NamedHead:
-    head = _head(_text(raw, "head"))
-    return NamedHead(_text(raw, "behaviour"), head, title=_text(raw, "title"))
 
 
 def _head(name: object) -> Head:

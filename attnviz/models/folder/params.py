@@ -7,26 +7,75 @@ those of other models follow from their sizes (`shapes.py`).
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from attnviz.models.folder.config import (
-    GPT_SIZES,
-    UNPUBLISHED,
-    Shape,
-    Shapes,
-    built_shapes,
-    gpt2_shapes,
-    transformers_config,
-)
+from attnviz.errors import ModelError
+from attnviz.models.folder.config import GPTConfig, transformers_config
 from attnviz.models.folder.files import read_config, weight_shapes
 
-# The number of parameters of a model, matrix by matrix.
+Shape: TypeAlias = tuple[int, ...]
+Shapes: TypeAlias = Mapping[str, Shape]
+
+# Brown et al. 2020, "Language Models are Few-Shot Learners", table 2.1, for gpt3.
+GPT_SIZES: Mapping[str, GPTConfig] = {
+    "gpt2": GPTConfig(50257, 1024, 768, 12, 12),
+    "gpt2-medium": GPTConfig(50257, 1024, 1024, 24, 16),
+    "gpt2-large": GPTConfig(50257, 1024, 1280, 36, 20),
+    "gpt2-xl": GPTConfig(50257, 1024, 1600, 48, 25),
+    "distilgpt2": GPTConfig(50257, 1024, 768, 6, 12),
+    "gpt3": GPTConfig(50257, 2048, 12288, 96, 96),
+}
+UNPUBLISHED = ("gpt3",)
+"""Models whose weights are not public; lessons count their parameters."""
 
 
-Part: TypeAlias = Literal["embedding", "attention", "rest"]
+def known_total(name: str) -> int:
+    """The parameters of a GPT by name, all of them at once."""
+    return sum(math.prod(shape) for shape in gpt2_shapes(GPT_SIZES[name]).values())
+
+
+def gpt2_shapes(sizes: GPTConfig) -> Shapes:
+    """Every tensor of a GPT-2 of these sizes, under GPT-2's names."""
+    d, d_mlp = sizes.n_embd, sizes.d_mlp
+    attention = {"ln_1": (d,), "attn.c_attn": (d, 3 * d), "attn.c_proj": (d, d)}
+    block = {**attention, "ln_2": (d,), "mlp.c_fc": (d, d_mlp), "mlp.c_proj": (d_mlp, d)}
+    shapes: dict[str, Shape] = {"wte.weight": (sizes.vocab_size, d)}
+    shapes["wpe.weight"] = (sizes.n_positions, d)
+    for layer in range(sizes.n_layer):
+        for name, shape in block.items():
+            shapes[f"h.{layer}.{name}.weight"] = shape
+            shapes[f"h.{layer}.{name}.bias"] = shape[-1:]
+    return {**shapes, "ln_f.weight": (d,), "ln_f.bias": (d,)}
+
+
+def built_shapes(folder: Path) -> Shapes:
+    """The tensors that transformers builds from config.json, on the meta device.
+
+    Raises:
+        ModelError: transformers has no such architecture.
+    """
+    import torch
+    import transformers
+
+    config = transformers_config(folder)
+    architecture = next(iter(config.architectures or ()), "")
+    built = getattr(transformers, architecture, None)
+    if built is None:
+        raise ModelError(
+            f"the config.json of this model names no architecture that transformers "
+            f"{transformers.__version__} has",
+            "use a model that names one",
+        )
+    with torch.device("meta"):
+        model = built(config)
+    return {name: tuple(p.shape) for name, p in model.named_parameters()}
+
+
+ModelPart: TypeAlias = Literal["embedding", "attention", "rest"]
 Per: TypeAlias = Literal["head", "key/value head", "layer", "model"]
 
 
@@ -41,7 +90,7 @@ class Matrix:
     """
 
     name: str
-    part: Part
+    part: ModelPart
     shape: tuple[int, ...]
     per: Per
     copies: int
@@ -54,7 +103,6 @@ class Matrix:
 
     @property
     def total(self) -> int:
-        """The parameters of all copies."""
         return self.each * self.copies
 
     @property
@@ -118,7 +166,7 @@ class ParameterCount:
 
     @property
     def attention(self) -> int:
-        """The projections of all heads in all layers."""
+        """The parameters of all projections."""
         return sum(matrix.total for matrix in self.projections)
 
     @property
@@ -175,68 +223,49 @@ def known_count(name: str) -> ParameterCount:
 
 
 def folder_count(name: str, folder: Path) -> ParameterCount:
-    """The count of a checkpoint folder, from its config.json and the headers of its weights.
-
-    Raises:
-        ModelError: a file is missing or damaged.
-    """
+    """The count of a checkpoint folder, from its config.json and the headers of its weights."""
     raw, shapes = read_config(folder), weight_shapes(folder)
-    doubtful = any(tensor.endswith((*_OUTPUT, *_AGAIN)) for tensor in shapes)
-    return count(name, shapes, raw, tied=doubtful and _is_tied(folder, raw))
+    tied = any(tensor.endswith((*_OUTPUT, *_AGAIN)) for tensor in shapes)
+    if tied:  # by config.json or by default
+        default = "tie_word_embeddings" not in raw
+        config = transformers_config(folder) if default else None
+        tied = bool(config.tie_word_embeddings if config else raw["tie_word_embeddings"])
+    return count(name, shapes, raw, tied=tied)
 
 
 def config_count(name: str, folder: Path) -> ParameterCount:
-    """The count of the model that transformers would build from a folder's config.json.
-
-    Raises:
-        ModelError: transformers knows no such architecture.
-    """
+    """The count of the model that transformers would build from a folder's config.json."""
     return count(name, built_shapes(folder), read_config(folder))
 
 
 def count(
-    name: str,
-    shapes: Shapes,
-    raw: Mapping[str, Any],
-    *,
-    tied: bool = False,
+    name: str, shapes: Shapes, raw: Mapping[str, Any], *, tied: bool = False
 ) -> ParameterCount:
-    """Group a model's tensors by their part in it.
+    """Group a model's tensors, of these shapes, by their part in it.
 
-    Args:
-        name: the name of the model.
-        shapes: the shape of every tensor, by its name in the weights.
-        raw: the configuration, for the number of heads and their width.
-        tied: an output matrix in the weights is the token embedding once more.
+    `raw`: the configuration, for the number of heads and their width. `tied`: an output matrix in
+    the weights is the token embedding once more.
     """
     empty = _empty(name, raw)
     groups: Counter[tuple[str, Shape]] = Counter()
     apart: Counter[tuple[str, str]] = Counter()
-    for tensor in _weights_first(shapes):
+    modules: dict[str, int] = {}
+    for tensor in shapes:
+        modules.setdefault(tensor.rpartition(".")[0], len(modules))
+    # in the order of their modules, each module's bias after its weight
+    for tensor in sorted(shapes, key=lambda t: (modules[t.rpartition(".")[0]], t.endswith("bias"))):
         shape = shapes[tensor]
         why = _why_apart(tensor, shape, shapes, tied=tied)
         if why:
             apart[_starred(tensor), why] += math.prod(shape)
         else:
             groups[_starred(tensor), shape] += 1
-    matrices = [
-        matrix
-        for (source, shape), copies in groups.items()
-        for matrix in _matrices(source, shape, copies, empty)
-    ]
+    of_groups = (_matrices(*group, copies, empty) for group, copies in groups.items())
     return replace(
         empty,
-        matrices=tuple(sorted(matrices, key=_rank)),
+        matrices=tuple(sorted(chain.from_iterable(of_groups), key=_rank)),
         apart=tuple(Apart(source, n, why) for (source, why), n in apart.items()),
     )
-
-
-def _weights_first(shapes: Shapes) -> list[str]:
-    """The tensors in the order of their modules, each module's bias after its weight."""
-    modules: dict[str, int] = {}
-    for tensor in shapes:
-        modules.setdefault(tensor.rpartition(".")[0], len(modules))
-    return sorted(shapes, key=lambda t: (modules[t.rpartition(".")[0]], t.endswith("bias")))
 
 
 def _rank(matrix: Matrix) -> tuple[int, int, int]:
@@ -297,23 +326,18 @@ def _starred(tensor: str) -> str:
     return re.sub(r"(?<=experts\.)\d+(?=\.)", "*", starred)
 
 
-def _matrices(source: str, shape: Shape, copies: int, sizes: ParameterCount) -> Iterator[Matrix]:
+def _matrices(source: str, shape: Shape, copies: int, sizes: ParameterCount) -> tuple[Matrix, ...]:
     """One group of tensors as matrices; a projection of all heads gives one matrix per head."""
     if heads := _per_head(source, shape, copies, sizes):
-        yield from heads
-        return
+        return heads
     *_, module, kind = ("", *source.split("."))
-    part: Part = "embedding" if _EMBEDDING.search(source) else "rest"
+    part: ModelPart = "embedding" if _EMBEDDING.search(source) else "rest"
     if _ATTENTION.search(source):
         part = "attention"
-    is_output = part == "attention" and _ROLES.get(module) == "O" and kind == "bias"
-    name = "b_O" if is_output else _bare(source)
-    yield Matrix(name, part, shape, "layer" if "*" in source else "model", copies, source)
-
-
-def _bare(source: str) -> str:
-    """The name without the prefix that all tensors of the model share."""
-    return source.split("*.", 1)[-1].removeprefix("transformer.").removeprefix("model.")
+    name = source.split("*.", 1)[-1].removeprefix("transformer.").removeprefix("model.")
+    if part == "attention" and _ROLES.get(module) == "O" and kind == "bias":
+        name = "b_O"
+    return (Matrix(name, part, shape, "layer" if "*" in source else "model", copies, source),)
 
 
 def _per_head(source: str, shape: Shape, copies: int, sizes: ParameterCount) -> tuple[Matrix, ...]:
@@ -335,23 +359,12 @@ def _per_head(source: str, shape: Shape, copies: int, sizes: ParameterCount) -> 
         Matrix(
             name=("W_" if inner else "b_") + letter,
             part="attention",
-            shape=_head_shape(letter, inner, sizes.d_head),
+            shape=(sizes.d_head,)
+            if inner is None
+            else ((sizes.d_head, inner) if letter == "O" else (inner, sizes.d_head)),
             per="head" if widths[letter] == sizes.heads else "key/value head",
             copies=copies * widths[letter],
             source=source,
         )
         for letter in role
     )
-
-
-def _head_shape(letter: str, inner: int | None, d_head: int) -> Shape:
-    if inner is None:
-        return (d_head,)
-    return (d_head, inner) if letter == "O" else (inner, d_head)
-
-
-def _is_tied(folder: Path, raw: Mapping[str, Any]) -> bool:
-    """Whether the output is tied to the token embedding, by config.json or by default."""
-    if "tie_word_embeddings" in raw:
-        return bool(raw["tie_word_embeddings"])
-    return bool(transformers_config(folder).tie_word_embeddings)

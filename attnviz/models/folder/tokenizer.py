@@ -37,12 +37,7 @@ INSIDE = ("normalizers", "pretokenizers", "processors", "decoders")
 
 
 def check_tokenizer(raw: object) -> None:
-    """Check the content of a tokenizer.json.
-
-    Raises:
-        ValueError: something in it is malformed, or could take any amount of time or memory; it
-            says what.
-    """
+    """Check the content of a tokenizer.json."""
     tokenizer = _object(raw, "the file")
     _check_model(_object(tokenizer.get("model"), "model"))
     steps = {part: list(_steps(tokenizer.get(part), MOST_STEPS)) for part in PARTS}
@@ -174,11 +169,7 @@ def _check_charsmap(charsmap: object) -> None:
 
 
 def _grown(what: str, steps: Sequence[Mapping[str, Any]]) -> int:
-    """How many characters may stand for one after these steps.
-
-    Raises:
-        ValueError: too many.
-    """
+    """How many characters may stand for one after these steps."""
     growth = prod(map(_growth, steps))
     if growth > LARGEST_GROWTH:
         raise ValueError(f"its steps make a {what} more than {LARGEST_GROWTH} times as long")
@@ -214,10 +205,10 @@ def _check_pattern(pattern: object) -> None:
         raise ValueError(f"the regular expression {cut(regex)} can take exponential time")
 
 
-_LEXEME = re.compile(
-    r"\\[gk]<|\\[1-9]|\\.|\[(?:\\.|\[:\w+:\]|[^\]\\])*\]|\(\?|\(|\)|\||[*+?]|\{\d*,?\d*\}|.",
-    re.DOTALL,
-)
+_CALL = re.compile(r"\\[gk]<|\\[1-9]")
+_ONE = re.compile(_CALL.pattern + r"|\\.|\[(?:\\.|\[:\w+:\]|[^\]\\])*\]", re.DOTALL)
+"""What stands for a character; or a call of a group."""
+_COUNTED = re.compile(r"\{(\d*)(,?)(\d*)\}|\*")
 _LARGE = 32
 """From this number of times on, a limited repetition is as bad as one without limit."""
 _MOST_UNLIMITED, _MOST_CHOICES = 4, 12
@@ -230,45 +221,24 @@ def is_costly(regex: str) -> bool:
     It can where a group is repeated without limit that itself repeats without limit or has
     alternatives, where one alternative has many repetitions, or where it calls itself.
     """
-    groups: list[bool] = [False]  # of each open group: whether it repeats or has alternatives
-    closed = False  # whether the group that ended just now did
-    unlimited = choices = 0
-    for found in _LEXEME.finditer(regex):
-        lexeme, just_closed, closed = found[0], closed, False
-        if lexeme[0] == "(":  # with its question mark, which repeats nothing
-            groups.append(False)
-        elif lexeme == "|":
-            groups[-1] = True
-            if len(groups) == 1:
-                unlimited = choices = 0
-        elif lexeme == ")" and len(groups) > 1:
-            closed = groups.pop()
-            groups[-1] = groups[-1] or closed
-        elif _CALL.match(lexeme):
+    plain = _ONE.sub(lambda one: "@" if _CALL.match(one[0]) else "a", regex.replace("@", "a"))
+    if "@" in plain:
+        return True
+    plain = _COUNTED.sub(_unlimited_or_not, plain.replace("(?", "("))
+    # from the inside: a group becomes its repetitions, and @ where it repeats or has alternatives
+    while group := re.search(r"\(([^()]*)\)", plain):
+        inside = group[1]
+        if "@+" in inside:
             return True
-        elif times := _times(lexeme):
-            choices += 1
-            if times >= _LARGE:
-                unlimited += 1
-                groups[-1] = True
-            if times >= _LARGE and just_closed:
-                return True
-        if unlimited > _MOST_UNLIMITED or choices > _MOST_CHOICES:
-            return True
-    return False
+        end = "@" if re.search("[|+@]", inside) else "a"
+        repetitions = re.sub("[^+?]", "", inside)
+        plain = plain[: group.start()] + repetitions + end + plain[group.end() :]
+    each = [(way.count("+"), way.count("?")) for way in plain.split("|")]
+    many = any(plus > _MOST_UNLIMITED or plus + maybe > _MOST_CHOICES for plus, maybe in each)
+    return many or "@+" in plain
 
 
-_CALL = re.compile(r"\\[gk]<|\\[1-9]")
-
-
-def _times(lexeme: str) -> int:
-    """How often a quantifier repeats at most; 0 for any other lexeme."""
-    if lexeme in ("*", "+"):
-        return _LARGE
-    if lexeme == "?":
-        return 1
-    counts = re.fullmatch(r"\{(\d*)(,?)(\d*)\}", lexeme)
-    if not counts:
-        return 0
-    most = counts[3] if counts[2] else counts[1]
-    return min(int(most[:9]), _LARGE) if most else _LARGE
+def _unlimited_or_not(counted: re.Match[str]) -> str:
+    """`+` or `?` for a repetition: without limit, or with one."""
+    most = counted[3] if counted[2] else counted[1]
+    return "?" if most and int(most[:9]) < _LARGE else "+"

@@ -39,11 +39,7 @@ CONVERT = (
 
 
 def tokenizer_settings(folder: Path) -> dict[str, Any]:
-    """The folder's tokenizer_config.json; empty where it has none.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
+    """The folder's tokenizer_config.json; empty where it has none."""
     return read_object(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
 
 
@@ -69,10 +65,8 @@ def backend_of(folder: Path) -> Tokenizer:
 def transformers_tokenizer(folder: Path, templates: Sequence[str] | None = None) -> Any:
     """What `AutoTokenizer` makes of a folder, without running code of its own.
 
-    Args:
-        folder: the model's.
-        templates: the folder's files with chat templates; with them, a tokenizer of an unknown
-            class will do, since only what is beside its vocabulary matters.
+    `templates`: the folder's files with chat templates; with them, a tokenizer of an unknown class
+    will do, since only what is beside its vocabulary matters.
 
     Raises:
         ModelError: a file is too large or malformed.
@@ -106,11 +100,7 @@ def transformers_tokenizer(folder: Path, templates: Sequence[str] | None = None)
 
 
 def _harmless(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that name no other file.
-
-    Raises:
-        ValueError: a special token is none, or they are too many.
-    """
+    """The settings that name no other file."""
     kept = {
         name: value
         for name, value in settings.items()

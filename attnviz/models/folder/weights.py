@@ -34,11 +34,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def check_parameters(asked: int, folder: Path) -> None:
-    """Check, before a model is built, that its weights hold as many numbers as it is to have.
-
-    Raises:
-        ModelError: they do not; or a file is missing or damaged.
-    """
+    """Check, before a model is built, that its weights hold as many numbers as it is to have."""
     check_asked(asked, sum(map(prod, weight_shapes(folder).values())), folder)
 
 

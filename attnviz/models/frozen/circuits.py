@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.models.frozen.sums import FrozenLayer, FrozenRun
+from attnviz.models.frozen.run import FrozenLayer, FrozenRun
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
 from attnviz.records.parts import Copying, Through

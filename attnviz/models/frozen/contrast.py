@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.models.frozen.sums import Attention, FrozenLayer, Sums, Walk
-from attnviz.models.intervening import numbers
+from attnviz.models.frozen.run import FrozenAttention, FrozenLayer
+from attnviz.models.frozen.sums import RunSums, Walk
+from attnviz.models.sampling import numbers
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
 from attnviz.records.parts import (
@@ -36,22 +37,16 @@ FAINT = 0.01
 
 
 class Contrast:
-    """The contrast of a key with another one, or with what the row expects.
+    """The contrast of a key with another one (`versus`), or with what the row expects.
 
-    Args:
-        sums: of the run.
-        head: the head.
-        query: the row.
-        key: the key that is asked about.
-        versus: the other key; None: the mean of the row's scores by its own weights.
+    That is the mean of the row's scores by its own weights.
     """
 
-    def __init__(self, sums: Sums, head: Head, query: int, key: int, versus: int | None) -> None:
+    def __init__(self, sums: RunSums, head: Head, query: int, key: int, versus: int | None) -> None:
         self._sums, self._head, self._query, self._key = sums, head, query, key
         self._expected = versus is None
         self.row: ScoreRow = sums.row(head, query)
-        attention = sums.attention(head)
-        like = attention.q
+        like = sums.attention(head).q
         if versus is None:
             coefficients = -torch.from_numpy(self.row.weights).to(like)
         else:
@@ -107,10 +102,8 @@ class Contrast:
 
     def _by_keys(self, queries: Tensor) -> Shares:
         """The contrasts of several query vectors by what wrote the keys, some at a time."""
-        some = [
-            self._sums.of_keys(self._head, each, self._coefficients).shares
-            for each in torch.split(queries, AT_ONCE)
-        ]
+        batches = torch.split(queries, AT_ONCE)
+        some = [self._sums.of_keys(self._head, q, self._coefficients).shares for q in batches]
         values = np.concatenate([each.values for each in some])
         return Shares(some[0].parts, values, np.concatenate([each.total for each in some]))
 
@@ -119,14 +112,12 @@ class Contrast:
         every = self.query_walk.shares.parts
         return [part for part in every if grouped(part, group) == group_part]
 
-    # ---- the tree ----
-
     def tree(self, side: Side, depth: int, branches: int) -> tuple[Node, ...]:
         """The strongest parts of a side, and what earlier heads among them are made of."""
         return self._nodes(self.query_walk if side == "query" else self.key_walk, depth, branches)
 
     def _nodes(self, walk: Walk, depth: int, branches: int) -> tuple[Node, ...]:
-        """Of the strongest heads, MLPs and embeddings each, the token that most of it is from."""
+        """For each of the strongest heads, MLPs and embeddings: the token that contributes most."""
         shares, by_head = walk.shares, walk.shares.by("head")
         found = []
         for group in (by_head.parts[i] for i in by_head.strongest(branches)):
@@ -148,8 +139,6 @@ class Contrast:
         below, row = self._sums.of_taken(walk, Head(part.layer, part.head), part.source)
         children = self._nodes(below, depth - 1, branches) if depth > 1 else ()
         return Node(part, value, children, row, part.source)
-
-    # ---- the check ----
 
     def without(self, side: Side, part: Part) -> Removal:
         """Take a part away from what the head's query, or its keys, read, and compute anew.
@@ -188,13 +177,10 @@ class Contrast:
         return float(np.exp(scores[self._key] - seen.max()) / np.exp(seen - seen.max()).sum())
 
 
-# What a head writes at a position: how it moves the prediction, and which later heads read it.
-
-
-class Writes:
+class HeadOutput:
     """What one head adds to the stream at one position, with everything else held fixed."""
 
-    def __init__(self, sums: Sums, head: Head, query: int) -> None:
+    def __init__(self, sums: RunSums, head: Head, query: int) -> None:
         self._sums, self._head, self._query = sums, head, query
         a = sums.attention(head)
         weights, values = a.pattern[head.head, query], a.values[head.head]  # (n), (n, d_v)
@@ -249,7 +235,7 @@ class Writes:
         return found
 
     def _read_in(
-        self, layer: int, frozen: FrozenLayer, a: Attention, at: Tensor
+        self, layer: int, frozen: FrozenLayer, a: FrozenAttention, at: Tensor
     ) -> Iterator[Reader]:
         i, both = self._query, torch.stack([at, torch.zeros_like(at)])
         q, k, v = (made[0] - made[1] for made in frozen.asks(both))

@@ -1,10 +1,10 @@
-"""A forward pass of a transformers model, whose failures are told from our own."""
+"""A forward pass of a transformers model, and the attention in it, at its own extension point."""
 
 import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from inspect import signature
 from types import TracebackType
@@ -18,16 +18,10 @@ from attnviz.models.huggingface.call import AttentionCall, eager_of, is_foreign
 
 
 def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: Any) -> Any:
-    """The output of a model, which may have hooks of ours.
-
-    Args:
-        model: a transformers model.
-        through: one of its methods, instead of its own forward pass.
-        inputs: the arguments.
+    """The output of a model, or of one of its methods (`through`), which may have hooks of ours.
 
     Raises:
-        ModelError: transformers cannot run it on these inputs; the first line of its error is
-            quoted.
+        ModelError: transformers cannot run it on these inputs; its error is quoted.
         Exception: whatever a hook of ours raises.
     """
     try:
@@ -37,25 +31,19 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
             raise
         import transformers
 
-        said = str(error).strip().split("\n")[0] or type(error).__name__
+        reason = cut(str(error).strip().split("\n")[0] or type(error).__name__)
+        others = filter(OTHER_INPUTS.match, signature(model.forward).parameters)
+        other, instead = next(others, None), "use a model of text alone"
         raise ModelError(
             f"transformers {transformers.__version__} itself cannot run this "
-            f"{model.config.model_type} on this text ({cut(said)})",
-            _advice(model),
+            f"{model.config.model_type} on this text ({reason})",
+            f"it also takes {other}, which attnviz does not give it: {instead}"
+            if other
+            else "try a longer text or another model",
         ) from None
 
 
 OTHER_INPUTS = re.compile(r"(?:pixel|input)_(?:values|features)$|bbox$")
-
-
-def _advice(model: Any) -> str:
-    """What may help a model that fails on a text."""
-    others = [name for name in signature(model.forward).parameters if OTHER_INPUTS.match(name)]
-    if others:
-        return (
-            f"it also takes {others[0]}, which attnviz does not give it: use a model of text alone"
-        )
-    return "try a longer text or another model"
 
 
 def _is_ours(frames: TracebackType | None) -> bool:
@@ -67,14 +55,10 @@ def _is_ours(frames: TracebackType | None) -> bool:
     return False
 
 
-# The attention of a transformers model, recorded at its own extension point.
-#
-# transformers looks an attention function up by name, in a mapping that can be changed.
-# While a model is recorded, the function under the name of its own implementation is
-# replaced by one that calls it. The model, its configuration, its masks and its output do not
-# change, whoever wrote the function. A listener is given what went into a call and what came out
-# of it; `proof.py` finds the weights.
-
+# transformers looks an attention function up by name, in a mapping that can be changed. While a
+# model is recorded, the function under the name of its own implementation is replaced by one that
+# calls it. The model, its configuration, its masks and its output do not change, whoever wrote the
+# function.
 
 Listener: TypeAlias = Callable[[AttentionCall], None]
 Correct: TypeAlias = Callable[[AttentionCall, Tensor], Tensor]
@@ -82,42 +66,24 @@ Correct: TypeAlias = Callable[[AttentionCall, Tensor], Tensor]
 Function: TypeAlias = Callable[..., tuple[Tensor, Tensor | None]]
 
 
-@contextmanager
-def recording(model: Any, listener: Listener) -> Iterator[None]:
-    """Hand every attention call, of this model or another, to the listener until the end.
-
-    Raises:
-        ValueError: the attention function of this architecture cannot be switched.
-    """
+def recording(model: Any, listener: Listener) -> AbstractContextManager[None]:
+    """Hand every attention call, of this model or another, to the listener until the end."""
 
     def listen(call: AttentionCall, output: Tensor) -> Tensor:
         listener(call)
         return output
 
-    with corrected(model, listen):
-        yield
+    return corrected(model, listen)
 
 
-@contextmanager
-def corrected(model: Any, correct: Correct) -> Iterator[None]:
-    """Let a function replace the output of every attention call until the end.
-
-    Raises:
-        ValueError: the attention function of this architecture cannot be switched.
-    """
-    with _switched(model, partial(_around, correct)):
-        yield
+def corrected(model: Any, correct: Correct) -> AbstractContextManager[None]:
+    """Let a function replace the output of every attention call until the end."""
+    return _switched(model, partial(_around, correct))
 
 
-@contextmanager
-def replaced_by(model: Any, function: Function) -> Iterator[None]:
-    """Let every attention call, of this model or another, be this function's until the end.
-
-    Raises:
-        ValueError: the attention function of this architecture cannot be switched.
-    """
-    with _switched(model, lambda *_: function):
-        yield
+def replaced_by(model: Any, function: Function) -> AbstractContextManager[None]:
+    """Let every attention call, of this model or another, be this function's until the end."""
+    return _switched(model, lambda *_: function)
 
 
 @contextmanager
@@ -144,11 +110,12 @@ def _looked_up(model: Any) -> list[tuple[Any, str]]:
     classes = {kind for module in model.modules() for kind in type(module).__mro__}
     files = {sys.modules[kind.__module__] for kind in classes if kind.__module__ in sys.modules}
     # most files share one mapping; some have their own, with functions of their own in it
-    mappings = {id(m): m for file in files if (m := getattr(file, FUNCTIONS, None)) is not None}
+    mappings = {
+        id(m): m
+        for file in files
+        if (m := getattr(file, "ALL_ATTENTION_FUNCTIONS", None)) is not None
+    }
     return [(mapping, name) for mapping in mappings.values() for name in names]
-
-
-FUNCTIONS = "ALL_ATTENTION_FUNCTIONS"
 
 
 @contextmanager
@@ -210,12 +177,9 @@ def _described(name: str, function: Any) -> str:
     return f"{name!r}" if name == own else f"{name!r} ({own})"
 
 
-# The weights that attention modules return themselves, taken by forward hooks.
-#
-# Some architectures compute attention inside their modules, where no function of ours can
-# take its place. In eager mode, such a module returns its weights beside its output. They are
-# taken from there and dropped at once, so that only one layer's matrix is held at a time.
-
+# Some architectures compute attention inside their modules, where no function of ours can take its
+# place. In eager mode, such a module returns its weights beside its output. They are taken from
+# there and dropped at once, so that only one layer's matrix is held at a time.
 
 Heard: TypeAlias = Callable[[nn.Module, Tensor], None]
 """Is given a module and its pattern (h, n_q, n_k)."""
@@ -256,3 +220,10 @@ def attention_modules(model: nn.Module) -> list[nn.Module]:
     """The innermost modules with attention in the name of their class."""
     named = [m for m in model.modules() if "Attention" in type(m).__name__]
     return [m for m in named if not any(part in named for part in list(m.modules())[1:])]
+
+
+def watching(model: Any, on_call: Listener, on_output: Heard) -> AbstractContextManager[None]:
+    """Hand over every attention call; where they cannot be recorded, every returned pattern."""
+    if model._can_set_attn_implementation():
+        return recording(model, on_call)
+    return listening(model, on_output)

@@ -207,11 +207,7 @@ class AttentionCall:
         return bool((theirs - ours).abs().max() < PLAIN)
 
     def pattern(self) -> Tensor:
-        """The whole pattern (h, n_q, n_k); in float64 where the queries are.
-
-        Raises:
-            ModelError: as `scores`.
-        """
+        """The whole pattern (h, n_q, n_k); in float64 where the queries are."""
         queries = torch.arange(self.q.size(1))
         scores = self.scores(queries)
         if scores.dtype is not torch.float64:
@@ -321,12 +317,6 @@ def _grouped(q: Tensor, k: Tensor, *, out: Tensor) -> Tensor:
     rows = q.reshape(k.size(0), -1, q.size(2))  # (kv_heads, group * rows, d_k)
     torch.bmm(rows, k.transpose(1, 2), out=out.view(*rows.shape[:2], k.size(1)))
     return out
-
-
-# Rows of attention computed plainly, where that is what a module does.
-#
-# Unlike the eager functions of transformers, this makes no copy of keys that heads share, and takes
-# memory once.
 
 
 class Room:

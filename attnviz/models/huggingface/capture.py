@@ -5,7 +5,7 @@ Where the architecture lets its attention function be switched, ours takes its p
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,19 +14,17 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError, option
-from attnviz.models.huggingface.attention import corrected, forward, listening, recording
+from attnviz.models.huggingface.attention import corrected, forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.layers import (
-    NEAR,
     Layers,
-    agrees,
+    check_outputs,
+    check_recordable,
     matrix_of,
     parts_of,
-    projected,
-    unknown,
 )
 from attnviz.models.huggingface.proof import CannotCompute, ProvenRows
-from attnviz.models.loaded import Rows, Take
+from attnviz.models.loaded import HeadRows, TakeRows
 from attnviz.models.sampling import Handover, rows_at_a_time
 from attnviz.records.capture import Consumer, FloatArray, Kind, Wanted
 
@@ -47,34 +45,11 @@ def run_and_capture(
 ) -> Any:
     """Run a model's body up to the last wanted layer, or `whole`, and hand over what is wanted.
 
-    Args:
-        model: a transformers model, in evaluation mode.
-        inputs: the arguments of its forward pass, for one text.
-        wanted: which heads and rows.
-        consume: is given the rows, layer after layer.
-        kind: the attention of an encoder-decoder that is wanted, else "self".
-        whole: run all layers.
-        errors: if given, every row is proven, and each layer's largest error is put here.
-
-    Returns:
-        The output of the body; None where it was not run to its end.
-
-    Raises:
-        ModelError: scores are wanted, and this architecture computes attention in its modules;
-            or the weights of the model's attention function are not known (`proof.py`).
+    `kind`: the attention of an encoder-decoder that is wanted, else "self". `errors`: if given,
+    every row is proven, and each layer's largest error is put here. Returns the output of the body;
+    None where it was not run to its end.
     """
-    handover, proven = Handover(wanted, consume), ProvenRows(errors)
-    handing_over = _handing_over(model, kind, handover, proven, whole=whole)
-    with torch.inference_mode(), handing_over, suppress(_LastLayerSeen):
-        return forward(model.base_model, **inputs)
-    return None
-
-
-def _handing_over(
-    model: Any, kind: Kind, handover: Handover, proven: ProvenRows, *, whole: bool
-) -> AbstractContextManager[None]:
-    """Hand over the wanted rows of each layer that runs; after the last one, end the pass."""
-    layers, wanted = Layers(model, kind), handover.wanted
+    handover, proven, layers = Handover(wanted, consume), ProvenRows(errors), Layers(model, kind)
 
     def at_layer(module: Any, hand_over: Callable[[int], None]) -> None:
         layer = layers.at_work(module)
@@ -89,18 +64,17 @@ def _handing_over(
     def on_output(module: Any, pattern: Tensor) -> None:
         at_layer(module, lambda layer: handover.take_rows(layer, 0, pattern))
 
-    if model._can_set_attn_implementation():
-        return recording(model, on_call)
-    if wanted.scores:
+    if wanted.scores and not model._can_set_attn_implementation():
         raise ModelError(
             f"{model.config.model_type} returns its weights, but not its scores",
             f"leave {option('scores')} out",
         )
-    return listening(model, on_output)
+    with torch.inference_mode(), watching(model, on_call, on_output), suppress(_LastLayerSeen):
+        return forward(model.base_model, **inputs)
+    return None
 
 
 def _hand_over(call: AttentionCall, layer: int, handover: Handover, proven: ProvenRows) -> None:
-    """Hand over the wanted rows of one call, in blocks."""
     wanted, n = handover.wanted, call.q.size(1)
     queries = torch.arange(n) if wanted.queries is None else torch.tensor(wanted.queries)
     rows = proven.of(call, layer, wanted.heads[layer], queries, scores=wanted.scores)
@@ -109,14 +83,8 @@ def _hand_over(call: AttentionCall, layer: int, handover: Handover, proven: Prov
         handover.take(layer, block, call.scores(block) if wanted.scores else weights)
 
 
-def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: Take) -> None:
+def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: TakeRows) -> None:
     """Run windows of text at once, and give the wanted heads' rows to a reduction.
-
-    Args:
-        model: a transformers model that reads one text, in evaluation mode.
-        inputs: the arguments of its forward pass, for windows of one length.
-        wanted: which heads.
-        take: is given the rows, layer after layer, window after window.
 
     Raises:
         ModelError: it cannot run them, or computes attention in its modules.
@@ -137,25 +105,24 @@ def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: 
 
 
 def _give(
-    call: AttentionCall, layer: int, heads: tuple[int, ...], take: Take, proven: ProvenRows
+    call: AttentionCall, layer: int, heads: tuple[int, ...], take: TakeRows, proven: ProvenRows
 ) -> None:
     """Give the rows of one call to a reduction, text by text, in blocks."""
     every = len(heads) == call.q.size(0)
+    step = rows_at_a_time(call.k.size(1), call.q.size(0))
     for text in range(call.texts):
-        own = call.of(text)
-        rows = proven.of(own, layer, heads)
-        step = rows_at_a_time(call.k.size(1), call.q.size(0))
+        rows = proven.of(call.of(text), layer, heads)
         for queries in torch.split(torch.arange(call.q.size(1)), step):
             weights, scores = rows(queries)
             if not every:
                 weights = weights[list(heads)]
                 scores = None if scores is None else scores[list(heads)]
             some = None if scores is None else scores[None]
-            take(Rows(layer, slice(text, text + 1), int(queries[0]), weights[None], some))
+            take(HeadRows(layer, slice(text, text + 1), int(queries[0]), weights[None], some))
 
 
 @dataclass(frozen=True)
-class Attention:
+class ModelAttention:
     """The attention of a model: heads of each layer (0: none), and whether it is causal.
 
     `sinks`: its attention function is not transformers' own, and may leave a part of a row out.
@@ -166,7 +133,7 @@ class Attention:
     sinks: bool
 
 
-def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind) -> Attention:
+def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind) -> ModelAttention:
     """The attention that a model has, seen at work on a few tokens.
 
     Raises:
@@ -195,11 +162,7 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
         sinks |= call.foreign
         see(call.module, _some_pattern(call))
 
-    if model._can_set_attn_implementation():
-        listener = recording(model, on_call)
-    else:
-        listener = listening(model, see)
-    with torch.inference_mode(), listener:
+    with torch.inference_mode(), watching(model, on_call, see):
         forward(model.base_model, **inputs)
     if not any(heads):
         raise ModelError(
@@ -214,7 +177,7 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
             "the attention function of transformers, so attnviz cannot show it",
             "let it call that function, as the other layers do",
         )
-    return Attention(tuple(heads), causal=not looks_ahead, sinks=sinks)
+    return ModelAttention(tuple(heads), causal=not looks_ahead, sinks=sinks)
 
 
 def _some_pattern(call: AttentionCall) -> Tensor:
@@ -231,22 +194,9 @@ def _some_pattern(call: AttentionCall) -> Tensor:
         return (seen / seen.sum(dim=-1, keepdim=True)).expand(heads, -1, -1)
 
 
-# The norms of a transformers model's values: the length of what a key can add to a query.
-
-
 def value_norms(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> FloatArray:
-    """‖v·W_O‖ of every head and key, (layers, heads, n), NaN where there is no such head.
-
-    Args:
-        model: a transformers model of one sequence.
-        ids: (1, n).
-        heads_per_layer: 0 where a layer has no attention.
-
-    Raises:
-        ModelError: values or output projections cannot be found.
-    """
-    if not model._can_set_attn_implementation():
-        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+    """As `LoadedModel.value_norms`, over ids (1, n)."""
+    check_recordable(model)
     attending = [layer for layer, heads in enumerate(heads_per_layer) if heads]
     parts = parts_of(model, attending)
     like = torch.empty((), dtype=model.dtype, device=ids.device)
@@ -267,28 +217,10 @@ def value_norms(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> Floa
 
     def see(output: nn.Module, _args: Any, made: Tensor) -> None:
         layer, attended = under_way.pop(output)
-        _check(parts[layer].attention, attended.flatten(2)[0], made, w_o[layer])
+        check_outputs(parts[layer].attention, attended.flatten(2)[0], made, w_o[layer])
 
     with corrected(model, measure), ExitStack() as stack:
         for output in {part.output for part in parts.values()}:
             stack.callback(output.register_forward_hook(see).remove)
         forward(model.base_model, input_ids=ids, use_cache=False)
     return np.asarray(norms.numpy())
-
-
-def _check(
-    attention: nn.Module,
-    attended: Tensor,
-    made: Tensor,
-    matrix: tuple[Tensor, Tensor | None],
-) -> None:
-    """See that the output of a layer's attention is its heads' outputs (n, h·d_v) times W_O.
-
-    Raises:
-        ModelError: something else is done to them.
-    """
-    expected = projected(attended, matrix)
-    rounding = max(NEAR, 4 * torch.finfo(made.dtype).eps)
-    if not agrees(expected, made.reshape(expected.shape), rounding):
-        name = type(attention).__name__
-        raise unknown(f"{name} changes its heads' outputs before or behind their projection")

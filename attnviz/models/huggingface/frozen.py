@@ -8,50 +8,143 @@ about. That it is, is checked on random ones.
 Letters in the shape comments as in `models/frozen/run.py`.
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError, option
-from attnviz.models.frozen.sums import Attention, FrozenNorm, FrozenRun, frozen_norm, near
+from attnviz.models.frozen.run import (
+    Embedded,
+    FrozenAttention,
+    FrozenLayer,
+    FrozenNorm,
+    FrozenOutput,
+    FrozenRun,
+    frozen_norm,
+    near,
+)
 from attnviz.models.huggingface.attention import forward, recording, replaced_by
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.layers import (
-    NEAR,
     LayerParts,
-    agrees,
-    compared,
+    check_recordable,
+    is_plain,
+    is_rotary,
+    layers_of,
     matrix_of,
     parts_of,
-    projected,
     unknown,
-    weights_of_head,
 )
-from attnviz.models.huggingface.proof import ProvenRows
-from attnviz.models.huggingface.stream import (
-    Recorder,
-    Seen,
-    Sublayer,
-    Turn,
-    embedded_of,
-    first_of,
-    is_norm,
-    is_rotary,
-    output_of,
-    sublayer_of,
-    vocabulary_of,
-)
-from attnviz.models.intervening import Recorded, present
-from attnviz.records.capture import Kind
-from attnviz.records.heads import Head
-from attnviz.records.trace import Kinds
+from attnviz.models.huggingface.residual import first_of, is_norm
 
 
-class HuggingFaceLayer:
+@dataclass
+class Turn:
+    """One call of a layer: its arguments, and what its modules gave in it.
+
+    `norms`: for each norm the inputs and outputs of its calls; `normed`: one of them came before
+    attention; `made`: the last output of every
+    other module.
+    """
+
+    layer: nn.Module
+    parts: LayerParts | None
+    args: tuple[Any, ...]
+    named: Mapping[str, Any]
+    norms: dict[nn.Module, list[tuple[Tensor, Tensor]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    made: dict[nn.Module, Any] = field(default_factory=dict)
+    call: AttentionCall | None = None
+    normed: bool = False
+    after: Tensor = field(init=False)
+
+    @property
+    def x(self) -> Tensor:
+        """The stream that arrives (1, n, d)."""
+        arrived: Tensor = self.args[0] if self.args else self.named["hidden_states"]
+        return arrived
+
+    def given(self, x: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of the same call on another stream."""
+        if self.args:
+            return (x, *self.args[1:]), dict(self.named)
+        return (), {**self.named, "hidden_states": x}
+
+
+class Recorder:
+    """Hooks that keep the turns of a model's layers, and the norms called outside of them."""
+
+    def __init__(self, model: Any, heads_per_layer: Sequence[int]) -> None:
+        attending = [layer for layer, heads in enumerate(heads_per_layer) if heads]
+        self._parts = parts_of(model, attending)
+        every = layers_of(model)
+        self._modules = [
+            self._parts[i].layer if i in self._parts else every[i]
+            for i in range(len(heads_per_layer))
+        ]
+        self._model = model
+        self.turns: list[Turn] = []
+        self.before: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.behind: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.final: Tensor | None = None
+        self._inside = False
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Keep everything of the runs until the end."""
+        layers = set(self._modules)
+        with ExitStack() as stack:
+            stack.enter_context(recording(self._model, self._on_call))
+            for module in self._model.modules():
+                if module not in layers:
+                    stack.callback(module.register_forward_hook(self._after_module).remove)
+            for layer in layers:
+                begin = layer.register_forward_pre_hook(self._begin, with_kwargs=True)
+                stack.callback(begin.remove)
+                stack.callback(layer.register_forward_hook(self._end).remove)
+            if (head := _head(self._model)) is not None:
+                before = head.register_forward_pre_hook(self._before_output, prepend=True)
+                stack.callback(before.remove)
+            yield
+
+    def _begin(self, layer: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        parts = self._parts.get(len(self.turns))
+        self.turns.append(Turn(layer, parts, args, named))
+        self._inside = True
+
+    def _end(self, _layer: nn.Module, _args: Any, output: Any) -> None:
+        self.turns[-1].after, self._inside = first_of(output), False
+
+    def _after_module(self, module: nn.Module, args: Any, output: Any) -> None:
+        if is_norm(module) and args:
+            if self._inside:
+                self.turns[-1].norms[module].append((args[0], output))
+                self.turns[-1].normed |= self.turns[-1].call is None
+            else:
+                (self.behind if self.turns else self.before).append((module, args[0], output))
+        elif self._inside:
+            self.turns[-1].made[module] = output
+
+    def _on_call(self, call: AttentionCall) -> None:
+        if self._inside:
+            self.turns[-1].call = call
+
+    def _before_output(self, _module: nn.Module, args: Any) -> None:
+        self.final = args[0]
+
+
+def _head(model: Any) -> Any:
+    """The output layer; None where there is none."""
+    return getattr(model, "get_output_embeddings", lambda: None)()
+
+
+class HuggingFaceLayer(FrozenLayer):
     """A turn of a layer, held fixed."""
 
     def __init__(self, model: Any, turn: Turn) -> None:
@@ -68,13 +161,12 @@ class HuggingFaceLayer:
     def passes(self, x: Tensor, attended: Tensor) -> Tensor:
         if self._factor is not None:
             return x + self._factor * attended
-        parts, silent = self._turn.parts, dict[nn.Module, Callable[[nn.Module], Any]]()
+        parts, silent = self._turn.parts, {module: self._nothing(module) for module in self._off}
         if parts is not None:
             for projection in parts.projections.values():
-                silent[projection] = self._nothing
-            silent[parts.output] = lambda _: lambda *_: attended
-        off = dict.fromkeys(self._off, self._nothing)
-        with self._with({**off, **silent}, frozen=True), replaced_by(self._model, _nothing_seen):
+                silent[projection] = self._nothing(projection)
+            silent[parts.output] = lambda *_: attended
+        with self._with(silent, frozen=True), replaced_by(self._model, _nothing_seen):
             args, named = self._turn.given(x)
             after: Tensor = first_of(self._turn.layer(*args, **named))
         return after
@@ -89,17 +181,17 @@ class HuggingFaceLayer:
             try:
                 self._turn.layer(*args, **named)
             except ReachedAttention as reached:
-                return reached.q, reached.k, reached.v
+                q, k, v = reached.args
+                return q, k, v
         raise unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
 
     @contextmanager
     def _with(
-        self, made: Mapping[nn.Module, Callable[[nn.Module], Any]], *, frozen: bool
+        self, forwards: Mapping[nn.Module, Callable[..., Any]], *, frozen: bool
     ) -> Iterator[None]:
         """The layer with these modules' forward replaced, and its norms as they were."""
-        forwards = {module: make(module) for module, make in made.items()}
-        if frozen:
-            forwards |= {module: _in_turn(calls) for module, calls in self._norms.items()}
+        norms = {module: _in_turn(calls) for module, calls in self._norms.items() if frozen}
+        forwards = {**forwards, **norms}
         before = {m: (vars(m).get("forward"), m._forward_hooks) for m in forwards}
         try:
             for module, function in forwards.items():
@@ -121,8 +213,7 @@ class HuggingFaceLayer:
             x = next(each for each in (*args, *named.values()) if isinstance(each, Tensor))
             like = first_of(made)
             texts = x.numel() // x.size(-1) // self._turn.x.size(1)
-            batch = texts * like.size(0)
-            zeros = like.new_zeros((batch, *like.shape[1:]))
+            zeros = like.new_zeros((texts * like.size(0), *like.shape[1:]))
             return (zeros, *made[1:]) if isinstance(made, tuple) else zeros
 
         return nothing
@@ -131,9 +222,6 @@ class HuggingFaceLayer:
         """What queries, keys and values were beside what `_asks` makes of this run's stream.
 
         Some models turn queries and keys in float32, whatever the type of the run is.
-
-        Raises:
-            ModelError: it is more than rounding.
         """
         if self.attention is None:
             return ()
@@ -146,11 +234,7 @@ class HuggingFaceLayer:
     def _check(self) -> float | None:
         """See that it is affine: what it makes of a sum is the sum of what it makes.
 
-        Returns:
-            The factor on what attention adds to the stream, where it is added and no more.
-
-        Raises:
-            ModelError: it is not.
+        Returns the factor on what attention adds to the stream, where it is added and no more.
         """
         draw = torch.Generator().manual_seed(0)
         x = self._turn.x.detach()
@@ -163,22 +247,14 @@ class HuggingFaceLayer:
             raise unknown(f"{type(self._turn.layer).__name__} is not affine with its norms fixed")
         alone = nothing - both[0]  # of the sum, what attention adds
         factor = float((alone * both[3]).sum() / (both[3] * both[3]).sum())
-        plain = all(
-            near(made, x + factor * attended)
-            for made, x, attended in zip((nothing, one, other), both, both.flip(0), strict=False)
-        )
+        added = both + factor * both.flip(0)
+        plain = all(map(near, (nothing, one, other), added))
         return factor if plain else None
 
 
 def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> FrozenRun:
-    """Run a transformers model of one stack over ids (1, n), and hold the run fixed.
-
-    Raises:
-        ModelError: it keeps its queries, keys and values to itself, or is not affine with its
-            norms held fixed.
-    """
-    if not getattr(model, "_can_set_attn_implementation", lambda: False)():
-        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+    """Run a transformers model of one stack over ids (1, n), and hold the run fixed."""
+    check_recordable(model)
     if model.dtype in (torch.float16, torch.bfloat16):
         raise ModelError(
             f"in {str(model.dtype).removeprefix('torch.')} the parts of a model do not add up",
@@ -204,23 +280,14 @@ def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int])
 
 
 def _held(model: Any, turn: Turn) -> HuggingFaceLayer:
-    """A turn of a layer, held fixed.
-
-    Raises:
-        ModelError: its own code does not run on what is put in the place of its modules' outputs.
-    """
+    """A turn of a layer, held fixed."""
     try:
         return HuggingFaceLayer(model, turn)
     except (RuntimeError, TypeError, ValueError, KeyError, IndexError, AttributeError):
         raise unknown(f"{type(turn.layer).__name__} cannot be run with its norms fixed") from None
 
 
-def _attention(turn: Turn) -> Attention:
-    """The attention of a turn.
-
-    Raises:
-        ModelError: its heads' outputs do not add up to its output.
-    """
+def _attention(turn: Turn) -> FrozenAttention:
     call, parts = turn.call, turn.parts
     assert parts is not None
     if call is None:
@@ -233,7 +300,7 @@ def _attention(turn: Turn) -> Attention:
     if call.q.size(1) != call.k.size(1):
         raise unknown(f"{name} attends to more than its text")
     pattern = call.pattern()
-    made = Attention(
+    made = FrozenAttention(
         q=call.q,
         k=call.k,
         v=call.v,
@@ -253,11 +320,10 @@ def _attention(turn: Turn) -> Attention:
 
 
 def _frozen_calls(module: nn.Module, calls: list[tuple[Tensor, Tensor]]) -> list[FrozenNorm]:
-    found = [frozen_norm(module, x, y) for x, y in calls]
-    kept = [norm for norm in found if norm is not None]
-    if len(kept) < len(found):
+    norms = [norm for x, y in calls if (norm := frozen_norm(module, x, y)) is not None]
+    if len(norms) < len(calls):
         raise unknown(f"{type(module).__name__} is no norm that can be held fixed")
-    return kept
+    return norms
 
 
 def _in_turn(calls: list[FrozenNorm]) -> Callable[..., Tensor]:
@@ -287,10 +353,6 @@ def _without_norms(module: nn.Module, parts: LayerParts | None) -> Iterator[nn.M
 class ReachedAttention(Exception):
     """Ends a layer's run where its attention begins, with what it was given (B, heads, n, d)."""
 
-    def __init__(self, q: Tensor, k: Tensor, v: Tensor) -> None:
-        super().__init__()
-        self.q, self.k, self.v = q, k, v
-
 
 def _reached(_module: nn.Module, q: Tensor, k: Tensor, v: Tensor, *_: Any, **_named: Any) -> Any:
     raise ReachedAttention(q, k, v)
@@ -302,209 +364,70 @@ def _nothing_seen(
     return v.new_zeros((q.size(0), q.size(2), q.size(1), v.size(3))), None
 
 
-# One head of a transformers model, taken apart: its projections, and what flows through them.
-#
-# Architectures call the same things by different names. Here they are recognised by their
-# role: the projections as in `projections.py`, the additions to the residual stream as in
-# `residual.py`, and everything between them by hooks on the layer's modules (`watching.py`).
+def embedded_of(
+    model: Any, ids: Tensor, recorder: Recorder
+) -> tuple[dict[Embedded, Tensor], Tensor]:
+    """What was added up before the first layer (n, d), and what a norm added to it (n, d)."""
+    x = recorder.turns[0].x[0]
+    token = model.get_input_embeddings()(ids)[0]
+    zeros = torch.zeros_like(x)
+    if token.shape != x.shape:  # ALBERT's are narrower than its layers
+        return {"embedding": x}, zeros
+    for module, read, made in recorder.before:
+        norm = frozen_norm(module, read, made)
+        if norm is not None and near(made[0], x) and read.shape == made.shape:
+            constant = norm(torch.zeros_like(read))
+            embedding, position = (norm(p) - constant for p in (token[None], read - token))
+            return {"embedding": embedding[0], "position": position[0]}, constant[0]
+    factor = factor_between(token, x)
+    if factor is not None:
+        return {"embedding": factor * token}, zeros
+    return {"embedding": token, "position": x - token}, zeros
 
 
-def dissected(model: Any, ids: Sequence[int], head: Head, query: int) -> Recorded:
-    """Run a model of one stack, or the encoder of a pair, and record what one head computes.
-
-    Args:
-        model: a transformers model, with or without an output layer.
-        ids: the n tokens.
-        head: its layer and number.
-        query: the position, from 0 to n - 1, for which the rest of the layer is recorded.
-
-    Raises:
-        ModelError: the projections of this architecture cannot be found or told apart.
-    """
-    _check(model)
-    batch = torch.tensor([list(ids)], device=model.device)  # (1, n)
-    return dissected_as(model, {"input_ids": batch, "use_cache": False}, "self", head, query)
+def factor_between(a: Tensor, b: Tensor) -> float | None:
+    """The number by which b is a multiple of a; None where it is none."""
+    factor = 1.0 if near(a, b) else float((a * b).sum() / (a * a).sum())
+    return factor if near(factor * a, b) else None
 
 
-def dissected_as(
-    model: Any, inputs: Mapping[str, Any], kind: Kind, head: Head, query: int
-) -> Recorded:
-    """Run the whole model, and record what one head of one of its attentions computes.
-
-    Args:
-        model: a transformers model; for "cross" and "decoder" a whole encoder-decoder.
-        inputs: the arguments of its forward pass; of a pair with `decoder_input_ids` (1, n_t).
-        kind: "cross", "decoder", or "self" for a layer with one attention.
-        head: its layer and number.
-        query: the row for which the rest of the layer is recorded.
-
-    Raises:
-        ModelError: the projections of this architecture cannot be found or told apart, or its
-            decoder adds attention to the stream in a way that is not known.
-    """
-    _check(model)
-    with torch.inference_mode():
-        parts, at = _parts(model, kind, head.layer), -1 if kind == "self" else query
-        seen = Seen(*parts, at=at)
-        with ExitStack() as stack:
-            stack.enter_context(recording(model, seen.on_call))
-            for hook in seen.hooks(model):
-                stack.callback(hook.remove)
-            logits = getattr(forward(model, **inputs), "logits", None)
-        if logits is None or logits.dim() != 3:  # a classifier has (1, classes)
-            seen.final = logits = None
-        _check_computed(seen.call, head)
-        layer = sublayer_of(seen, kind)
-        if layer is None:
-            raise unknown(f"how {type(model).__name__} adds {kind} attention up is not known")
-        arrays = {
-            "x": layer.x,
-            "normed": seen.normed,
-            "source": seen.source if kind == "cross" else None,
-            "x_after": seen.x_after[query],
-            "logits": None if logits is None else logits[0, at],
-            "final": seen.final,
-            **_embeddings(model, inputs, kind, head.layer, seen.x),
-        }
-        return _recorded(model, head, query, seen, layer, arrays)
+def vocabulary_of(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
+    """What each token's embedding adds to the stream (V, d): a multiple of it, or nothing known."""
+    embeddings = model.get_input_embeddings()
+    weight: Tensor = embeddings.weight
+    if is_plain(embeddings):
+        every = weight.detach()
+    else:
+        every = embeddings(torch.arange(len(weight), device=weight.device)[None])[0].detach()
+    token = every[ids[0]]
+    if token.shape != embedded.shape:
+        return None
+    factor = factor_between(token, embedded)
+    return None if factor is None else every if factor == 1 else factor * every
 
 
-def _check(model: Any) -> None:
-    """See that attention can be recorded; an encoder may be no model of transformers (FSMT)."""
-    if not getattr(model, "_can_set_attn_implementation", lambda: False)():
-        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
-
-
-def _check_computed(call: AttentionCall, head: Head) -> None:
-    """See that the weights of a head are what its scores lead to, in the model, too."""
-    try:
-        rows = ProvenRows().of(call, head.layer, [head.head], scores=True)
-        if call.foreign:
-            rows(torch.arange(call.q.size(1)))
-    except ModelError as error:
-        raise unknown(error.wrong) from None
-
-
-def _parts(model: Any, kind: Kind, layer: int) -> tuple[LayerParts, LayerParts | None]:
-    """The parts of the layer around this attention, and around the layer's other one."""
-    parts = parts_of(model, [layer], kind)[layer]
-    if kind == "self":
-        return parts, None
-    return parts, parts_of(model, [layer], "decoder" if kind == "cross" else "cross")[layer]
-
-
-def _recorded(
-    model: Any,
-    head: Head,
-    query: int,
-    seen: Seen,
-    layer: Sublayer,
-    arrays: dict[str, Tensor | None],
-) -> Recorded:
-    """The record of one head, with `arrays` that do not depend on the head."""
-    call, parts, added = seen.call, seen.parts, layer.added
-    group = call.q.size(0) // call.k.size(0)
-    kv = head.head // group
-    read = {"Q": seen.normed, "K": seen.source, "V": seen.source}
-    weights = weights_of_head(parts.projections, call, read, head.head, kv)
-    q = compared(projected(seen.normed, weights["w_q"]), call.q[head.head])
-    k = compared(projected(seen.source, weights["w_k"]), call.k[kv])
-    pattern = call.weights()  # (h, n_q, n_k)
-    bias = None if call.bias is None else call.bias[head.head]
-    z = pattern @ call.v.repeat_interleave(group, dim=0)  # (h, n_q, d_v)
-    w_o, b_o = matrix_of(parts.output, z.new_empty(parts.width, dtype=call.v.dtype))
-    out = z.transpose(0, 1).flatten(1).to(w_o.dtype)  # (n_q, h·d_v)
-    rounding = max(NEAR, 4 * torch.finfo(w_o.dtype).eps)
-    name = type(parts.attention).__name__
-    if not agrees(projected(out, (w_o, b_o)), seen.attention_out, rounding):
-        raise unknown(f"{name} changes its heads' outputs before or behind their projection")
-    if not agrees(projected(seen.source, weights["w_v"]), call.v[kv], rounding):
-        raise unknown(f"{name} changes its values behind their projection")
-    kinds = _kinds(model, seen, group, layer, changed=q.plain is not None or k.plain is not None)
-    return Recorded(
-        head=head,
-        query=query,
-        kinds=kinds,
-        scale=call.scaling * q.factor * k.factor,
-        weights=weights,
-        w_o=w_o.unflatten(0, (call.q.size(0), -1)),  # type: ignore[no-untyped-call]
-        b_o=b_o,
-        z=z,
-        mask=call.visible,
-        unembedding=_unembedding(model, seen.x),
-        arrays=present(
-            **arrays,
-            q=q.used,
-            k=k.used,
-            v=call.v[kv],
-            q_plain=q.plain,
-            k_plain=k.plain,
-            # T5 adds zeros in cross-attention
-            bias=None if bias is None or not bias.any() else bias,
-            pattern=pattern[head.head],
-            attention_out=kinds.factor * seen.attention_out[query],
-            attention_added=added.attention[query],
-            cross_added=None if layer.crossed is None else layer.crossed[query],
-            mlp_out=added.mlp[query],
-        ),
-    )
-
-
-def _changed(model: Any, parts: LayerParts) -> str:
-    """How queries and keys are changed between projection and comparison, in words."""
-    normed = any(is_norm(m) and n[:1] in "qk" for n, m in parts.attention.named_modules())
-    words = ["normalised"] * normed + ["turned by its position (rotary)"] * is_rotary(model)
-    return " and ".join(words) or "changed by the model"
-
-
-def _embeddings(
-    model: Any, inputs: Mapping[str, Any], kind: Kind, layer: int, x: Tensor
-) -> dict[str, Tensor | None]:
-    """Token and position embeddings (n, d), where their sum is what arrives at layer 0."""
-    if layer or kind == "cross":
-        return {}
-    stack = model if kind == "self" else model.get_decoder()
-    ids = inputs["input_ids" if kind == "self" else "decoder_input_ids"][0]
-    embedded = stack.get_input_embeddings()(ids)  # (n, d)
-    if x.shape != embedded.shape:  # ALBERT's are narrower than its layers
-        return {}
-    added = x - embedded
-    for name, module in stack.named_modules():
-        last = name.rsplit(".", 1)[-1]
-        if isinstance(module, nn.Embedding) and ("wpe" in last or "position" in last):
-            rows = module.weight
-            for offset in (0, 2):  # OPT's and BART's positions begin at 2
-                if rows.size(0) >= len(x) + offset and agrees(
-                    rows[offset : offset + len(x)], added
-                ):
-                    return {"embedding": embedded, "position": added}
-    return {"embedding": embedded} if agrees(embedded, x) else {}
-
-
-def _unembedding(model: Any, x: Tensor) -> Tensor:
-    """The direction of each token's logit (V, d)."""
-    head = model.get_output_embeddings()
-    if head is None:
-        weight: Tensor = model.get_input_embeddings().weight
-        return weight
-    return matrix_of(head, x)[0].t()
-
-
-def _kinds(model: Any, seen: Seen, group: int, layer: Sublayer, *, changed: bool) -> Kinds:
-    """How this model differs from the plain formula."""
-    call = seen.call
-    name = "" if layer.norm is None else type(layer.norm).__name__.lower()
-    positions = "bias" if call.bias is not None and call.bias.any() else "learned"
-    if is_rotary(model):
-        # some layers of such models leave the rotation out (SmolLM3); one token is not turned
-        positions = "rotary" if changed or call.q.size(1) == 1 else "none"
-    return Kinds(
-        norm=name and ("RMSNorm" if "rms" in name else "LayerNorm"),
-        positions=positions,
-        group=group,
-        mlp=seen.mlp,
-        changed=_changed(model, seen.parts) if changed else "",
-        residual=layer.added.how,
-        factors=layer.added.factors,
-        causal=bool((call.mask is not None) and not call.visible.all()),
-    )
+def output_of(model: Any, recorder: Recorder, logits: Tensor | None) -> FrozenOutput | None:
+    """The way to the logits; None where there is none that is affine."""
+    head, final, last = _head(model), recorder.final, recorder.turns[-1].after
+    if head is None or final is None or logits is None or final.shape != last.shape:
+        return None
+    norms = [
+        norm
+        for module, read, made in recorder.behind
+        if read.shape == last.shape and near(read, last)
+        if (norm := frozen_norm(module, read, made)) is not None
+    ]
+    tried = ((norm, last if norm is None else norm(last)) for norm in (*norms, None))
+    fitting = ((norm, factor_between(read, final)) for norm, read in tried)
+    norm, factor = next((each for each in fitting if each[1] is not None), (None, None))
+    if factor is None:
+        return None
+    columns, bias = matrix_of(head, final)
+    weight, bias = columns.detach().t(), None if bias is None else bias.detach()  # (V, d), (V)
+    plain = nn.functional.linear(final[:, -1:], weight, bias)  # the last row tells
+    scale = factor_between(plain, logits[:, -1:])  # on all logits (Cohere); none if they are capped
+    if scale is None:
+        return None
+    if scale != 1:
+        weight, bias = scale * weight, None if bias is None else scale * bias
+    return FrozenOutput(norm, weight, bias, factor)

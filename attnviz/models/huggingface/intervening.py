@@ -3,25 +3,24 @@
 Letters in the shape comments as in `models/intervening.py`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from inspect import signature
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
-from attnviz.models.huggingface.attention import corrected, forward, listening, recording
+from attnviz.models.huggingface.attention import corrected, forward, recording
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.layers import Layers, layers_of, unknown
-from attnviz.models.huggingface.places import passing, places_of
-from attnviz.models.huggingface.proof import ProvenRows, fits
-from attnviz.models.intervening import Batch, batches, numbers, take
+from attnviz.models.huggingface.layers import LayerParts, Layers, layers_of, parts_of, unknown
+from attnviz.models.huggingface.proof import fits
+from attnviz.models.huggingface.residual import ENOUGH, Seen, first_of, what_is_added
+from attnviz.models.intervening import ChangedBatch, batches, take
 from attnviz.models.placement import BATCH_TOKENS
-from attnviz.models.sampling import LOGIT_ROWS, Handover, log_probability, rows_at_a_time
-from attnviz.records.capture import Consumer, FloatArray, Kind, Wanted
+from attnviz.models.sampling import log_probability, numbers, rows_at_a_time
 from attnviz.records.interventions import (
     ChangedRun,
     CutLink,
@@ -32,8 +31,141 @@ from attnviz.records.interventions import (
     SiteKind,
     SourceRun,
 )
-from attnviz.records.predict import LogitConsumer, LogitRows
-from attnviz.records.prompt import GoOn, Sampling
+
+
+@dataclass(frozen=True)
+class SitePlace:
+    """Where the vectors of a kind of site pass in one layer.
+
+    `incoming`: they are what the module is given, not what it gives. `turn`: which of the module's
+    calls in a forward pass is meant, from 1, since layers may share their modules (ALBERT).
+    """
+
+    module: nn.Module
+    incoming: bool
+    turn: int = 1
+
+
+def places_of(
+    model: Any, ids: Tensor, heads_per_layer: Sequence[int], sites: Iterable[tuple[SiteKind, int]]
+) -> dict[tuple[SiteKind, int], SitePlace]:
+    """The places of these kinds of sites and layers, in a model of one sequence that can run ids
+    (1, n).
+
+    Raises:
+        ModelError: they cannot be found in this architecture.
+    """
+    wanted, layers = sorted(set(sites)), layers_of(model)
+    own_module = len(layers) == len(heads_per_layer)  # else layers share theirs (ALBERT)
+    around = {layer for kind, layer in wanted if kind != "residual" or not own_module}
+    parts = parts_of(model, sorted(around)) if around else {}
+    adding = {layer: parts[layer] for kind, layer in wanted if kind in ("attention", "mlp")}
+    added = _adding(model, ids, adding) if adding else {}
+
+    def place(kind: SiteKind, layer: int) -> SitePlace:
+        if kind == "residual" and own_module:
+            return SitePlace(layers[layer], incoming=True)
+        own = parts[layer]
+        if kind == "residual":
+            return SitePlace(own.layer, incoming=True, turn=own.turn)
+        if kind == "head":
+            return SitePlace(own.output, incoming=True, turn=own.turn)
+        module = added[layer][0 if kind == "attention" else 1]
+        if module is None:
+            raise unknown(f"what the MLPs of {type(model).__name__} add cannot be told apart")
+        return SitePlace(module, incoming=False, turn=own.turn)
+
+    return {at: place(*at) for at in wanted}
+
+
+def _adding(
+    model: Any, ids: Tensor, parts: Mapping[int, LayerParts]
+) -> dict[int, tuple[nn.Module, nn.Module | None]]:
+    """The modules whose outputs attention and MLP add to the stream, found by what sums up.
+
+    One of them may be a norm behind the sublayer (Gemma 2). Where the two cannot be told apart,
+    they are the output projection and None.
+    """
+    seen = {layer: Seen(own) for layer, own in parts.items()}
+
+    def on_call(call: Any) -> None:
+        for each in seen.values():
+            each.on_call(call)
+
+    with ExitStack() as stack:
+        if model._can_set_attn_implementation():
+            stack.enter_context(recording(model, on_call))
+        for each in seen.values():
+            for hook in each.hooks(model):
+                stack.callback(hook.remove)
+        forward(model, input_ids=ids[:, :ENOUGH], use_cache=False)
+    return {layer: _two(each) for layer, each in seen.items()}
+
+
+def _two(seen: Seen) -> tuple[nn.Module, nn.Module | None]:
+    output = seen.parts.output
+    if seen.x.shape != seen.attention_out.shape:  # several streams (Gemma 3n)
+        return output, None
+    added = what_is_added(seen.x, seen.x_after, seen.attention_out, seen.outputs)
+    if added.how == "mixed":
+        return output, None
+    # one dropout may serve both (Phi), so that its call would not tell which
+    calls = Counter(module for module, _ in seen.outputs)
+    once = [(module, out) for module, out in reversed(seen.outputs) if calls[module] == 1]
+    f, g = added.factors
+
+    def module_of(addition: Tensor, factor: float) -> nn.Module | None:
+        same = (module for module, out in once if addition.equal(factor * out))
+        return next(same, None)
+
+    plain = added.attention.equal(f * seen.attention_out)
+    attention = output if plain else module_of(added.attention, f)
+    mlp = module_of(added.mlp, g)
+    return (output, None) if attention is None else (attention, mlp)
+
+
+@contextmanager
+def passing(place: SitePlace, change: Callable[[Tensor], Tensor | None]) -> Iterator[None]:
+    """Give the vectors that pass at a place to a function, which may replace them.
+
+    Raises:
+        ModelError: at the end, if nothing passed there.
+    """
+    calls = 0
+
+    def now() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls == place.turn
+
+    def before(_module: nn.Module, args: Any, named: Mapping[str, Any]) -> Any:
+        if not now():
+            return None
+        if args:
+            made = change(args[0])
+            return None if made is None else ((made, *args[1:]), named)
+        made = change(named["hidden_states"])
+        return None if made is None else (args, {**named, "hidden_states": made})
+
+    def after(_module: nn.Module, _args: Any, output: Any) -> Any:
+        made = change(first_of(output)) if now() else None
+        if made is None:
+            return None
+        return (made, *output[1:]) if isinstance(output, tuple) else made
+
+    module = place.module
+    handle = (
+        module.register_forward_pre_hook(before, with_kwargs=True)
+        if place.incoming
+        else module.register_forward_hook(after)
+    )
+    try:
+        yield
+    finally:
+        handle.remove()
+    if calls < place.turn:
+        raise unknown(f"{type(module).__name__} is not called for its output")
+
 
 LOGITS = 1 << 26
 """The most logits of a batch, which are all made at once."""
@@ -49,24 +181,18 @@ def intervene_transformers(
     whole: bool,
     source: SourceRun | None = None,
 ) -> None:
-    """Run interventions on a causal transformers model; arguments as in `scratch/intervening.py`.
-
-    Raises:
-        ModelError: this architecture's projections or MLPs cannot be found, or it keeps its
-            attention to itself and a link is to be cut.
-    """
+    """Run interventions over ids (1, n) on a causal transformers model."""
     n, vocabulary = ids.size(1), model.config.get_text_config().vocab_size
     size = max(1, min(BATCH_TOKENS // n, LOGITS // (n * vocabulary)))
     places = _Places(model, ids, heads_per_layer, interventions)
     taken = take(places.taken, ids[0].tolist(), interventions, source)
     for batch in batches(range(len(interventions)), size):
-        of_batch = Batch([interventions[i] for i in batch], n, taken)
+        of_batch = ChangedBatch([interventions[i] for i in batch], n, taken)
         with places.changed(of_batch):
             logits = forward(model, input_ids=ids.expand(len(batch), -1), use_cache=False).logits
         for i, rows in zip(batch, logits, strict=True):  # (n, V)
             followed = log_probability(rows[:-1], ids[0, 1:]) if whole else rows.new_empty(0)
-            last = rows[-1].float().cpu().numpy()
-            consume(ChangedRun(i, followed.float().cpu().numpy(), last))
+            consume(ChangedRun(i, numbers(followed), numbers(rows[-1])))
 
 
 class _Places:
@@ -88,7 +214,7 @@ class _Places:
             raise unknown(f"{type(model).__name__} keeps its attention to itself: no link is cut")
 
     @contextmanager
-    def changed(self, batch: Batch) -> Iterator[None]:
+    def changed(self, batch: ChangedBatch) -> Iterator[None]:
         """Make the changes of a batch in the runs until the end."""
         with ExitStack() as stack:
             for (kind, layer), place in self._of.items():
@@ -127,7 +253,7 @@ class _Places:
         return taken
 
     def _editing(
-        self, batch: Batch, edits: Sequence[tuple[int, Edit]], kind: SiteKind, layer: int
+        self, batch: ChangedBatch, edits: Sequence[tuple[int, Edit]], kind: SiteKind, layer: int
     ) -> Callable[[Tensor], Tensor]:
         """What makes edits in vectors (B, n, width), or (B·n, width) as some modules have them."""
         runs = len(batch.interventions)
@@ -143,23 +269,15 @@ class _Places:
 
 
 def _rows(values: Tensor, runs: int, n: int) -> Tensor:
-    """Vectors (B, n, width), or (B·n, width), as (B, n, width).
-
-    Raises:
-        ModelError: they are no vectors of tokens.
-    """
+    """Vectors (B, n, width), or (B·n, width), as (B, n, width)."""
     if values.shape[:-1] not in ((runs, n), (runs * n,)):
         raise unknown(f"vectors of the shape {tuple(values.shape)} are not those of {n} tokens")
     return values.reshape(runs, n, -1)
 
 
 @contextmanager
-def _cutting(model: Any, batch: Batch) -> Iterator[None]:
-    """Remove links from the output of the attention function (B, n, h, d_v) until the end.
-
-    Raises:
-        ModelError: a layer does more to its weights or values than attnviz knows.
-    """
+def _cutting(model: Any, batch: ChangedBatch) -> Iterator[None]:
+    """Remove links from the output of the attention function (B, n, h, d_v) until the end."""
     layers, left = Layers(model, "self"), batch.layers_of_cuts()
 
     def cut(call: AttentionCall, output: Tensor) -> Tensor:
@@ -223,217 +341,3 @@ def _does_more(call: AttentionCall) -> ModelError:
         f"the attention function {call.function} of {name} does more to a row than attnviz knows: "
         "no link is cut"
     )
-
-
-# The logits of a transformers model, after its last layer or after any other.
-#
-# The model itself turns the output of its last layer into logits, through whatever stands
-# between them (a norm, a soft cap, a factor). For the logit lens, the output of an earlier
-# layer replaces that of the last one in a second run.
-
-
-def predict(
-    model: Any, ids: Tensor, positions: Sequence[int], consume: LogitConsumer, *, lens: bool
-) -> None:
-    """Hand over logits: first those of the lens, from layer 0 on, then the model's own.
-
-    Args:
-        model: a causal transformers model with an output layer.
-        ids: (1, n).
-        positions: the positions whose logits are wanted, in rising order.
-        consume: is given the logits, in blocks.
-        lens: also as if the model stopped after each layer but the last.
-    """
-    wanted = torch.tensor(list(positions))
-    with torch.inference_mode():
-        if lens:
-            *earlier, last = layers_of(model)
-            streams = _streams(model, ids, earlier)
-            for layer, stream in enumerate(streams):
-                with _replaced(last, stream):
-                    _hand_over(
-                        layer, forward(model, input_ids=ids, use_cache=False), wanted, consume
-                    )
-        _hand_over(None, forward(model, input_ids=ids, use_cache=False), wanted, consume)
-
-
-def vectors(model: Any, ids: Tensor, position: int) -> FloatArray:
-    """The residual stream of a position (layers + 1, d): before layer 0, after each layer.
-
-    Args:
-        model: a transformers model of one sequence, or an encoder.
-        ids: (1, n).
-        position: from 0 to n - 1.
-    """
-    layers, first = layers_of(model), list[Tensor]()
-
-    def keep(_module: nn.Module, args: Any, named: Any) -> None:
-        first.append(args[0] if args else named["hidden_states"])
-
-    handle = layers[0].register_forward_pre_hook(keep, with_kwargs=True)
-    try:
-        after = _streams(model, ids, layers)
-    finally:
-        handle.remove()
-    streams = [stream[0, position].float().cpu() for stream in (*first, *after)]
-    return np.asarray(torch.stack(streams).numpy())
-
-
-def _streams(model: Any, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
-    """The stream after each of the layers, (1, n, d)."""
-    streams: list[Tensor] = []
-
-    def keep(_module: nn.Module, _args: Any, output: Any) -> None:
-        streams.append(output[0] if isinstance(output, tuple) else output)
-
-    with ExitStack() as stack:
-        for layer in layers:
-            stack.callback(layer.register_forward_hook(keep).remove)
-        getattr(model, "base_model", model)(input_ids=ids, use_cache=False)
-    return streams
-
-
-@contextmanager
-def _replaced(layer: nn.Module, stream: Tensor) -> Iterator[None]:
-    """Let the layer give this stream, whatever its input is."""
-
-    def replace(_module: nn.Module, _args: Any, output: Any) -> Any:
-        return (stream, *output[1:]) if isinstance(output, tuple) else stream
-
-    handle = layer.register_forward_hook(replace)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-def _hand_over(layer: int | None, output: Any, wanted: Tensor, consume: LogitConsumer) -> None:
-    for part in torch.split(wanted, LOGIT_ROWS):
-        logits = output.logits[0, part].float().cpu().numpy()
-        consume(LogitRows(layer, part.numpy(), logits))
-
-
-# A transformers model goes on with a text, by its own `generate`; its rows are handed over.
-#
-# What is written is what `generate` writes without us: nothing is passed to it but the sampling,
-# and a criterion that is asked after every token whether to go on.
-
-
-class LastRows:
-    """The last row of every wanted layer's attention in the forward pass at work."""
-
-    def __init__(self, model: Any, kind: Kind, wanted: Wanted) -> None:
-        self._model, self._wanted, self._layers = model, wanted, Layers(model, kind)
-        self._proven = ProvenRows()
-        self.rows: dict[int, Tensor] = {}
-
-    def begin(self, *_: Any) -> None:
-        """A forward pass begins."""
-        self._layers.begin()
-        self.rows.clear()
-
-    @contextmanager
-    def recorded(self) -> Iterator[None]:
-        """Record every pass of the model until the end."""
-        with ExitStack() as stack:
-            handle = self._model.register_forward_pre_hook(self.begin)
-            stack.callback(handle.remove)
-            if self._model._can_set_attn_implementation():
-                stack.enter_context(recording(self._model, self._on_call))
-            else:
-                stack.enter_context(listening(self._model, self._on_output))
-            yield
-
-    def _on_call(self, call: AttentionCall) -> None:
-        layer = self._layers.at_work(call.module)
-        if layer is not None and layer in self._wanted.heads:
-            last = torch.tensor([call.q.size(1) - 1])
-            rows = self._proven.of(call, layer, self._wanted.heads[layer], last)
-            self.rows[layer] = rows(last)[0].clone()
-
-    def _on_output(self, module: nn.Module, pattern: Tensor) -> None:
-        layer = self._layers.at_work(module)
-        if layer is not None and layer in self._wanted.heads:
-            self.rows[layer] = pattern[:, -1:].clone()
-
-
-def generate(
-    model: Any,
-    inputs: Mapping[str, Any],
-    sampling: Sampling,
-    ends: Collection[int],
-    wanted: Wanted,
-    consume: Consumer,
-    go_on: GoOn,
-    kind: Kind,
-) -> None:
-    """Write tokens until one of `ends`, which is not handed over, or as long as `go_on` says so.
-
-    Args:
-        model: a transformers model with an output layer, in evaluation mode.
-        inputs: what its `generate` reads: `inputs` (1, n), of an encoder-decoder also the token
-            to begin with.
-        sampling: how tokens are chosen.
-        ends: the ids that end a text.
-        wanted: which heads; their rows are those of the positions that predict a new token.
-        consume: is given the rows of a new token, numbered from 0, before `go_on` is told of it.
-        go_on: see `GoOn`.
-        kind: the attention of an encoder-decoder that is wanted, else "self".
-
-    Raises:
-        ModelError: transformers cannot run it.
-    """
-    last = LastRows(model, kind, wanted)
-    handover, step = Handover(wanted, consume), 0
-    read: int = inputs["inputs"].size(1)
-
-    def keys() -> int:
-        """How many keys there are at this step."""
-        return read + step if kind == "self" else 1 + step if kind == "decoder" else read
-
-    def ended(ids: Tensor, _scores: Any, **_more: Any) -> Tensor:
-        nonlocal step
-        id_ = int(ids[0, -1])
-        if id_ in ends:
-            return torch.tensor([True], device=ids.device)
-        for layer, row in last.rows.items():
-            if row.size(2) < keys():  # a window's cache has forgotten the first ones
-                row = torch.nn.functional.pad(row, (keys() - row.size(2), 0))
-            handover.take(layer, torch.tensor([step]), row)
-        step += 1
-        return torch.tensor([not go_on(id_)], device=ids.device)
-
-    chosen = (
-        {"do_sample": False, "temperature": None, "top_p": None}
-        if sampling.greedy
-        else {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p}
-    )
-    with torch.inference_mode(), torch.random.fork_rng(), last.recorded():
-        torch.manual_seed(sampling.seed)
-        forward(
-            model,
-            through=model.generate,
-            **inputs,
-            **chosen,
-            top_k=None if sampling.greedy else 0,
-            num_beams=1,
-            max_new_tokens=sampling.most,
-            stopping_criteria=[ended],
-        )
-
-
-def log_probabilities(model: Any, inputs: Mapping[str, Any], answer: Tensor) -> FloatArray:
-    """The log-probability in nats of each token of an answer, given all before it (m).
-
-    Args:
-        model: a transformers model with an output layer, in evaluation mode.
-        inputs: what its forward pass reads; the last m logits are those of the answer.
-        answer: the ids of the m tokens.
-    """
-    m = answer.size(0)
-    given = dict(inputs)
-    if "logits_to_keep" in signature(model.forward).parameters:
-        given["logits_to_keep"] = m
-    with torch.inference_mode():
-        logits = forward(model, **given).logits[0, -m:]  # (m, V)
-        return numbers(log_probability(logits, answer))

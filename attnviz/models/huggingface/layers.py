@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,8 @@ from attnviz.models.folder.params import ROLES
 from attnviz.models.huggingface.attention import attention_modules, forward, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.records.capture import Kind
+
+CROSS = re.compile(r"encoder_attn|encdecattention|cross_?attention|cross_attn", re.IGNORECASE)
 
 
 class Layers:
@@ -49,16 +51,13 @@ class Layers:
         for module, layer in self._own.items():
             if layer not in layers or next(module.parameters(), None) is None:
                 continue
-            kind = type(module)
+            kind, place = type(module), _place(self._names[module])
             foreign = not kind.__module__.startswith("transformers.")
-            stands_in = (
-                _place(self._names[module]) in places or "attention" in kind.__name__.lower()
-            )
+            stands_in = place in places or "attention" in kind.__name__.lower()
             if isinstance(module, classes) or (foreign and stands_in):
                 yield layer, module
 
     def begin(self) -> None:
-        """Another run begins."""
         self._last: dict[Any, int] = {}
         self._at_work: dict[int, Any] = {}
 
@@ -95,9 +94,7 @@ def _place(module: str) -> str:
 
 def kind_of(module: str) -> Kind:
     """Which of an encoder-decoder's attentions a module is, by its dotted name."""
-    if re.search(
-        r"encoder_attn|encdecattention|cross_?attention|cross_attn", module, re.IGNORECASE
-    ):
+    if CROSS.search(module):
         return "cross"
     return "encoder" if "encoder" in module.split(".") else "decoder"
 
@@ -136,22 +133,16 @@ class LayerParts:
 
 
 def parts_of(model: Any, layers: Iterable[int], kind: Kind = "self") -> dict[int, LayerParts]:
-    """The modules of these layers, around one of an encoder-decoder's attentions.
-
-    Raises:
-        ModelError: a layer calls no attention, or its projections cannot be found.
-    """
+    """The modules of these layers, around one of an encoder-decoder's attentions."""
     calls = _calls(model, kind)
     return {layer: _parts(model, calls, layer) for layer in layers}
 
 
-_Calls: TypeAlias = Sequence[tuple[int | None, nn.Module, int]]
-"""The layers of a model with the modules that attend and the width of all heads' outputs, in the
-order in which they run."""
+def _calls(model: Any, kind: Kind) -> list[tuple[int | None, nn.Module, int]]:
+    """The layer, the module and the width of all heads' outputs of each call over one token.
 
-
-def _calls(model: Any, kind: Kind) -> _Calls:
-    """The calls of a run over one token; where attention cannot be recorded, by name."""
+    Where attention cannot be recorded, they are found by name.
+    """
     if not model._can_set_attn_implementation():
         names = {module: name for name, module in model.named_modules()}
         return [(layer_of(names[module]), module, 0) for module in attention_modules(model)]
@@ -162,15 +153,15 @@ def _calls(model: Any, kind: Kind) -> _Calls:
         calls.append((layers.at_work(call.module), call.module, width))
 
     token = torch.tensor([[0]], device=model.device)
-    given: dict[str, Any] = {"input_ids": token, "use_cache": False}
-    if kind != "self":
-        given["decoder_input_ids"] = token
+    decoded: dict[str, Any] = {} if kind == "self" else {"decoder_input_ids": token}
     with recording(model, see):
-        forward(model.base_model, **given)
+        forward(model.base_model, input_ids=token, use_cache=False, **decoded)
     return calls
 
 
-def _parts(model: Any, calls: _Calls, layer: int) -> LayerParts:
+def _parts(
+    model: Any, calls: Sequence[tuple[int | None, nn.Module, int]], layer: int
+) -> LayerParts:
     """The modules of one layer, looked for around the module that attends."""
     names = {module: name for name, module in model.named_modules()}
     numbers = [number for number, *_ in calls]
@@ -193,12 +184,8 @@ def _parts(model: Any, calls: _Calls, layer: int) -> LayerParts:
     )
 
 
-# The projections of one head of a transformers model: found by name, told apart by values.
-#
-# Architectures name them differently (`folder/params.py` knows the usual names). Some join
-# queries, keys and values in one matrix; the right way to split it is the one that gives the
-# values that the model used.
-
+# The projections of one head: found by name (`folder/params.py` has the usual ones). Where one
+# matrix joins queries, keys and values, the right way to split it gives the values that were used.
 
 NEAR = 1e-4
 
@@ -218,6 +205,32 @@ class Compared:
 def unknown(what: str) -> ModelError:
     """The error for an architecture that cannot be taken apart; `what` is the obstacle."""
     return ModelError(what, "its patterns can be shown; for this use one such as GPT-2 or Llama")
+
+
+def is_rotary(model: nn.Module) -> bool:
+    """Whether queries and keys are turned by their positions, in some layer at least."""
+    return any("rotary" in type(module).__name__.lower() for module in model.modules())
+
+
+def check_recordable(model: Any) -> None:
+    """See that attention calls can be recorded; an encoder may be none of transformers' (FSMT)."""
+    if not getattr(model, "_can_set_attn_implementation", lambda: False)():
+        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
+
+
+def check_outputs(
+    attention: nn.Module, attended: Tensor, made: Tensor, matrix: tuple[Tensor, Tensor | None]
+) -> None:
+    """See that what attention gives is its heads' outputs (n, h·d_v) times W_O.
+
+    Raises:
+        ModelError: something else is done to them.
+    """
+    expected = projected(attended, matrix)
+    rounding = max(NEAR, 4 * torch.finfo(made.dtype).eps)
+    if not agrees(expected, made.reshape(expected.shape), rounding):
+        name = type(attention).__name__
+        raise unknown(f"{name} changes its heads' outputs before or behind their projection")
 
 
 def projections_of(module: nn.Module) -> dict[str, nn.Module]:
@@ -248,12 +261,8 @@ def weights_of_head(
     """This head's slices (d, d_k) of W_Q, W_K and W_V, with their biases.
 
     `read`: the vectors (n, d) that each of the projections Q, K and V reads.
-
-    Raises:
-        ModelError: no way to split a joined projection gives the values that were used.
     """
-    heads, kv_heads = call.q.size(0), call.k.size(0)
-    d_k, d_v = call.q.size(-1), call.v.size(-1)
+    (heads, _, d_k), kv_heads, d_v = call.q.shape, call.k.size(0), call.v.size(-1)
     at = {"Q": (head, d_k), "K": (kv, d_k), "V": (kv, d_v)}
     if "QKV" not in projections:
         apart = {letter: matrix_of(projections[letter], read[letter]) for letter in "QKV"}
@@ -278,14 +287,8 @@ def matrix_of(module: nn.Module, reads: Tensor) -> tuple[Tensor, Tensor | None]:
     """What a projection does: a matrix (d_in, d_out), and its bias.
 
     A plain one says so by its weight. One with an adapter, a hook, a wrapper or a `forward` of its
-    own is asked: for an affine f, a row of the matrix is f(eᵢ) - f(0).
-
-    Args:
-        module: the projection.
-        reads: vectors (..., d_in) that it reads, for their width, type and device.
-
-    Raises:
-        ModelError: what it does is not affine.
+    own is asked: for an affine f, a row of the matrix is f(eᵢ) - f(0). `reads`: vectors (..., d_in)
+    that it reads, for their width, type and device.
     """
     if is_plain(module):
         weight, bias = module.weight, getattr(module, "bias", None)

@@ -25,7 +25,7 @@ from attnviz.models.folder.gate import foreign
 from attnviz.models.folder.hub import read_card
 from attnviz.models.folder.weights import check_finite, check_parameters, lacks, other_shape
 from attnviz.models.huggingface.attention import forward
-from attnviz.models.huggingface.capture import Attention, attention_of
+from attnviz.models.huggingface.capture import attention_of
 from attnviz.models.huggingface.layers import agrees
 from attnviz.models.huggingface.model import (
     CausalLM,
@@ -48,20 +48,14 @@ def load_huggingface(
     kind: Kind | None = None,
     placement: Placement = ANYWHERE,
 ) -> HuggingFaceModel:
-    """Load a local folder through transformers; nothing is fetched and no remote code is run.
-
-    Raises:
-        ModelError: the architecture cannot be recorded, a file is missing or damaged, the
-            model does not fit into memory, or there is no such device.
-        UsageError: the model does not have this kind of attention.
-    """
+    """Load a local folder through transformers; nothing is fetched and no remote code is run."""
     sizes = folder_sizes(folder, kind)
     card = read_card(folder, name, sizes.heads_per_layer)
     tokenizer = load_tokenizer(folder, sizes, card.bos)
     check_weights(folder, placement)
     with foreign(folder):
         model = _load_weights(folder, placement)
-    return _made(model, name, sizes, (card, tokenizer), revision)
+    return _engine(model, name, sizes, card, tokenizer, revision)
 
 
 def wrap_huggingface(
@@ -69,11 +63,7 @@ def wrap_huggingface(
 ) -> HuggingFaceModel:
     """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
 
-    Args:
-        model: the model, in evaluation mode.
-        tokenizer: its tokenizer, a fast one.
-        kind: of an encoder-decoder, which attention.
-        name: what to call it; None: what transformers calls it.
+    `name`: what to call it; None: what transformers calls it.
 
     Raises:
         ModelError: it is no transformers model, in training, or cannot be recorded.
@@ -104,7 +94,7 @@ def wrap_huggingface(
         read = load_tokenizer(folder, sizes, card.bos, as_saved=True)
         if model is not plain:
             _check_within(model, plain, _few_tokens(plain, sizes))
-        wrapped = _made(plain, name, sizes, (card, read), None)
+        wrapped = _engine(plain, name, sizes, card, read, None)
     except BaseException as error:
         rmtree(folder, ignore_errors=True)
         if not isinstance(error, AttnvizError):
@@ -115,14 +105,19 @@ def wrap_huggingface(
     return wrapped
 
 
-def _made(
+def _engine(
     model: Any,
     name: str,
     sizes: ModelSizes,
-    beside: tuple[ModelCard, TextTokenizer],
+    card: ModelCard,
+    tokenizer: TextTokenizer,
     revision: str | None,
 ) -> HuggingFaceModel:
-    attention = _attention(model, sizes)
+    if "input_ids" not in inspect.signature(model.forward).parameters:
+        raise reads_no_text(model.config.model_type)
+    # seen at work, as configurations leave it open, or name it wrongly
+    inputs, layers = _few_tokens(model, sizes), len(sizes.heads_per_layer)
+    attention = attention_of(model, inputs, layers, sizes.kind)
     identity = ModelIdentity(
         name=name,
         architecture=sizes.architecture,
@@ -132,26 +127,23 @@ def _made(
         dtype=str(model.dtype).removeprefix("torch."),
         revision=revision,
         fingerprint=fingerprint(*weights_in(model)),
-        differs=beside[1].differs,
+        differs=tokenizer.differs,
     )
-    made = _class_of(model, sizes.kind, causal=attention.causal)
-    return made(model, identity, *beside, attention.causal, sizes.kind, attention.sinks)
-
-
-def _class_of(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceModel]:
-    """The class with the capabilities that this model has."""
-    if kind != "self":
-        return PairEncoder if kind == "encoder" else PairDecoder
-    if model.get_output_embeddings() is None:
-        return OneSequence
-    return CausalLM if causal else MaskedLM
-
-
-def _attention(model: Any, sizes: ModelSizes) -> Attention:
-    """The attention that it has, seen at work: configurations leave it open, or name it wrongly."""
-    if "input_ids" not in inspect.signature(model.forward).parameters:
-        raise reads_no_text(model.config.model_type)
-    return attention_of(model, _few_tokens(model, sizes), len(sizes.heads_per_layer), sizes.kind)
+    if sizes.kind != "self":
+        engine: type[HuggingFaceModel] = PairEncoder if sizes.kind == "encoder" else PairDecoder
+    elif model.get_output_embeddings() is None:
+        engine = OneSequence
+    else:
+        engine = CausalLM if attention.causal else MaskedLM
+    return engine(
+        identity=identity,
+        card=card,
+        tokenizer=tokenizer,
+        causal=attention.causal,
+        kind=sizes.kind,
+        sinks=attention.sinks or any("sink" in name for name, _ in model.named_parameters()),
+        model=model,
+    )
 
 
 def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
@@ -163,18 +155,12 @@ def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
 
 
 def _check_within(wrapper: Any, plain: Any, inputs: dict[str, Any]) -> None:
-    """See that all that PEFT adds stands within the model, which is what is run.
-
-    Raises:
-        ModelError: a prompt or a prefix is put before the text, or some tokens turn adapters on.
-    """
+    """See that all that PEFT adds stands within the model, which is what is run."""
     configs = getattr(wrapper, "peft_config", {}).values()
     inside = not any(getattr(config, "alora_invocation_tokens", None) for config in configs)
     if inside and isinstance(wrapper, torch.nn.Module):
         with torch.inference_mode():
-            outer, inner = (
-                forward(each, **inputs, use_cache=False)[0] for each in (wrapper, plain)
-            )
+            outer, inner = (forward(m, **inputs, use_cache=False)[0] for m in (wrapper, plain))
         inside = agrees(inner, outer)
     if not inside:
         raise ModelError(
@@ -185,12 +171,15 @@ def _check_within(wrapper: Any, plain: Any, inputs: dict[str, Any]) -> None:
 
 
 def _load_weights(folder: Path, placement: Placement) -> Any:
-    """The model with every weight of the folder checked."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    _check_not_quantised(folder)
+    if read_config(folder).get("quantization_config"):
+        raise ModelError(
+            f"the weights in {str(folder)!r} are quantised, and attnviz takes floating point alone",
+            "use the model that they were made from",
+        )
     for model_class, config in _model_classes(transformers_config(folder)):
         _check_size(model_class, config, folder)
         model, report = model_class.from_pretrained(
@@ -215,24 +204,12 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
     return model.to(placement.torch_device()).eval().requires_grad_(False)
 
 
-def _check_not_quantised(folder: Path) -> None:
-    if read_config(folder).get("quantization_config"):
-        raise ModelError(
-            f"the weights in {str(folder)!r} are quantised, and attnviz takes floating point alone",
-            "use the model that they were made from",
-        )
-
-
 MOST_BESIDE = 1 << 28
 """Bytes of what a model makes for itself: masks, and sines of positions."""
 
 
 def _check_size(model_class: Any, config: Any, folder: Path) -> None:
-    """Build the model without memory, and check that its files hold what it is to have.
-
-    Raises:
-        ModelError: they do not, or it makes very much for itself.
-    """
+    """Build the model without memory, and check that its files hold what it is to have."""
     try:
         with torch.device("meta"):
             model = model_class(config)

@@ -1,4 +1,4 @@
-"""A model through transformers, of any architecture; the class says what it can do."""
+"""A model through transformers, of any architecture, as an engine: a class for what it can do."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,32 +9,18 @@ from torch import Tensor
 
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.fingerprint import weights_in
-from attnviz.models.frozen.sums import FrozenRun
+from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import foreign, forward
 from attnviz.models.huggingface.capture import reduce_windows, run_and_capture, value_norms
-from attnviz.models.huggingface.frozen import dissected, dissected_as, freeze_transformers
-from attnviz.models.huggingface.intervening import (
-    generate,
-    intervene_transformers,
-    log_probabilities,
-    predict,
-    vectors,
-)
-from attnviz.models.intervening import head_trace
-from attnviz.models.loaded import Take
-from attnviz.models.reducing import each_alone
+from attnviz.models.huggingface.dissecting import dissected, dissected_as
+from attnviz.models.huggingface.frozen import freeze_transformers
+from attnviz.models.huggingface.intervening import intervene_transformers
+from attnviz.models.huggingface.predicting import generate, log_probabilities, predict, vectors
+from attnviz.models.loaded import LoadedModel, TakeRows
 from attnviz.models.sampling import rows_at_a_time
-from attnviz.models.tokenizer import TextTokenizer
-from attnviz.records.capture import (
-    NOTHING,
-    Capture,
-    Consumer,
-    FloatArray,
-    Kind,
-    ModelIdentity,
-    Wanted,
-)
-from attnviz.records.heads import Head, ModelCard
+from attnviz.models.tracing import head_trace
+from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, Wanted
+from attnviz.records.heads import Head
 from attnviz.records.interventions import Intervention, RunConsumer, SourceRun
 from attnviz.records.predict import LogitConsumer
 from attnviz.records.prompt import GoOn, Sampling
@@ -42,30 +28,16 @@ from attnviz.records.tokens import Token
 from attnviz.records.trace import HeadTrace
 
 
-@dataclass(frozen=True)
-class HuggingFaceModel:
-    """A transformers model with its tokenizer; `model` may carry an output layer.
-
-    `kind`: the attention that is handed over, one of three in an encoder-decoder. `leaks`: the
-    attention function is not transformers' own; its rows are proven, and need not sum to 1.
-    """
+@dataclass(frozen=True, kw_only=True)
+class HuggingFaceModel(LoadedModel):
+    """A transformers model with its tokenizer; `model` may carry an output layer."""
 
     model: Any
-    identity: ModelIdentity
-    card: ModelCard
-    tokenizer: TextTokenizer
-    causal: bool
-    kind: Kind = "self"
-    leaks: bool = False
-
-    @property
-    def sinks(self) -> bool:
-        return self.leaks or any("sink" in name for name, _ in self.model.named_parameters())
 
     @property
     def beams(self) -> int:
-        asked = getattr(getattr(self.model, "generation_config", None), "num_beams", None)
-        return asked if isinstance(asked, int) else 1
+        beams = getattr(getattr(self.model, "generation_config", None), "num_beams", None)
+        return beams if isinstance(beams, int) else 1
 
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         config = self.model.config.get_text_config()
@@ -80,20 +52,15 @@ class HuggingFaceModel:
         return int(4 * (vectors + rows + own))
 
     def weights(self) -> tuple[dict[str, Tensor], str]:
-        """What its fingerprint is taken of."""
         return weights_in(self.model)
 
     def versions(self) -> Mapping[str, str]:
         import transformers
 
-        return {"torch": str(torch.__version__), "transformers": transformers.__version__}
+        return {**super().versions(), "transformers": transformers.__version__}
 
     def run(
-        self,
-        ids: Sequence[int],
-        wanted: Wanted,
-        consume: Consumer,
-        target: Sequence[int] = (),
+        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
     ) -> None:
         run_and_capture(self.model, self.inputs(ids, target), wanted, consume, self.kind)
 
@@ -114,8 +81,9 @@ class HuggingFaceModel:
         if consume is None:
             output = forward(self.model.base_model, **inputs)
         else:
-            given = self.model, inputs, wanted, consume, self.kind
-            output = run_and_capture(*given, whole=True, errors=errors)
+            output = run_and_capture(
+                self.model, inputs, wanted, consume, self.kind, whole=True, errors=errors
+            )
         hidden: Tensor = output.logits if hasattr(output, "logits") else output.last_hidden_state
         return hidden
 
@@ -144,12 +112,7 @@ class OneStack(HuggingFaceModel):
         return freeze_transformers(self.stack, self._ids(ids), self.identity.heads_per_layer)
 
     def trace(
-        self,
-        blank: Capture,
-        ids: Sequence[int],
-        head: Head,
-        query: int,
-        target: Sequence[int] = (),
+        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
     ) -> HeadTrace:
         return head_trace(dissected(self.stack, ids, head, query), blank, self.tokenizer)
 
@@ -157,12 +120,12 @@ class OneStack(HuggingFaceModel):
 class OneSequence(OneStack):
     """A model that attends to the one text that it reads."""
 
-    def reduce(self, ids: Tensor, wanted: Wanted, take: Take) -> None:
+    def reduce(self, ids: Tensor, wanted: Wanted, take: TakeRows) -> None:
         if self.model._can_set_attn_implementation():
             inputs = {"input_ids": ids.to(self.model.device), "use_cache": False}
             reduce_windows(self.model, inputs, wanted, take)
         else:
-            each_alone(self, ids, wanted, take)
+            super().reduce(ids, wanted, take)
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
         with torch.inference_mode():
@@ -186,21 +149,22 @@ class CausalLM(OneSequence):
         whole: bool,
         source: SourceRun | None = None,
     ) -> None:
-        heads = self.identity.heads_per_layer
-        given = self.model, self._ids(ids), heads, interventions, consume
         with torch.inference_mode():
-            intervene_transformers(*given, whole=whole, source=source)
+            intervene_transformers(
+                self.model,
+                self._ids(ids),
+                self.identity.heads_per_layer,
+                interventions,
+                consume,
+                whole=whole,
+                source=source,
+            )
 
     def generate(
-        self,
-        ids: Sequence[int],
-        sampling: Sampling,
-        wanted: Wanted,
-        consume: Consumer,
-        go_on: GoOn,
+        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
-        given = sampling, ends_of(self.model), wanted, consume, go_on, self.kind
-        generate(self.model, {"inputs": self._ids(ids)}, *given)
+        inputs, ends = {"inputs": self._ids(ids)}, ends_of(self.model)
+        generate(self.model, inputs, sampling, ends, wanted, consume, go_on, self.kind)
 
     def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
         inputs = {"input_ids": self._ids([*ids, *answer[:-1]]), "use_cache": False}
@@ -209,10 +173,6 @@ class CausalLM(OneSequence):
 
 class MaskedLM(OneSequence):
     """A model that reads both sides and has an output layer: it fills masks."""
-
-    @property
-    def mask(self) -> Token | None:
-        return self.tokenizer.mask
 
     def fill(
         self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
@@ -268,28 +228,18 @@ class PairDecoder(EncoderDecoder):
     """An encoder-decoder of which the decoder or the cross-attention is recorded."""
 
     def trace(
-        self,
-        blank: Capture,
-        ids: Sequence[int],
-        head: Head,
-        query: int,
-        target: Sequence[int] = (),
+        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
     ) -> HeadTrace:
         recorded = dissected_as(self.model, self.inputs(ids, target), self.kind, head, query)
         return head_trace(recorded, blank, self.tokenizer)
 
     def generate(
-        self,
-        ids: Sequence[int],
-        sampling: Sampling,
-        wanted: Wanted,
-        consume: Consumer,
-        go_on: GoOn,
+        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         self._check_output()
         inputs = {"inputs": self._ids(ids), "decoder_start_token_id": self._start()}
-        given = sampling, ends_of(self.model), wanted, consume, go_on, self.kind
-        generate(self.model, inputs, *given)
+        ends = ends_of(self.model)
+        generate(self.model, inputs, sampling, ends, wanted, consume, go_on, self.kind)
 
     def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
         return log_probabilities(self.model, self.inputs(ids, answer), self._ids(answer)[0])

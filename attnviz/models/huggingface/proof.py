@@ -23,7 +23,7 @@ ROUNDED = 4 * torch.finfo(torch.float32).eps
 """What float32 may change in a score, as a share of the lengths of query and key."""
 CHECKED = 8
 """Rows of a call to check: those that are shown where they are fewer, and others at random."""
-Made: TypeAlias = tuple[Tensor, Tensor | None]
+WeightRows: TypeAlias = tuple[Tensor, Tensor | None]
 """Weights of query rows (h, rows, n), and their scores where those are known."""
 CannotCompute = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError)
 """What eager functions raise that want more than some rows, or another's arguments."""
@@ -48,15 +48,10 @@ class ProvenRows:
         queries: Tensor | None = None,
         *,
         scores: bool = False,
-    ) -> Callable[[Tensor], Made]:
-        """What gives the rows of a call that are shown: all, or these `queries`.
+    ) -> Callable[[Tensor], WeightRows]:
+        """What gives the rows of a call that are shown: all, or these `queries`, of these heads.
 
-        Args:
-            call: attention at work.
-            layer: its number, for messages.
-            heads: those that are shown.
-            queries: the rows that will be asked for.
-            scores: the scores are shown, so that they have to be what the weights are made of.
+        `scores`: they are shown, so that they have to be what the weights are made of.
 
         Raises:
             ModelError: neither the weights that attnviz computes, nor those that the function
@@ -73,7 +68,7 @@ class ProvenRows:
         else:
             raise unproven(call, layer, scores=scores)
 
-        def rows(queries: Tensor) -> Made:
+        def rows(queries: Tensor) -> WeightRows:
             some = made if checked.equal(queries) else make(call, queries)
             if some is None or not self._as_exact(call, layer, heads, queries, some[0]):
                 raise unproven(call, layer, scores=scores)
@@ -81,7 +76,7 @@ class ProvenRows:
 
         return rows
 
-    def _computed(self, call: AttentionCall, queries: Tensor) -> Made | None:
+    def _computed(self, call: AttentionCall, queries: Tensor) -> WeightRows | None:
         try:
             return self._plain.rows(call, queries)
         except torch.OutOfMemoryError:
@@ -204,7 +199,7 @@ def unproven(call: AttentionCall, layer: int, *, scores: bool = False) -> ModelE
     )
 
 
-def _returned(call: AttentionCall, queries: Tensor) -> Made | None:
+def _returned(call: AttentionCall, queries: Tensor) -> WeightRows | None:
     """The weights that the model's function itself returned."""
     weights = call.returned
     return None if weights is None else (weights[:, queries].float(), None)

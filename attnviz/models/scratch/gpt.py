@@ -93,14 +93,11 @@ class GPT(nn.Module):
         n_layer: int | None = None,
         rows: int | None = None,
     ) -> Tensor:
-        """The residual stream (B, n, d) before the last LayerNorm.
+        """The residual stream (B, n, d) before the last LayerNorm, of ids (B, n).
 
-        Args:
-            ids: token ids (B, n).
-            mask: broadcast to (B, h, n, n), True where a query may attend; None is causal.
-            positions: (B, n) or (n); None counts from 0.
-            n_layer: how many layers to run, from the first; None runs all.
-            rows: how many queries form a block; None takes all at once.
+        `mask`: broadcast to (B, h, n, n), True where a query may attend; None is causal.
+        `positions`: (B, n) or (n); None counts from 0. `n_layer`: how many layers to run, from the
+        first. `rows`: how many queries form a block. None takes all.
         """
         x = self.embed(ids, positions)
         return self.through(x, range(len(self.h[:n_layer])), mask, rows=rows)

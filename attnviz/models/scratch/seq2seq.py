@@ -132,12 +132,10 @@ class Seq2Seq(nn.Module):
 
     @torch.inference_mode()
     def translate(self, source: Tensor, begin: int, end: int) -> list[int]:
-        """The likeliest target token at each step, until `end` or the last position.
+        """The likeliest target token at each step, for source ids (n_s), until `end` or the last
+        position.
 
-        Args:
-            source: ids (n_s).
-            begin: the id that the target starts with, which is not returned.
-            end: the id that ends the target, which is not returned either.
+        Neither `begin`, which the target starts with, nor `end` is returned.
         """
         encoded = self.encode(source[None])
         target = [begin]

@@ -1,4 +1,4 @@
-"""The from-scratch encoder-decoder as a loaded model: its attention, and its folder."""
+"""The from-scratch encoder-decoder as an engine, and its folder."""
 
 import json
 import re
@@ -17,20 +17,15 @@ from attnviz.models.fingerprint import fingerprint, weights_in
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
 from attnviz.models.folder.hub import CARD, read_card
-from attnviz.models.folder.weights import (
-    check_finite,
-    check_parameters,
-    check_shapes,
-    read_weights,
-)
-from attnviz.models.intervening import head_trace, numbers
-from attnviz.models.sampling import Handover, chosen, log_probability
-from attnviz.models.scratch.checkpoint import last_row
+from attnviz.models.folder.weights import check_finite, check_parameters, check_shapes, read_weights
+from attnviz.models.loaded import LoadedModel
+from attnviz.models.sampling import Handover, chosen, log_probability, numbers
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.scratch.tracing import seq2seq_record
-from attnviz.models.tokenizer import END, TextTokenizer, load_tokenizer
+from attnviz.models.tokenizer import END, load_tokenizer
+from attnviz.models.tracing import head_trace
 from attnviz.records.capture import Capture, Consumer, FloatArray, Kind, ModelIdentity, Wanted
-from attnviz.records.heads import Head, ModelCard
+from attnviz.records.heads import Head
 from attnviz.records.prompt import GoOn, Sampling
 from attnviz.records.tokens import Token
 from attnviz.records.trace import HeadTrace
@@ -42,8 +37,8 @@ POINTS: Mapping[Kind, str] = {
 }
 
 
-@dataclass(frozen=True)
-class NativeTranslator:
+@dataclass(frozen=True, kw_only=True)
+class NativeTranslator(LoadedModel):
     """A `seq2seq.Seq2Seq` with its tokenizer and card; hands over one of its three attentions.
 
     `end` is the token that begins both sequences and ends the target. `words`: the English words
@@ -51,32 +46,15 @@ class NativeTranslator:
     """
 
     model: Seq2Seq
-    identity: ModelIdentity
-    card: ModelCard
-    tokenizer: TextTokenizer
-    kind: Kind
     end: int
-    sinks: bool = False
     words: frozenset[str] = frozenset()
-    beams: int = 1
 
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         sizes, n = self.model.config, max(n_queries, n_keys)
         return 4 * (n * (12 * sizes.n_embd + 2 * sizes.n_inner) + 3 * sizes.n_head * n * n)
 
-    @property
-    def causal(self) -> bool:
-        return self.kind == "decoder"
-
-    def versions(self) -> Mapping[str, str]:
-        return {"torch": str(torch.__version__)}
-
     def run(
-        self,
-        ids: Sequence[int],
-        wanted: Wanted,
-        consume: Consumer,
-        target: Sequence[int] = (),
+        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
     ) -> None:
         handover = Handover(wanted, consume)
         hooks = {POINTS[self.kind].format(layer): handover.hook(layer) for layer in wanted.heads}
@@ -86,12 +64,7 @@ class NativeTranslator:
                 self.model.decode(self._read(target)[None], encoded)
 
     def trace(
-        self,
-        blank: Capture,
-        ids: Sequence[int],
-        head: Head,
-        query: int,
-        target: Sequence[int] = (),
+        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
     ) -> HeadTrace:
         source, read = torch.tensor(list(ids)), self._read(target)
         recorded = seq2seq_record(self.model, self.kind, source, read, head, query)
@@ -103,34 +76,26 @@ class NativeTranslator:
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         written = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
-        text = _joined(self.tokenizer.decoded(written))
+        text = self.tokenizer.decoded(written)
+        # spaces as a person writes them: l'arbre, une créature bleue
+        text = re.sub(r"(?<=['’])\s+", "", re.sub(r"\s+([.,?!;:])", r"\1", text.strip()))
         return text, self.read_target(text)
 
     def generate(
-        self,
-        ids: Sequence[int],
-        sampling: Sampling,
-        wanted: Wanted,
-        consume: Consumer,
-        go_on: GoOn,
+        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
-        source, n = (
-            torch.tensor(list(ids)),
-            1 + min(sampling.most, self.model.config.n_positions - 1),
-        )
-        handover, rows = Handover(wanted, consume), dict[int, Tensor]()
-        hooks = {POINTS[self.kind].format(layer): last_row(rows, layer) for layer in wanted.heads}
-        read = [self.end]
+        n = 1 + min(sampling.most, self.model.config.n_positions - 1)
+        handover, read = Handover(wanted, consume), [self.end]
+        hooks = handover.last_rows(POINTS[self.kind])
         with torch.inference_mode(), torch.random.fork_rng(), attached(self.model, hooks):
             torch.manual_seed(sampling.seed)
-            encoded = self.model.encode(source[None])
+            encoded = self.model.encode(torch.tensor([list(ids)]))
             while len(read) < n:
                 normed = self.model.decode(torch.tensor([read]), encoded)[0, -1]  # (d)
                 id_ = chosen(self.model.logits(normed), sampling)
                 if id_ == self.end:
                     return
-                for layer in wanted.heads:
-                    handover.take(layer, torch.tensor([len(read) - 1]), rows[layer])
+                handover.take_last(len(read) - 1)
                 read.append(id_)
                 if not go_on(id_):
                     return
@@ -142,7 +107,7 @@ class NativeTranslator:
             return numbers(log_probability(logits, torch.tensor(list(answer))))
 
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
-        """As in `KnowsWords`. A capitalised word is a name, and known, where it is copied."""
+        """A capitalised word is a name, and known, where it is copied."""
         if not self.words:
             return ()
         copied = set(self._cut(target))
@@ -159,18 +124,8 @@ class NativeTranslator:
         return self.tokenizer.encode(text, bos=False, special=False)
 
 
-def _joined(text: str) -> str:
-    """Decoded words with spaces as a person writes them: l'arbre, une créature bleue."""
-    closed = re.sub(r"\s+([.,?!;:])", r"\1", text.strip())
-    return re.sub(r"(?<=['’])\s+", "", closed)
-
-
 def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTranslator:
-    """Load a folder that `save_translator` wrote.
-
-    Raises:
-        ModelError: a file of the folder is missing or damaged.
-    """
+    """Load a folder that `save_translator` wrote."""
     sizes = folder_sizes(folder, kind)
     config = seq2seq_config(folder)
     check_parameters(config.parameters, folder)
@@ -200,6 +155,7 @@ def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTransla
         identity=identity,
         card=card,
         tokenizer=tokenizer,
+        causal=sizes.kind == "decoder",
         kind=sizes.kind,
         end=end,
         words=read_words(folder),

@@ -16,7 +16,6 @@ from attnviz.errors import ExitStatus, ModelError
 from attnviz.models.catalog import Source, load
 from attnviz.models.catalog import tokenizer_of as tokenizer_of_model
 from attnviz.models.folder.vocabulary import CONVERT
-from attnviz.models.loaded import generating
 from attnviz.models.tokenizer import AS_SAVED
 from tests.conftest import Run, bytes_tokenizer
 from tests.ordinary.vocabularies import tokenizer_of, write_texts
@@ -82,14 +81,14 @@ def test_weights_of_a_language_model_write_text_whatever_config_json_names(
     tmp_path: Path, architectures: Any
 ) -> None:
     path = folder(tmp_path, architectures=architectures)
-    generating(load(Source(str(path))))
+    load(Source(str(path))).require("generate")
     for name in ("model.safetensors", "config.json"):
         (path / name).unlink()
     transformers.LlamaModel(transformers.LlamaConfig(**SIZES)).save_pretrained(path)
     settings = json.loads((path / "config.json").read_text())
     (path / "config.json").write_text(json.dumps({**settings, "architectures": architectures}))
     with pytest.raises(Exception, match="does not write text"):
-        generating(load(Source(str(path))))
+        load(Source(str(path))).require("generate")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,13 @@ from safetensors.torch import load_file, save_file
 
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, parameters_of
-from attnviz.models.folder.config import GPT_SIZES, known_total
-from attnviz.models.folder.params import ParameterCount, config_count, known_count
+from attnviz.models.folder.params import (
+    GPT_SIZES,
+    ParameterCount,
+    config_count,
+    known_count,
+    known_total,
+)
 
 SMALL: dict[str, Any] = {
     "vocab_size": 50,

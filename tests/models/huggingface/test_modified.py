@@ -22,7 +22,8 @@ import attnviz
 from attnviz.errors import ModelError
 from attnviz.models.frozen.circuits import copying, weights_of
 from attnviz.models.huggingface.capture import value_norms
-from attnviz.models.huggingface.frozen import dissected, freeze_transformers
+from attnviz.models.huggingface.dissecting import dissected
+from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.records.heads import Head
 
 IDS = torch.tensor([[5, 6, 7, 9, 3]])

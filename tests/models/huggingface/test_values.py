@@ -20,7 +20,6 @@ from attnviz.errors import AttnvizError, ModelError
 from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.capture import run_and_capture, value_norms
-from attnviz.models.loaded import valuing
 from attnviz.records.capture import PatternBlock, Wanted
 from attnviz.records.heads import Head, every_head
 
@@ -40,7 +39,7 @@ def test_norms_are_the_lengths_of_values_after_the_output_projection(
 ) -> None:
     model = load(Source(str(gpt2_folder), engine=engine))
     ids = [token.id for token in prepare(model, TEXT, TextOptions()).source]
-    found = valuing(model).value_norms(ids)
+    found = model.value_norms(ids)
     theirs = GPT2LMHeadModel.from_pretrained(gpt2_folder).eval().double()
     with torch.no_grad():
         streams = theirs(torch.tensor([ids]), output_hidden_states=True).hidden_states

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.commands.explain.examples import CHARACTERS, HEADS, WIDTH, three_inputs
-from attnviz.models.scratch.tracing import _rounded, random_matrices, work_out
+from attnviz.models.scratch.lessons import _rounded, random_matrices, work_out
 from attnviz.records.trace import Initialisation, Matrices, Similarity, Way
 
 
