@@ -90,12 +90,7 @@ LETTERS = 13  # of the lines above, in an inch
 
 
 def draw_beside(
-    beside: SideBySide,
-    title: str,
-    about: Sequence[str],
-    *,
-    dpi: int = 150,
-    cmap: str = SEQUENTIAL,
+    beside: SideBySide, title: str, about: Sequence[str], *, dpi: int = 150, cmap: str = SEQUENTIAL
 ) -> Drawn:
     """All patterns as one figure, with what they are of in smaller letters below the title.
 

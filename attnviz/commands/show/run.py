@@ -160,11 +160,7 @@ def _recorded(
 
 def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
     made = exhibit_of(
-        captured,
-        show.kept or choice,
-        show.transforms,
-        show.filters,
-        one_query=show.needs.one_query,
+        captured, show.kept or choice, show.transforms, show.filters, one_query=show.needs.one_query
     )
     made = replace(made, unasked=show.unasked)
     if show.needs.one_query and not show.filters.queries:
