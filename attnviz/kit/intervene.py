@@ -17,7 +17,7 @@ from attnviz.records.interventions import (
     RunConsumer,
     SourceRun,
 )
-from attnviz.records.predict import log_softmax
+from attnviz.records.predict import KeepNextTokens, log_softmax
 
 
 def question_of(
@@ -92,7 +92,11 @@ def candidate(prepared: Prepared, id_: int) -> Candidate:
     return Candidate(id_, tokenizer.label(id_), 0.0, tokenizer.exact(id_))
 
 
-# What runs of interventions share: their memory, and how far they have come.
+def keep_next_tokens(prepared: Prepared, top: int, *, follow: bool = True) -> KeepNextTokens:
+    """A consumer of logits; `follow`: it also keeps what really follows each position."""
+    tokenizer = prepared.model.tokenizer
+    ids = prepared.ids if follow else ()
+    return KeepNextTokens(ids, top, tokenizer.label, tokenizer.exact)
 
 
 Progress: TypeAlias = Callable[[int, int], None]

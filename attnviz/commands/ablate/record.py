@@ -1,7 +1,7 @@
 """Ablation: what a model predicts without some of its parts, and how much worse that is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean
 from typing import TypeAlias
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
-from attnviz.records.interventions import Candidate, ChangedRun, Outcome, Replacement
+from attnviz.records.interventions import Candidate, Outcome, Replacement
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from attnviz.records.predict import NextTokens, mean_outcome
@@ -20,10 +20,10 @@ from attnviz.records.predict import NextTokens, mean_outcome
 
 @dataclass(frozen=True)
 class LinkNames:
-    """Links that are cut, by the names of their queries and keys.
+    """Links to cut, by the names of their queries and keys.
 
-    `renormalise`: the weights that are left sum to 1 again. `number`: how many these are in a text,
-    of each head; 0 where nothing was run yet.
+    `renormalise`: rescale the other weights of a row to sum to 1. `number`: how many links of each
+    head these are in a text; 0 before a run.
     """
 
     query: str
@@ -33,11 +33,7 @@ class LinkNames:
 
 
 def link_named(name: str, *, renormalise: bool = False) -> LinkNames:
-    """The links that `QUERY:KEY` names.
-
-    Raises:
-        UsageError: it is no such pair.
-    """
+    """The links that `QUERY:KEY` names."""
     query, colon, key = name.partition(":")
     if not (colon and query and key) or ":" in key:
         raise UsageError(
@@ -49,11 +45,11 @@ def link_named(name: str, *, renormalise: bool = False) -> LinkNames:
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of ablating some parts on what is measured; negative means worse.
+    """The effect of ablating some parts; a negative change means a worse prediction.
 
     `parts`: heads, MLPs or layers, or the heads whose links are cut. `change` is the mean over the
-    report's tokens, `error` its standard error over them (None for a single token). `own`: by how
-    much what the model predicts of an answer changed, and of the token that it is told from.
+    report's tokens, `error` its standard error over them (None for a single token). `own`: the
+    changes of the predictions of the answer and of the token that it is compared with.
     """
 
     parts: tuple[Part, ...]
@@ -63,7 +59,7 @@ class Effect:
 
     @property
     def heads(self) -> tuple[Head, ...]:
-        """Those of the parts that are heads."""
+        """The heads among the parts."""
         return tuple(
             Head(part.layer, part.head)
             for part in self.parts
@@ -73,16 +69,15 @@ class Effect:
 
 @dataclass(frozen=True)
 class AblationReport:
-    """The effects of ablations on one text.
+    """The effects of ablations on one text, or their mean over several.
 
     `capture`: the run, without patterns. `baseline`: what is measured without ablation. It is a
     log-probability, in nats: the mean over the `tokens` tokens that really followed, or that of
     `answer` after the last position, where its rank is `rank`, counted from 1, and `first` is the
-    likeliest. With `versus`, it is the difference of the logits of the two.
+    likeliest. With `versus`, it is the difference of the logits of the two (`differences`).
     `cut`: the links that are removed; None where outputs are replaced by `replacement`.
-    `lines`: how many texts it is the mean of, where it is one; then every error is that of a mean
-    over them, and `capture` the run of one of them. `own_answers`: each of these texts had an
-    answer of its own.
+    `lines`: the number of texts of a mean; every error is then that of a mean over them, and
+    `capture` the run of the first. `own_answers`: each of these texts had an answer of its own.
     """
 
     capture: Capture
@@ -98,7 +93,6 @@ class AblationReport:
     lines: int | None = None
     own_answers: bool = False
     differences: bool = False
-    """Whether the baseline is a difference of logits."""
 
     @property
     def strongest(self) -> Sequence[Effect]:
@@ -125,33 +119,25 @@ class BeforeAfter:
 
 
 Found: TypeAlias = AblationReport | BeforeAfter
-"""What ablating parts one at a time finds, or together."""
-
-
-# The effect of ablations on what a model predicts.
-
-
-@dataclass
-class KeepFollowed:
-    """Consumes runs, and keeps the log-probabilities, in nats, of the tokens that followed."""
-
-    kept: dict[int, NDArray[np.float64]] = field(default_factory=dict)
-
-    def __call__(self, run: ChangedRun) -> None:
-        self.kept[run.index] = run.followed.astype(np.float64)
+"""The record of parts ablated one at a time, or together."""
 
 
 def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
     """The mean over several texts of the effects of the same ablations, with standard errors."""
     effects = []
     for same in zip(*(report.effects for report in reports), strict=True):
-        found = Estimate.of([effect.change for effect in same])
-        own = [effect.own for effect in same if effect.own]
-        changes = mean_outcome(own) if own else None
-        effects.append(Effect(same[0].parts, found.mean, found.error, changes))
-    asked = {(report.answer, report.versus) for report in reports}
-    ids = {tuple(each.id for each in pair if each) for pair in asked}
-    differ = len(ids) > 1
+        change = Estimate.of([effect.change for effect in same])
+        outcomes = [effect.own for effect in same if effect.own]
+        own = mean_outcome(outcomes) if outcomes else None
+        effects.append(Effect(same[0].parts, change.mean, change.error, own))
+    cuts = [report.cut for report in reports]
+    cut = cuts[0]
+    if cut is not None and len(set(cuts)) > 1:  # texts have other numbers of these links
+        cut = replace(cut, number=0)
+    questions = {
+        tuple(token.id for token in (report.answer, report.versus) if token) for report in reports
+    }
+    differ = len(questions) > 1
     return replace(
         reports[0],
         answer=None if differ else reports[0].answer,
@@ -160,16 +146,9 @@ def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
         baseline=fmean(report.baseline for report in reports),
         tokens=sum(report.tokens for report in reports),
         effects=effects,
-        cut=_common([report.cut for report in reports]),
+        cut=cut,
         lines=len(reports),
     )
-
-
-def _common(cuts: Sequence[LinkNames | None]) -> LinkNames | None:
-    """The links that are cut in all texts; their number, where it is the same in all."""
-    if cuts[0] is None:
-        return None
-    return cuts[0] if len(set(cuts)) == 1 else replace(cuts[0], number=0)
 
 
 def effect_on_tokens(
@@ -183,5 +162,5 @@ def effect_on_tokens(
 
 
 def effect_on_answer(parts: tuple[Part, ...], before: Outcome, after: Outcome) -> Effect:
-    """The change of what is measured, with the changes that it is made of."""
+    """The change of an answer's prediction."""
     return Effect(parts, after.measured - before.measured, own=after.less(before))

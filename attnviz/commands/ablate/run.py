@@ -1,26 +1,25 @@
-"""Does a part of a model matter? What the model says without it.
+"""Does a part of a model matter? What the model predicts without it.
 
 text ─► tokens ─► a run for each intervention ─► log-probabilities or an outcome ─► effects
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import exp
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnviz.commands.ablate.record import (
     AblationReport,
     BeforeAfter,
-    KeepFollowed,
     LinkNames,
     effect_on_answer,
     effect_on_tokens,
 )
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.intervene import Progress, intervene, likely, question_of
+from attnviz.kit.intervene import Progress, intervene, keep_next_tokens, likely, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, choose_heads, choose_layers
@@ -30,14 +29,13 @@ from attnviz.records.interventions import (
     Edit,
     Intervention,
     Measure,
-    Question,
     Replacement,
     RunConsumer,
     Site,
 )
 from attnviz.records.parts import Part
 from attnviz.records.positions import find_positions
-from attnviz.records.predict import KeepNextTokens, KeepOutcomes, LogitRows, NextTokens
+from attnviz.records.predict import KeepOutcomes, LogitRows, NextTokens
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -45,9 +43,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Targets:
-    """What is ablated: heads, the MLPs of some layers, or whole layers; as users name them.
+    """The parts to ablate, as users name them: heads, the MLPs of layers, or whole layers.
 
-    Heads are left out where only the others are named.
+    No heads are ablated where only the others are named.
     """
 
     heads: HeadOptions = field(default_factory=HeadOptions)
@@ -56,7 +54,7 @@ class Targets:
 
     @property
     def named(self) -> bool:
-        """Whether anything is named."""
+        """Whether any part is named."""
         return self.heads.named or self.mlps is not None or self.layers is not None
 
 
@@ -64,8 +62,8 @@ class Targets:
 class Ablating:
     """How parts are ablated, and what is measured.
 
-    All that follows; or one `answer`, alone or rather than `versus`. `cut`: in place of the heads'
-    outputs, some of their links.
+    Without `answer`, every token that follows is measured; with it, that word after the text, alone
+    or rather than `versus`. `cut`: the links to remove, in place of the heads' outputs.
     """
 
     replacement: Replacement = "zero"
@@ -75,7 +73,7 @@ class Ablating:
 
     @property
     def measure(self) -> Measure:
-        """What effects are told in."""
+        """The unit of effects."""
         if self.answer is None:
             return "tokens"
         return "answer" if self.versus is None else "difference"
@@ -89,17 +87,11 @@ def ablate_each(
     how: Ablating,
     progress: Progress | None = None,
 ) -> AblationReport:
-    """Ablate one part at a time.
-
-    Raises:
-        InputError: the text is too short to be followed by anything, or longer than the context.
-        UsageError: a part that the model does not have, an answer that is no token, a link that
-            there is not, or a model that predicts no next token.
-    """
+    """Ablate one part at a time."""
     model.require("predict")
     prepared = prepare(model, text, options)
-    parts = [(part,) for part in _chosen(prepared, targets, how)]
-    return _Measuring(prepared, options, how).report([(), *parts], progress)
+    ablations = [(part,) for part in _chosen(prepared, targets, how)]
+    return _report(prepared, options, how, ablations, progress)
 
 
 def ablate_together(
@@ -111,25 +103,22 @@ def ablate_together(
     top: int,
     progress: Progress | None = None,
 ) -> BeforeAfter:
-    """Ablate some parts at once; raises what `ablate_each` raises."""
+    """Ablate some parts at once."""
     model.require("predict")
     prepared = prepare(model, text, options)
-    next_tokens = _KeepLast(prepared, top, runs=2)
-    ablations = [(), tuple(_chosen(prepared, targets, how))]
-    report = _Measuring(prepared, options, how).report(ablations, progress, also=next_tokens)
+    ends = _KeepEnds(runs=2)
+    parts = tuple(_chosen(prepared, targets, how))
+    report = _report(prepared, options, how, [parts], progress, also=[ends])
     probabilities = None
     if report.answer is not None and report.versus is None:
-        after = report.baseline + report.effects[0].change
-        probabilities = exp(report.baseline), exp(after)
-    return BeforeAfter(report, next_tokens.of(0), next_tokens.of(1), probabilities)
+        without = report.baseline + report.effects[0].change
+        probabilities = exp(report.baseline), exp(without)
+    before, after = (_next(prepared, top, ends.logits[run]) for run in range(2))
+    return BeforeAfter(report, before, after, probabilities)
 
 
 def _chosen(prepared: Prepared, targets: Targets, how: Ablating) -> list[Part]:
-    """The parts that are named; all heads where none is.
-
-    Raises:
-        UsageError: the model does not have one.
-    """
+    """The parts that are named; all heads where none is."""
     heads_per_layer = prepared.model.identity.heads_per_layer
     n_layers, others = len(heads_per_layer), list[Part]()
     if targets.mlps is not None:
@@ -147,101 +136,54 @@ def _chosen(prepared: Prepared, targets: Targets, how: Ablating) -> list[Part]:
     return [Part("head", *head) for head in heads] + others
 
 
-Ablations: TypeAlias = Sequence[tuple[Part, ...]]
-"""What is ablated in each run."""
-
-
-@dataclass(frozen=True)
-class _Measuring:
-    """A text, and what is done to it."""
-
-    prepared: Prepared
-    options: TextOptions
-    how: Ablating
-
-    def report(
-        self,
-        ablations: Ablations,
-        progress: Progress | None = None,
-        also: RunConsumer | None = None,
-    ) -> AblationReport:
-        """Run the text once for each ablation, of which the first is none."""
-        if len(self.prepared.ids) < 2 and self.how.answer is None:
-            raise InputError(
-                "nothing follows a single token", f"give a longer text, or an {option('answer')}"
-            )
-        how = self.how
-        question = question_of(self.prepared, self.options, how.answer, how.versus)
-        consumers = [also] if also else []
-        if question is None:
-            return self._of_tokens(ablations, progress, consumers)
-        return self._of_answer(question, ablations, progress, consumers)
-
-    def _of_tokens(
-        self, ablations: Ablations, progress: Progress | None, also: Sequence[RunConsumer]
-    ) -> AblationReport:
-        """The effects on all tokens that followed."""
-        keep = KeepFollowed()
-        self._run(ablations, [keep, *also], progress, whole=True)
-        before = keep.kept[0]
-        effects = [
-            effect_on_tokens(parts, before, keep.kept[i])
-            for i, parts in enumerate(ablations)
-            if i > 0
-        ]
-        measured = float(before.mean()), len(before), effects
-        how = self.how
-        return AblationReport(self.prepared.empty, how.replacement, *measured, cut=self._cut)
-
-    def _of_answer(
-        self,
-        question: Question,
-        ablations: Ablations,
-        progress: Progress | None,
-        also: Sequence[RunConsumer],
-    ) -> AblationReport:
-        """The effects on an answer, alone or rather than another token."""
-        keep, ends = KeepOutcomes(question.ids), _KeepLast(self.prepared, 1)
-        self._run(ablations, [keep, ends, *also], progress, whole=False)
-        last, before = ends.last[0], keep.kept[0]
-        asked = likely(question, last)
-        effects = [
-            effect_on_answer(parts, before, keep.kept[i])
-            for i, parts in enumerate(ablations)
-            if i > 0
-        ]
-        return AblationReport(
-            *(self.prepared.empty, self.how.replacement, before.measured, 1, effects),
-            answer=asked.answer,
-            versus=asked.versus,
-            rank=int((last > last[asked.answer.id]).sum()) + 1,
-            first=ends.of(0).candidates[0],
-            cut=self._cut,
-            differences=asked.versus is not None,
+def _report(
+    prepared: Prepared,
+    options: TextOptions,
+    how: Ablating,
+    ablations: Sequence[tuple[Part, ...]],
+    progress: Progress | None,
+    also: Sequence[RunConsumer] = (),
+) -> AblationReport:
+    """Run the text as it is, then once for each ablation, and compare."""
+    if len(prepared.ids) < 2 and how.answer is None:
+        raise InputError(
+            "nothing follows a single token", f"give a longer text, or an {option('answer')}"
         )
+    question = question_of(prepared, options, how.answer, how.versus)
+    links = _links(prepared, how.cut) if how.cut else ()
+    cut = replace(how.cut, number=len(links)) if how.cut else None
+    changes = [(), *(_changes(parts, how, links) for parts in ablations)]
+    report = AblationReport(prepared.empty, how.replacement, 0.0, 1, (), cut=cut)
+    if question is None:
+        followed = dict[int, NDArray[np.float64]]()
 
-    @property
-    def _cut(self) -> LinkNames | None:
-        """The links that are cut, with their number."""
-        cut = self.how.cut
-        return replace(cut, number=len(self._links)) if cut else None
+        def keep(run: ChangedRun) -> None:
+            followed[run.index] = run.followed.astype(np.float64)
 
-    @cached_property
-    def _links(self) -> Sequence[tuple[int, int]]:
-        """The (query, key) pairs that are cut."""
-        return _links(self.prepared, self.how.cut) if self.how.cut else ()
-
-    def _run(
-        self,
-        ablations: Ablations,
-        consumers: Sequence[RunConsumer],
-        progress: Progress | None,
-        *,
-        whole: bool,
-    ) -> None:
-        """Hand each run to all consumers."""
-        changes = [_changes(parts, self.how, self._links) for parts in ablations]
-        intervene(self.prepared, changes, consumers, progress, whole=whole)
+        intervene(prepared, changes, [keep, *also], progress, whole=True)
+        before = followed[0]
+        effects = [
+            effect_on_tokens(parts, before, followed[i])
+            for i, parts in enumerate(ablations, start=1)
+        ]
+        return replace(report, baseline=float(before.mean()), tokens=len(before), effects=effects)
+    outcomes, ends = KeepOutcomes(question.ids), _KeepEnds()
+    intervene(prepared, changes, [outcomes, ends, *also], progress)
+    last = ends.logits[0]
+    question = likely(question, last)
+    return replace(
+        report,
+        baseline=outcomes.kept[0].measured,
+        effects=[
+            effect_on_answer(parts, outcomes.kept[0], outcomes.kept[i])
+            for i, parts in enumerate(ablations, start=1)
+        ],
+        answer=question.answer,
+        versus=question.versus,
+        rank=int((last > last[question.answer.id]).sum()) + 1,
+        first=_next(prepared, 1, last).candidates[0],
+        differences=question.versus is not None,
+    )
 
 
 def _changes(
@@ -254,10 +196,10 @@ def _changes(
             for part in parts
             for query, key in links
         )
-    return tuple(Edit(site, how.replacement) for part in parts for site in sites_of(part))
+    return tuple(Edit(site, how.replacement) for part in parts for site in _sites(part))
 
 
-def sites_of(part: Part) -> tuple[Site, ...]:
+def _sites(part: Part) -> tuple[Site, ...]:
     """The vectors by which a part acts; those of a whole layer are two."""
     layer = part.layer or 0
     if part.kind == "layer":
@@ -266,11 +208,7 @@ def sites_of(part: Part) -> tuple[Site, ...]:
 
 
 def _links(prepared: Prepared, cut: LinkNames) -> list[tuple[int, int]]:
-    """The (query, key) pairs that names of links stand for, as far as the model has them.
-
-    Raises:
-        UsageError: there is none, or a row would have nothing left to renormalise.
-    """
+    """The (query, key) pairs that names of links stand for, as far as the model has them."""
     empty = prepared.empty
     queries = find_positions(empty.query_tokens, [cut.query], "cut")
     keys = find_positions(empty.key_tokens, [cut.key], "cut")
@@ -293,22 +231,19 @@ def _links(prepared: Prepared, cut: LinkNames) -> list[tuple[int, int]]:
 
 
 @dataclass
-class _KeepLast:
-    """Consumes runs, and keeps the logits of the first few after the last position."""
+class _KeepEnds:
+    """Consumes runs, and keeps the logits (V) after the last position of the first few."""
 
-    prepared: Prepared
-    top: int
     runs: int = 1
-    last: dict[int, FloatArray] = field(default_factory=dict)
+    logits: dict[int, FloatArray] = field(default_factory=dict)
 
     def __call__(self, run: ChangedRun) -> None:
         if run.index < self.runs:
-            self.last[run.index] = run.last
+            self.logits[run.index] = run.last
 
-    def of(self, index: int) -> NextTokens:
-        """What comes next in one of the runs."""
-        ids = self.prepared.ids
-        tokenizer = self.prepared.model.tokenizer
-        keep = KeepNextTokens(ids, self.top, tokenizer.label, tokenizer.exact)
-        keep(LogitRows(None, np.array([len(ids) - 1]), self.last[index][None]))
-        return keep.next_tokens[0]
+
+def _next(prepared: Prepared, top: int, last: FloatArray) -> NextTokens:
+    """The likeliest next tokens; `last`: the logits (V) after the text."""
+    keep = keep_next_tokens(prepared, top)
+    keep(LogitRows(None, np.array([len(prepared.ids) - 1]), last[None]))
+    return keep.next_tokens[0]

@@ -1,4 +1,4 @@
-"""What ablating parts does, as a person reads it: a grid of all parts, and a table of some."""
+"""The effects of ablations in a terminal: a grid of all parts, and a table of some."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,18 +14,17 @@ from attnviz.draw.outcome import LEGEND, difference, named, own_cells, own_colum
 from attnviz.draw.parts import part_name
 from attnviz.draw.terminal.colors import folded, signed_style
 from attnviz.draw.terminal.grid import value_grid
-from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.terminal.listing import Column, footnotes, listing
 from attnviz.draw.titles import probability
 from attnviz.errors import readable
-from attnviz.records.heads import every_head
-from attnviz.records.predict import NextTokens
+from attnviz.records.interventions import Candidate
 
 
 def render(
     report: AblationReport, effects: Sequence[Effect], display: Display
 ) -> Iterator[RenderableType]:
     """All parts as a grid, and a table of these effects."""
-    yield from _heading(report, display)
+    yield from folded(Text("\n".join(ablate_heading(report)), "dim"), display.width)
     yield Text()
     values, columns = by_part((each.parts[0], each.change) for each in report.effects)
     layers = [f"L{layer}" for layer in range(len(values))]
@@ -40,13 +39,14 @@ def _table(
     """Each effect on a line."""
     with_errors = any(effect.error is not None for effect in effects)
     with_own = report.differences
-    known = [_named(report, effect) for effect in effects]
+    behaviours = [_known_for(report, effect) for effect in effects]
+    known = any(behaviours)
     columns = [
         Column("part" if any(not effect.heads for effect in effects) else "head"),
         Column("change", right=True),
         *([Column("± s.e.", right=True)] if with_errors else []),
         *(own_columns(report.answer, report.versus) if with_own else []),
-        *([Column("known for")] if any(known) else []),
+        *([Column("known for")] if known else []),
     ]
     rows = [
         (
@@ -54,82 +54,70 @@ def _table(
             f"{effect.change:+.3f}",
             *([_error(effect)] if with_errors else []),
             *(own_cells(effect.own) if with_own else []),
-            *([said] if any(known) else []),
+            *([behaviour] if known else []),
         )
-        for effect, said in zip(effects, known, strict=True)
+        for effect, behaviour in zip(effects, behaviours, strict=True)
     ]
     yield from listing(columns, rows, display.width)
-    notes = []
-    if with_own:
-        notes.append(LEGEND)
+    notes = [LEGEND] if with_own else []
     if with_errors:
         over = "these texts" if report.lines else "these tokens"
         notes.append(
             f"± s.e.: standard error over {over}; a change below two of them may be chance"
         )
-    for said in notes:
-        yield Text()
-        yield from folded(Text(said, style="dim"), display.width)
+    yield from footnotes(notes, display.width)
 
 
 def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableType]:
-    """What comes next with the heads and without them, side by side."""
+    """The next tokens with the parts and without them, side by side."""
     report = both.report
-    yield from _heading(report, display)
+    yield from folded(Text("\n".join(ablate_heading(report)), "dim"), display.width)
     yield Text()
-    yield from folded(Text(_said_together(both), style="bold"), display.width)
+    yield from folded(Text(_effect_together(both), "bold"), display.width)
     if report.lines is not None:
         return
     yield Text()
     last = distinct_labels(report.capture.query_tokens, unicode=display.unicode)[-1]
-    yield from folded(Text(f"next token after {fenced(last)}", style="dim"), display.width)
-    columns = [
-        *(Column("before"), Column("", right=True)),
-        *(Column("after"), Column("", right=True)),
+    yield from folded(Text(f"next token after {fenced(last)}", "dim"), display.width)
+    number = Column("", right=True)
+    rows = [
+        (*_candidate(before), *_candidate(after))
+        for before, after in zip(both.before.candidates, both.after.candidates, strict=True)
     ]
-    pairs = zip(_said(both.before), _said(both.after), strict=True)
-    yield from listing(columns, [(*a, *b) for a, b in pairs], display.width)
+    columns = [Column("before"), number, Column("after"), number]
+    yield from listing(columns, rows, display.width)
 
 
-def _said_together(both: BeforeAfter) -> str:
+def _effect_together(both: BeforeAfter) -> str:
     """The effect in a sentence."""
     report = both.report
     (effect,) = report.effects
     names = ", ".join(part_name(part, ()) for part in effect.parts)
-    if report.cut is not None and len(effect.parts) == len(every_head(_heads(report))):
+    heads_per_layer = report.capture.model.heads_per_layer
+    if report.cut is not None and len(effect.parts) == sum(heads_per_layer):
         names = "every head"
     without = f"without the link of {names}" if report.cut else f"without {names}"
     error = f" ± {_error(effect)}" if _error(effect) else ""
     if report.differences:
-        said = f"{without}: {difference(report.answer, report.versus)}"
         after = report.baseline + effect.change
-        return said + f" {report.baseline:+.3f} → {after:+.3f} ({effect.change:+.3f}{error})"
+        return (
+            f"{without}: {difference(report.answer, report.versus)} {report.baseline:+.3f} → "
+            f"{after:+.3f} ({effect.change:+.3f}{error})"
+        )
     if both.answer and report.answer:
-        before, after = both.answer
-        said = f"{without}: P({named(report.answer)}) "
-        said += f"{probability(before)} → {probability(after)}"
-        return said + f" ({effect.change:+.3f} nats)"
-    said = f"{without}: {effect.change:+.3f}{error} nats on average"
-    return said + f", from {report.baseline:.3f}"
-
-
-def _heads(report: AblationReport) -> Sequence[int]:
-    return report.capture.model.heads_per_layer
-
-
-def _heading(report: AblationReport, display: Display) -> Iterator[Text]:
-    for said in ablate_heading(report):
-        yield from folded(Text(said, style="dim"), display.width)
+        shift = " → ".join(map(probability, both.answer))
+        return f"{without}: P({named(report.answer)}) {shift} ({effect.change:+.3f} nats)"
+    return f"{without}: {effect.change:+.3f}{error} nats on average, from {report.baseline:.3f}"
 
 
 def _error(effect: Effect) -> str:
     return "" if effect.error is None else f"{effect.error:.3f}"
 
 
-def _named(report: AblationReport, effect: Effect) -> str:
-    named = (each for each in report.capture.named_heads if each.head in effect.heads)
-    return readable(", ".join(each.behaviour for each in named))
+def _known_for(report: AblationReport, effect: Effect) -> str:
+    heads = (each for each in report.capture.named_heads if each.head in effect.heads)
+    return readable(", ".join(each.behaviour for each in heads))
 
 
-def _said(next_tokens: NextTokens) -> list[tuple[str, str]]:
-    return [(fenced(c.quoted), probability(c.probability)) for c in next_tokens.candidates]
+def _candidate(token: Candidate) -> tuple[str, str]:
+    return fenced(token.quoted), probability(token.probability)

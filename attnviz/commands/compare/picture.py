@@ -1,4 +1,4 @@
-"""How alike the heads of two models are, as a matrix: those of the first down."""
+"""Pictures of comparisons: the similarity of two models' heads, and patterns side by side."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,10 +30,8 @@ from attnviz.draw.picture.frame import (
 from attnviz.draw.picture.paint import EMPTY, Scale, draw_color_bar, scale_for, signed_scale
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.heads import Head
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -43,11 +41,7 @@ LABELS = 32  # heads along a side that are named at most
 
 
 def draw_models(comparison: ModelComparison, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The similarity of every pair of heads; a circle marks the pairs that the rows list.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The similarity of every pair of heads; a circle marks the pairs that the rows list."""
     title, about = similarity_title(comparison)
     names = [captured.model.name for captured in comparison.captures]
     with sheet([title, about, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
@@ -65,23 +59,15 @@ def draw_models(comparison: ModelComparison, *, dpi: int = 150, cmap: str = SEQU
             (names[0], axes.yaxis, comparison.heads),
             (names[1], axes.xaxis, comparison.others),
         ):
-            ticks, said = _named(heads)
-            axis.set_ticks(ticks, said, fontsize=6)
+            ticks = range(0, len(heads), -(-len(heads) // LABELS))
+            axis.set_ticks(ticks, [str(heads[tick]) for tick in ticks], fontsize=6)
             axis.set_label_text(fonts.spell(label), fontsize=8)
         axes.tick_params(axis="x", rotation=90)
         write_heading(figure, height + 0.15, width, title, about, fonts)
     return Drawn(figure, fonts.notes)
 
 
-def _named(heads: Sequence[Head]) -> tuple[list[int], list[str]]:
-    """The heads that are named: all, or one of several."""
-    every = -(-len(heads) // LABELS)
-    ticks = list(range(0, len(heads), every))
-    return ticks, [str(heads[tick]) for tick in ticks]
-
-
-# Patterns beside each other on one scale, and the difference of two in diverging colours.
-
+# Patterns side by side on one scale, and their difference in diverging colours.
 
 LARGEST_CELL, LARGEST_PANE = 0.42, 4.2  # inches
 MOST_CELLS = 400
@@ -90,18 +76,9 @@ LETTERS = 13  # of the lines above, in an inch
 
 
 def draw_beside(
-    beside: SideBySide,
-    title: str,
-    about: Sequence[str],
-    *,
-    dpi: int = 150,
-    cmap: str = SEQUENTIAL,
+    beside: SideBySide, title: str, about: Sequence[str], *, dpi: int = 150, cmap: str = SEQUENTIAL
 ) -> Drawn:
-    """All patterns as one figure, with what they are of in smaller letters below the title.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """All patterns as one figure, with `about` in smaller letters below the title."""
     labels = [distinct_labels(side.capture.key_tokens) for side in beside.sides]
     with sheet(
         [title, *about, *(label for some in labels for label in some)], dpi=dpi, cmap=cmap
@@ -116,20 +93,16 @@ def draw_beside(
             less = _visible(beside.sides[0].capture, beside.difference)
             signed = signed_scale(DIVERGING, [less], "first minus second")
             difference = replace(beside.sides[0], title="difference")
-            left = _draw_one(figure, left, difference, less, signed, _both(*labels), fonts)
+            pairs = zip(*labels, strict=True)
+            both = [one if one == other else f"{one} / {other}" for one, other in pairs]
+            left = _draw_one(figure, left, difference, less, signed, both, fonts)
             _bar(figure, left, less, signed)
         letters = max(50, int(left * LETTERS))
-        said = "\n".join(fill(fonts.spell(line), letters) for line in about)
-        write_line(figure, 0.5, said, size=8, color=GREY)
-        top = 0.6 + 0.15 * (said.count("\n") + 1)
+        below = "\n".join(fill(fonts.spell(line), letters) for line in about)
+        write_line(figure, 0.5, below, size=8, color=GREY)
+        top = 0.6 + 0.15 * (below.count("\n") + 1)
         write_line(figure, top, fonts.spell(title), size=11)
     return Drawn(figure, fonts.notes)
-
-
-def _both(ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    """The labels of two texts as those of their difference: both, where they are not the same."""
-    pairs = zip(ours, theirs, strict=True)
-    return [one if one == other else f"{one} / {other}" for one, other in pairs]
 
 
 def _visible(captured: Capture, weights: FloatArray) -> FloatArray:
@@ -150,14 +123,20 @@ def _draw_one(
     labels: Sequence[str],
     fonts: Lettering,
 ) -> float:
-    """Draw a pattern at this place, in inches; where the next one may begin."""
+    """Draw a pattern at `left` (inches); returns where the next one may begin."""
     size = _inches(pane)
     cell = size / len(pane)
     names = [fonts.spell(label) for label in labels]
     start = left + min(1.6, 0.09 * max(map(len, names), default=0)) + 0.3
     axes = place(figure, start, -size, size, size)
     hatch_ground(axes)
-    _paint(axes, pane, scale)
+    drawn = pane if scale.low < 0 else block_maximum(pane, MOST_CELLS, MOST_CELLS)
+    n = len(pane)
+    axes.imshow(
+        scale.paint(drawn), extent=(0, n, n, 0), interpolation="nearest", aspect="auto", zorder=1
+    )
+    axes.set_xlim(0, n)
+    axes.set_ylim(n, 0)
     outline(axes, [(0, 0, *pane.shape)])
     ticks = ticks_for((names, range(len(pane))), cell)
     write_rows(axes, ticks)
@@ -165,27 +144,13 @@ def _draw_one(
     axes.set_xlabel("key", fontsize=8, color=GREY)
     axes.set_ylabel("query", fontsize=8, color=GREY)
     if side.query is not None:
-        _box(axes, side.query, len(pane))
+        from matplotlib.patches import Rectangle
+
+        row = Rectangle((0, side.query), n, 1, fill=False, ec=BOX, lw=2, zorder=3, clip_on=False)
+        axes.add_patch(row)
     written = fonts.spell(readable(side.title))
     write(axes, written, (0, 1), (0, 6), size=9, coords="axes fraction", color="black")
     return start + size + GAP
-
-
-def _box(axes: "Axes", row: int, n: int) -> None:
-    """A line around the row that is meant."""
-    from matplotlib.patches import Rectangle
-
-    axes.add_patch(Rectangle((0, row), n, 1, fill=False, ec=BOX, lw=2, zorder=3, clip_on=False))
-
-
-def _paint(axes: "Axes", pane: FloatArray, scale: Scale) -> None:
-    n = len(pane)
-    drawn = pane if scale.low < 0 else block_maximum(pane, MOST_CELLS, MOST_CELLS)
-    axes.imshow(
-        scale.paint(drawn), extent=(0, n, n, 0), interpolation="nearest", aspect="auto", zorder=1
-    )
-    axes.set_xlim(0, n)
-    axes.set_ylim(n, 0)
 
 
 def _bar(figure: "Figure", left: float, pane: FloatArray, scale: Scale) -> float:

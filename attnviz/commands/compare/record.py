@@ -22,7 +22,7 @@ SHARES = ("self", "first", "previous", "others")
 
 @dataclass(frozen=True)
 class Sight:
-    """What a head's query attends to in one text: `shares`, and its strongest (key, weight)."""
+    """One row of a head in one text: its `shares`, and its strongest links (key, weight)."""
 
     shares: Sequence[float]
     links: Sequence[tuple[int, float]]
@@ -32,7 +32,7 @@ class Sight:
 class HeadDifference:
     """How differently a head attends in several texts, from 0 (alike) to 1 (disjoint).
 
-    `sights`: one for each text, of the one query; empty where all queries were compared.
+    `sights`: one for each text, of its query; empty where all queries were compared.
     """
 
     head: Head
@@ -74,11 +74,11 @@ class HeadMatch:
 class ModelComparison:
     """One text through two models.
 
-    `captures`: both over the same units, tokens or words. `matches`: for each head of the first
-    model the one that it is paired with: of the same name, the largest change first; or the best
-    match, the most similar first. `heads`, `others`: those of the rows and columns of `similarity`
-    (heads, others), NaN where there is nothing to compare. `silent`: heads of the first model that
-    have no weight on what is compared.
+    `captures`: both over the same units, tokens or words. `matches`: a pair for each head of the
+    first model, with the head of the same name, the largest change first; or with its best match,
+    the most similar first. `heads`, `others`: the rows and columns of `similarity` (heads, others),
+    NaN where there is nothing to compare. `silent`: heads of the first model that have no weight on
+    what is compared.
     """
 
     captures: tuple[Capture, Capture]
@@ -109,19 +109,14 @@ class SideBySide:
     difference: FloatArray | None
 
 
-# The difference between rows of attention, and the similarity of vectors and heads.
-#
-# Jensen-Shannon divergence: Lin 1991, "Divergence Measures Based on the Shannon Entropy",
-# IEEE Transactions on Information Theory 37(1).
-
-
 Exact = NDArray[np.float64]
 
 
 def divergence(distributions: Sequence[NDArray[np.floating]]) -> Exact:
     """The Jensen-Shannon divergence of k distributions, from 0 (the same) to 1 (disjoint).
 
-    H(mean) - mean(H), divided by ln k, its largest possible value.
+    H(mean) - mean(H), divided by ln k, its largest possible value; Lin 1991, "Divergence Measures
+    Based on the Shannon Entropy", IEEE Transactions on Information Theory 37(1).
 
     Args:
         distributions: k arrays (..., n); each row is scaled to a sum of 1, unless it is empty.
@@ -129,16 +124,12 @@ def divergence(distributions: Sequence[NDArray[np.floating]]) -> Exact:
     Returns:
         (...), in float64.
     """
-    rows = np.stack([_normalised(np.asarray(d, np.float64)) for d in distributions])  # (k, ..., n)
+    rows = np.stack(distributions).astype(np.float64)  # (k, ..., n)
+    sums = rows.sum(axis=-1, keepdims=True)
+    rows = np.divide(rows, sums, out=np.zeros_like(rows), where=sums > 0)
     mixed = entropy(rows.mean(axis=0)) - entropy(rows).mean(axis=0)
     shares: Exact = np.clip(mixed / log(len(rows)), 0.0, 1.0) + 0.0  # never -0.0
     return shares
-
-
-def _normalised(rows: Exact) -> Exact:
-    sums = rows.sum(axis=-1, keepdims=True)
-    scaled: Exact = np.divide(rows, sums, out=np.zeros_like(rows), where=sums > 0)
-    return scaled
 
 
 def shares_of(row: FloatArray, query: int) -> tuple[float, float, float, float]:
@@ -159,11 +150,9 @@ def shares_of(row: FloatArray, query: int) -> tuple[float, float, float, float]:
 
 def mean_cosine(vectors: Sequence[FloatArray]) -> Exact:
     """The mean cosine over all pairs of k arrays (layers, d): (layers); NaN where a vector is 0."""
-    exact = [np.asarray(v, np.float64) for v in vectors]
-    lengths = [np.linalg.norm(v, axis=-1, keepdims=True) for v in exact]
-    unit = [
-        v / np.where(length > 0, length, np.nan) for v, length in zip(exact, lengths, strict=True)
-    ]
+    exact = np.stack(vectors).astype(np.float64)  # (k, layers, d)
+    lengths = np.linalg.norm(exact, axis=-1, keepdims=True)
+    unit = exact / np.where(lengths > 0, lengths, np.nan)
     pairs = [(a * b).sum(axis=-1) for a, b in combinations(unit, 2)]
     means: Exact = np.mean(pairs, axis=0)
     return means

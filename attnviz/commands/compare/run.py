@@ -1,8 +1,6 @@
 """Does it attend alike? One word in several texts, or one text in two models.
 
 texts ─► tokens ─► runs ─► transforms ─► differences
-
-The file is long because both comparisons share their steps.
 """
 
 from collections.abc import Sequence
@@ -28,9 +26,9 @@ from attnviz.commands.compare.record import (
     similarities,
 )
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
+from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.apply import exhibit_of
-from attnviz.records.capture import Capture, FloatArray, LayerPattern
+from attnviz.records.capture import Capture, LayerPattern
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, whole_map
 from attnviz.records.heads import Head, choose_heads, every_head
 from attnviz.records.patterns import NOTHING
@@ -52,45 +50,48 @@ def compare_texts(
     heads: HeadOptions,
     transforms: Transforms,
 ) -> TextComparison:
-    """Compare heads over several texts, at one word or, where the tokens align, everywhere.
-
-    Raises:
-        UsageError: fewer than two texts, a word that a text lacks or has several times, or no
-            word where the texts have other numbers of tokens.
-        InputError: a text that the model cannot take.
-    """
+    """Compare heads over several texts, at one word or, where the tokens align, everywhere."""
     if len(texts) < 2:
         raise UsageError("a single text cannot be compared", "give two or more")
     _check_kind(model)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-    made, vectors, queries = [], [], []
+    exhibits, vectors, queries = [], [], []
     for number, text in enumerate(texts, start=1):
         prepared = prepare(model, text, options)
-        captured = prepared.record(chosen)
-        captured = prepared.with_norms(captured) if transforms.weighted else captured
+        captured = _record(prepared, chosen, transforms)
         if query is not None:
             position = _position(captured, query, number)
             if model.can("vectors"):
                 vectors.append(model.vectors(prepared.ids, position))
-        made.append(exhibit_of(captured, Choice(captured.heads), transforms))
+        exhibits.append(exhibit_of(captured, Choice(captured.heads), transforms))
         if query is not None:
-            queries.append(_position(made[-1].capture, query, number))
-    aligned = len({len(each.capture.key_tokens) for each in made}) == 1
-    if query is None and aligned:
-        _check_length(made[0].capture)
+            queries.append(_position(exhibits[-1].capture, query, number))
+    aligned = len({len(each.capture.key_tokens) for each in exhibits}) == 1
     if query is not None:  # a causal model does not see how long the text is
         aligned = len(set(queries)) == 1 and (aligned or model.causal)
-    if query is None and not aligned:
+    elif aligned:
+        _check_length(exhibits[0].capture)
+    else:
         raise UsageError(
             "these texts have different numbers of tokens, so their rows cannot be compared",
             f"name a word that is in all of them with {option('query')}",
         )
-    differences = [_difference(made, i, queries, aligned=aligned) for i in range(len(made[0].maps))]
-    differences.sort(key=lambda each: (-each.difference, each.head))
+    heads_apart = [
+        _difference(exhibits, i, queries, aligned=aligned) for i in range(len(exhibits[0].maps))
+    ]
     by: By = "rows" if aligned else "shares"
-    cosines = tuple(mean_cosine(vectors).tolist()) if vectors else ()
-    captures = [_with_maps(each) for each in made]
-    return TextComparison(captures, tuple(queries) or None, by, differences, cosines)
+    return TextComparison(
+        captures=[_with_maps(each) for each in exhibits],
+        queries=tuple(queries) or None,
+        by=by,
+        heads=sorted(heads_apart, key=lambda each: (-each.difference, each.head)),
+        cosines=tuple(mean_cosine(vectors).tolist()) if vectors else (),
+    )
+
+
+def _record(prepared: Prepared, heads: Sequence[Head], transforms: Transforms) -> Capture:
+    captured = prepared.record(heads)
+    return prepared.with_norms(captured) if transforms.weighted else captured
 
 
 def _position(captured: Capture, query: str, number: int) -> int:
@@ -101,26 +102,24 @@ def _position(captured: Capture, query: str, number: int) -> int:
 
 
 def _difference(
-    made: Sequence[Exhibit], i: int, queries: Sequence[int], *, aligned: bool
+    exhibits: Sequence[Exhibit], i: int, queries: Sequence[int], *, aligned: bool
 ) -> HeadDifference:
-    """One head in all texts."""
-    maps = [whole_map(each.maps[i]) for each in made]
+    """The difference of head number `i` over all texts."""
+    maps = [whole_map(each.maps[i]) for each in exhibits]
     head = _head_of(maps[0])
     if not queries:
         return HeadDifference(head, float(divergence([m.weights for m in maps]).mean()))
-    seen = [
-        query + 1 if each.capture.causal else None
-        for each, query in zip(made, queries, strict=True)
+    rows = [
+        head_map.weights[query, : query + 1 if each.capture.causal else None]
+        for each, head_map, query in zip(exhibits, maps, queries, strict=True)
     ]
-    rows = [m.weights[q, :n] for m, q, n in zip(maps, queries, seen, strict=True)]
-    sights = [_sight(row, query) for row, query in zip(rows, queries, strict=True)]
+    sights = []
+    for row, query in zip(rows, queries, strict=True):
+        strongest = np.argsort(-row, kind="stable")[:STRONGEST].tolist()
+        links = [(key, float(row[key])) for key in strongest]
+        sights.append(Sight(shares_of(row, query), links))
     compared = rows if aligned else [np.array(sight.shares) for sight in sights]
     return HeadDifference(head, float(divergence(compared)), sights)
-
-
-def _sight(row: FloatArray, query: int) -> Sight:
-    strongest = np.argsort(-row, kind="stable")[:STRONGEST].tolist()
-    return Sight(shares_of(row, query), [(key, float(row[key])) for key in strongest])
 
 
 def _head_of(head_map: Map) -> Head:
@@ -129,11 +128,11 @@ def _head_of(head_map: Map) -> Head:
     return Head(head_map.layer, head_map.head)
 
 
-def _with_maps(made: Exhibit) -> Capture:
+def _with_maps(exhibit: Exhibit) -> Capture:
     """The capture, its patterns as the transforms left them."""
-    heads = ((_head_of(m), whole_map(m).weights) for m in made.maps)
+    heads = ((_head_of(m), whole_map(m).weights) for m in exhibit.maps)
     layers = tuple(LayerPattern(h.layer, (h.head,), weights[None].copy()) for h, weights in heads)
-    return replace(made.capture, layers=layers)
+    return replace(exhibit.capture, layers=layers)
 
 
 def compare_models(
@@ -145,14 +144,16 @@ def compare_models(
     transforms: Transforms,
     pair: Pairing = "best",
 ) -> ModelComparison:
-    """Compare the heads of two models over one text; where their tokens differ, over words.
-
-    Raises:
-        UsageError: one is causal and the other is not, or they attend to another text, or one has
-            heads that the other lacks, where those of the same name are compared.
-        InputError: not even their words are the same.
-    """
-    _check_kinds(model, other)
+    """Compare the heads of two models over one text; over words where their tokens differ."""
+    for each in (model, other):
+        _check_kind(each)
+    if model.causal != other.causal:
+        back, both = (model, other) if model.causal else (other, model)
+        raise UsageError(
+            f"{back.identity.name} is causal and {both.identity.name} is not, so their "
+            "rows cannot be compared",
+            "use two models of one kind",
+        )
     if transforms.drop_sink or transforms.drop_keys:
         raise UsageError(
             "two models need not have the same first token or pieces",
@@ -166,48 +167,50 @@ def compare_models(
             f"{other.identity.name} has no head {missing[0]}",
             f"choose heads that both models have, or use {option('pair', 'best')}",
         )
-    made = [_captured(each, text, options, transforms) for each in (model, other)]
+    ours, theirs = (_captured(each, text, options, transforms) for each in (model, other))
     words = transforms.merge == "words"
-    if not words and not _same_tokens(*made):
-        words = True
-        made = [
-            _captured(m, text, options, replace(transforms, words=True, chars=False))
-            for m in (model, other)
-        ]
-    both = made[0], made[1]
-    if not _same_tokens(*both):  # BOS here and [CLS] there have nothing to do with each other
-        both = _text_alone(made[0]), _text_alone(made[1])
-    if not _same_tokens(*both):
+    if not words and not _same_tokens(ours, theirs):
+        words, by_word = True, replace(transforms, words=True, chars=False)
+        ours, theirs = (_captured(each, text, options, by_word) for each in (model, other))
+    if not _same_tokens(ours, theirs):  # BOS here and [CLS] there have nothing in common
+        ours, theirs = _text_alone(ours), _text_alone(theirs)
+    if not _same_tokens(ours, theirs):
         raise InputError(
-            "the two models split this text differently, even into words",
-            "give another text",
+            "the two models split this text differently, even into words", "give another text"
         )
-    both = _told_apart(*both)
-    _check_length(both[0])
-    ours, theirs = (_stacked(c, h) for c, h in zip(both, (chosen, every), strict=True))
-    alike = similarities(ours, theirs)
-    matches, silent = _matched(chosen, every, alike, pair)
-    return ModelComparison(both, words, pair, matches, chosen, every, alike, silent)
+    _check_length(ours)
+    if ours.model.name == theirs.model.name and ours.model.fingerprint != theirs.model.fingerprint:
+        ours, theirs = _with_fingerprint(ours), _with_fingerprint(theirs)
+    patterns = (
+        np.stack([captured.weights(head) for head in heads_])
+        for captured, heads_ in ((ours, chosen), (theirs, every))
+    )
+    similarity = similarities(*patterns)
+    matches, silent = _matched(chosen, every, similarity, pair)
+    return ModelComparison(
+        captures=(ours, theirs),
+        words=words,
+        pair=pair,
+        matches=matches,
+        heads=chosen,
+        others=every,
+        similarity=similarity,
+        silent=silent,
+    )
 
 
-def _told_apart(ours: Capture, theirs: Capture) -> tuple[Capture, Capture]:
-    """Captures by two models: where these have one name and other weights, it gets more."""
-    if ours.model.name != theirs.model.name or ours.model.fingerprint == theirs.model.fingerprint:
-        return ours, theirs
-
-    def named(captured: Capture) -> Capture:
-        name = f"{captured.model.name} {str(captured.model.fingerprint)[:6]}"
-        return replace(captured, model=replace(captured.model, name=name))
-
-    return named(ours), named(theirs)
+def _with_fingerprint(captured: Capture) -> Capture:
+    """The capture by a model whose name tells its weights, too."""
+    name = f"{captured.model.name} {str(captured.model.fingerprint)[:6]}"
+    return replace(captured, model=replace(captured.model, name=name))
 
 
 def _matched(
-    heads: Sequence[Head], others: Sequence[Head], alike: NDArray[np.float64], pair: Pairing
+    heads: Sequence[Head], others: Sequence[Head], similarity: NDArray[np.float64], pair: Pairing
 ) -> tuple[list[HeadMatch], tuple[Head, ...]]:
-    """The pairs in their order, and the heads that have none."""
+    """The pairs, the first one of most interest, and the heads that have none."""
     matches, silent = list[HeadMatch](), list[Head]()
-    for head, row in zip(heads, alike, strict=True):
+    for head, row in zip(heads, similarity, strict=True):
         at = others.index(head) if pair == "same" else None
         if np.isnan(row if at is None else row[at]).all():
             silent.append(head)
@@ -238,24 +241,11 @@ def _check_kind(model: "LoadedModel") -> None:
         )
 
 
-def _check_kinds(model: "LoadedModel", other: "LoadedModel") -> None:
-    _check_kind(model)
-    _check_kind(other)
-    if model.causal != other.causal:
-        back, both = (model, other) if model.causal else (other, model)
-        raise UsageError(
-            f"{back.identity.name} is causal and {both.identity.name} is not, so their "
-            "rows cannot be compared",
-            "use two models of one kind",
-        )
-
-
 def _captured(
     model: "LoadedModel", text: str, options: TextOptions, transforms: Transforms
 ) -> Capture:
     prepared = prepare(model, text, options)
-    captured = prepared.record(every_head(model.identity.heads_per_layer))
-    captured = prepared.with_norms(captured) if transforms.weighted else captured
+    captured = _record(prepared, every_head(model.identity.heads_per_layer), transforms)
     return _with_maps(exhibit_of(captured, Choice(captured.heads), transforms))
 
 
@@ -265,9 +255,9 @@ def _same_tokens(a: Capture, b: Capture) -> bool:
 
 
 def _text_alone(captured: Capture) -> Capture:
-    """Only what stands in the text: rows keep what they have on it, brought to a sum of 1.
+    """Only the tokens of the text that are not blank, with rows rescaled to sum to 1.
 
-    Blanks are left out, too: some tokenizers give them tokens of their own.
+    Some tokenizers give blanks tokens of their own.
     """
     kept = [t.index for t in captured.key_tokens if not t.special and t.text.strip()]
     if len(kept) == len(captured.key_tokens):
@@ -280,18 +270,17 @@ def _text_alone(captured: Capture) -> Capture:
         some = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > NOTHING)
         layers.append(LayerPattern(layer.layer, layer.heads, some))
     tokens = numbered([captured.key_tokens[i] for i in kept])
-    done = (*captured.transforms, SpecialDropped(float(np.mean(shares))))
     return replace(
-        captured, layers=tuple(layers), query_tokens=tokens, key_tokens=tokens, transforms=done
+        captured,
+        layers=tuple(layers),
+        query_tokens=tokens,
+        key_tokens=tokens,
+        transforms=(*captured.transforms, SpecialDropped(float(np.mean(shares)))),
     )
 
 
-def _stacked(captured: Capture, heads: Sequence[Head]) -> FloatArray:
-    return np.stack([captured.weights(head) for head in heads])
-
-
 def texts_beside(comparison: TextComparison, head: Head) -> SideBySide:
-    """One head in all texts; of two that align, also the difference."""
+    """One head in all texts; also the difference of two texts that align."""
     queries: Sequence[int | None] = comparison.queries or [None] * len(comparison.captures)
     sides = [
         Side(f"text {n}", captured, HeadMap(*head, weights=captured.weights(head)), query)
@@ -299,20 +288,20 @@ def texts_beside(comparison: TextComparison, head: Head) -> SideBySide:
             zip(comparison.captures, queries, strict=True), start=1
         )
     ]
-    align = len(sides) == 2 and sides[0].map.weights.shape == sides[1].map.weights.shape
-    align = align and comparison.by == "rows"
-    return SideBySide(sides, _less(sides) if align else None)
+    shapes = {side.map.weights.shape for side in sides}
+    align = len(sides) == 2 and len(shapes) == 1 and comparison.by == "rows"
+    return _beside(sides, align=align)
 
 
 def models_beside(comparison: ModelComparison, match: HeadMatch) -> SideBySide:
-    """A head of the first model, the head of the second that is most like it, the difference."""
+    """A head of the first model, its match of the second, and their difference."""
     sides = [
         Side(f"{c.model.name} {head}", c, HeadMap(*head, weights=c.weights(head)))
         for c, head in zip(comparison.captures, (match.head, match.other), strict=True)
     ]
-    return SideBySide(sides, _less(sides))
+    return _beside(sides, align=True)
 
 
-def _less(sides: Sequence[Side]) -> FloatArray:
-    difference: FloatArray = sides[0].map.weights - sides[1].map.weights
-    return difference
+def _beside(sides: Sequence[Side], *, align: bool) -> SideBySide:
+    difference = sides[0].map.weights - sides[1].map.weights if align else None
+    return SideBySide(sides, difference)

@@ -1,4 +1,4 @@
-"""Comparisons as a person reads them: heads that differ most, or that are most alike."""
+"""Comparisons in a terminal: heads that differ most, or that are most alike."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,7 +11,6 @@ from attnviz.commands.compare.record import (
     HeadDifference,
     HeadMatch,
     ModelComparison,
-    Side,
     SideBySide,
     TextComparison,
 )
@@ -42,53 +41,41 @@ def render_texts(
     alone: SideBySide | None,
     display: Display,
 ) -> Iterator[RenderableType]:
-    """The texts, how far the word's vectors move apart, and these of the heads.
+    """The texts, the similarity of the word's vectors, and these of the heads.
 
     `alone`: the patterns of the only head that was compared.
     """
-    yield from _texts(comparison, heads, display)
-    if alone:
-        yield from render_beside(alone, display)
-
-
-def _texts(
-    comparison: TextComparison, heads: Sequence[HeadDifference], display: Display
-) -> Iterator[RenderableType]:
-    for line in about_texts(comparison):
-        yield from folded(Text(line, style="dim"), display.width)
+    yield from folded(Text("\n".join(about_texts(comparison)), "dim"), display.width)
     yield Text()
     if comparison.cosines:
-        said = "similarity of the word's vectors: mean cosine of all pairs"
-        yield from folded(Text(said, style="bold"), display.width)
+        title = "similarity of the word's vectors: mean cosine of all pairs"
+        yield from folded(Text(title, "bold"), display.width)
         yield from folded(Text(_cosines(comparison.cosines)), display.width)
         yield Text()
-    values = by_head((each.head, each.difference) for each in comparison.heads)
-    alone = len(comparison.heads) == 1
-    what = f"{comparison.heads[0].head} {comparison.heads[0].difference:.2f}, " if alone else ""
-    said = f"{what}difference of each head, from 0 to 1: divergence of {BY[comparison.by]}"
-    yield from folded(Text(said, style="bold"), display.width)
-    if not alone:
+    first = comparison.heads[0]
+    only = f"{first.head} {first.difference:.2f}, " if len(comparison.heads) == 1 else ""
+    title = f"{only}difference of each head, from 0 to 1: divergence of {BY[comparison.by]}"
+    yield from folded(Text(title, "bold"), display.width)
+    if not only:
+        values = by_head((each.head, each.difference) for each in comparison.heads)
         yield from head_grid(values, 1.0, cell_style, display)
     yield Text()
     if comparison.queries is None:
         rows = [(str(each.head), f"{each.difference:.3f}") for each in heads]
         yield from listing([Column("head"), Column("difference", right=True)], rows, display.width)
-        return
-    yield Text("what the word attends to", style="bold")
-    labels = [names_of(c.key_tokens, unicode=display.unicode) for c in comparison.captures]
-    for each in heads:
-        yield from _sights(each, labels, display)
+    else:
+        yield Text("what the word attends to", style="bold")
+        labels = [names_of(c.key_tokens, unicode=display.unicode) for c in comparison.captures]
+        for each in heads:
+            yield from _sights(each, labels, display)
+    if alone:
+        yield from render_beside(alone, display)
 
 
 def _cosines(cosines: Sequence[float]) -> str:
-    before, *after = cosines
-    layers = (f"L{n} {_cosine(cosine)}" for n, cosine in enumerate(after))
-    return "  ".join((f"before {_cosine(before)}", *layers))
-
-
-def _cosine(value: float) -> str:
-    """A cosine; none where a vector is 0."""
-    return "–" if isnan(value) else f"{value:.2f}"
+    """The cosine before layer 0 and after each layer; a dash where a vector is 0."""
+    before, *after = ("–" if isnan(cosine) else f"{cosine:.2f}" for cosine in cosines)
+    return "  ".join((f"before {before}", *(f"L{n} {each}" for n, each in enumerate(after))))
 
 
 def _sights(
@@ -101,10 +88,10 @@ def _sights(
         line.append(f"{n + 1}  ", "dim")
         for rank, (key, weight) in enumerate(sight.links):
             label = cut(names[key], LABEL, unicode=display.unicode)
-            said = f"{', ' if rank else ''}{fenced(label)} {weight:.2f}"
-            if rank and (weight < 0.005 or line.cell_len + len(said) > display.width):
+            link = f"{', ' if rank else ''}{fenced(label)} {weight:.2f}"
+            if rank and (weight < 0.005 or line.cell_len + len(link) > display.width):
                 break
-            line.append(said)
+            line.append(link)
         yield line
 
 
@@ -114,12 +101,11 @@ def render_models(
     alone: SideBySide | None,
     display: Display,
 ) -> Iterator[RenderableType]:
-    """Both models, and for these heads of the first the most similar one of the second.
+    """Both models, and the matches of these heads of the first.
 
     `alone`: the patterns of the only head that was compared.
     """
-    for line in about_models(comparison):
-        yield from folded(Text(line, style="dim"), display.width)
+    yield from folded(Text("\n".join(about_models(comparison)), "dim"), display.width)
     yield Text()
     ours, theirs = (readable(captured.model.name) for captured in comparison.captures)
     columns = (Column(fenced(ours)), Column(fenced(theirs)), Column("similarity", right=True))
@@ -131,34 +117,29 @@ def render_models(
 
 def render_beside(beside: SideBySide, display: Display) -> Iterator[RenderableType]:
     """The patterns one below the other, then the difference."""
-    for side in beside.sides:
-        yield Text()
-        yield from terminal_heatmap.render(
-            exhibit_of(side.capture, side.map, side.title, side.query), display
-        )
+    maps = [(side.capture, side.map, side.title) for side in beside.sides]
     if beside.difference is not None:
+        first, second = beside.sides
+        tokens = tuple(  # named as in both: `cat/dog`
+            a if a.label == b.label else replace(a, text=f"{a.label}/{b.label}")
+            for a, b in zip(first.capture.key_tokens, second.capture.key_tokens, strict=True)
+        )
+        captured = replace(
+            first.capture, query_tokens=tokens, key_tokens=tokens, transforms=(Difference(),)
+        )
+        less = HeadMap(first.map.layer, first.map.head, weights=beside.difference)
+        maps.append((captured, less, f"{first.title} minus {second.title}"))
+    queries = [*(side.query for side in beside.sides), beside.sides[0].query]
+    for (captured, head_map, title), query in zip(maps, queries, strict=False):
         yield Text()
-        side = beside.sides[0]
-        captured = replace(_both(beside.sides), transforms=(Difference(),))
-        less = HeadMap(side.map.layer, side.map.head, weights=beside.difference)
-        titles = " minus ".join(each.title for each in beside.sides)
-        yield from terminal_heatmap.render(exhibit_of(captured, less, titles, side.query), display)
-
-
-def _both(sides: Sequence[Side]) -> Capture:
-    """The first of two captures that align, its tokens named as in both: `cat/dog`."""
-    first, second = (side.capture for side in sides)
-    tokens = tuple(
-        a if a.label == b.label else replace(a, text=f"{a.label}/{b.label}")
-        for a, b in zip(first.key_tokens, second.key_tokens, strict=True)
-    )
-    return replace(first, query_tokens=tokens, key_tokens=tokens)
+        exhibit = exhibit_of(captured, head_map, title, query)
+        yield from terminal_heatmap.render(exhibit, display)
 
 
 def exhibit_of(
     captured: Capture, head_map: HeadMap, title: str, query: int | None = None
 ) -> Exhibit:
-    """One whole map on show, or one row of it."""
+    """An exhibit of one whole map, or of one row of it."""
     queries, keys = (tuple(range(n)) for n in head_map.weights.shape)
     queries = queries if query is None else (query,)
     return Exhibit(replace(captured, named_heads=()), (head_map,), queries, keys, caption=title)

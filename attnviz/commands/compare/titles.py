@@ -4,7 +4,6 @@ from attnviz.commands.compare.record import ModelComparison, TextComparison
 from attnviz.draw.labels import fenced
 from attnviz.draw.titles import caption, facts, transform_title
 from attnviz.errors import readable
-from attnviz.records.capture import Capture
 
 
 def texts_title(comparison: TextComparison) -> str:
@@ -17,11 +16,14 @@ def texts_title(comparison: TextComparison) -> str:
 
 
 def about_texts(comparison: TextComparison) -> list[str]:
-    """The model, each text with the word's place in it, and what a causal model means for it."""
+    """The model, each text, and what a causal model means for the word."""
     first = comparison.captures[0]
     lines = [f"{readable(first.model.name)}, {len(comparison.captures)} texts"]
     for n, captured in enumerate(comparison.captures, start=1):
-        lines.append(f"{n}  {fenced(readable(captured.text))}{_done(captured)}")
+        changes = ", ".join(readable(transform_title(each)) for each in captured.transforms)
+        lines.append(
+            f"{n}  {fenced(readable(captured.text))}" + (f" ({changes})" if changes else "")
+        )
     if comparison.queries is not None and first.causal:
         attends = "attends" if len(set(_labels(comparison))) == 1 else "each attends"
         lines.append(
@@ -32,20 +34,15 @@ def about_texts(comparison: TextComparison) -> list[str]:
 
 
 def _labels(comparison: TextComparison) -> list[str]:
-    """What the word that is compared reads in each text."""
+    """The compared word as each text has it."""
     places = zip(comparison.captures, comparison.queries or (), strict=True)
     return [captured.query_tokens[place].label for captured, place in places]
 
 
 def _words(comparison: TextComparison) -> str:
-    """The word whose rows are compared; several, where the texts have others in its place."""
+    """The word whose rows are compared; all of them where the texts have several in its place."""
     *others, last = (f"“{fenced(label)}”" for label in dict.fromkeys(_labels(comparison)))
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def _done(captured: Capture) -> str:
-    done = ", ".join(readable(transform_title(t)) for t in captured.transforms)
-    return f" ({done})" if done else ""
 
 
 PAIRED = {"best": "the most similar head", "same": "the head of the same name"}
@@ -56,7 +53,7 @@ def _unit(comparison: ModelComparison) -> str:
 
 
 def similarity_title(comparison: ModelComparison) -> list[str]:
-    """What a matrix of similarities shows, and what it is of."""
+    """The title of a matrix of similarities, and the models below it."""
     ours, theirs = comparison.captures
     return [
         f"Similarity of heads over {_unit(comparison)}; circles: {PAIRED[comparison.pair]}",

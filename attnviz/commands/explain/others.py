@@ -78,10 +78,7 @@ def _new_vector(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Itera
     ]
     yield from sheet.line(f"y({labels[t.query]}) = {sheet.sum(terms)}")
     yield from sheet.vectors(
-        [
-            (f"x({labels[t.query]})", t.x[t.query]),
-            (f"y({labels[t.query]})", t.output[t.query]),
-        ]
+        [(f"x({labels[t.query]})", t.x[t.query]), (f"y({labels[t.query]})", t.output[t.query])]
     )
 
 
@@ -93,10 +90,7 @@ WHERE = {
     "decoder": " of the decoder",
     "cross": " of the cross-attention",
 }
-FROM = {
-    "decoder": "what was written before it",
-    "cross": "the text that is read",
-}
+FROM = {"decoder": "what was written before it", "cross": "the text that is read"}
 
 
 def title(e: Explained) -> str:
@@ -239,8 +233,7 @@ def _scores(w: Worked, sheet: Sheet) -> Iterator[Text]:
         sizes = f"({n}, {d})·({d}, {d})·({d}, {n}) = ({n}, {n})"
     formula = FORMULAS[w.way.similarity]
     yield from sheet.formula(
-        f"scores = {formula}   {sizes}",
-        f"scoresᵀ = {TURNED[w.way.similarity]}   {sizes}",
+        f"scores = {formula}   {sizes}", f"scoresᵀ = {TURNED[w.way.similarity]}   {sizes}"
     )
     mask = "a causal mask: −∞ on later keys" if w.way.causal else "no mask"
     scaling = "no scaling, " if w.way.similarity in ("dot", "general") else ""

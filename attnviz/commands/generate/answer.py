@@ -227,12 +227,7 @@ def column_of_answer(first: int, after: int) -> Column:
 
 
 def columns_of_prompt(
-    tokens: Sequence[Token],
-    segments: Sequence[Segment],
-    text: str,
-    *,
-    crossed: bool,
-    sinks: bool,
+    tokens: Sequence[Token], segments: Sequence[Segment], text: str, *, crossed: bool, sinks: bool
 ) -> tuple[Column, ...]:
     """The columns without the answer's, or those of segments that were cut off.
 

@@ -1,6 +1,6 @@
-"""A page of what patched vectors change: the map with every number, and both texts.
+"""A page of the effects of patched vectors: the map with every number, and both texts.
 
-It has no script: a cell says its numbers in its title.
+It has no script: the title of a cell holds its numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +14,7 @@ from attnviz.commands.patch.titles import OVER_PAIRS, patch_ends, patching, ran,
 from attnviz.draw.labels import PALE, fenced, signed_color
 from attnviz.draw.matrix import largest
 from attnviz.draw.page.document import COMMON, filled, policy, source
+from attnviz.draw.titles import facts
 from attnviz.errors import readable
 from attnviz.records.metrics import Estimate
 from attnviz.records.tokens import Token
@@ -32,7 +33,7 @@ def page(report: PatchReport) -> list[str]:
     values = {
         "policy": escape(policy(style, "")),
         "title": escape(title[0].upper() + title[1:]),
-        "about": escape(ran(report)),
+        "about": escape(ran(report, facts)),
         "ends": escape(patch_ends(report)),
         "share": escape(shares_of(report)),
         "style": style,
@@ -50,17 +51,17 @@ def page(report: PatchReport) -> list[str]:
 def _shades() -> str:
     """A class for each shade, as the policy allows no style at an element.
 
-    Nothing is the page's own ground, be it light or dark.
+    Zero has the page's own ground, be it light or dark.
     """
-    made = []
+    rules = []
     for step in range(1, STEPS + 1):
         share = step / STEPS
         ink = " color: #fff;" if share >= PALE else ""
         for sign in (-1, 1):
             color = "".join(f"{part:02x}" for part in signed_color(sign))
             ground = f"color-mix(in srgb, #{color} {share:.0%}, var(--ground))"
-            made.append(f".{_shade(sign * share)} {{ background: {ground};{ink} }}\n")
-    return "".join(made)
+            rules.append(f".{_shade(sign * share)} {{ background: {ground};{ink} }}\n")
+    return "".join(rules)
 
 
 def _shade(share: float) -> str:
@@ -81,11 +82,11 @@ def _texts(report: PatchReport) -> str:
 
 
 def _text(name: str, tokens: Sequence[Token], same: set[int]) -> str:
-    said = []
+    labels = []
     for token in tokens:
         label = f"<bdi>{escape(readable(token.label))}</bdi>"
-        said.append(label if token.index in same else f"<mark>{label}</mark>")
-    return f'<p class="text"><b>{name}</b> {" ".join(said)}</p>'
+        labels.append(label if token.index in same else f"<mark>{label}</mark>")
+    return f'<p class="text"><b>{name}</b> {" ".join(labels)}</p>'
 
 
 def _head(report: PatchReport) -> str:
@@ -118,17 +119,17 @@ def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float) ->
     if effect is None:
         return "<td></td>"
     share, change = effect.share, effect.change
-    said = f"{fenced(site_name(effect, places))}: share {_number(share)}, change {_number(change)}"
+    title = f"{fenced(site_name(effect, places))}: share {_number(share)}, change {_number(change)}"
     own = effect.own
     if not np.isnan(own.versus_logit):
-        said += f"; log p of the answer {own.answer_log_probability:+.3f}"
-        said += f", of the other token {own.versus_log_probability:+.3f}"
+        title += f"; log p of the answer {own.answer_log_probability:+.3f}"
+        title += f", of the other token {own.versus_log_probability:+.3f}"
     shade = _shade(share.mean / most)
-    return f'<td class="{shade}" title="{escape(said)}">{share.mean:z.2f}</td>'
+    return f'<td class="{shade}" title="{escape(title)}">{share.mean:z.2f}</td>'
 
 
-def _number(found: Estimate) -> str:
-    return f"{found.mean:+.3f}" + ("" if found.error is None else f" ± {found.error:.3f}")
+def _number(number: Estimate) -> str:
+    return f"{number.mean:+.3f}" + ("" if number.error is None else f" ± {number.error:.3f}")
 
 
 def _largest(report: PatchReport) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Patching: what of a text's prediction its parts carry, told by another text's vectors."""
+"""Patching: how far vectors of another text move a prediction towards that text's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +17,11 @@ from attnviz.records.tokens import Token
 
 @dataclass(frozen=True)
 class PatchEffect:
-    """What the vectors of one site, taken from the source, change.
+    """The effect of the vectors of one site, taken from the source.
 
     `position`: the one position at which they are taken; None: at all that are patched. `change`:
-    of what is measured. `share`: the same as a share of the distance between both texts, 0 is the
-    text and 1 the source. `own`: by how much the predictions of both tokens changed.
+    of what is measured. `share`: the change as a share of the distance between both texts; 0 is the
+    text and 1 the source. `own`: the changes of the predictions of both tokens.
     """
 
     site: Site
@@ -36,13 +36,12 @@ class PatchReport:
     """A text, run with vectors of another.
 
     `capture`, `source`: both runs, without patterns; `kind`: of the sites. `question`: what is
-    measured, and `before` and `ends` what the model predicts of it after the text and after the
-    source. `places` (n): for each position of the text that of the source whose vectors it takes;
-    None where it keeps its own. `positions`: those that are patched; `named`, if by their names.
-    `lines`: how many pairs of texts it is the mean of, where it is one; then every error is that of
-    a mean over them, and captures, places and positions are those of the first. `own_answers`: the
-    pairs have questions of their own. `varied`: the positions at which the pairs have several
-    tokens.
+    measured; `before` and `ends`: the predictions of its tokens after the text and after the
+    source. `places` (n): for each position of the text the position of the source whose vectors it
+    takes; None where it keeps its own. `positions`: those that are patched; `named`: whether by
+    their names. `lines`: the number of pairs of texts of a mean; every error is then that of a mean
+    over them, and captures, places and positions are those of the first. `own_answers`: the pairs
+    have questions of their own. `varied`: the positions at which the pairs have several tokens.
     """
 
     capture: Capture
@@ -60,7 +59,7 @@ class PatchReport:
     varied: frozenset[int] = frozenset()
 
     def tokens_at(self, position: int) -> tuple[Token, Token]:
-        """The token at a patched position, and that of the source whose vectors it takes."""
+        """The token at a patched position, and the source's token whose vectors it takes."""
         place = self.places[position]
         assert place is not None
         return self.capture.query_tokens[position], self.source.query_tokens[place]
@@ -69,9 +68,6 @@ class PatchReport:
     def strongest(self) -> Sequence[PatchEffect]:
         """The effects, the largest first."""
         return sorted(self.effects, key=lambda effect: -abs(effect.change.mean))
-
-
-# The effect of patched vectors, as a share of the distance between two texts.
 
 
 def effect_of(
@@ -87,9 +83,8 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
     """The mean over several pairs of texts, with standard errors.
 
     Raises:
-        InputError: single positions are patched, and those of one pair are not those of another.
+        InputError: the pairs are patched at different positions, or have opposite directions.
     """
-    first = reports[0]
     check_positions(reports)
     gaps = [report.ends.measured - report.before.measured for report in reports]
     if min(gaps) < 0 < max(gaps):
@@ -111,7 +106,7 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
             )
         )
     return replace(
-        first,
+        reports[0],
         before=mean_outcome([report.before for report in reports]),
         ends=mean_outcome([report.ends for report in reports]),
         effects=effects,
@@ -124,10 +119,10 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
 def check_positions(reports: Sequence[PatchReport]) -> None:
     """Check that the positions of the pairs correspond.
 
-    Those that were named correspond by their order, others by their numbers.
+    Named positions correspond by their order, others by their numbers.
 
     Raises:
-        InputError: they do not.
+        InputError: they do not correspond.
     """
     if reports[0].kind == "head":
         return
@@ -143,21 +138,21 @@ def _varied(reports: Sequence[PatchReport]) -> frozenset[int]:
     """The positions of the first pair at which others have other tokens."""
     if reports[0].kind == "head":
         return frozenset()
-    found = []
-    for i, position in enumerate(reports[0].positions):
-        tokens = {tuple(t.id for t in r.tokens_at(r.positions[i])) for r in reports}
-        found += [position] * (len(tokens) > 1)
-    return frozenset(found)
+    return frozenset(
+        position
+        for i, position in enumerate(reports[0].positions)
+        if len({tuple(t.id for t in r.tokens_at(r.positions[i])) for r in reports}) > 1
+    )
 
 
 def ratio(values: Sequence[float], sizes: Sequence[float]) -> Estimate:
     """The ratio of two means, with its standard error (Cochran 1977, equation 2.39).
 
-    A mean of ratios would let a pair decide whose size is next to nothing.
+    In a mean of ratios, a pair whose size is next to nothing would decide.
     """
     size = fmean(sizes)
-    found = fmean(values) / size
+    share = fmean(values) / size
     if len(values) < 2:
-        return Estimate(found)
-    rest = [value - found * own for value, own in zip(values, sizes, strict=True)]
-    return Estimate(found, float(np.std(rest, ddof=1)) / sqrt(len(rest)) / abs(size))
+        return Estimate(share)
+    rest = [value - share * own for value, own in zip(values, sizes, strict=True)]
+    return Estimate(share, float(np.std(rest, ddof=1)) / sqrt(len(rest)) / abs(size))

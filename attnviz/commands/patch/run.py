@@ -1,4 +1,4 @@
-"""What carries the difference between two texts? One text, run with vectors of the other.
+"""Which parts carry the difference between two texts? One text, run with vectors of the other.
 
 two texts ─► tokens, aligned ─► a run for each site and position ─► outcomes ─► effects
 """
@@ -15,11 +15,9 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
 from attnviz.records.interventions import (
-    ChangedRun,
     Edit,
     Intervention,
     Measure,
-    Outcome,
     Question,
     Site,
     SiteKind,
@@ -27,22 +25,23 @@ from attnviz.records.interventions import (
 )
 from attnviz.records.positions import find_matches, find_positions
 from attnviz.records.predict import KeepOutcomes, outcome_of
+from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 
 SAME = 1e-4
-"""Two texts that differ by less than so many logits do not differ."""
+"""Texts whose measured values are nearer than this (in logits) do not differ."""
 
 
 @dataclass(frozen=True)
 class Patching:
-    """What is patched, and what is measured.
+    """The sites and positions to patch, and what is measured.
 
-    `kind`: of the sites. `answer`, `versus`: words; by default the likeliest token after the source
-    and that after the text. `queries`: names of the positions that are patched; none: all.
-    `align`: words that stand for each other, as in `blue=red`.
+    `answer`, `versus`: words; by default the likeliest token after the source and the likeliest
+    after the text. `queries`: names of the positions to patch; none: all. `align`: words that
+    correspond, as in `blue=red`.
     """
 
     kind: SiteKind = "head"
@@ -53,7 +52,7 @@ class Patching:
 
     @property
     def measure(self) -> Measure:
-        """What effects are told in."""
+        """The unit of effects."""
         return "difference" if self.answer is None or self.versus is not None else "answer"
 
 
@@ -68,13 +67,7 @@ def patch_text(
 ) -> PatchReport:
     """Run a text once for each site, with the vectors that the site has in the source.
 
-    Heads are patched at all positions at once; other sites at one after the other.
-
-    Raises:
-        InputError: a text does not fit the context, the two are the same or cannot be aligned, or
-            the model predicts the same after both.
-        UsageError: a part that the model does not have, an answer that is no token, or a model that
-            predicts no next token.
+    Heads are patched at all positions at once; other sites at one position after the other.
     """
     model.require("predict")
     ours, theirs = prepare(model, text, options), prepare(model, source, options)
@@ -87,56 +80,58 @@ def patch_text(
     last = [_last(each) for each in (ours, theirs)]
     question = _question(ours, options, how, last)
     before, ends = (outcome_of(logits, question.ids) for logits in last)
-    _check_distance(before, ends)
+    if not abs(ends.measured - before.measured) >= SAME:
+        raise InputError(
+            "the model predicts the answer equally after both texts",
+            "choose another answer, or another source",
+        )
     interventions: list[Intervention] = [
         (Edit(site, "source", positions if place is None else (place,)),) for site, place in at
     ]
     keep = KeepOutcomes(question.ids)
-    taken = SourceRun(theirs.ids, [place or 0 for place in places])
-    intervene(ours, interventions, [keep], progress, source=taken)
-    effects = [effect_of(*where, before, ends, keep.kept[i]) for i, where in enumerate(at)]
-    asked = likely(question, last[0])
+    source_run = SourceRun(theirs.ids, [place or 0 for place in places])
+    intervene(ours, interventions, [keep], progress, source=source_run)
     return PatchReport(
-        *(ours.empty, theirs.empty, how.kind, asked, before, ends, places, positions, effects),
+        capture=ours.empty,
+        source=theirs.empty,
+        kind=how.kind,
+        question=likely(question, last[0]),
+        before=before,
+        ends=ends,
+        places=places,
+        positions=positions,
+        effects=[
+            effect_of(site, place, before, ends, keep.kept[i]) for i, (site, place) in enumerate(at)
+        ],
         named=bool(how.queries),
     )
 
 
 def _positions(prepared: Prepared, how: Patching, places: Sequence[int | None]) -> tuple[int, ...]:
-    """The positions that are patched: those that are named, as far as they are aligned."""
-    tokens = prepared.empty.query_tokens
-    named = (
-        find_positions(tokens, list(how.queries), "queries") if how.queries else range(len(places))
-    )
-    found = tuple(position for position in named if places[position] is not None)
-    if not found:
+    """The positions to patch: those that are named, as far as they are aligned."""
+    named: Sequence[int] = range(len(places))
+    if how.queries:
+        named = find_positions(prepared.empty.query_tokens, list(how.queries), "queries")
+    positions = tuple(position for position in named if places[position] is not None)
+    if not positions:
         raise InputError(
             "none of these positions is aligned with the source",
             f"align words of both texts with {option('align', 'WORD=WORD')}",
         )
-    return found
+    return positions
 
 
 def _last(prepared: Prepared) -> FloatArray:
     """The logits (V) after the last position of a text."""
-    found = list[FloatArray]()
-
-    def keep(run: ChangedRun) -> None:
-        found.append(run.last)
-
-    intervene(prepared, [()], [keep])
-    return found[0]
+    logits = list[FloatArray]()
+    intervene(prepared, [()], [lambda run: logits.append(run.last)])
+    return logits[0]
 
 
 def _question(
     prepared: Prepared, options: TextOptions, how: Patching, last: Sequence[FloatArray]
 ) -> Question:
-    """What is measured.
-
-    Raises:
-        InputError: nothing was named, and the same token is likeliest after both texts.
-        UsageError: a word is no token, or there is a versus alone.
-    """
+    """The tokens to measure; without names, the likeliest ones after the source and the text."""
     named = question_of(prepared, options, how.answer, how.versus)
     if named is not None:
         return named
@@ -150,18 +145,10 @@ def _question(
     return Question(candidate(prepared, theirs), candidate(prepared, ours))
 
 
-def _check_distance(before: Outcome, ends: Outcome) -> None:
-    if not abs(ends.measured - before.measured) >= SAME:
-        raise InputError(
-            "the model predicts the answer equally after both texts",
-            "choose another answer, or another source",
-        )
-
-
 def _sites(
     model: "LoadedModel", heads: HeadOptions, kind: SiteKind, positions: Sequence[int]
 ) -> list[tuple[Site, int | None]]:
-    """What is patched in each run: a head at all positions, or a layer at one."""
+    """The site and position of each run: a head at all positions, or a layer at one."""
     heads_per_layer = model.identity.heads_per_layer
     if kind == "head":
         chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
@@ -172,24 +159,16 @@ def _sites(
     return [(Site(kind, layer), position) for layer in layers for position in positions]
 
 
-# Which position of one text takes its vectors from which of another.
-
-
 def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int | None, ...]:
-    """For each position of the text that of the source; None where there is none.
+    """The position of the source for each position of the text; None where there is none.
 
     Texts of one length are aligned position by position. With `words`, such as `blue=red`, the
     tokens that both texts begin and end with are aligned, and these words with each other,
     occurrence by occurrence: token by token where they have equally many, else the last with the
     last.
 
-    Args:
-        text, source: the runs of both, without patterns.
-        words: pairs of names of tokens.
-
     Raises:
-        InputError: the texts have other lengths, and no words are given.
-        UsageError: a pair cannot be read, names no token, or a word more often in one text.
+        InputError: the texts have different lengths, and no words are given.
     """
     ours, theirs = text.query_tokens, source.query_tokens
     if not words:
@@ -200,23 +179,19 @@ def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int |
                 + option("align", "WORD=WORD"),
             )
         return tuple(range(len(ours)))
-    alike = [a.id == b.id for a, b in zip(ours, theirs, strict=False)]
-    ends = [a.id == b.id for a, b in zip(reversed(ours), reversed(theirs), strict=False)]
     n = len(ours)
-    places = dict[int, int]()
-    behind = _run(ends)
-    for i in range(behind):
-        places[n - 1 - i] = len(theirs) - 1 - i
-    for i in range(min(_run(alike), min(n, len(theirs)) - behind)):
-        places[i] = i
+    behind = _alike(ours[::-1], theirs[::-1])
+    places = {n - 1 - i: len(theirs) - 1 - i for i in range(behind)}
+    places |= {i: i for i in range(min(_alike(ours, theirs), min(n, len(theirs)) - behind))}
     for pair in words:
         places |= _of_words(text, source, pair)
     return tuple(places.get(position) for position in range(n))
 
 
-def _run(alike: Sequence[bool]) -> int:
-    """How many of the first are true."""
-    return next((i for i, same in enumerate(alike) if not same), len(alike))
+def _alike(ours: Sequence[Token], theirs: Sequence[Token]) -> int:
+    """How many tokens both begin with."""
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    return next((i for i, (a, b) in pairs if a.id != b.id), min(len(ours), len(theirs)))
 
 
 def _of_words(text: Capture, source: Capture, pair: str) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""What patched vectors change, as a person reads it: a map, and a table of the largest."""
+"""The effects of patched vectors in a terminal: a map, and a table of the largest."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,7 +14,7 @@ from attnviz.draw.matrix import by_head, largest
 from attnviz.draw.outcome import LEGEND, own_cells, own_columns
 from attnviz.draw.terminal.colors import folded, signed_style
 from attnviz.draw.terminal.grid import head_grid, value_grid
-from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.terminal.listing import Column, footnotes, listing
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
@@ -24,8 +24,7 @@ def render(
     report: PatchReport, effects: Sequence[PatchEffect], display: Display
 ) -> Iterator[RenderableType]:
     """The map of all shares, and a table of these effects."""
-    for said in patch_heading(report):
-        yield from folded(Text(said, style="dim"), display.width)
+    yield from folded(Text("\n".join(patch_heading(report)), "dim"), display.width)
     yield Text()
     values = map_of(report)
     if report.kind == "head":
@@ -45,8 +44,8 @@ def _table(
     places = place_names(report, unicode=display.unicode)
     with_errors = report.lines is not None and report.lines > 1
     error = [Column("± s.e.", right=True)] if with_errors else []
-    asked, with_own = report.question, report.question.versus is not None
-    tokens = (None, None) if report.own_answers else (asked.answer, asked.versus)
+    question, with_own = report.question, report.question.versus is not None
+    tokens = (None, None) if report.own_answers else (question.answer, question.versus)
     columns = [
         Column("part"),
         *(Column("share", right=True), *error),
@@ -56,45 +55,39 @@ def _table(
     rows = [
         (
             fenced(site_name(effect, places)),
-            *(*_said(effect.share), *_said(effect.change)),
+            *(*_cells(effect.share), *_cells(effect.change)),
             *(own_cells(effect.own) if with_own else []),
         )
         for effect in effects
     ]
     yield from listing(columns, rows, display.width)
     notes = [*([LEGEND] if with_own else []), *([OVER_PAIRS] if with_errors else [])]
-    for said in notes:
-        yield Text()
-        yield from folded(Text(said, style="dim"), display.width)
+    yield from footnotes(notes, display.width)
 
 
-def _said(found: Estimate) -> Sequence[str]:
+def _cells(number: Estimate) -> Sequence[str]:
     """A number, and its standard error where it has one."""
-    error = [] if found.error is None else [f"{found.error:.3f}"]
-    return f"{found.mean:+.3f}", *error
-
-
-# A map of patched vectors: what stands where, and what its places are called.
+    error = [] if number.error is None else [f"{number.error:.3f}"]
+    return f"{number.mean:+.3f}", *error
 
 
 def map_of(report: PatchReport) -> FloatArray:
     """The shares (layers, heads), or (layers, patched positions); NaN where nothing was patched."""
     if report.kind == "head":
-        shares = ((e.site, e.share.mean) for e in report.effects)
-        return by_head((Head(site.layer, site.head or 0), share) for site, share in shares)
+        return by_head((Head(e.site.layer, e.site.head or 0), e.share.mean) for e in report.effects)
     column = {position: i for i, position in enumerate(report.positions)}
     layers = max(effect.site.layer for effect in report.effects) + 1
-    made = np.full((layers, len(column)), np.nan, np.float32)
+    shares = np.full((layers, len(column)), np.nan, np.float32)
     for effect in report.effects:
         if effect.position is not None:
-            made[effect.site.layer, column[effect.position]] = effect.share.mean
-    return made
+            shares[effect.site.layer, column[effect.position]] = effect.share.mean
+    return shares
 
 
 def place_names(report: PatchReport, *, unicode: bool = True) -> dict[int, str]:
-    """`blue`, or `blue ← red` where the source has another token there; for each patched position.
+    """A name for each patched position: `blue`; `blue ← red` where the source has another token.
 
-    `blue, …`: the first pair has `blue` there, and others have others.
+    `blue, …`: the first pair has `blue` there, and other pairs have other tokens.
     """
     captures = report.capture, report.source
     labels = [distinct_labels(each.query_tokens, unicode=unicode) for each in captures]

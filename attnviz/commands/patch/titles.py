@@ -1,8 +1,11 @@
 """Sentences about patching: what was taken from the source, and what is measured."""
 
+from collections.abc import Callable
+
 from attnviz.commands.patch.record import PatchReport
 from attnviz.draw.outcome import difference, mean_of, what_is_measured
 from attnviz.draw.titles import amount, facts
+from attnviz.records.capture import Capture
 
 SITES = {
     "head": "heads' outputs",
@@ -13,26 +16,22 @@ SITES = {
 SHARE = "share: 0 is the text, 1 the source"
 OVER_PAIRS = "±: standard error over these pairs; what is below two of them may be chance"
 APART = 0.5
-"""Ends that are nearer to each other than so many logits make any change a large share."""
+"""Where the two texts are nearer than this (in logits), any change is a large share."""
 
 
 def patch_heading(report: PatchReport) -> tuple[str, ...]:
-    """What was run, and what is taken from the source; both ends; what a share is of."""
-    return f"{ran(report)}; {patching(report)}", patch_ends(report), shares_of(report)
+    """The run and what is taken from the source; both ends; the meaning of a share."""
+    return f"{ran(report, facts)}; {patching(report)}", patch_ends(report), shares_of(report)
 
 
-def ran(report: PatchReport) -> str:
-    """What was run, on how much."""
-    return mean_of_pairs(report) if report.lines else facts(report.capture)
-
-
-def mean_of_pairs(report: PatchReport) -> str:
-    """`builtin, mean of 3 pairs`."""
-    return mean_of(report.capture, report.lines or 1, "pair")
+def ran(report: PatchReport, name: Callable[[Capture], str]) -> str:
+    """`builtin, mean of 3 pairs`; a single run by its `name`."""
+    capture = report.capture
+    return name(capture) if report.lines is None else mean_of(capture, report.lines, "pair")
 
 
 def shares_of(report: PatchReport) -> str:
-    """What a share is of, and whether that is enough to speak of shares."""
+    """The meaning of a share, with a warning where the two texts hardly differ."""
     apart = abs(report.ends.measured - report.before.measured)
     if apart >= APART:
         return SHARE
@@ -41,25 +40,24 @@ def shares_of(report: PatchReport) -> str:
 
 def patching(report: PatchReport) -> str:
     """What is taken from the source, and where."""
-    said = f"{SITES[report.kind]} taken from the source"
+    where = "one position"
     if report.kind == "head":
         every = len(report.positions) == len(report.places)
         where = "all positions" if every else amount(len(report.positions), "position")
-        return f"{said} at {where}"
-    return f"{said} at one position"
+    return f"{SITES[report.kind]} taken from the source at {where}"
 
 
 def patch_ends(report: PatchReport) -> str:
-    """What is measured, and what it is after the text and after the source."""
+    """What is measured, and its value after the text and after the source."""
     question, mean = report.question, "mean of " if report.lines else ""
     if not report.own_answers:
-        asked = what_is_measured(question)
+        measured = what_is_measured(question)
     elif question.versus is None:
-        asked = "log-probability of each text's answer"
+        measured = "log-probability of each text's answer"
     else:
-        asked = difference(None, None)
+        measured = difference(None, None)
     before, ends = report.before.measured, report.ends.measured
-    return f"{mean}{asked}: {before:+.3f} after the text, {ends:+.3f} after the source"
+    return f"{mean}{measured}: {before:+.3f} after the text, {ends:+.3f} after the source"
 
 
 def unit_of(report: PatchReport) -> str:

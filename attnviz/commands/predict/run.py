@@ -1,15 +1,14 @@
-"""What a model predicts, and what its last position attends to.
+"""What a model predicts, and which tokens its last position attends to.
 
 text ─► tokens ─► run ─► logits ─► candidates; the last position's rows ─► evidence
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from attnviz.errors import InputError, ModelError, UsageError, option
-from attnviz.kit.intervene import candidate_after, likely, question_of
+from attnviz.kit.intervene import candidate_after, keep_next_tokens, likely, question_of
 from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare
 from attnviz.records.apply import KeepLinks
 from attnviz.records.capture import FloatArray
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """What to read: the number of candidates; those after `each` position; the `lens`.
+    """What to read: the number of candidates; also those after `each` position, or by `lens`.
 
-    `answer`: also what is predicted of this word, alone or rather than of `versus`. `attribute`:
-    also the answer's logit by part (without one, the likeliest token's), or its difference from
+    `answer`: also the prediction of this word, alone or compared with `versus`. `attribute`: also
+    the answer's logit by part (the likeliest token's without an answer), or its difference from
     that of `versus`.
     """
 
@@ -49,31 +48,25 @@ class Reading:
 def predict_text(
     model: "LoadedModel", text: str, options: TextOptions, reading: Reading
 ) -> Prediction:
-    """What the model says comes next, and the links by which its last position came by it.
+    """What the model predicts to come next, and the strongest links of its last position.
 
     A model that reads both sides fills the masks of the text.
-
-    Raises:
-        InputError: nothing but blanks, longer than the model's context, or without a mask.
-        UsageError: the model predicts nothing.
     """
     if model.can("fill"):
         return _fill(model, text, options, reading)
     model.require("predict")
     prepared = prepare(model, text, options)
-    ids = prepared.ids
+    ids, last = prepared.ids, len(prepared.ids) - 1
     _check_memory(prepared)
-    last = len(ids) - 1
-    every, through = (_keep(prepared, ids, reading) for _ in "12")
-    asked = None
+    every, through = (keep_next_tokens(prepared, reading.top) for _ in range(2))
+    question, end = None, list[FloatArray]()
     if reading.answer is not None:
         question = question_of(prepared, options, reading.answer, reading.versus)
-        asked = _Asking(question) if question else None
 
     def consume(rows: LogitRows) -> None:
         every(rows)
-        if asked:
-            asked(rows)
+        if question:  # the last rows are those of the last position
+            end[:] = [rows.logits[-1].copy()]
 
     model.predict(ids, range(len(ids)) if reading.each else [last], consume, lens=False)
     if reading.lens:
@@ -85,31 +78,14 @@ def predict_text(
         lens=through.next_tokens,
         evidence=_evidence(prepared, last),
         attribution=_attribution(prepared, options, reading, every) if reading.attribute else None,
-        asked=asked.found if asked else None,
+        asked=_answered(question, end[0]) if question else None,
     )
 
 
-@dataclass
-class _Asking:
-    """Consumes logits, and keeps what those after the last position say of a question."""
-
-    question: Question
-    last: FloatArray | None = None
-
-    def __call__(self, rows: LogitRows) -> None:
-        self.last = rows.logits[-1].copy()
-
-    @property
-    def found(self) -> PredictedAnswer:
-        assert self.last is not None
-        last, ids = self.last, self.question.ids
-        ranks = tuple(int((last > last[id_]).sum()) + 1 for id_ in ids)
-        return PredictedAnswer(likely(self.question, last), outcome_of(last, ids), ranks)
-
-
-def _keep(prepared: Prepared, ids: Sequence[int], reading: Reading) -> KeepNextTokens:
-    tokenizer = prepared.model.tokenizer
-    return KeepNextTokens(ids, reading.top, tokenizer.label, tokenizer.exact)
+def _answered(question: Question, last: FloatArray) -> PredictedAnswer:
+    """What the logits (V) after the text predict of a question."""
+    ranks = tuple(int((last > last[id_]).sum()) + 1 for id_ in question.ids)
+    return PredictedAnswer(likely(question, last), outcome_of(last, question.ids), ranks)
 
 
 def _check_memory(prepared: Prepared) -> None:
@@ -119,12 +95,7 @@ def _check_memory(prepared: Prepared) -> None:
 
 
 def _fill(model: "LoadedModel", text: str, options: TextOptions, reading: Reading) -> Prediction:
-    """What the model puts in place of each mask of the text.
-
-    Raises:
-        InputError: there is no mask.
-        UsageError: a reading that only models of the next token have.
-    """
+    """What the model puts in place of each mask of the text."""
     mask = model.tokenizer.mask
     if mask is None:
         raise UsageError(f"{model.identity.name} has no mask to fill", "use another model")
@@ -143,7 +114,7 @@ def _fill(model: "LoadedModel", text: str, options: TextOptions, reading: Readin
             f"{model.identity.name} fills masks, and the text has none", f"write {mask.name}"
         )
     _check_memory(prepared)
-    every, through = (_keep(prepared, (), reading) for _ in "12")
+    every, through = (keep_next_tokens(prepared, reading.top, follow=False) for _ in range(2))
     model.fill(prepared.ids, masks, every, lens=False)
     if reading.lens:
         model.fill(prepared.ids, masks[-1:], through, lens=True)
@@ -160,12 +131,7 @@ def _fill(model: "LoadedModel", text: str, options: TextOptions, reading: Readin
 def _attribution(
     prepared: Prepared, options: TextOptions, reading: Reading, every: KeepNextTokens
 ) -> Attribution:
-    """The answer's logit, or the likeliest token's, as a sum.
-
-    Raises:
-        UsageError: the other token is no token, or this one.
-        ModelError: this architecture cannot be taken apart, or its logits are no sums.
-    """
+    """The answer's logit, or the likeliest token's, as a sum over parts."""
     best, position = every.next_tokens[-1].candidates[0], len(prepared.ids) - 1
     if reading.answer is not None:
         best = candidate_after(prepared, options, reading.answer, "answer")
@@ -195,7 +161,7 @@ PER_LAYER, FAINT = 3, 0.1
 
 
 def _evidence(prepared: Prepared, position: int) -> list[LastLink]:
-    """The strongest links of a position, layer by layer; the first token, a sink, left out."""
+    """The strongest links of a position, layer by layer, without those to the first token."""
     seen = position + 1 if prepared.empty.causal else len(prepared.ids)
     keep = KeepLinks(seen, range(1, seen), prepared.empty.causal, PER_LAYER, FAINT)
     heads = every_head(prepared.model.identity.heads_per_layer)

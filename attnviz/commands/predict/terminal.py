@@ -1,4 +1,4 @@
-"""What comes next, as a person reads it: candidates with bars, and where they came from."""
+"""Predictions in a terminal: candidates with bars, and what led the model to them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -14,77 +14,73 @@ from attnviz.draw.terminal.listing import Column, bars_of_parts, listing
 from attnviz.draw.titles import amount, bar_of, facts, probability
 from attnviz.errors import readable
 from attnviz.records.interventions import PredictedAnswer
+from attnviz.records.metrics import Estimate
 from attnviz.records.predict import Attribution, LastLink, NextTokens, Prediction, PredictionMean
 
 BAR = 24  # cells at most
 
 
 def render(prediction: Prediction, display: Display, top: int = 10) -> Iterator[RenderableType]:
-    """The tokens that may follow the text; then whatever else was asked for.
+    """The tokens that may follow the text; then what else the prediction holds.
 
-    `top`: how many parts of a logit are told apart.
+    `top`: the number of parts of a logit to list.
     """
     labels = distinct_labels(prediction.capture.query_tokens, unicode=display.unicode)
-    yield from folded(Text(facts(prediction.capture), style="dim"), display.width)
+    yield from folded(Text(facts(prediction.capture), "dim"), display.width)
     yield Text()
     if prediction.fills:
         for filled in prediction.each:
-            yield Text(f"in place of {fenced(labels[filled.position])}", style="bold")
+            yield Text(f"in place of {fenced(labels[filled.position])}", "bold")
             yield from _candidates(filled, display)
             yield Text()
     elif prediction.each:
-        yield Text(
-            "token by token: the token that followed, its probability and rank", style="bold"
-        )
+        yield Text("token by token: the token that followed, its probability and rank", "bold")
         yield from _each([*prediction.each, prediction.last], labels, display)
         yield Text()
-    asked = labels[prediction.last.position]
-    where = "in place of" if prediction.fills else "after"
-    yield Text(f"{where} {fenced(asked)}", style="bold")
+    last = fenced(labels[prediction.last.position])
+    yield Text(f"{'in place of' if prediction.fills else 'after'} {last}", "bold")
     yield from _candidates(prediction.last, display)
     if prediction.asked is not None:
         yield Text()
         yield from _asked(prediction.asked, display)
     if prediction.lens:
         yield Text()
-        of = f" in place of {fenced(asked)}" if prediction.fills else ""
-        yield Text(f"prediction{of} if the model ended after each layer", style="bold")
+        of = f" in place of {last}" if prediction.fills else ""
+        yield Text(f"prediction{of} if the model ended after each layer", "bold")
         yield from _lens(prediction.lens, display)
     if prediction.attribution is not None:
         yield Text()
         yield from _attribution(prediction.attribution, labels, top, display)
-        return
-    if prediction.evidence:
+    elif prediction.evidence:
         yield Text()
-        said = f"what {fenced(asked)} attends to in each layer (without the first token)"
-        yield from folded(Text(said, style="bold"), display.width)
+        title = f"what {last} attends to in each layer (without the first token)"
+        yield from folded(Text(title, "bold"), display.width)
         yield from _evidence(prediction.evidence, labels, display)
 
 
 def render_mean(mean: PredictionMean, display: Display) -> Iterator[Text]:
     """How sure the model is over several texts."""
     title = f"{readable(mean.model)}, mean of {amount(mean.texts, 'text')} ± standard error"
-    yield from folded(Text(title, style="dim"), display.width)
-    what = "likeliest token in place of a mask" if mean.fills else "likeliest next token"
-    named = (what, mean.likeliest), ("tokens that followed", mean.followed)
-    for name, found in named:
-        if found is not None:
-            error = "" if found.error is None else f" ± {found.error:.3f}"
-            yield Text(f"probability of the {name}: {found.mean:.3f}{error}")
+    yield from folded(Text(title, "dim"), display.width)
+    likeliest = "likeliest token in place of a mask" if mean.fills else "likeliest next token"
+    yield Text(f"probability of the {likeliest}: {_with_error(mean.likeliest)}")
+    if mean.followed is not None:
+        yield Text(f"probability of the tokens that followed: {_with_error(mean.followed)}")
     if mean.question is not None and mean.measured is not None:
-        measured = mean.measured
-        error = "" if measured.error is None else f" ± {measured.error:.3f}"
-        said = f"{what_is_measured(mean.question)}: {measured.mean:+.3f}{error}"
-        yield from folded(Text(said), display.width)
+        measured = f"{what_is_measured(mean.question)}: {_with_error(mean.measured, '+')}"
+        yield from folded(Text(measured), display.width)
+
+
+def _with_error(number: Estimate, sign: str = "") -> str:
+    error = "" if number.error is None else f" ± {number.error:.3f}"
+    return f"{number.mean:{sign}.3f}{error}"
 
 
 def _asked(asked: PredictedAnswer, display: Display) -> Iterator[Text]:
     """Each token of a question, and their difference."""
     outcome, question = asked.outcome, asked.question
-    columns = [
-        Column("token"),
-        *(Column(name, right=True) for name in ("P", "rank", "logit", "log p")),
-    ]
+    columns = [Column("token")]
+    columns += [Column(name, right=True) for name in ("P", "rank", "logit", "log p")]
     tokens = [token for token in (question.answer, question.versus) if token]
     numbers = [outcome[:2], outcome[2:]]
     rows = [
@@ -93,9 +89,11 @@ def _asked(asked: PredictedAnswer, display: Display) -> Iterator[Text]:
     ]
     yield from listing(columns, rows, display.width)
     if question.versus is not None:
-        said = f"{what_is_measured(question)} = {outcome.measured:+.3f}"
-        said += ", the difference of their log-probabilities, too"
-        yield from folded(Text(said), display.width)
+        sentence = (
+            f"{what_is_measured(question)} = {outcome.measured:+.3f}, the difference of their "
+            "log-probabilities, too"
+        )
+        yield from folded(Text(sentence), display.width)
 
 
 def _candidates(next_tokens: NextTokens, display: Display) -> Iterator[Text]:
@@ -124,19 +122,17 @@ def _each(every: Sequence[NextTokens], labels: Sequence[str], display: Display) 
         Column("most likely"),
         Column("", right=True),
     )
-    rows = []
-    for next_tokens in every:
-        best, true = next_tokens.candidates[0], next_tokens.followed
-        rows.append(
-            (
-                fenced(labels[next_tokens.position]),
-                fenced(true.quoted) if true else "",
-                probability(true.probability) if true else "",
-                f"{next_tokens.rank:,}" if next_tokens.rank else "",
-                fenced(best.quoted),
-                probability(best.probability),
-            )
+    rows = [
+        (
+            fenced(labels[each.position]),
+            fenced(each.followed.quoted) if each.followed else "",
+            probability(each.followed.probability) if each.followed else "",
+            f"{each.rank:,}" if each.rank else "",
+            fenced(each.candidates[0].quoted),
+            probability(each.candidates[0].probability),
         )
+        for each in every
+    ]
     yield from listing(columns, rows, display.width)
 
 
@@ -155,13 +151,14 @@ def _lens(every: Sequence[NextTokens], display: Display) -> Iterator[Text]:
 
 
 def _attribution(
-    made: Attribution, labels: Sequence[str], top: int, display: Display
+    attribution: Attribution, labels: Sequence[str], top: int, display: Display
 ) -> Iterator[Text]:
-    other = f" - that of {fenced(made.versus.quoted)}" if made.versus else ""
-    beside = f"; {made.bias:+.3f} of it is the output's bias" if made.bias else ""
-    said = f"logit of {fenced(made.token.quoted)}{other} = {made.logit:+.3f}, by part{beside}"
-    yield from folded(Text(said, style="bold"), display.width)
-    yield from bars_of_parts(made.shares.by("head"), top, labels, display)
+    token, versus, bias = attribution.token, attribution.versus, attribution.bias
+    other = f" - that of {fenced(versus.quoted)}" if versus else ""
+    beside = f"; {bias:+.3f} of it is the output's bias" if bias else ""
+    title = f"logit of {fenced(token.quoted)}{other} = {attribution.logit:+.3f}, by part{beside}"
+    yield from folded(Text(title, "bold"), display.width)
+    yield from bars_of_parts(attribution.shares.by("head"), top, labels, display)
 
 
 def _evidence(
@@ -171,8 +168,8 @@ def _evidence(
         line = Text(f"L{layer}  ", no_wrap=True, overflow="crop")
         for rank, link in enumerate(links):
             label = cut(name_of(labels[link.key]), display.width // 3, unicode=display.unicode)
-            said = f"{', ' if rank else ''}{fenced(label)} {link.weight:.2f} (H{link.head.head})"
-            if rank and line.cell_len + len(said) > display.width:
+            more = f"{', ' if rank else ''}{fenced(label)} {link.weight:.2f} (H{link.head.head})"
+            if rank and line.cell_len + len(more) > display.width:
                 break
-            line.append(said)
+            line.append(more)
         yield line

@@ -215,10 +215,7 @@ def capture(
     """
     check_text(text)
     model = loaded(model)
-    inner, which = (
-        model._loaded,
-        which_heads(layers, heads, everything=True),
-    )
+    inner, which = (model._loaded, which_heads(layers, heads, everything=True))
     plan = plan_heads(inner.identity, inner.card.heads, which)
     prepared = prepare(inner, text, text_options(model, bos, special, truncate, target))
     recorded = prepared.record(plan.recorded, scores=scores)

@@ -1,8 +1,7 @@
-"""Every way in which an exhibit can go out: one row for each pair of format and view.
+"""Every way to write an exhibit: a table with a row for each pair of format and view.
 
 A row says what the output needs of the run, which options it refuses and why, whether it
-takes every head, and who renders or writes it. A new view is a renderer and a row. The
-file is long because it is the one table, with what its rows name.
+takes every head, and who renders or writes it. A new view is a renderer and a row.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,16 +22,16 @@ from attnviz.records.transforms import PLAIN, SavedTransforms, Transforms
 
 Medium: TypeAlias = Literal["terminal", "picture", "file"]
 MOST_LINKS = 64
-"""Links of a row; from there on, rows are kept in full."""
+"""The most links of a row to keep; with more, rows are kept in full."""
 
 
 @dataclass(frozen=True)
 class Needs:
     """What an output needs of the patterns; without links or cells, all of them.
 
-    `links` is how many of the strongest of each row are needed. `cells` gives the most blocks
-    a side, from the heads and the number of (queries, keys). `norms`: those of the values are
-    needed, too. `one_query`: exactly one row is shown. `page`: a browser has to open it.
+    `links`: how many of the strongest of each row. `cells`: the most blocks a side, from the heads
+    and the number of (queries, keys). `norms`: also the norms of the values. `one_query`: exactly
+    one row is shown. `page`: a browser has to open it.
     """
 
     links: int | None = None
@@ -44,9 +43,9 @@ class Needs:
 
 @dataclass(frozen=True)
 class Show:
-    """What is to be shown of a text or a capture, and what its output needs.
+    """The part of a text or a capture to show, and what its output needs.
 
-    `kept` is the choice of heads that was made on an earlier line, and is named as such. `legible`:
+    `kept`: the choice of heads that was made on an earlier line, and is named as such. `legible`:
     people read it, to whom a part of a character says nothing; `unasked`: such parts are merged for
     that reason alone.
     """
@@ -62,7 +61,7 @@ class Show:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked of an output: its format, how it looks, and what it shows."""
+    """The format, the look and the content of an output, as the user asks for them."""
 
     format: str
     look: Look
@@ -102,7 +101,7 @@ class Output:
     alone: bool = False
 
     def show(self, request: Request) -> Show:
-        """What is to be shown for this output: its heads, transforms, filters and needs."""
+        """The heads, transforms, filters and needs of this output."""
         transforms, heads = request.transforms, request.heads
         joined = transforms.rollout or transforms.reduce is not None
         heads = replace(heads, everything=self.every_head or joined)
@@ -116,11 +115,10 @@ class Output:
             if switches(transforms).any:
                 transforms = replace(transforms, words=False, chars=False, drop_sink=False)
             filters = EVERYTHING
-        legible = self.medium != "file"
-        return Show(heads, transforms, filters, needs, legible=legible)
+        return Show(heads, transforms, filters, needs, legible=self.medium != "file")
 
     def load(self) -> Callable[..., Any]:
-        """What makes it; imported only now, as pictures take a second to."""
+        """The function that makes it; imported only now, as pictures take a second to."""
         module, name = self.make
         return getattr(import_module(module), name)  # type: ignore[no-any-return]
 
@@ -146,23 +144,17 @@ def _links_of_table(request: Request) -> Needs:
     return Needs(links=MOST_SHOWN) if plain else _links(request)
 
 
-def _one_row(request: Request) -> Needs:
-    return replace(_links(request), one_query=True)
-
-
 def _blocks_of_grid(request: Request) -> Needs:
-    from attnviz.draw.terminal import grid as terminal_grid
+    from attnviz.draw.terminal.grid import most_cells
 
     def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
-        return terminal_grid.most_cells(
-            [Place(*head) for head in heads], max(tokens), request.display
-        )
+        return most_cells([Place(*head) for head in heads], max(tokens), request.display)
 
     return Needs(cells=most)
 
 
 def _blocks_of_picture(request: Request) -> Needs:
-    from attnviz.draw.picture import heatmap as picture_heatmap
+    from attnviz.draw.picture.heatmap import most_cells
     from attnviz.draw.picture.paint import options_of
 
     options = options_of(request.look, request.look.orient)
@@ -170,29 +162,21 @@ def _blocks_of_picture(request: Request) -> Needs:
         return Needs()
 
     def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
-        return picture_heatmap.most_cells([Place(*head) for head in heads], max(tokens), options)
+        return most_cells([Place(*head) for head in heads], max(tokens), options)
 
     return Needs(cells=most)
 
 
-def _page(_request: Request) -> Needs:
-    return Needs(page=True)
-
-
 def switches(transforms: Transforms) -> Transforms:
-    """Those of the transforms that a page has switches for, which it applies itself.
+    """The transforms that a page has switches for, and applies itself.
 
-    They come last there. Where another that comes after them is asked for, none is left to it.
+    They come last there, so there are none where another transform has to come after them.
     """
     if transforms.rollout or transforms.reduce is not None or transforms.drop_keys:
         return PLAIN
     return replace(
         PLAIN, words=transforms.words, chars=transforms.chars, drop_sink=transforms.drop_sink
     )
-
-
-def _norms(request: Request) -> Needs:
-    return Needs(norms=request.transforms.weighted)
 
 
 def _names(record: type[Any], *but: str) -> tuple[str, ...]:
@@ -245,20 +229,34 @@ OUTPUTS: tuple[Output, ...] = (
     _view("table", _links_of_table),
     _view("heatmap", _whole, turns=True, shows_signed=True),
     _view("grid", _blocks_of_grid, every_head=True, turns=True),
-    _view("text", _one_row),
+    _view("text", lambda request: replace(_links(request), one_query=True)),
     _view("links", _links_of_table, every_head=True, make="attnviz.commands.show.terminal"),
     _picture("heatmap"),
     _picture("grid", every_head=True),
     _file(*ROWS, writer="rows", needs=_links),
     _file("json", writer="json_object", needs=_whole),
-    _file("npz", writer="saved", needs=_norms, every_head=True, alone=True, refuses=_NO_FILTER),
-    _file("html", writer="page", needs=_page, every_head=True, alone=True, refuses=_NO_CHOICE),
+    _file(
+        "npz",
+        writer="saved",
+        needs=lambda request: Needs(norms=request.transforms.weighted),
+        every_head=True,
+        alone=True,
+        refuses=_NO_FILTER,
+    ),
+    _file(
+        "html",
+        writer="page",
+        needs=lambda _: Needs(page=True),
+        every_head=True,
+        alone=True,
+        refuses=_NO_CHOICE,
+    ),
 )
-"""The table. Of a format, the first row stands for it where no view is named."""
+"""The table. Without a named view, the first row of a format stands for it."""
 
 
 def choose_output(request: Request) -> Output:
-    """The row for what was asked, every option of which has a meaning there.
+    """The row for a request, every option of which has a meaning there.
 
     Raises:
         UsageError: there is no such output, or an option does nothing for it.
@@ -282,9 +280,9 @@ def choose_output(request: Request) -> Output:
 
 @dataclass(frozen=True)
 class Setting:
-    """Where an exhibit goes out: its output, among the lines of a stream the number of its own.
+    """Where an exhibit is written: its output row and, with --lines, its line number.
 
-    `first`: nothing went out before it, so that rows begin with their header.
+    `first`: nothing was written before it, so that rows begin with their header.
     """
 
     output: Output
@@ -309,29 +307,14 @@ def for_signed(
 
 
 def _check(row: Output, request: Request) -> None:
-    """Every option that was given has a meaning.
-
-    Raises:
-        UsageError: naming the option, and what it is for.
-    """
+    """Check that every given option has a meaning."""
     changed = [
         name
         for record in (request.transforms, request.filters, request.look)
         for name, plain in vars(type(record)()).items()
         if getattr(record, name) != plain and getattr(record, name) is not False  # off: as it was
     ]
-    _check_transforms(request)
-    view = request.look.view
-    for name in changed:
-        if request.transforms.scores and name not in SHOWN_OF_SCORES:
-            raise IdleOption("scores are shown unchanged", f"leave {option(name)} out")
-        if name in row.refuses:
-            where = option("view", view) if view and row.view else request.format
-            raise IdleOption(f"{option(name)} does nothing for {where}", row.refuses[name])
-
-
-def _check_transforms(request: Request) -> None:
-    transforms = request.transforms
+    transforms, view = request.transforms, request.look.view
     if transforms.over and not transforms.reduce:
         raise IdleOption(
             f"{option('over')} needs {option('reduce')}",
@@ -340,10 +323,16 @@ def _check_transforms(request: Request) -> None:
     for name, value in (("heads", request.heads.heads), ("reduce", transforms.reduce)):
         if transforms.rollout and value is not None:
             raise IdleOption(f"{option('rollout')} combines all heads", f"leave {option(name)} out")
+    for name in changed:
+        if transforms.scores and name not in SHOWN_OF_SCORES:
+            raise IdleOption("scores are shown unchanged", f"leave {option(name)} out")
+        if name in row.refuses:
+            where = option("view", view) if view and row.view else request.format
+            raise IdleOption(f"{option(name)} does nothing for {where}", row.refuses[name])
 
 
 SHOWN_OF_SCORES = ("scores", *_names(Filters, "least"), *_names(Look, "color_scale"))
-"""What may be said of scores: all else would take them for shares of attention."""
+"""The options that scores take: any other would take them for shares of attention."""
 
 
 def rows(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
@@ -370,7 +359,7 @@ def saved(exhibit: Exhibit, _setting: Setting) -> Iterable[Piece]:
 
 
 def page(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
-    """A page of whole patterns, which opens as it was asked to."""
+    """A page of whole patterns, which opens as the options say."""
     from attnviz.commands.show.page import page_of, start_of
 
     request = setting.request

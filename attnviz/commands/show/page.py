@@ -1,12 +1,13 @@
 """One self-contained interactive page: every head, its pattern, the text itself.
 
-The sources in `show/` are put together with the parts that pages share and with the data, and
-nothing else: no server, no network. Weights have one byte each (two where the page stays
-small) on a square-root scale, so that small ones survive, and are compressed head by head; the page
-unpacks a head when it is shown.
+The files in `show/page/` are put together with the parts that pages share and with the data, and
+nothing else: no server, no network. Weights have one byte each (two where the page stays small) on
+a square-root scale, so that small ones survive, and are compressed head by head; the page unpacks a
+head when it is shown.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import accumulate
@@ -35,14 +36,8 @@ from attnviz.records.transforms import PLAIN, KeysDropped, SpecialDropped, Trans
 
 FOLDER = "commands/show/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/page.css")
-SCRIPTS = (
-    f"{COMMON}.js",
-    *(
-        f"{FOLDER}/{name}.js"
-        for name in ("state", "weights", "overview", "heatmap", "map_input", "lines", "text")
-    ),
-    *(f"{FOLDER}/{name}.js" for name in ("answer", "exports", "frame", "page")),
-)
+_PARTS = "state weights overview heatmap map_input lines text answer exports frame page".split()
+SCRIPTS = (f"{COMMON}.js", *(f"{FOLDER}/{name}.js" for name in _PARTS))
 NOTHING_KNOWN: Mapping[Head, HeadMetrics] = MappingProxyType({})
 
 
@@ -50,7 +45,7 @@ NOTHING_KNOWN: Mapping[Head, HeadMetrics] = MappingProxyType({})
 class PageWords:
     """Which tokens are pieces of one word: ranges of query and of key positions.
 
-    `query_pieces` and `key_pieces`: the same of one letter. `sentences`: slices of the text of the
+    `query_pieces` and `key_pieces`: those of one letter. `sentences`: slices of the text of the
     queries, where these are an answer.
     """
 
@@ -63,11 +58,11 @@ class PageWords:
 
 @dataclass(frozen=True)
 class Start:
-    """What a page shows at first: a head (None: the first of the exhibit), and how.
+    """The state in which a page opens: a head (None: the first of the exhibit), and its view.
 
-    `sink`: without the first token. `unit` is what tokens are merged to (None: nothing), and
-    `query` the position that is pinned among these. Links under `least` are hidden. `choice` is
-    why the head is shown, where a rule picked it, and `finding` what it does on the text.
+    `sink`: without the first token. `unit`: what tokens are merged to (None: nothing); `query`: the
+    position that is pinned among these. Links under `least` are hidden. `choice`: why the head is
+    shown, where a rule picked it; `finding`: what it does on the text.
     """
 
     head: Head | None = None
@@ -79,9 +74,6 @@ class Start:
     finding: Finding | None = None
 
 
-AT_FIRST = Start()
-
-
 def page_chunks(
     exhibit: Exhibit,
     words: PageWords,
@@ -90,11 +82,7 @@ def page_chunks(
 ) -> Iterator[str]:
     """The page, piece by piece: its beginning, then each head's weights, then its end.
 
-    Args:
-        exhibit: whole maps, none of them with a sign.
-        words: which tokens are pieces of one word.
-        start: what is shown at first.
-        metrics: those of the heads, where they are known.
+    The exhibit has whole maps, none of them with a sign; `metrics`: of the heads, where known.
     """
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
@@ -115,10 +103,9 @@ def page_chunks(
         },
     }
     before, after = body.split("{{weights}}")
+    title = f"{beginning(exhibit.capture.text)}: {readable(exhibit.capture.model.name)}"
     values = {
-        "title": escape(
-            f"{beginning(exhibit.capture.text)}: {readable(exhibit.capture.model.name)}"
-        ),
+        "title": escape(title),
         "policy": policy(style, script),
         "style": style,
         "data": safe_json(facts_of_page),
@@ -126,8 +113,8 @@ def page_chunks(
     }
     yield filled(before, values)
     for number, head_map in enumerate(maps):  # made only now: all at once they take gigabytes
-        some = document.packed(document.levels(exhibit, head_map, top, size))
-        yield f'<script type="text/plain" id="head-{number}">{some}</script>\n'
+        weights = document.packed(document.levels(exhibit, head_map, top, size))
+        yield f'<script type="text/plain" id="head-{number}">{weights}</script>\n'
     yield after.replace("{{script}}", script)
 
 
@@ -142,9 +129,10 @@ def _facts(
     of_queries = (queries[0].start if answer else 0, len(texts[0]))
     of_keys = (0, keys[-1].end if answer else len(texts[1]))
     return {
-        "title": beginning(exhibit.capture.text),
+        "title": beginning(capture.text),
         "about": facts(capture),
-        "notes": [spelled(note, _named) for note in text_notes(capture)],
+        # a page names an option, which it has none of, by its value
+        "notes": [spelled(note, lambda name, value: value or name) for note in text_notes(capture)],
         "causal": capture.causal,
         "before": int(capture.allowed_count()[0]) - 1 if capture.causal else 0,
         "cross": answer or capture.kind == "cross",
@@ -156,18 +144,19 @@ def _facts(
         "keys": _side(keys, texts[1], of_keys, words.keys, words.key_pieces),
         "parts": {
             "keys": _parts(
-                texts[1], [(a, b, s.name) for s in capture.segments for a, b in s.slices]
+                texts[1], [(*ends, s.name) for s in capture.segments for ends in s.slices]
             ),
-            "queries": _parts(texts[0], _sentences(words.sentences)),
+            "queries": _parts(
+                texts[0],
+                [  # the sentences of an answer, by number where there are several
+                    (*ends, f"answer {n}" if len(words.sentences) > 1 else "answer")
+                    for n, ends in enumerate(words.sentences, start=1)
+                ],
+            ),
         },
         "changed": bool(capture.transforms),
         "dropped": capture.transformed_by(KeysDropped) or capture.transformed_by(SpecialDropped),
     }
-
-
-def _named(name: str, value: str | None) -> str:
-    """An option as a page names it, which has none: by its value."""
-    return value or name
 
 
 def _head(
@@ -177,12 +166,9 @@ def _head(
 
     `name` says nothing of the weights, for where the page shows changed ones.
     """
-    place = (head_map.layer, head_map.head)
-    if start.choice is not None and start.finding is not None and place == start.head:
+    title, known = map_title(exhibit, head_map), None
+    if start.choice and start.finding and (head_map.layer, head_map.head) == start.head:
         title = head_title(start.choice, start.finding, exhibit.capture)
-    else:
-        title = map_title(exhibit, head_map)
-    known = None
     if head_map.layer is not None and head_map.head is not None:
         known = metrics.get(Head(head_map.layer, head_map.head))
     numbers = known.metrics.items() if known else ()
@@ -206,7 +192,7 @@ def _side(
 ) -> Mapping[str, object]:
     """The tokens of one side: their labels, where they stand in their text, and their words.
 
-    `shown` are the characters of the text from which, and up to which, it is shown.
+    `shown`: the characters of the text between which it is shown.
     """
     units = _units(text)
     return {
@@ -220,8 +206,12 @@ def _side(
 
 
 def _merged(tokens: Sequence[Token], text: str, groups: Sequence[range]) -> Mapping[str, object]:
-    """Which tokens are merged to one, and what each of these is called."""
-    names = [_word(tokens[group.start], tokens[group.stop - 1], text) for group in groups]
+    """The groups of tokens that are merged to one, and their names, as merging calls them."""
+    names = []
+    for group in groups:
+        first, last = tokens[group.start], tokens[group.stop - 1]
+        word = readable(text[first.start : last.end]) or "␣"  # pieces of one letter hold all of it
+        names.append(first.label if first.special else word)
     return {
         "groups": [[group.start, group.stop] for group in groups],
         "labels": [fenced(label) for label in told_apart(names)],
@@ -239,29 +229,15 @@ def _parts(text: str, slices: Iterable[tuple[int, int, str]]) -> Sequence[Sequen
     return [[readable(name), units[start], units[end]] for start, end, name in sorted(slices)]
 
 
-def _sentences(slices: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
-    """The sentences of an answer, by number where there are several."""
-    for number, (start, end) in enumerate(slices, start=1):
-        yield start, end, f"answer {number}" if len(slices) > 1 else "answer"
-
-
-def _word(first: Token, last: Token, text: str) -> str:
-    """A word as a person reads it, as merging calls it; pieces of one letter hold all of it."""
-    return first.label if first.special else readable(text[first.start : last.end]) or "␣"
-
-
-# A capture to a page: the words of its text, the head to begin with, and each head's metrics.
-
-
 MOST_WEIGHTS = 400_000_000
-"""Chromium opened a page with nearly so many, of 484 MB, in 11 seconds; more is not promised."""
+"""Chromium opened a page with nearly this many, of 484 MB, in 11 s; more is not promised."""
 
 
 def check_page(captured: Capture, heads: int) -> None:
-    """Check that a browser can open a page of so many heads; their patterns may be yet to come.
+    """Check that a browser can open a page of this many heads; the patterns may be yet to come.
 
     Raises:
-        InputError: that is doubtful.
+        InputError: the page is too large.
     """
     weights = heads * int(captured.allowed_count().sum())
     if weights > MOST_WEIGHTS:
@@ -275,10 +251,9 @@ def check_page(captured: Capture, heads: int) -> None:
 def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
     """The page of an exhibit of whole patterns, piece by piece.
 
-    Without `start`, it begins with the head and the word that tell most about the text.
+    Without `start`, it opens with the head and the word that tell most about the text.
 
     Raises:
-        InputError: it is doubtful that a browser opens it.
         UsageError: it would show scores.
     """
     captured = exhibit.capture
@@ -288,18 +263,24 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
             f"use {option('view', 'heatmap')}, or capture the text again",
         )
     check_page(captured, len(exhibit.maps))
+    sentences: Sequence[tuple[int, int]] = ()
+    if captured.segments:  # an answer
+        text, begin = captured.texts[0], captured.query_tokens[0].start
+        sentences = [(begin + a, begin + b) for a, b in cut(text[begin:], "sentence")]
     pieces = *groups_of(captured, "words"), *groups_of(captured, "chars")
-    words = PageWords(*pieces, sentences=_sentence_slices(captured))
-    plain = exhibit.origin or captured
-    # a capture that was saved changed has no metrics of its own
-    metrics = {} if plain.transforms else _metrics(plain)
+    words = PageWords(*pieces, sentences=sentences)
+    plain, metrics = exhibit.origin or captured, dict[Head, HeadMetrics]()
+    if not plain.transforms:  # a capture that was saved changed has no metrics of its own
+        with suppress(AttnvizError):  # too short a text to tell anything
+            heads = score_capture(plain, HeadOptions(everything=True)).heads
+            metrics = {each.head: each for each in heads}
     return page_chunks(exhibit, words, start or start_of(exhibit), metrics)
 
 
 def start_of(
     exhibit: Exhibit, switched: Transforms = PLAIN, filters: Filters = EVERYTHING
 ) -> Start:
-    """What a page shows at first, by what was asked.
+    """The state in which a page opens, by the options.
 
     The head is the one that tells most about the text as the model computed it, whatever is
     merged or left out. The word is the one that was named, or the one that tells most.
@@ -310,7 +291,7 @@ def start_of(
         filters: the query whose first occurrence is pinned, and the least weight that is shown.
 
     Raises:
-        UsageError: several queries, or one that is not in the text.
+        UsageError: several queries.
     """
     start = _telling_start(exhibit)
     query, merged_to = start.query, switched.merge
@@ -328,18 +309,10 @@ def start_of(
     return replace(start, sink=switched.drop_sink, unit=merged_to, query=query, least=filters.least)
 
 
-def _sentence_slices(captured: Capture) -> Sequence[tuple[int, int]]:
-    """The slices of an answer's sentences in its text; none of what is no answer."""
-    if not captured.segments:
-        return ()
-    text, begin = captured.texts[0], captured.query_tokens[0].start
-    return [(begin + start, begin + end) for start, end in cut(text[begin:], "sentence")]
-
-
 def _telling_start(exhibit: Exhibit) -> Start:
     """The head that tells most about the text, what it does there, and a word that shows it."""
     if not exhibit.maps or exhibit.capture.signed:
-        return AT_FIRST
+        return Start()
     choice = start_choice(exhibit.origin or exhibit.capture)
     maps = [m for m in exhibit.maps if choice and (m.layer, m.head) == choice.heads[0]]
     if choice is None or not maps:
@@ -361,9 +334,9 @@ addEventListener("message", ({ data, source }) => {
 });
 </script>
 """
-"""By which a frame is as tall as its page says. The page can say that, and do nothing else: it has
-no origin, and only a number is taken from it. Where no script runs, the frame can be pulled taller,
-and its page scrolled."""
+"""A script that makes a frame as tall as its page says. The page can do nothing else: it has no
+origin, and only a number is taken from it. Where no script runs, a reader can pull the frame taller
+and scroll its page."""
 
 
 def framed(captured: Capture) -> str:
@@ -376,11 +349,3 @@ def framed(captured: Capture) -> str:
         f'sandbox="allow-scripts allow-downloads" srcdoc="{escape(page)}" '
         'style="width: 100%; height: 48rem; border: 0; resize: vertical"></iframe>'
     )
-
-
-def _metrics(captured: Capture) -> Mapping[Head, HeadMetrics]:
-    try:
-        report = score_capture(captured, HeadOptions(everything=True))
-    except AttnvizError:  # too short a text to tell anything
-        return {}
-    return {each.head: each for each in report.heads}

@@ -2,8 +2,8 @@
 
     text ─► tokens ─► heads ─► run ─► what is kept ─► transforms ─► exhibit
 
-No more is kept than the output needs. A text too long to keep its patterns in full is run once
-the heads are picked, straight into what is needed of them.
+No more is kept than the output needs. For a text too long to keep its patterns in full, the heads
+are picked first; then a run keeps only what is needed of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from attnviz.commands.show.outputs import Output, Request, Setting, Show, choose_output, for_signed
+from attnviz.commands.show.outputs import Request, Setting, Show, choose_output, for_signed
 from attnviz.console import Display
 from attnviz.draw.titles import run_notes
 from attnviz.kit.budget import LINK_BYTES, PICTURE_BYTES
@@ -34,7 +34,7 @@ from attnviz.records.apply import (
     keys_of,
     queries_of,
 )
-from attnviz.records.capture import Capture, Consumer, PatternBlock
+from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, Look
 from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 
 HEAVY = 50_000_000
-"""Writing as many weights takes ten seconds and more."""
+"""Writing this many weights takes ten seconds and more."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """An exhibit as it goes out; `notes` are sentences to be said beside it.
+    """A written exhibit; `notes` are sentences for stderr.
 
-    `strange`: its text is none of the model's world; `merged`: parts of characters were merged
+    `strange`: the model has not seen texts like it; `merged`: parts of characters were merged
     although nobody asked for it. Both are said once for many lines.
     """
 
@@ -63,23 +63,14 @@ class Made:
 
 
 def show_capture(captured: Capture, show: Show) -> Exhibit:
-    """Put heads of a saved capture on show.
-
-    Raises:
-        UsageError: heads, queries or keys that are not there, or a transform that it cannot have.
-    """
+    """Put heads of a saved capture on show."""
     choice = plan_capture(captured, show.heads).pick(captured)
     show = _legible(show, captured)
     return _exhibit(captured.only(choice.heads), choice, show)
 
 
 def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show) -> Exhibit:
-    """Run a text, and put its heads on show: whole, or as much as is needed of them.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        UsageError: heads, queries or keys that are not there.
-    """
+    """Run a text, and put its heads on show: whole, or as much as is needed of them."""
     prepared = prepare(model, text, options)
     plan = plan_heads(model.identity, model.card.heads, show.heads)
     plan = _pick_before(prepared, plan)
@@ -96,9 +87,9 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
 
 
 def _legible(show: Show, captured: Capture) -> Show:
-    """The same; tokens that are parts of one character are merged, unless somebody settled that.
+    """Merge tokens that are parts of one character, unless an option says whether to.
 
-    They are not where one of them is named, or where scores are shown, which are unchanged.
+    They stay apart where one of them is named, or where scores are shown, which are unchanged.
     """
     asked, filters = show.transforms, show.filters
     parts = {t.label for t in (*captured.query_tokens, *captured.key_tokens) if t.part}
@@ -122,27 +113,20 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
         return _exhibit(_with_norms(prepared, captured, show), choice, show)
     links = prepared.shape[0] * (show.needs.links or 0) * LINK_BYTES
     prepared.budget.check_patterns(heads, len(heads) * (links or PICTURE_BYTES))
-    strongest = KeepLinks(prepared.shape[0], _every_key(prepared), prepared.empty.causal, 1, 0.0)
-    prepared.run(heads, _both(keep, strongest) if choice.picked else keep, rows)
-    shown = replace(_exhibit(prepared.empty, choice, show), maps=keep.maps())
-    if isinstance(keep, KeepCells) and choice.picked:
-        told = found(replace(shown, maps=strongest.maps()), heads[0])
-        return replace(shown, finding=told.finding)
-    return found(shown, heads[0])
-
-
-def _every_key(prepared: Prepared) -> range:
-    return range(prepared.shape[1])
-
-
-def _both(one: Consumer, other: Consumer) -> Consumer:
-    """A consumer that hands each block to two."""
+    n_queries, n_keys = prepared.shape
+    strongest = KeepLinks(n_queries, range(n_keys), prepared.empty.causal, 1, 0.0)
 
     def consume(block: PatternBlock) -> None:
-        one(block)
-        other(block)
+        keep(block)
+        if choice.picked:
+            strongest(block)
 
-    return consume
+    prepared.run(heads, consume, rows)
+    shown = replace(_exhibit(prepared.empty, choice, show), maps=keep.maps())
+    if isinstance(keep, KeepCells) and choice.picked:
+        finding = found(replace(shown, maps=strongest.maps()), heads[0]).finding
+        return replace(shown, finding=finding)
+    return found(shown, heads[0])
 
 
 def _recorded(
@@ -158,21 +142,17 @@ def _recorded(
 
 
 def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
-    made = exhibit_of(
-        captured,
-        show.kept or choice,
-        show.transforms,
-        show.filters,
-        one_query=show.needs.one_query,
+    exhibit = exhibit_of(
+        captured, show.kept or choice, show.transforms, show.filters, one_query=show.needs.one_query
     )
-    made = replace(made, unasked=show.unasked)
+    exhibit = replace(exhibit, unasked=show.unasked)
     if show.needs.one_query and not show.filters.queries:
-        every = tuple(range(len(made.capture.query_tokens)))
-        query = told_query(found(replace(made, queries=every), choice.heads[0]).finding)
-        made = made if query is None else replace(made, queries=(query,))
-    if show.needs.page and made.capture.transforms != captured.transforms:
-        made = replace(made, origin=captured)
-    return found(made, choice.heads[0])
+        every = tuple(range(len(exhibit.capture.query_tokens)))
+        query = told_query(found(replace(exhibit, queries=every), choice.heads[0]).finding)
+        exhibit = exhibit if query is None else replace(exhibit, queries=(query,))
+    if show.needs.page and exhibit.capture.transforms != captured.transforms:
+        exhibit = replace(exhibit, origin=captured)
+    return found(exhibit, choice.heads[0])
 
 
 def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
@@ -206,14 +186,13 @@ def _pick_before(prepared: Prepared, plan: HeadPlan) -> HeadPlan:
 def _reducing(
     prepared: Prepared, heads: Sequence[Head], show: Show
 ) -> KeepLinks | KeepCells | None:
-    """The consumer that keeps just what is needed; None where everything is kept."""
+    """The consumer that keeps only what is needed; None where everything is kept."""
     needs, filters, empty = show.needs, show.filters, prepared.empty
     if show.transforms.any or prepared.budget.holds_whole(heads):
         return None
     keys, skip = keys_of(empty.key_tokens, filters), distances_of(empty, filters)
     if needs.links is not None:
-        n_queries, _ = prepared.shape
-        return KeepLinks(n_queries, keys, empty.causal, needs.links, filters.least, skip)
+        return KeepLinks(prepared.shape[0], keys, empty.causal, needs.links, filters.least, skip)
     if needs.cells is not None and filters.top is None and filters.least <= 0 and not skip:
         queries = queries_of(empty.query_tokens, filters, one_query=needs.one_query)
         most = needs.cells(heads, (len(queries), len(keys)))
@@ -223,15 +202,10 @@ def _reducing(
 
 
 def make(exhibit: Exhibit, setting: Setting) -> Made:
-    """Render an exhibit, or write it, for its setting.
-
-    Raises:
-        UsageError: a view that cannot show these values.
-    """
-    request = setting.request
-    output = for_signed(setting.output, request.look.view, signed=exhibit.capture.signed)
-    maker, look, notes = output.load(), request.look, run_notes(exhibit.capture)
-    strange = exhibit.capture.strange
+    """Render an exhibit, or write it, for its setting."""
+    request, look, captured = setting.request, setting.request.look, exhibit.capture
+    output = for_signed(setting.output, look.view, signed=captured.signed)
+    maker, notes, strange = output.load(), run_notes(captured), captured.strange
     if output.medium == "terminal":
         from attnviz.draw.terminal.around import line_heading
 
@@ -240,8 +214,10 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
         shown = chain(above, maker(exhibit, request.display, **turned))
         return Made(shown, exhibit.choice, notes, strange, exhibit.unasked)
     if output.medium == "file":
-        pieces = maker(exhibit, setting)
-        return Made(pieces, exhibit.choice, (*notes, *_of_size(exhibit, output)), strange)
+        weights = len(exhibit.maps) * int(captured.allowed_count().sum())
+        if output.every_head and weights >= HEAVY:
+            notes += (f"this file holds {weights:,} weights, and takes a while to write",)
+        return Made(maker(exhibit, setting), exhibit.choice, notes, strange)
     from attnviz.draw.picture.canvas import figure_bytes
     from attnviz.draw.picture.paint import options_of
 
@@ -251,16 +227,8 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
     return Made([content], exhibit.choice, (*notes, *drawn.notes), strange, exhibit.unasked)
 
 
-def _of_size(exhibit: Exhibit, output: Output) -> tuple[str, ...]:
-    """What is to be said before a file of whole patterns is written that takes a while."""
-    weights = len(exhibit.maps) * int(exhibit.capture.allowed_count().sum())
-    if not output.every_head or weights < HEAVY:
-        return ()
-    return (f"this file holds {weights:,} weights, and takes a while to write",)
-
-
 def pieces_of(exhibit: Exhibit, format: str) -> Iterable[Piece]:
-    """An exhibit in a format, as it is without any option."""
+    """An exhibit in a format, without any option."""
     heads = HeadOptions(everything=True)
     request = Request(format, Look(), heads, PLAIN, EVERYTHING, Display())
     return make(exhibit, Setting(choose_output(request), request)).pieces

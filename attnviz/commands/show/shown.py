@@ -190,16 +190,12 @@ def viewed_as(view: str | None, options: ShowOptions) -> Viewed:
 
 
 def shown_of(capture: Capture, viewed: Viewed) -> Shown:
-    """A capture on show.
-
-    Raises:
-        UsageError: an option names what the capture does not hold, or has no meaning here.
-    """
+    """A capture on show."""
     return Shown(show_capture(capture, show_of(viewed)), viewed)
 
 
 def show_of(options: Viewed) -> Show:
-    """What is recorded: whole patterns, of the heads that the view is of."""
+    """What to record: whole patterns of the heads that the view shows."""
     view = options.get("view")
     request = _request(options, "json" if view is None else "txt", Look(view=view))
     show = choose_output(request).show(request)
@@ -207,32 +203,23 @@ def show_of(options: Viewed) -> Show:
 
 
 def _request(options: Viewed, format: str, look: Look) -> Request:
-    """What is asked of an output."""
+    plain = {f.name: options[f.name] for f in fields(Transforms) if f.name in options}  # type: ignore[literal-required]
     return Request(
         format,
         look,
         which_heads(options.get("layers"), options.get("heads")),
-        _transforms(options),
-        _filters(options),
+        Transforms(**plain, drop_keys=token_names("drop_keys", options.get("drop_key"))),
+        Filters(
+            queries=token_names("queries", options.get("query")),
+            keys=token_names("keys", options.get("key")),
+            top=options.get("top"),
+            least=options.get("least", 0.0),
+            no_self=options.get("no_self", False),
+            no_previous=options.get("no_previous", False),
+        ),
         Display(),
     )
 
 
 def _look(options: Viewed) -> Look:
     return Look(**{f.name: options[f.name] for f in fields(Look) if f.name in options})  # type: ignore[literal-required]
-
-
-def _transforms(options: Viewed) -> Transforms:
-    plain = {f.name: options[f.name] for f in fields(Transforms) if f.name in options}  # type: ignore[literal-required]
-    return Transforms(**plain, drop_keys=token_names("drop_keys", options.get("drop_key")))
-
-
-def _filters(options: Viewed) -> Filters:
-    return Filters(
-        token_names("queries", options.get("query")),
-        token_names("keys", options.get("key")),
-        options.get("top"),
-        options.get("least", 0.0),
-        options.get("no_self", False),
-        options.get("no_previous", False),
-    )

@@ -1,8 +1,8 @@
-"""The strongest links of all heads, as lines that a person reads, strongest first.
+"""The strongest links of all heads in a terminal: a line for each query, strongest first.
 
     L1H2  creature → fluffy 0.48, blue 0.47
 
-A query that has no choice, as it sees one key only, has no line.
+A query that sees one key only has no line.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,8 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels, fenced, names_of
 from attnviz.draw.terminal.around import heading
-from attnviz.draw.terminal.colors import cut, folded, pad, widest
+from attnviz.draw.terminal.colors import cut, pad, widest
+from attnviz.draw.terminal.listing import footnotes
 from attnviz.errors import Speller
 from attnviz.records.exhibit import Exhibit, links_of
 
@@ -38,17 +39,12 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
     display = display or Display()
     lines = sorted(_lines(exhibit), key=lambda line: -line.keys[0][1])
     shown = lines if exhibit.least > 0 else lines[:MOST_LINES]
-    parts: list[RenderableType] = [
-        *heading(exhibit, display),
-        Text(),
-        *_written(exhibit, shown, display),
-    ]
-    said = (
-        _closing(len(lines) - len(shown), exhibit, display.speller) if lines else "no link to show"
-    )
-    if said:
-        parts += [Text(), *folded(Text(said, style="dim"), display.width)]
-    return parts
+    closing = "" if lines else "no link to show"
+    if len(lines) > len(shown):
+        closing = _closing(len(lines) - len(shown), exhibit, display.speller)
+    notes = [closing] if closing else []
+    written = _written(exhibit, shown, display)
+    return [*heading(exhibit, display), Text(), *written, *footnotes(notes, display.width)]
 
 
 def _lines(exhibit: Exhibit) -> Iterator[LinkLine]:
@@ -60,13 +56,11 @@ def _lines(exhibit: Exhibit) -> Iterator[LinkLine]:
         for start, end in pairwise([*starts, len(links)]):
             query = int(links.query[start])
             keys = zip(links.key[start:end].tolist(), links.weight[start:end].tolist(), strict=True)
-            strongest = [(key, weight) for key, weight in keys if _counts(exhibit, weight)]
+            strongest = [
+                (key, weight) for key, weight in keys if exhibit.weakest_left_out or weight >= FAINT
+            ]
             if strongest and seen[query] > 1:
                 yield LinkLine(head_map.label, query, tuple(strongest[:most]))
-
-
-def _counts(exhibit: Exhibit, weight: float) -> bool:
-    return exhibit.weakest_left_out or weight >= FAINT
 
 
 def _written(exhibit: Exhibit, lines: list[LinkLine], display: Display) -> Iterator[Text]:
@@ -92,13 +86,9 @@ def _written(exhibit: Exhibit, lines: list[LinkLine], display: Display) -> Itera
 
 def _closing(others: int, exhibit: Exhibit, speller: Speller) -> str:
     """How many lines are not shown, and how to see others."""
-    if not others:
-        return ""
     plural = "" if others == 1 else "s"
-    said = f"{others:,} more line{plural}: {speller('least', '0.5')} shows all links of 0.5 or more"
+    note = f"{others:,} more line{plural}: {speller('least', '0.5')} shows all links of 0.5 or more"
     if not (exhibit.skip or exhibit.dropped):
-        first, second, third = (
-            speller(name, None) for name in ("no_self", "no_previous", "drop_sink")
-        )
-        said += f"; {first}, {second} and {third} hide the usual ones"
-    return said
+        hiding = (speller(name, None) for name in ("no_self", "no_previous", "drop_sink"))
+        note += "; {}, {} and {} hide the usual ones".format(*hiding)
+    return note

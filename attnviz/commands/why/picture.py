@@ -1,11 +1,11 @@
-"""A contrast as a picture: the terms of query parts and key parts, or the tree of what made them.
+"""A contrast as a picture: the table of its terms, or the tree that its parts were made by.
 
 The tree is drawn as a circuit: tokens across, layers up. A line leads from the token that a head
-took something from to the token at which it wrote it; it is dashed on the side of the keys. The
-lines at the top are the head's own weights; all others are parts of the contrast.
+read to the token at which it wrote; it is dashed on the side of the keys. The lines at the top are
+the head's own weights; all others are parts of the contrast.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,11 +30,7 @@ LEGEND = (
 
 
 def draw(why: Why, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
-    """The tree where there is one, else the table of terms.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The tree where there is one, else the table of terms."""
     names = names_of(why.tokens)
     title, about = asked_why(why, names), caption(why.capture)
     with sheet([title, about, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
@@ -53,8 +49,8 @@ def _table(figure: "Figure", why: Why, names: Sequence[str], cmap: str) -> "Axes
     draw_bar(place(figure, columns * CELL + 0.1, 0, 0.12, rows * CELL), image, "score")
     for (row, column), value in np.ndenumerate(why.table):
         ink = "white" if abs(value) > 0.6 * most else "black"
-        said = f"{value:z.2f}"
-        axes.text(column, row, said, ha="center", va="center", fontsize=7, color=ink)
+        number = f"{value:z.2f}"
+        axes.text(column, row, number, ha="center", va="center", fontsize=7, color=ink)
     parts = [part_name(part, names) for part in why.key_parts]
     axes.set_xticks(range(columns), parts, fontsize=7, rotation=40, ha="right", parse_math=False)
     parts = [part_name(part, names) for part in why.query_parts]
@@ -66,9 +62,10 @@ def _table(figure: "Figure", why: Why, names: Sequence[str], cmap: str) -> "Axes
 
 @dataclass(frozen=True)
 class Edge:
-    """A line of the circuit: from (token, layer) to (token, layer), and what it stands for.
+    """A line of the circuit from (token, layer) to (token, layer), and its label.
 
-    `at`: where on it its label stands. `weight`: it is the head's own, and no part of the contrast.
+    `at`: where on the line the label stands. `weight`: it is a weight of the head itself, and no
+    part of the contrast.
     """
 
     start: tuple[int, float]
@@ -80,26 +77,21 @@ class Edge:
     weight: bool = False
 
     @property
-    def said(self) -> str:
-        """Its label with its number."""
+    def text(self) -> str:
+        """`L1H2 +0.53`."""
         number = f"{abs(self.value):.2f}" if self.weight else f"{self.value:+z.2f}"
         return f"{self.label} {number}"
-
-
-def _together(edges: Iterable[Edge]) -> list[Edge]:
-    """The edges; those that lie on each other are one, with the sum of their values."""
-    found: dict[tuple[object, ...], Edge] = {}
-    for edge in edges:
-        place = edge.start, edge.end, edge.label, edge.side
-        before = found.get(place)
-        found[place] = edge if before is None else replace(edge, value=edge.value + before.value)
-    return list(found.values())
 
 
 def _circuit(figure: "Figure", why: Why, names: Sequence[str]) -> "Axes":
     top = why.head.layer + 1
     axes = place(figure, 0, 0, max(4.5, len(names) * TOKEN), (top + 0.6) * LAYER)
-    edges = _together(_edges(why))
+    together = dict[tuple[object, ...], Edge]()
+    for edge in _edges(why):  # edges that lie on each other are one
+        line = edge.start, edge.end, edge.label, edge.side
+        value = edge.value + (together[line].value if line in together else 0.0)
+        together[line] = replace(edge, value=value)
+    edges = together.values()
     most = max((abs(edge.value) for edge in edges), default=1.0) or 1.0
     used = {token for edge in edges for token in (edge.start[0], edge.end[0])}
     for token in range(len(names)):
@@ -113,7 +105,14 @@ def _circuit(figure: "Figure", why: Why, names: Sequence[str]) -> "Axes":
         x, y = (start + edge.at * (end - start) for start, end in (across, up))
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
         axes.text(
-            x, y, edge.said, fontsize=6.5, ha="center", va="center", bbox=box, parse_math=False
+            x,
+            y,
+            edge.text,
+            fontsize=6.5,
+            ha="center",
+            va="center",
+            bbox=box,
+            parse_math=False,
         )
     axes.plot([why.query], [top], marker="o", color="black", markersize=7, zorder=2)
     axes.text(why.query, top + 0.18, str(why.head), fontsize=8, ha="center", va="bottom")
@@ -131,10 +130,10 @@ def _edges(why: Why) -> Iterator[Edge]:
     """Lines from the top down: what the query and the keys were made of."""
     top = why.head.layer + 1.0
     query, weights = (why.query, top), why.row.weights
-    for key in (why.key, *(() if why.versus is None else (why.versus,))):
-        sign = 1 if key == why.key else -1
-        value = sign * float(weights[key])
-        yield Edge((key, top - 1), query, "weight", "query", value, at=0.2, weight=True)
+    for key, sign in ((why.key, 1), (why.versus, -1)):
+        if key is not None:
+            value = sign * float(weights[key])
+            yield Edge((key, top - 1), query, "weight", "query", value, at=0.2, weight=True)
     for side, nodes in why.trees:
         at = why.query if side == "query" else why.key
         height = top if side == "query" else top - 1

@@ -1,24 +1,30 @@
-"""Why a head attends where it does, and what it does with what it finds.
+"""Why a head attends where it does, and what it writes.
 
 text ─► tokens ─► one run, held fixed ─► contrast ─► sums over the parts of the model ─► record
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.kit.choose import one_row
-from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare
-from attnviz.records.heads import Head
+from attnviz.kit.prepare import TextOptions, frozen, prepare
 from attnviz.records.parts import Group, ScoreRow, Side, Why, Write
 from attnviz.records.positions import one_position
+from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
-    from attnviz.models.frozen.contrast import Contrast
     from attnviz.models.loaded import LoadedModel
 
 MOST = 1_000
-"""The most parts, or heads one behind the other, that are told."""
+"""The most parts to list, and the most heads for a tree to follow."""
+MOVED = 5
+"""How many tokens to list that a head raises, and how many that it lowers."""
+WRONG = 1e-3
+"""The error of a sum, as a share of its terms, that rounding does not explain."""
+BRANCHES = 3
+"""How many of its strongest parts a part of the tree is made of."""
 SIDES: tuple[Side, ...] = ("query", "key")
 
 
@@ -26,14 +32,14 @@ SIDES: tuple[Side, ...] = ("query", "key")
 class Question:
     """What is asked: a head, its query, its key and another key; each as on the command line.
 
-    Without `head`, it is the one that `show` would pick; without `query`, the first one that is
-    told of it, or the last word; without `key`, the strongest one; without `versus`, the mean of
-    the row's scores by its own weights. `group`: how parts are summed up. `top`: how many of them
-    are told apart. `depth`: how many heads a tree follows back, one behind the other; None: no
-    tree. `check`: also take the strongest part of each side away, and compute anew.
+    Without `head`, the one that `show` would pick; without `query`, the first one in that head's
+    headline, or the last word; without `key`, the strongest one; without `versus`, the mean of the
+    row's scores by its own weights. `group`: how parts are summed up. `top`: how many parts to
+    list. `depth`: how many heads a tree follows back, one behind the other; None: no tree. `check`:
+    also take the strongest part of each side away, and compute anew.
 
     Raises:
-        UsageError: a number that is none, or too large.
+        UsageError: a number that is not a whole one, or out of range.
     """
 
     head: str | None = None
@@ -53,14 +59,7 @@ class Question:
 
 
 def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Why:
-    """Run a text, and take one contrast of one head's scores apart.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context; a query that gives the
-            key no weight.
-        UsageError: more than one head or position, or one that is not there; keys that are one.
-        ModelError: this architecture cannot be taken apart, or the run does not fit into memory.
-    """
+    """Run a text, and take one contrast of one head's scores apart."""
     prepared = prepare(model, text, options)
     choice, query, _ = one_row(prepared, asked.head, asked.query)
     (head,) = choice.heads
@@ -68,57 +67,24 @@ def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptio
     row, tokens = sums.row(head, query), prepared.empty.key_tokens
     key = int(row.weights.argmax()) if asked.key is None else one_position(tokens, asked.key, "key")
     versus = None if asked.versus is None else one_position(tokens, asked.versus, "versus")
-    _check_keys(prepared, row, query, key, versus)
+    _check_keys(tokens, row, query, key, versus)
     from attnviz.models.frozen.contrast import Contrast
 
     contrast = Contrast(sums, head, query, key, versus)
-    return _answer(prepared, contrast, asked, (head, query, key, versus))
-
-
-def what_it_writes(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Write:
-    """Run a text, and tell what one head writes at one query; raises what `ask_why` raises."""
-    from attnviz.models.frozen.contrast import HeadOutput
-
-    prepared = prepare(model, text, options)
-    choice, query, _ = one_row(prepared, asked.head, asked.query)
-    (head,) = choice.heads
-    sums = frozen(prepared)
-    writes = HeadOutput(sums, head, query)
-    label = model.tokenizer.label
-    return Write(
-        capture=prepared.empty,
-        head=head,
-        query=query,
-        weights=sums.row(head, query).weights,
-        lengths=writes.lengths,
-        moved=tuple((label(moved.id), moved) for moved in writes.moved(MOVED)),
-        readers=tuple(writes.readers()),
-    )
-
-
-MOVED = 5
-"""So many tokens that a head raises, and that it lowers, are told."""
-
-
-def _answer(
-    prepared: Prepared, contrast: "Contrast", asked: Question, at: tuple[Head, int, int, int | None]
-) -> Why:
-    head, query, key, versus = at
     walks = {"query": contrast.query_walk, "key": contrast.key_walk}
     error = max(walk.shares.error for walk in walks.values())
     if error > WRONG:
         raise ModelError(
-            f"the parts of {prepared.model.identity.architecture} do not add up to its scores",
+            f"the parts of {model.identity.architecture} do not add up to its scores",
             "its patterns can be shown; for this use one such as GPT-2 or Llama",
         )
     query_parts, key_parts, table = contrast.table(asked.group, asked.top)
     trees, removals = [], []
     for side in SIDES:
-        shares = walks[side].shares
         if asked.depth is not None:
             trees.append((side, contrast.tree(side, asked.depth, BRANCHES)))
         if asked.check:
-            by_head = shares.by("head")
+            by_head = walks[side].shares.by("head")
             parts = [by_head.parts[i] for i in by_head.strongest(2)]
             removals.append(contrast.without(side, parts[parts[0].kind == "biases"]))
     return Why(
@@ -142,22 +108,31 @@ def _answer(
     )
 
 
-WRONG = 1e-3
-"""The error of a sum, as a share of its terms, that rounding does not explain."""
-BRANCHES = 3
-"""Of each part of the tree so many that it is made of, the strongest, are told."""
+def what_it_writes(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Write:
+    """Run a text, and record what one head writes at one query."""
+    from attnviz.models.frozen.contrast import HeadOutput
+
+    prepared = prepare(model, text, options)
+    choice, query, _ = one_row(prepared, asked.head, asked.query)
+    (head,) = choice.heads
+    sums = frozen(prepared)
+    writes = HeadOutput(sums, head, query)
+    label = model.tokenizer.label
+    return Write(
+        capture=prepared.empty,
+        head=head,
+        query=query,
+        weights=sums.row(head, query).weights,
+        lengths=writes.lengths,
+        moved=tuple((label(moved.id), moved) for moved in writes.moved(MOVED)),
+        readers=tuple(writes.readers()),
+    )
 
 
 def _check_keys(
-    prepared: Prepared, row: ScoreRow, query: int, key: int, versus: int | None
+    tokens: Sequence[Token], row: ScoreRow, query: int, key: int, versus: int | None
 ) -> None:
-    """See that both keys have weight, of which the logarithm is taken.
-
-    Raises:
-        InputError: one has none, or the query sees one key alone.
-        UsageError: they are one.
-    """
-    tokens = prepared.empty.key_tokens
+    """Check that both keys have weight, of which the logarithm is taken."""
     if int(row.seen.sum()) == 1 and row.sink is None:
         raise InputError(
             f"“{tokens[query].label}” (token {query}) sees one key alone, so there is nothing to "
@@ -168,8 +143,8 @@ def _check_keys(
         raise UsageError(
             f"{option('key')} and {option('versus')} are the same token", "name two of them"
         )
-    for position in (key, *(() if versus is None else (versus,))):
-        if not row.weights[position] > 0:
+    for position in (key, versus):
+        if position is not None and not row.weights[position] > 0:
             weight = "a weight too small for float32" if row.seen[position] else "no weight"
             key_name = f"“{tokens[position].label}” (token {position})"
             raise InputError(

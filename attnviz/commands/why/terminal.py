@@ -1,4 +1,4 @@
-"""Why a head attends where it does, and what it writes, as a person reads it."""
+"""Why a head attends where it does, and what it writes, in a terminal."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,69 +29,59 @@ READ_BY = {"query": "its query", "key": "its keys", "value": "its values"}
 
 
 def render(why: Why, top: int, display: Display) -> Iterator[RenderableType]:
-    """The contrast, its parts on both sides, and the strongest pairs; then what else was asked."""
+    """The contrast, its parts on both sides, the strongest pairs, the trees and the removals."""
+
+    def bold(sentence: str) -> list[Text]:
+        return folded(Text(sentence, "bold"), display.width)
+
     names = [fenced(name) for name in names_of(why.tokens, unicode=display.unicode)]
-    yield from folded(Text(_said(about_why(why, names), display)), display.width)
+    yield from folded(Text(_letters(about_why(why, names), display)), display.width)
     yield from folded(Text(identity(why, names), "dim"), display.width)
-    sides: tuple[tuple[Side, Shares], ...] = (
-        ("query", why.query_shares),
-        ("key", why.key_shares),
-    )
+    sides: tuple[tuple[Side, Shares], ...] = (("query", why.query_shares), ("key", why.key_shares))
     for side, shares in sides:
         yield Text()
-        yield from folded(Text(side_title(why, side, names), "bold"), display.width)
+        yield from bold(side_title(why, side, names))
         yield from bars_of_parts(shares, top, names, display)
     yield Text()
-    said = _said("the strongest terms: a part at the query × a part at the keys", display)
-    yield from folded(Text(said, "bold"), display.width)
-    yield from _pairs(why, top, names, display)
+    title = "the strongest terms: a part at the query × a part at the keys"
+    yield from bold(_letters(title, display))
+    rows = [
+        (f"{part_name(pair.query, names)} × {part_name(pair.key, names)}", pair.value)
+        for pair in why.pairs
+        if pair.query is not None and pair.key is not None
+    ][:top]
+    rest = why.contrast - sum(value for _, value in rows)
+    rows = [(_letters(name, display), value) for name, value in rows]
+    yield from named_bars([*rows, ("all others", rest)], display)
     for side, nodes in why.trees:
         yield Text()
-        said = (
-            f"what the strongest parts at the {'query' if side == 'query' else 'keys'} are made of"
-        )
-        yield from folded(Text(said, "bold"), display.width)
+        yield from bold(f"what the strongest parts at the {SIDE[side]} are made of")
         yield from _tree(nodes, names, display)
     if why.removals:
         yield Text()
-    for removal in why.removals:
-        yield from folded(Text(removed(why, removal, names)), display.width)
-    if why.removals:
+        for removal in why.removals:
+            yield from folded(Text(removed(why, removal, names)), display.width)
         yield from folded(Text(KEPT, "dim"), display.width)
     yield Text()
-    said = f"{ACCOUNTING}; error of the sums: {why.error:.0e} of their terms' sizes"
-    yield from folded(Text(said, "dim"), display.width)
+    closing = f"{ACCOUNTING}; error of the sums: {why.error:.0e} of their terms' sizes"
+    yield from folded(Text(closing, "dim"), display.width)
 
 
-def _said(sentence: str, display: Display) -> str:
+def _letters(sentence: str, display: Display) -> str:
     """A sentence in letters that the display has."""
     return sentence if display.unicode else in_ascii(sentence)
-
-
-def _pairs(why: Why, top: int, names: Sequence[str], display: Display) -> Iterator[Text]:
-    pairs = [pair for pair in why.pairs if pair.query is not None and pair.key is not None]
-    rows = [
-        (
-            _said(f"{part_name(pair.query, names)} × {part_name(pair.key, names)}", display),
-            pair.value,
-        )
-        for pair in pairs[:top]
-    ]
-    rest = why.contrast - sum(value for _, value in rows)
-    yield from named_bars([*rows, ("all others", rest)], display)
 
 
 def _tree(
     nodes: Sequence[Node], names: Sequence[str], display: Display, depth: int = 1
 ) -> Iterator[Text]:
-    """Each part below what it is a part of; a head with the options that ask about its score."""
+    """Each part below the one that it is part of; a head with the options that ask about it."""
     for node in nodes:
-        said = f"{'  ' * depth}{part_name(node.part, names)}  {node.value:+z.3f}"
-        line = Text(said)
+        line = Text(f"{'  ' * depth}{part_name(node.part, names)}  {node.value:+z.3f}")
         if node.part is not None and node.part.kind == "head":
             head = f"L{node.part.layer}H{node.part.head}"
-            asked = (("heads", head), ("query", node.query), ("key", node.key))
-            options = " ".join(display.speller(name, str(value)) for name, value in asked)
+            values = (("heads", head), ("query", node.query), ("key", node.key))
+            options = " ".join(display.speller(name, str(value)) for name, value in values)
             line.append(f"  why {options}", "dim")
         yield from folded(line, display.width)
         yield from _tree(node.children, names, display, depth + 1)
@@ -100,27 +90,8 @@ def _tree(
 def render_write(write: Write, display: Display) -> Iterator[RenderableType]:
     """What a head takes from each token, the tokens that it raises and lowers, and its readers."""
     names = [fenced(name) for name in names_of(write.tokens, unicode=display.unicode)]
-    yield from folded(Text(_said(about_write(write, names), display)), display.width)
+    yield from folded(Text(_letters(about_write(write, names), display)), display.width)
     yield Text()
-    yield from _taken(write, names, display)
-    if write.moved:
-        yield Text()
-        said = (
-            "direct effect on the logits of the next token, with the last norm held fixed, minus "
-            "its mean over all tokens"
-        )
-        yield from folded(Text(said, "bold"), display.width)
-        yield from _moved(write, names, display)
-    for through in ("query", "key", "value"):
-        found = [reader for reader in write.readers if reader.through == through]
-        if found:
-            yield Text()
-            said = f"later heads that read it through {READ_BY[through]}"
-            yield from folded(Text(said, "bold"), display.width)
-            yield from _readers(found, names, display)
-
-
-def _taken(write: Write, names: Sequence[str], display: Display) -> Iterator[Text]:
     columns = [Column("from"), Column("weight", right=True), Column("length", right=True)]
     order = np.argsort(-write.lengths, kind="stable")[:SOURCES]
     rows = [
@@ -129,6 +100,21 @@ def _taken(write: Write, names: Sequence[str], display: Display) -> Iterator[Tex
         if write.weights[i] >= 0.005 or write.lengths[i] >= 0.005
     ]
     yield from listing(columns, rows, display.width)
+    if write.moved:
+        yield Text()
+        title = (
+            "direct effect on the logits of the next token, with the last norm held fixed, minus "
+            "its mean over all tokens"
+        )
+        yield from folded(Text(title, "bold"), display.width)
+        yield from _moved(write, names, display)
+    for through, by in READ_BY.items():
+        readers = [reader for reader in write.readers if reader.through == through]
+        if readers:
+            yield Text()
+            title = f"later heads that read it through {by}"
+            yield from folded(Text(title, "bold"), display.width)
+            yield from _readers(readers, names, display)
 
 
 def _moved(write: Write, names: Sequence[str], display: Display) -> Iterator[Text]:
@@ -142,17 +128,16 @@ def _moved(write: Write, names: Sequence[str], display: Display) -> Iterator[Tex
     yield from listing(columns, rows, display.width)
 
 
-def _readers(found: Sequence[Reader], names: Sequence[str], display: Display) -> Iterator[Text]:
-    by_value = found[0].through == "value"
-    of = "of a length of" if by_value else "of a contrast of"
+def _readers(readers: Sequence[Reader], names: Sequence[str], display: Display) -> Iterator[Text]:
+    by_value = readers[0].through == "value"
     columns = [
         Column("head"),
         Column("its row"),
         Column("its key"),
         Column("length" if by_value else "value", right=True),
-        Column(of, right=True),
+        Column("of a length of" if by_value else "of a contrast of", right=True),
     ]
-    strongest = sorted(found, key=lambda reader: -abs(reader.value))[:READERS]
+    strongest = sorted(readers, key=lambda reader: -abs(reader.value))[:READERS]
     sign = "" if by_value else "+"
     rows = [
         (

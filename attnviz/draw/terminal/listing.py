@@ -85,6 +85,13 @@ def _stacked(
                     yield Text(" " * INDENT, no_wrap=True, overflow="crop").append_text(line)
 
 
+def footnotes(notes: Sequence[str], width: int) -> Iterator[Text]:
+    """Each note below an empty line."""
+    for note in notes:
+        yield Text()
+        yield from folded(Text(note, "dim"), width)
+
+
 def bars_of_parts(
     shares: Shares, top: int, names: Sequence[str], display: Display
 ) -> Iterator[Text]:
