@@ -247,12 +247,12 @@ Score: TypeAlias = Literal[
     "entropy",
     "normalised",
     "distance",
-    "distance_variance",
     "previous",
     "first",
     "self",
     "duplicate",
     "induction",
+    "distance_variance",
 ]
 
 

@@ -51,15 +51,17 @@ NAMES: Mapping[str, str] = {
 }
 """Our scores as HeadVis calls them; the last three it does not have."""
 MEANINGS: Mapping[str, str] = {
-    "self": "Mean weight of a query on itself.",
-    "previous": "Mean weight of a query on the token before it.",
-    "entropy": "Mean entropy of the rows, in nats.",
+    "self": "Mean weight on the query itself.",
+    "previous": "Mean weight on the token before the query.",
+    "entropy": "Mean entropy of a query's weights, 0 where one key has all, in nats.",
     "distance": "Mean distance from a query to its keys, in tokens.",
-    "distance_variance": "Variance of the distance from a query to its keys.",
-    "induction": "Mean weight on the tokens that follow earlier copies of the query's token.",
-    "first": "Mean weight of a query on the first token.",
-    "duplicate": "Mean weight on earlier copies of the query's token.",
-    "normalised": "Mean entropy of the rows, as a share of the most that each can reach.",
+    "distance_variance": "Mean variance of the distance from a query to its keys, in tokens².",
+    "induction": "Mean weight on the tokens that followed earlier occurrences of the "
+    "query's token.",
+    "first": "Mean weight on the first token.",
+    "duplicate": "Mean weight on earlier occurrences of the query's token.",
+    "normalised": "Mean entropy as a share of the most possible, 1 where all keys have the same "
+    "weight.",
 }
 
 PAGE: Mapping[str, Any] = {

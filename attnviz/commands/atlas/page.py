@@ -366,21 +366,16 @@ class Explained:
 EXPLAINED: Mapping[str, Explained] = MappingProxyType(
     {
         "entropy": Explained(
-            "entropy", "nats", "how widely a query spreads its weight; 0: all on one key"
+            "entropy", "nats", "entropy of a query's weights, 0 where one key has all"
         ),
         "normalised": Explained(
-            "normalised entropy",
+            "normalised",
             "",
-            "entropy as a share of the most possible; 1: the same weight on every key",
+            "entropy as a share of the most possible, 1 where all keys have the same weight",
         ),
-        "distance": Explained(
-            "distance", "tokens", "how far away the keys are: the mean, by weight", 2
-        ),
-        "distance_variance": Explained(
-            "distance variance", "tokens²", "how much this distance varies", 1
-        ),
+        "distance": Explained("distance", "tokens", "distance from a query to its keys", 2),
         "previous": Explained("previous", "", "weight on the token before the query"),
-        "first": Explained("first", "", "weight on the first token of the window"),
+        "first": Explained("first", "", "weight on the first token"),
         "self": Explained("self", "", "weight on the query itself"),
         "duplicate": Explained(
             "duplicate", "", "weight on earlier occurrences of the query's token"
@@ -389,6 +384,9 @@ EXPLAINED: Mapping[str, Explained] = MappingProxyType(
             "induction",
             "",
             "weight on the tokens that followed earlier occurrences of the query's token",
+        ),
+        "distance_variance": Explained(
+            "distance variance", "tokens²", "variance of the distance from a query to its keys", 1
         ),
     }
 )

@@ -29,21 +29,29 @@ class HeadRow(TypedDict):
     role: Annotated[str | None, "The first role whose threshold is met."]
     passed: Annotated[str | None, "That threshold: 'induction ≥ 0.4'."]
     card: Annotated[list[str], "The behaviours for which the model's card names the head."]
-    entropy: Annotated[float | None, "Mean entropy of a row, in nats."]
+    entropy: Annotated[
+        float | None, "Mean entropy of a query's weights, 0 where one key has all, in nats."
+    ]
     entropy_error: Error
-    normalised: Annotated[float | None, "Entropy as a share of the largest possible one."]
+    normalised: Annotated[
+        float | None,
+        "Mean entropy as a share of the most possible, 1 where all keys have the same weight.",
+    ]
     normalised_error: Error
-    distance: Annotated[float | None, "Mean distance from query to key, in tokens."]
+    distance: Annotated[float | None, "Mean distance from a query to its keys, in tokens."]
     distance_error: Error
-    previous: Annotated[float | None, "Mean weight on the previous token."]
+    previous: Annotated[float | None, "Mean weight on the token before the query."]
     previous_error: Error
     first: Annotated[float | None, "Mean weight on the first token."]
     first_error: Error
-    self: Annotated[float | None, "Mean weight on the token itself."]
+    self: Annotated[float | None, "Mean weight on the query itself."]
     self_error: Error
-    duplicate: Annotated[float | None, "Mean weight on earlier occurrences of the token."]
+    duplicate: Annotated[float | None, "Mean weight on earlier occurrences of the query's token."]
     duplicate_error: Error
-    induction: Annotated[float | None, "Mean weight on what followed them."]
+    induction: Annotated[
+        float | None,
+        "Mean weight on the tokens that followed earlier occurrences of the query's token.",
+    ]
     induction_error: Error
     measured: Annotated[str, "The text or the probe, for a person."]
 
